@@ -43,7 +43,7 @@ const PEERS: [Peer; 2] = [
 
 /// brunt by the same measure.
 const OURS: &str = "run --server=127.0.0.1:PORT -r 1000 --arrival uniform -c 4 -t 10s --warmup 0s --keys 1000 \
-                    --allow-untrusted --quiet --json=-";
+                    --allow=BROKEN,LOAD,CLIENT,DATA --quiet --json=-";
 
 /// Asks everyone and prints a table.
 ///

@@ -76,7 +76,7 @@ impl Studio {
     /// Draws a figure of a result.
     fn figure(&self, result: &str, figure: &str, name: &str, more: &[&str]) -> anyhow::Result<()> {
         let request = format!("{figure}={}", self.picture(name).display());
-        let words = ["report", result, "--quiet", "--allow-untrusted", "--figure", &request];
+        let words = ["report", result, "--quiet", "--allow=BROKEN,LOAD,CLIENT,DATA", "--figure", &request];
         self.brunt(&[&words[..], more].concat())
     }
 }
@@ -85,8 +85,17 @@ impl Studio {
 fn report(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
     let (json, html) = (studio.between("run.json"), studio.between("run.html"));
-    let words =
-        ["run", "-s", &server.address, "--quiet", "--allow-untrusted", "--json", &json, "--html", &html];
+    let words = [
+        "run",
+        "-s",
+        &server.address,
+        "--quiet",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--json",
+        &json,
+        "--html",
+        &html,
+    ];
     studio.brunt(&[&words[..], &RUN].concat())?;
     drop(server);
     let mut browser = Browser::start(&studio.between)?;
@@ -110,8 +119,14 @@ fn terminal(studio: &Studio) -> anyhow::Result<()> {
     let tmux = |words: &[&str]| {
         Command::new("tmux").args(["-L", "brunt-pictures", "-f", "/dev/null"]).args(words).output()
     };
-    let run =
-        [&studio.brunt.display().to_string(), "run", "--tui", "-s", &server.address, "--allow-untrusted"];
+    let run = [
+        &studio.brunt.display().to_string(),
+        "run",
+        "--tui",
+        "-s",
+        &server.address,
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     let command = [&run[..], &RUN].concat().join(" ");
     let (columns, rows) = (TERMINAL.0.to_string(), TERMINAL.1.to_string());
     let colors = ["start-server", ";", "set", "-g", "default-terminal", "tmux-256color", ";"];
@@ -137,7 +152,8 @@ fn terminal(studio: &Studio) -> anyhow::Result<()> {
 fn scan(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &[])?;
     let json = studio.between("scan.json");
-    let words = ["scan", "-s", &server.address, "--quiet", "--allow-untrusted", "--json", &json];
+    let words =
+        ["scan", "-s", &server.address, "--quiet", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", &json];
     studio.brunt(&[&words[..], &SCAN].concat())?;
     studio.figure(&json, "curve", "curve.svg", &["--figure-width", "page"])
 }

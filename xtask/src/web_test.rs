@@ -102,7 +102,7 @@ fn directory() -> anyhow::Result<PathBuf> {
 fn measure(brunt: &Path, directory: &Path, name: &str, options: &[&str]) -> anyhow::Result<PathBuf> {
     let page = directory.join(format!("{name}.html"));
     let status = Command::new(brunt)
-        .args(["run", "--quiet", "--no-progress", "--allow-untrusted", "--html"])
+        .args(["run", "--quiet", "--no-progress", "--allow=BROKEN,LOAD,CLIENT,DATA", "--html"])
         .arg(&page)
         .args(["--warmup", &format!("{WARMUP_S}s")])
         .args(options)
@@ -119,7 +119,8 @@ type NamedPage = (&'static str, PathBuf, &'static [&'static str]);
 /// Pages of several runs.
 fn campaigns(brunt: &Path, directory: &Path) -> anyhow::Result<Vec<NamedPage>> {
     let file = |name: &str| directory.join(name).display().to_string();
-    let short = ["--quiet", "--no-progress", "--allow-untrusted", "--warmup", "300ms", "-t", "1s"];
+    let short =
+        ["--quiet", "--no-progress", "--allow=BROKEN,LOAD,CLIENT,DATA", "--warmup", "300ms", "-t", "1s"];
     let run = |words: &[&str], output: &[&str]| -> anyhow::Result<()> {
         let words = [words, output].concat();
         let status = Command::new(brunt).args(&words).stdin(Stdio::null()).status()?;
@@ -138,10 +139,10 @@ fn campaigns(brunt: &Path, directory: &Path) -> anyhow::Result<Vec<NamedPage>> {
         run(&words, &["--json", &file(&format!("{name}1.json"))])?;
     }
     let (a, b) = (file("a.json"), file("b.json"));
-    let words = ["compare", "--quiet", "--allow-different-plans", "--allow-untrusted", &a, &b];
+    let words = ["compare", "--quiet", "--allow-different-plans", "--allow=BROKEN,LOAD,CLIENT,DATA", &a, &b];
     run(&words, &["--html", &file("compare.html")])?;
     let (a, b) = (file("a1.json"), file("b1.json"));
-    let words = ["report", "--quiet", "--allow-untrusted", &a, &b];
+    let words = ["report", "--quiet", "--allow=BROKEN,LOAD,CLIENT,DATA", &a, &b];
     run(&words, &["--html", &file("several.html")])?;
     Ok(vec![
         page("scan", &["number"]),

@@ -191,7 +191,9 @@ mod tests {
     #[test]
     fn documentation_has_the_table() {
         let document = include_str!("../../../docs/measurement.md");
-        let mut table = "| check | measures | CAUTION | INVALID | means | helps |\n|---|---|---|---|---|---|\n".to_owned();
+        let mut table =
+            "| check | measures | CAUTION | INVALID | means | helps |\n|---|---|---|---|---|---|\n"
+                .to_owned();
         for Rule { id, measures, caution, invalid, means, fix } in RULES {
             table += &format!("| {} | {measures} | {caution} | {invalid} | {means} | {fix} |\n", id.name());
         }

@@ -244,7 +244,7 @@ impl Client {
             ),
             Kind::Brunt => format!(
                 "run -s 127.0.0.1:{{port}} -T 1 -c {{connections}} -d {{depth}} {} -t {{seconds}}s --warmup 0s \
-                 --mix get --keys {{keys}} --no-preload --quiet --allow-untrusted --json -",
+                 --mix get --keys {{keys}} --no-preload --quiet --allow=BROKEN,LOAD,CLIENT,DATA --json -",
                 self.options
             ),
             Kind::Peer(peer) => peer.paced(peer.arguments, load),

@@ -151,11 +151,11 @@ mod tests {
         // (result, gets of the server, exit code, what is wrong)
         let table = [
             (result(14, "ok"), 9, Some(0), ""),
-            (result(14, "not_trusted"), 9, Some(3), ""),
+            (result(14, "invalid"), 9, Some(3), ""),
             (result(14, "ok"), 10, Some(0), "the accounting differs"),
             (result(13, "ok"), 9, Some(0), "18 operations were sent, and 17 completed"),
             (result(14, "ok"), 9, Some(3), "expected exit code 0"),
-            (result(14, "not_trusted"), 9, None, "expected exit code 3"),
+            (result(14, "invalid"), 9, None, "expected exit code 3"),
         ];
         for (result, gets, exit, wrong) in table {
             let said = check(&result, &before, &counted(gets), exit).err();

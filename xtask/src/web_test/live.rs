@@ -24,7 +24,16 @@ struct Run {
 impl Run {
     fn start(brunt: &Path, options: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(brunt);
-        command.args(["run", "--quiet", "--allow-untrusted", "--http", "0", "--rate", "2k", "--no-preload"]);
+        command.args([
+            "run",
+            "--quiet",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+            "--http",
+            "0",
+            "--rate",
+            "2k",
+            "--no-preload",
+        ]);
         command.args(["--warmup", &format!("{WARMUP_S}s")]).args(options);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut line = String::new();

@@ -103,7 +103,7 @@ fn every_request_is_counted_by_its_outcome() {
     let (keys, number) = (keys.to_string(), requests.to_string());
     let flags =
         ["-c", "1", "-T", "1", "--mix", "get", "--warmup", "0s", "--seed", "7", "--timeout", &timeout];
-    let more = ["--keys", &keys, "-n", &number, "--allow-untrusted"];
+    let more = ["--keys", &keys, "-n", &number, "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let text = &measured.text;
     measured.check_books();

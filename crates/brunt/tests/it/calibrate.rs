@@ -28,7 +28,17 @@ impl State {
 
     /// A short run of so many connections and threads.
     fn measure(&self, server: &Server, threads: &str, connections: &str) -> Measured {
-        let flags = ["-n", "2000", "--warmup", "0s", "--keys", "100", "--allow-untrusted", "--json", "-"];
+        let flags = [
+            "-n",
+            "2000",
+            "--warmup",
+            "0s",
+            "--keys",
+            "100",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+            "--json",
+            "-",
+        ];
         let shape = ["run", "-s", &server.address, "-T", threads, "-c", connections];
         Measured::of(&self.run(&[&shape[..], &flags].concat()))
     }

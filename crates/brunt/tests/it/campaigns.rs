@@ -11,7 +11,7 @@ use std::process::Stdio;
 
 /// Ends a campaign's command and takes in its result.
 fn campaign(arguments: &[&str]) -> Measured {
-    let common = ["--json", "-", "--keys", "500", "--allow-untrusted", "--warmup", "0s"];
+    let common = ["--json", "-", "--keys", "500", "--allow=BROKEN,LOAD,CLIENT,DATA", "--warmup", "0s"];
     Measured::of(&brunt(arguments).args(common).output().unwrap())
 }
 

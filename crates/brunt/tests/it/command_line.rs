@@ -660,7 +660,7 @@ fn progress_is_a_line_at_a_time() {
             "--keys",
             "100",
             "-q",
-            "--allow-untrusted",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
         ];
         String::from_utf8(brunt(&run).args(flags).output().unwrap().stderr).unwrap()
     };

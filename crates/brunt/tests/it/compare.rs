@@ -29,8 +29,15 @@ impl Directory {
     /// Measures into a file.
     pub(crate) fn measured(&self, name: &str, server: &Server, load: &[&str], flags: &[&str]) -> String {
         let path = self.0.join(name).to_str().unwrap().to_owned();
-        let mut command =
-            undisturbed(&["run", "-q", "--allow-untrusted", "-s", &server.address, "--json", &path]);
+        let mut command = undisturbed(&[
+            "run",
+            "-q",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+            "-s",
+            &server.address,
+            "--json",
+            &path,
+        ]);
         let output = command.args(load).args(flags).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         path
@@ -68,8 +75,16 @@ fn stored_results_are_compared() {
     let _beside = beside_others();
     // Counted from its first request; from then on it refuses everybody.
     let (one, gone) = (of_service("500"), Server::reference(&["--outage", "1500ms:600s"]));
-    let flags =
-        ["--repeat", "20", "--timeout", "1s", "--allow-untrusted", "--live", &one.address, &gone.address];
+    let flags = [
+        "--repeat",
+        "20",
+        "--timeout",
+        "1s",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--live",
+        &one.address,
+        &gone.address,
+    ];
     let (exit, json, text) = compared(&[&flags[..], &LOAD].concat());
     assert_eq!((exit, &json["interrupted"]), (5, &true.into()), "{text}");
     assert!(!json["b"]["runs"].as_array().unwrap().is_empty(), "{text}");
@@ -85,7 +100,9 @@ fn live_servers_are_named_by_urls() {
     let (one, other) = (of_service("100"), of_service("100"));
     let url = |server: &Server, scheme: &str, rest: &str| format!("{scheme}://{}{rest}", server.address);
     let live = |a: &str, b: &str| {
-        compared(&[&["--repeat", "2", "--allow-untrusted", "--live", a, b][..], COUNTED].concat())
+        compared(
+            &[&["--repeat", "2", "--allow=BROKEN,LOAD,CLIENT,DATA", "--live", a, b][..], COUNTED].concat(),
+        )
     };
     let (exit, json, text) = live(&url(&one, "redis", "/3"), &url(&other, "redis", "/3"));
     assert_eq!(exit, 0, "{text}");
@@ -113,7 +130,7 @@ fn incomparable_results_are_rejected() {
     for word in ["depth: A has 1, B has 2", "timeout: A has 10s, B has 5s", "--allow-different-plans"] {
         assert!(text.contains(word), "{word}: {text}");
     }
-    let allowed = ["--allow-different-plans", "--allow-untrusted", &one, &other];
+    let allowed = ["--allow-different-plans", "--allow=BROKEN,LOAD,CLIENT,DATA", &one, &other];
     let (exit, json, text) = compared(&allowed);
     assert_eq!(exit, 0, "{text}");
     assert!(json["plan_differences"].as_array().unwrap().iter().any(|held| held["key"] == "depth"), "{text}");
@@ -140,7 +157,7 @@ fn incomparable_results_are_rejected() {
     let convicted = write("convicted.json", &value.to_string());
     let (exit, _, text) = compared(&[&one, &convicted]);
     assert!(exit == 3 && text.contains("NOT TRUSTED"), "{text}");
-    assert_eq!(compared(&["--allow-untrusted", &one, &convicted]).0, 0);
+    assert_eq!(compared(&["--allow=BROKEN,LOAD,CLIENT,DATA", &one, &convicted]).0, 0);
     let (exit, _, text) = compared(&[&one, &one]);
     assert!(exit == 2 && text.contains("hold the same run"), "{text}");
 }

@@ -48,8 +48,17 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
     let script = every.flags();
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     let server = Server::reference(&[&["--script-after", stores], &script[..], serve].concat());
-    let base =
-        ["--warmup", "0s", "--keys", "1000", "--timeout", "300ms", "--drain", "1s", "--allow-untrusted"];
+    let base = [
+        "--warmup",
+        "0s",
+        "--keys",
+        "1000",
+        "--timeout",
+        "300ms",
+        "--drain",
+        "1s",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     // A server that drips writes each byte by itself.
     let base = [&base[..], &["--value-size", "40"]].concat();
     let seed = seed.to_string();

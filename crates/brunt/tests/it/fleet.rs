@@ -51,8 +51,16 @@ impl Drop for Agent {
 /// A run led by this process, with these agents.
 fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&'a str> {
     // Asleep where nothing is due: other tests run beside this one, and processes do not know of one another that they spin.
-    let mut arguments =
-        vec!["run", "--no-progress", "--wait", "sleep", "--allow-untrusted", "--json", "-", "-s"];
+    let mut arguments = vec![
+        "run",
+        "--no-progress",
+        "--wait",
+        "sleep",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--json",
+        "-",
+        "-s",
+    ];
     arguments.push(&server.address);
     agents.iter().for_each(|agent| arguments.extend(["--agent", &agent.address]));
     arguments.extend(flags);
@@ -88,7 +96,7 @@ fn agent_results_add_up_to_the_controllers() {
     ];
     let fleet = measured(&server, &agents.iter().collect::<Vec<_>>(), &flags);
     assert_eq!(fleet.exit, 0, "{}", fleet.text);
-    let mut words = vec!["report", "--merge", "--allow-untrusted", "--json", "-"];
+    let mut words = vec!["report", "--merge", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", "-"];
     words.extend(files.iter().map(String::as_str));
     let merged = Measured::of(&brunt(&words).output().unwrap());
     let exact = "requests keys in_window bytes ops classes phases.preload.requests phases.warmup.requests \
@@ -103,8 +111,18 @@ fn agent_results_add_up_to_the_controllers() {
     }
     assert!(merged.count("latency.response_ns.count") > 3_000, "{}", merged.text);
     let other = path("other.json");
-    let short =
-        ["run", "-s", &server.address, "-n", "100", "--warmup", "0s", "--allow-untrusted", "--json", &other];
+    let short = [
+        "run",
+        "-s",
+        &server.address,
+        "-n",
+        "100",
+        "--warmup",
+        "0s",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--json",
+        &other,
+    ];
     assert_eq!(brunt(&short).output().unwrap().status.code(), Some(0));
     let refused = brunt(&["report", "--merge", &files[0], &other]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -485,7 +503,7 @@ fn agents_have_tls_files_of_their_own() {
             "--no-progress",
             "--json",
             "-",
-            "--allow-untrusted",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
             "-s",
             &address,
             "--agent",

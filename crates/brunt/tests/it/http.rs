@@ -65,7 +65,8 @@ struct Shown {
 impl Shown {
     fn start(server: &Server, flags: &[&str]) -> Self {
         let result = own_directory().join("result.json");
-        let mut command = brunt(&["run", "-q", "--allow-untrusted", "--wait", "sleep", "--http", "0", "-s"]);
+        let mut command =
+            brunt(&["run", "-q", "--allow=BROKEN,LOAD,CLIENT,DATA", "--wait", "sleep", "--http", "0", "-s"]);
         command.arg(&server.address).args(flags).arg("--json").arg(&result);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

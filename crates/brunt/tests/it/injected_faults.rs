@@ -47,7 +47,8 @@ fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Fr
 /// One run; its books and its connections balance, and every fault is a connection that was lost or could not be had.
 fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
     let own: Vec<&str> = front.flags.iter().map(String::as_str).collect();
-    let usual = ["--protocol", protocol, "--warmup", "0s", "--allow-untrusted", "--no-server-stats"];
+    let usual =
+        ["--protocol", protocol, "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--no-server-stats"];
     let measured = Measured::run(&front.address, &[&usual[..], &own, flags].concat());
     measured.check_books();
     measured.check_connections();
@@ -161,7 +162,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
         "0s",
         "--timeout",
         "150ms",
-        "--allow-untrusted",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
     ];
     let address = format!("unix:{path}");
     let all = [&flags[..], &more].concat();

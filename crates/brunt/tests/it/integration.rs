@@ -14,8 +14,18 @@ fn summaries_are_added_and_annotations_printed() {
     let (server, directory) = (Server::reference(&[]), own_directory());
     let [summary, json] = ["step.md", "x.json"].map(|name| directory.join(name).to_str().unwrap().to_owned());
     fs::write(&summary, "# before\n").unwrap();
-    let run =
-        ["run", "-s", &server.address, "-n", "200", "--keys", "50", "--warmup", "0s", "--allow-untrusted"];
+    let run = [
+        "run",
+        "-s",
+        &server.address,
+        "-n",
+        "200",
+        "--keys",
+        "50",
+        "--warmup",
+        "0s",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     let shown =
         ["--summary", &summary, "--annotate", "github", "--assert", "hit < 50%", "--assert", "hit > 1%"];
     let error = "::error title=brunt hit < 50%25::100 %25";
@@ -34,8 +44,9 @@ fn summaries_are_added_and_annotations_printed() {
         assert_eq!(without.lines().filter(is_annotation).count(), 0, "{without}");
         assert_eq!(with.lines().count() == found.len(), options == ["-q"], "{with}");
     }
-    let again =
-        brunt(&["report", &json, "--allow-untrusted", "-q", "--annotate", "github"]).output().unwrap();
+    let again = brunt(&["report", &json, "--allow=BROKEN,LOAD,CLIENT,DATA", "-q", "--annotate", "github"])
+        .output()
+        .unwrap();
     assert!(texts(&again)[0].starts_with(error), "{again:?}");
     let text = fs::read_to_string(&summary).unwrap();
     assert!(text.starts_with("# before\n### "), "{text}");
@@ -49,20 +60,20 @@ fn campaigns_and_comparisons_have_summaries() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), own_directory());
     let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
-    let load = ["-n", "200", "--keys", "50", "--warmup", "0s", "--allow-untrusted"];
+    let load = ["-n", "200", "--keys", "50", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let [a, b, summary, again] = ["a.json", "b.json", "step.md", "again.md"].map(path);
     for result in [&a, &b] {
         let run = ["run", "-s", &server.address, "-q", "--json", result];
         assert_eq!(brunt(&run).args(load).status().unwrap().code(), Some(0));
     }
     let repeated = ["run", "-s", &server.address, "--repeat", "2", "--json", &path("r.json")];
-    let compared = ["compare", &a, &b, "--allow-untrusted", "--json", &path("c.json")];
+    let compared = ["compare", &a, &b, "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", &path("c.json")];
     let table: [(Vec<&str>, &str); 2] =
         [([&repeated[..], &load].concat(), "r.json"), (compared.to_vec(), "c.json")];
     for (command, result) in table {
         let output = brunt(&command).args(["--summary", &summary]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let report = ["report", &path(result), "--allow-untrusted", "-q", "--summary", &again];
+        let report = ["report", &path(result), "--allow=BROKEN,LOAD,CLIENT,DATA", "-q", "--summary", &again];
         assert_eq!(brunt(&report).status().unwrap().code(), Some(0));
         let text = fs::read_to_string(&summary).unwrap();
         assert!(text.starts_with("### ") && text.ends_with("\n```\n\n"), "{text}");

@@ -71,7 +71,7 @@ fn the_last_of_all_connections_ends_the_run() {
 fn connections_have_schedules_of_their_own() {
     let _beside = beside_others();
     let flags = ["-c", "50", "--connect-rate", "100", "--call-rate", "1000", "--calls-per-connection", "40"];
-    let total = ["--connections-total", "50", "-t", "60s", "--allow-untrusted"];
+    let total = ["--connections-total", "50", "-t", "60s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let Some((measured, taken)) = run(&[&flags[..], &total].concat()) else { return };
     let count = |key: &str| measured.count(&format!("connections.phases.measure.{key}"));
     // Those that preloaded end before.
@@ -87,7 +87,7 @@ fn connections_have_schedules_of_their_own() {
 fn connections_open_at_their_rate() {
     let _beside = beside_others();
     let flags = ["-t", "3s", "-c", "1000", "--connect-rate", "200", "-r", "1000", "--wait", "sleep"];
-    let flags = [&flags[..], &["--allow-untrusted"]].concat();
+    let flags = [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA"]].concat();
     let Some((measured, taken)) = run(&flags) else { return };
     let born = measured.count("connections.phases.measure.begun");
     // Exact but for the last ones, whose time a busy host may miss.
@@ -102,7 +102,7 @@ fn connections_open_at_their_rate() {
 fn connections_end_at_their_age() {
     let _beside = beside_others();
     let flags = ["-t", "3s", "-c", "20", "--reconnect-every", "500ms", "-r", "1000", "--wait", "sleep"];
-    let flags = [&flags[..], &["--allow-untrusted"]].concat();
+    let flags = [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA"]].concat();
     let Some((measured, taken)) = run(&flags) else { return };
     let ended = measured.count("connections.retired");
     // A life begins when the connection is there, so that a busy host makes them fewer. In the drain one ends every 25 ms as before.
@@ -123,7 +123,15 @@ fn port_exhaustion_is_predicted_or_counted() {
         "ip link set lo up && echo 40000 40049 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
     let run = |flags: &[&str]| {
         let mut command = in_namespace(&["-n"], script)?;
-        command.args([env!("CARGO_BIN_EXE_brunt"), "run", "--json", "-", "-t", "500ms", "--allow-untrusted"]);
+        command.args([
+            env!("CARGO_BIN_EXE_brunt"),
+            "run",
+            "--json",
+            "-",
+            "-t",
+            "500ms",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+        ]);
         Some(command.args(BASE).args(flags).output().unwrap())
     };
     let refused: [(&[&str], &[&str]); 2] = [
@@ -191,7 +199,15 @@ fn failed_attempts_are_results() {
                 None => return,
             },
         };
-        command.args([env!("CARGO_BIN_EXE_brunt"), "run", "--json", "-", "-T", "1", "--allow-untrusted"]);
+        command.args([
+            env!("CARGO_BIN_EXE_brunt"),
+            "run",
+            "--json",
+            "-",
+            "-T",
+            "1",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+        ]);
         command.args(BASE).args(plan).args(counted);
         command.args(address.iter().flat_map(|address| ["--server", address]));
         let is_there = matches!(kind, "no_descriptor" | "no_port");
@@ -241,7 +257,7 @@ fn connections_are_closed_or_reset() {
         });
         let flags = ["-c", "1", "--mix", "get", "--no-preload", "--calls-per-connection", "3"];
         let linger: Vec<&str> = linger.into_iter().flat_map(|linger| ["--linger", linger]).collect();
-        let more = ["--connections-total", "3", "--allow-untrusted"];
+        let more = ["--connections-total", "3", "--allow=BROKEN,LOAD,CLIENT,DATA"];
         let measured = Measured::run(&address, &[BASE, &flags, &more, &linger].concat());
         measured.check_books();
         assert_eq!(measured.count("requests.completed"), 9, "{}", measured.text);

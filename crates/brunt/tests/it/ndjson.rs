@@ -6,8 +6,19 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
-const RUN: [&str; 11] =
-    ["-r", "1k", "--keys", "50", "--warmup", "1s", "--wait", "sleep", "--allow-untrusted", "--mix", "get=1"];
+const RUN: [&str; 11] = [
+    "-r",
+    "1k",
+    "--keys",
+    "50",
+    "--warmup",
+    "1s",
+    "--wait",
+    "sleep",
+    "--allow=BROKEN,LOAD,CLIENT,DATA",
+    "--mix",
+    "get=1",
+];
 
 fn values(text: &str) -> Vec<Value> {
     text.lines()
@@ -60,8 +71,12 @@ fn lines_come_while_the_run_goes_on() {
     // A worker that the host stopped hands over later than lines wait, and what it sends before it does is in the line that ends.
     let sent = in_window("sent");
     assert!((sent / 2..=sent + sent / 50).contains(&sum("sent")), "{sent} sent in the window: {text}");
-    let reported =
-        brunt(&["report", "--allow-untrusted"]).arg(&json).arg("--ndjson").arg(&again).output().unwrap();
+    let reported = brunt(&["report", "--allow=BROKEN,LOAD,CLIENT,DATA"])
+        .arg(&json)
+        .arg("--ndjson")
+        .arg(&again)
+        .output()
+        .unwrap();
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     assert_eq!(pieces(&values(&fs::read_to_string(&again).unwrap())), expected);
     fs::remove_dir_all(&directory).unwrap();
@@ -115,7 +130,7 @@ fn lines_of_several_runs_have_their_number() {
     let output = brunt(&run)
         .args(["--ndjson", "-"])
         .args(&RUN[..4])
-        .args(["--warmup", "0s", "--allow-untrusted"])
+        .args(["--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -47,7 +47,7 @@ fn check(interval: &str, intervals: usize) {
         "64",
         "--wait",
         "sleep",
-        "--allow-untrusted",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
         "--interval",
         interval,
     ])

@@ -14,7 +14,18 @@ fn limited(limit: &str, server: &str, options: &[&str]) -> (Option<i32>, String)
         }
         _ => Command::new("prlimit"),
     };
-    let run = ["run", "-s", server, "-n", "100", "--no-preload", "--warmup", "0s", "-q", "--allow-untrusted"];
+    let run = [
+        "run",
+        "-s",
+        server,
+        "-n",
+        "100",
+        "--no-preload",
+        "--warmup",
+        "0s",
+        "-q",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     command.args([limit, env!("CARGO_BIN_EXE_brunt")]).args(run).args(options);
     let output = command.stdin(Stdio::null()).env("XDG_STATE_HOME", no_state()).output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

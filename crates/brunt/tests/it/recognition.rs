@@ -64,7 +64,7 @@ fn servers_of_another_kind_are_recognized() {
     // What is right is not doubted.
     let binary = &["--protocol", "memcached-binary"][..];
     for (address, flags) in [(redis, &["--protocol", "resp3"][..]), (memcached, &[]), (memcached, binary)] {
-        let (exit, message) = ended(address, &[flags, &["--allow-untrusted"]].concat());
+        let (exit, message) = ended(address, &[flags, &["--allow=BROKEN,LOAD,CLIENT,DATA"]].concat());
         assert_eq!((exit, message.contains("looks like")), (0, false), "{message}");
     }
 }

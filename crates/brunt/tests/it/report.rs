@@ -68,8 +68,8 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
     let again = RESULTS.map(|(option, ending)| (option, files.path(&format!("again.{ending}"))));
     let mut report = vec!["report", &json];
     again.iter().for_each(|(option, path)| report.extend([option, path.as_str()]));
-    if words.contains(&"--allow-untrusted") {
-        report.push("--allow-untrusted");
+    if words.contains(&"--allow=BROKEN,LOAD,CLIENT,DATA") {
+        report.push("--allow=BROKEN,LOAD,CLIENT,DATA");
     }
     let reported = brunt(&report).output().unwrap();
     let said = String::from_utf8_lossy(&reported.stderr).into_owned();
@@ -91,7 +91,10 @@ fn reports_of_runs_match_snapshots() {
     // A report is as long whatever the rate.
     let with = |more: &[&'static str]| [&base[..], &["--wait", "sleep"], more].concat();
     check("closed loop", &with(&["--think", "1ms"]));
-    check("open loop", &with(&["-r", "5k", "--mix", "get=8,set=1,mget=1", "--allow-untrusted"]));
+    check(
+        "open loop",
+        &with(&["-r", "5k", "--mix", "get=8,set=1,mget=1", "--allow=BROKEN,LOAD,CLIENT,DATA"]),
+    );
     check(
         "asserted",
         &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "LAG"]),
@@ -103,7 +106,7 @@ fn reports_of_runs_match_snapshots() {
         "its own server",
         &[
             &["run", "-n", "2000", "--keys", "500", "--think", "2ms", "--warmup", "auto"][..],
-            &["--meter", "request-size", "--allow-untrusted"],
+            &["--meter", "request-size", "--allow=BROKEN,LOAD,CLIENT,DATA"],
         ]
         .concat(),
     );
@@ -113,8 +116,17 @@ fn reports_of_runs_match_snapshots() {
 fn reports_of_other_transports_and_ends_match_snapshots() {
     let _beside = beside_others();
     let datagrams = Server::reference(&["--udp", "--udp-drop-every=50"]);
-    let words =
-        ["--transport", "udp", "--timeout", "20ms", "--keys", "200", "-n", "3000", "--allow-untrusted"];
+    let words = [
+        "--transport",
+        "udp",
+        "--timeout",
+        "20ms",
+        "--keys",
+        "200",
+        "-n",
+        "3000",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     check(
         "datagrams",
         &[&["run", "-s", &datagrams.address, "--no-preload", "--warmup", "0s"], &words[..]].concat(),
@@ -128,9 +140,10 @@ fn reports_of_other_transports_and_ends_match_snapshots() {
          transport = 'udp'\n"
     );
     fs::write(&path, text).unwrap();
-    check("routes", &["run", &path, "--allow-untrusted"]);
+    check("routes", &["run", &path, "--allow=BROKEN,LOAD,CLIENT,DATA"]);
     let faulty = Server::reference(&["--reset-every=500", "--script-after=1000"]);
-    let words = ["--keys", "100", "-n", "5000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
+    let words =
+        ["--keys", "100", "-n", "5000", "-c", "3", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     check("resets", &[&["run", "-s", &faulty.address], &words[..]].concat());
     let server = Server::reference(&[]);
     let words = ["run", "-s", &server.address, "-t", "60s", "--keys", "100", "--warmup", "0s"];
@@ -153,7 +166,8 @@ fn reports_of_tls_runs_match_snapshots() {
     let Some(papers) = Certificates::issue() else { return };
     let Some((_server, address)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
     let (url, ca) = (format!("rediss://{address}"), papers.path("ca.pem"));
-    let load = ["--keys", "200", "-n", "3000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
+    let load =
+        ["--keys", "200", "-n", "3000", "-c", "3", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     check("verified", &[&["run", "-s", &url, "--tls-ca", &ca], &load[..]].concat());
     check("insecure", &[&["run", "-s", &url, "--tls-insecure"], &load[..]].concat());
 }
@@ -178,8 +192,19 @@ fn reports_of_agent_runs_match_snapshots() {
     let server = Server::reference(&[]);
     let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
     let led = ["run", "-s", &server.address, "--agent", &one.address, "--agent", &two.address];
-    let load =
-        ["-t", "1s", "-c", "9", "--keys", "600", "--warmup", "200ms", "--wait", "sleep", "--allow-untrusted"];
+    let load = [
+        "-t",
+        "1s",
+        "-c",
+        "9",
+        "--keys",
+        "600",
+        "--warmup",
+        "200ms",
+        "--wait",
+        "sleep",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     check("closed loop", &[&led[..], &load].concat());
     let open =
         ["-r", "4k", "--mix", "get=8,set=1,mget=1", "--measure-rate", "200", "--measure-connections", "3"];
@@ -254,16 +279,30 @@ fn reports_of_comparisons_match_snapshots() {
     let b: Vec<String> =
         (0..4).map(|run| files.measured(&format!("b{run}.json"), &slow, COUNTED, &[])).collect();
     let [a, b] = [&a, &b].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
-    let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns", "--allow-untrusted"];
+    let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     check_comparison("files", &[&["--a"], &a[..], &["--b"], &b[..], &assertions].concat());
     check_comparison("one each", &[a[0], b[0]]);
-    let live =
-        ["--repeat", "2", "--no-progress", "--allow-untrusted", "--live", &fast.address, &slow.address];
+    let live = [
+        "--repeat",
+        "2",
+        "--no-progress",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--live",
+        &fast.address,
+        &slow.address,
+    ];
     check_comparison("live", &[&live[..], COUNTED].concat());
     // Ended in the second run of B, which had 150 gets in its first.
     let slower = of_service("1000");
-    let live =
-        ["--repeat", "20", "--no-progress", "--allow-untrusted", "--live", &fast.address, &slower.address];
+    let live = [
+        "--repeat",
+        "20",
+        "--no-progress",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--live",
+        &fast.address,
+        &slower.address,
+    ];
     check_comparison_of("interrupted", &[&live[..], COUNTED].concat(), |mut compare| {
         let child = compare.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         slower.await_gets(200);
@@ -289,7 +328,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert!(!text(&run).is_empty(), "{name}: {said}");
     let mut report = vec!["report", &json, "--json", &json_again, "--html", &html_again];
     report.extend(["--junit", &junit_again]);
-    report.extend(words.iter().filter(|word| **word == "--allow-untrusted"));
+    report.extend(words.iter().filter(|word| **word == "--allow=BROKEN,LOAD,CLIENT,DATA"));
     let again = brunt(&report).output().unwrap();
     assert_eq!(text(&again), text(&run), "{name}: {}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(again.status.code(), run.status.code(), "{name}: {said}");
@@ -310,7 +349,7 @@ fn invalid_result_files_are_rejected() {
     let files = Directory(own_directory());
     let _beside = beside_others();
     let json = files.path("run.json");
-    let words = ["run", "-n", "200", "--warmup", "0s", "--allow-untrusted", "--json", &json];
+    let words = ["run", "-n", "200", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", &json];
     assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
     let whole = files.text("run.json");
     // Text, with what begins the sentence behind the name of the file.
@@ -366,11 +405,13 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
     let _beside = beside_others();
     let (one, two) = (files.path("one.json"), files.path("two.json"));
     for json in [&one, &two] {
-        let words = ["run", "-n", "3000", "--warmup", "0s", "--allow-untrusted", "--json", json];
+        let words =
+            ["run", "-n", "3000", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", json];
         assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
     }
-    let report =
-        |words: &[&str]| brunt(&[&["report", "--allow-untrusted"], words].concat()).output().unwrap();
+    let report = |words: &[&str]| {
+        brunt(&[&["report", "--allow=BROKEN,LOAD,CLIENT,DATA"], words].concat()).output().unwrap()
+    };
     let (page, figure) = (files.path("both.html"), format!("spectrum={}", files.path("both.svg")));
     let both = report(&[&one, &two, "--html", &page, "--figure", &figure]);
     let lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();

@@ -17,7 +17,7 @@ fn on_terminal(before: &str, flags: &[&str]) -> Command {
     let brunt = plain(&[&short[..], flags].concat());
     let words = brunt.get_args().map(|word| word.to_string_lossy().into_owned());
     let command = format!(
-        "stty rows 24 cols 80; {before} exec {} {} --allow-untrusted",
+        "stty rows 24 cols 80; {before} exec {} {} --allow=BROKEN,LOAD,CLIENT,DATA",
         brunt.get_program().display(),
         words.collect::<Vec<_>>().join(" ")
     );

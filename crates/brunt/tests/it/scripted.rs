@@ -42,7 +42,7 @@ fn check_bookings(protocol: &str, said: &str) {
     // A host that is busy with other things stops a server for tenths of a second.
     let flags =
         ["--protocol", protocol, "-c", "1", "-T", "1", "--mix", "get", "--warmup", "0s", "--timeout", "2s"];
-    let more = ["--keys", &keys, "-n", &number, "--seed", "7", "--allow-untrusted"];
+    let more = ["--keys", &keys, "-n", &number, "--seed", "7", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let text = &measured.text;
     measured.check_books();
@@ -68,7 +68,7 @@ fn client_and_server_counts_agree() {
     let server = Server::reference(&["--user", "writer", "--password", "secret"]);
     let flags =
         ["--protocol", "resp3", "--user", "writer", "--password", "secret", "--keys", "500", "-c", "4"];
-    let more = ["-n", "20000", "--warmup", "0s", "--drain", "5s", "--allow-untrusted"];
+    let more = ["-n", "20000", "--warmup", "0s", "--drain", "5s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let mix = ["--mix", "get=4,mget=1,set=2,add=1,replace=1,append=1,delete=1,touch=1", "--ttl", "1h"];
     let measured = Measured::run(&server.address, &[&flags[..], &more, &mix].concat());
     measured.check_books();

@@ -118,7 +118,17 @@ fn failed_servers_do_not_delay_others() {
     let Some((mut servers, flags)) = three() else { return };
     let run =
         brunt(&["run", "--json", "-", "-r", "3000", "--arrival", "uniform", "-t", "3s", "--warmup", "0s"])
-            .args(["-c", "9", "-d", "4", "--keys", "9000", "--drain", "200ms", "--allow-untrusted"])
+            .args([
+                "-c",
+                "9",
+                "-d",
+                "4",
+                "--keys",
+                "9000",
+                "--drain",
+                "200ms",
+                "--allow=BROKEN,LOAD,CLIENT,DATA",
+            ])
             .args(["--wait", "sleep"])
             .args(&flags)
             .stdout(Stdio::piped())
@@ -192,7 +202,7 @@ fn closed_loops_continue_past_a_failed_server() {
     let flags = servers.iter().flat_map(|server| ["-s", &server.address]);
     let run =
         brunt(&["run", "--json", "-", "-t", "2s", "--warmup", "0s", "--wait", "sleep", "-c", "4", "-T", "1"])
-            .args(["--keys", "1000", "--mix", "get", "--timeout", "100ms", "--allow-untrusted"])
+            .args(["--keys", "1000", "--mix", "get", "--timeout", "100ms", "--allow=BROKEN,LOAD,CLIENT,DATA"])
             .args(flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

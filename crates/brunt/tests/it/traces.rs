@@ -83,7 +83,7 @@ fn every_line_is_sent_once() {
              preload = false\nwarmup = 0\non-miss = 'set'"
         ),
     );
-    let measured = Measured::run(&server.address, &[&plan, "--allow-untrusted"]);
+    let measured = Measured::run(&server.address, &[&plan, "--allow=BROKEN,LOAD,CLIENT,DATA"]);
     assert_eq!(measured.exit, 0, "{}", measured.text);
     let [gets, sets] = ["get", "set"].map(|op| measured.count(&format!("ops.{op}.requests.completed")));
     let misses = measured.count("keys.miss");

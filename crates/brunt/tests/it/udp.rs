@@ -151,7 +151,7 @@ fn losses_and_copies_are_exact() {
                 dialect,
                 "--io",
                 io,
-                "--allow-untrusted",
+                "--allow=BROKEN,LOAD,CLIENT,DATA",
             ];
             // A host that is kept from its processors for longer than a time-out makes replies come late; what is wrong is so each time.
             let mut tries = (0..3).map(|_| {

@@ -178,7 +178,12 @@ fn check_levels_can_be_changed() {
         (&["--allow", HOST], 0, "caution", "\n  ERR        caution: 1000 of 10000 requests failed"),
         (&["--allow", HOST, "--strict"], 3, "not_trusted", "NOT TRUSTED: ERR\n"),
         (&["--allow", &with_errors, "--strict"], 0, "not_trusted", "\n  ERR        allowed: 1000 of 10000"),
-        (&["--allow", HOST, "--strict", "--allow-untrusted"], 0, "not_trusted", "NOT TRUSTED: ERR\n"),
+        (
+            &["--allow", HOST, "--strict", "--allow=BROKEN,LOAD,CLIENT,DATA"],
+            0,
+            "not_trusted",
+            "NOT TRUSTED: ERR\n",
+        ),
     ];
     for (judging, exit, found, words) in table {
         let measured = Measured::run(&server.address, &[&flags[..], judging].concat());

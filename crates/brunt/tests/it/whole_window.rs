@@ -29,21 +29,31 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
     let [json, csv, junit, samples] = ["json", "csv", "xml", "samples"].map(temporary);
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let mut run = brunt(&["run", "--server", &server.address]);
-    run.args(["-r", &RATE.to_string(), "--arrival", "uniform", "-c", "8", "-d", "64", "--allow-untrusted"])
-        .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--samples-max", "100k"])
-        .args(["--wait", "sleep"])
-        .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
-        .args([
-            "--json",
-            &path(&json),
-            "--csv",
-            &path(&csv),
-            "--junit",
-            &path(&junit),
-            "--samples",
-            &path(&samples),
-        ])
-        .args(flags);
+    run.args([
+        "-r",
+        &RATE.to_string(),
+        "--arrival",
+        "uniform",
+        "-c",
+        "8",
+        "-d",
+        "64",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ])
+    .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--samples-max", "100k"])
+    .args(["--wait", "sleep"])
+    .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
+    .args([
+        "--json",
+        &path(&json),
+        "--csv",
+        &path(&csv),
+        "--junit",
+        &path(&junit),
+        "--samples",
+        &path(&samples),
+    ])
+    .args(flags);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let asked = |server: &Server| server.statistics()["cmd_set"] + server.statistics()["cmd_get"];
     while asked(&server) < SECONDS * RATE / 4 {
@@ -208,8 +218,10 @@ fn automatic_warm_up_begins_the_window() {
     assert!(String::from_utf8(plan.stdout).unwrap().contains("warmup = \"auto\""));
     let flags = ["--warmup", "auto", "-r", "2k", "-c", "4", "--keys", "1000", "-T", "2", "--wait", "sleep"];
     let server = Server::reference(&[]);
-    let measured =
-        Measured::run(&server.address, &[&flags[..], &["-t", "300ms", "--allow-untrusted"]].concat());
+    let measured = Measured::run(
+        &server.address,
+        &[&flags[..], &["-t", "300ms", "--allow=BROKEN,LOAD,CLIENT,DATA"]].concat(),
+    );
     measured.check_books();
     measured.check_connections();
     assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()), "{}", measured.text);
@@ -244,7 +256,7 @@ fn servers_killed_in_warm_up_are_measured() {
         "2s",
         "--wait",
         "sleep",
-        "--allow-untrusted",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
     ];
     let measured = Measured::run(&server.address, &flags);
     measured.check_books();

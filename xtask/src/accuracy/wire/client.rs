@@ -77,7 +77,7 @@ impl Client {
                 let text = format!(
                     "run -s 127.0.0.1:{{port}} -T 1 --cpus {processor} -c {{connections}} -d {{depth}} {rate} --io {io} \
                      --wait {wait} -t {{seconds}}s --warmup {WARMUP} --mix get --keys {{keys}} --no-preload \
-                     --no-server-stats --quiet --allow-untrusted --json -"
+                     --no-server-stats --quiet --allow=BROKEN,LOAD,CLIENT,DATA --json -"
                 );
                 load.fill(&text).split_whitespace().map(str::to_owned).collect()
             }

@@ -36,7 +36,7 @@ impl Stall {
         let time = format!("{}ms", self.time.as_millis());
         let schedule =
             ["-r", "1000", "--arrival", "uniform", "-t", &time, "--warmup", "0s", "--keys", "1000"];
-        let shape = ["-c", connections, "-d", depth, "--io", io, "--allow-untrusted"];
+        let shape = ["-c", connections, "-d", depth, "--io", io, "--allow=BROKEN,LOAD,CLIENT,DATA"];
         Measured::run(server, &[&schedule[..], &shape].concat())
     }
 
@@ -281,7 +281,8 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let csv = temporary("csv");
     let flags =
         ["-r", "500", "--arrival", arrival, "-c", "1", "-d", "4096", "--warmup", "0s", "--no-preload"];
-    let more = ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow-untrusted", "--samples"];
+    let more =
+        ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "--samples"];
     let time = if is_full() { "25s" } else { "3s" };
     let measured = Measured::run_undisturbed(
         &server.address,
@@ -424,8 +425,19 @@ fn the_capacity_of_a_known_queue_is_found() {
     let _alone = alone();
     let (service_us, bound_us) = (100.0, 1_000.0);
     let serve = ["--service", "fixed:100", "--script-after", "1000"];
-    let shape =
-        ["-c", "4", "-d", "256", "--mix", "get", "--keys", "1000", "--wait", "spin", "--allow-untrusted"];
+    let shape = [
+        "-c",
+        "4",
+        "-d",
+        "256",
+        "--mix",
+        "get",
+        "--keys",
+        "1000",
+        "--wait",
+        "spin",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+    ];
     let steps: &[&str] = match is_full() {
         true => &["-t", "5s", "--max-time", "20s", "--resolution", "2%"],
         false => &["-t", "1500ms", "--max-time", "1500ms", "--resolution", "25%", "--warmup", "200ms"],

@@ -26,7 +26,8 @@ fn check(asserted: &[&str], exit: i32, statuses: &[&str]) {
     let server = Server::reference(&["--service", "fixed:20000", "--script-after", "50"]);
     let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
     let flags = ["-c", "1", "-t", "1500ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--io", "epoll"];
-    let mut flags = [&flags[..], &["--allow-untrusted", "--junit", junit.to_str().unwrap()]].concat();
+    let mut flags =
+        [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA", "--junit", junit.to_str().unwrap()]].concat();
     asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
     let run = Measured::run_undisturbed(&server.address, &flags);
     assert_eq!(run.exit, exit, "{}", run.text);

@@ -7,7 +7,7 @@ use crate::server::{Server, alone};
 fn tenfold_service_time_compares_as_slower() {
     let _alone = alone();
     let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
-    let mut arguments = vec!["--allow-untrusted".to_owned(), "--assert=p50 <= +20%".to_owned()];
+    let mut arguments = vec!["--allow=BROKEN,LOAD,CLIENT,DATA".to_owned(), "--assert=p50 <= +20%".to_owned()];
     for (flag, server) in [("--a", &fast), ("--b", &slow)] {
         arguments.push(flag.to_owned());
         let file = |run| directory.measured(&format!("{}{run}.json", &flag[2..]), server, &LOAD, &[]);
@@ -27,7 +27,15 @@ fn tenfold_service_time_compares_as_slower() {
     assert!(text.contains("B is slower") && text.contains("FAILS "), "{text}");
     // One result each: the same numbers, and no claim, of B alone neither.
     let junit = directory.0.join("junit.xml").to_str().unwrap().to_owned();
-    let flags = ["--allow-untrusted", "--assert", "p50 < 10s", "--assert", "p50 < 1us", "--junit", &junit];
+    let flags = [
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--assert",
+        "p50 < 10s",
+        "--assert",
+        "p50 < 1us",
+        "--junit",
+        &junit,
+    ];
     let (exit, json, text) = compared(&[&flags[..], &[arguments[3], arguments[8]]].concat());
     assert_eq!((exit, &quantity(&json, "p50")["finding"]), (3, &"too_few_runs".into()), "{text}");
     for words in ["one run each", "spread from run to run unknown", "--repeat 6"] {
@@ -49,7 +57,7 @@ fn campaigns_count_as_several_runs() {
     let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
     let a = directory.measured("a.json", &fast, &LOAD, &["--repeat", "4"]);
     let b = directory.measured("b.json", &slow, &LOAD, &["--repeat", "4"]);
-    let (exit, json, text) = compared(&["--allow-untrusted", &a, &b]);
+    let (exit, json, text) = compared(&["--allow=BROKEN,LOAD,CLIENT,DATA", &a, &b]);
     assert_eq!((exit, &quantity(&json, "p50")["finding"]), (0, &"above".into()), "{text}");
     assert_eq!(json["b"]["runs"][3]["source"], format!("{b}, run 4"));
 }
@@ -59,7 +67,7 @@ fn live_servers_take_turns() {
     let _alone = alone();
     let (one, slow) = (of_service("300"), of_service("3000"));
     let live = |b: &Server, load: &[&str], assert: &str, allowed: &[&str]| {
-        let flags = ["--repeat", "4", "--seed", "7", "--allow-untrusted", "--assert", assert];
+        let flags = ["--repeat", "4", "--seed", "7", "--allow=BROKEN,LOAD,CLIENT,DATA", "--assert", assert];
         let flags = [&flags[..], allowed].concat();
         let sides = ["--live", &one.address, &b.address];
         compared(&[&sides[..], load, &flags].concat())

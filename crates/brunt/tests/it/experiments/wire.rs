@@ -191,7 +191,7 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     let flags =
         ["-r", rate, "-c", "16", "-d", "64", "-t", time, "--warmup", "0s", "--no-preload", "--io", io];
     // Every packet in the capture is a request.
-    let more = ["--keys", "1000", "--allow-untrusted", "--no-server-stats"];
+    let more = ["--keys", "1000", "--allow=BROKEN,LOAD,CLIENT,DATA", "--no-server-stats"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let times = capture.end();
     measured.check_books();
