@@ -10,6 +10,7 @@ use crate::measured_window::MeasuredWindow;
 use crate::request_counts::CountEntry;
 use crate::store::IntervalStore;
 use crate::timeline::{Slice, Timeline};
+use crate::window::WindowCounts;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
@@ -118,21 +119,20 @@ impl History {
         let timeline = store.timeline();
         let entries: Vec<CountEntry> = store.books().entries().filter(|entry| entry.class == class).collect();
         let measured = entries.iter().filter(|entry| entry.phase == Phase::Measure);
-        let due: u64 = measured.map(|entry| entry.counts.requests.scheduled).sum();
-        let at_start = entries.iter().map(CountEntry::in_window);
-        let at_start: u64 = at_start.map(|counts| counts.waiting_at_start + counts.in_flight_at_start).sum();
+        let mut counts = WindowCounts::default();
+        entries.iter().for_each(|entry| counts.merge(&entry.in_window()));
         let slice_ns = timeline.slice_ns();
-        let mut held = vec![at_start as i64];
-        let (mut counted, mut ended) = (0, 0);
+        let mut backlog = (counts.waiting_at_start + counts.in_flight_at_start) as i64;
+        let mut held = vec![backlog];
         let mut slices = timeline.slices_by_cell().peekable();
         for index in 0..window.duration_ns().div_ceil(slice_ns) {
             let end_ns = window.measure_ns + (index + 1) * slice_ns;
             // Workers are a little late in ending an interval, so the slice before the window may hold the first of its requests.
             while let Some((_, slice)) = slices.next_if(|(cell_ns, _)| *cell_ns < end_ns) {
                 let rows = slice.rows.iter().filter(|row| row.class == class);
-                rows.for_each(|row| (counted, ended) = (counted + row.due, ended + row.ended));
+                backlog += rows.map(|row| row.backlog).sum::<i64>();
             }
-            held.push((at_start + counted) as i64 - ended as i64);
+            held.push(backlog);
         }
         let mut response = Histogram::new();
         let rows = store.rows().filter(|(of, ..)| *of == class);
@@ -143,9 +143,9 @@ impl History {
         Self {
             held,
             slice_ns,
-            late: due as i64 - counted as i64,
-            due,
-            ended,
+            late: (counts.waiting_at_end + counts.in_flight_at_end) as i64 - backlog,
+            due: measured.map(|entry| entry.counts.requests.scheduled).sum(),
+            ended: counts.ended() + counts.abandoned,
             p99_ns: response.quantile(Quantile::P99).unwrap_or(0),
             first_p99_ns: first.quantile(Quantile::P99).unwrap_or(u64::MAX),
             medians_ns: [&first, &last].map(|quarter| quarter.quantile(Quantile::P50)),

@@ -97,7 +97,9 @@ fn check(slice: &Slice) -> Result<(), &'static str> {
     let rows = slice.rows.iter().flat_map(counts_of_row);
     let mut all = activity.values().chain(keys).chain(servers).chain(rows);
     let histograms = || slice.rows.iter().map(|row| &row.response).chain([&slice.warmup_response]);
+    let mut backlogs = slice.rows.iter().map(|row| row.backlog.unsigned_abs());
     if all.any(|count| count >= COUNT_MAX)
+        || backlogs.any(|count| count >= COUNT_MAX)
         || *recorded_ns >= 1 << 62
         || histograms().any(|of| of.count() >= COUNT_MAX || of.moments().sum >= SUM_MAX)
     {

@@ -32,10 +32,9 @@ pub struct SliceRow {
     pub answered: u64,
     /// Follow-up ops that became due in it, and in the window. They are load that no schedule offered.
     pub followup: u64,
-    /// Ops of the window that were counted as due in it, follow-ups included.
-    pub due: u64,
-    /// Ops that ended in it and inside the window, in whatever way, those given up unsent included.
-    pub ended: u64,
+    /// Ops of the window that became due in it, less ops that ended or were given up in it and inside the window: by how many more wait or
+    /// are in flight at its end than at its beginning.
+    pub backlog: i64,
     /// Response times of measured ops that completed in the slice, in nanoseconds.
     pub response: SparseHistogram,
 }
@@ -68,19 +67,19 @@ pub struct Slice {
     pub client: ClientTime,
 }
 
-/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup, due, ended; response.
-type RowFields = (ClassId, OpId, [u64; 7], SparseHistogram);
+/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; backlog; response.
+type RowFields = (ClassId, OpId, [u64; 5], i64, SparseHistogram);
 
 impl From<SliceRow> for RowFields {
     fn from(row: SliceRow) -> Self {
-        (row.class, row.op, counts_of_row(&row), row.response)
+        (row.class, row.op, counts_of_row(&row), row.backlog, row.response)
     }
 }
 
 impl From<RowFields> for SliceRow {
-    fn from((class, op, counts, response): RowFields) -> Self {
-        let [completed, faulty, missed, answered, followup, due, ended] = counts;
-        Self { class, op, completed, faulty, missed, answered, followup, due, ended, response }
+    fn from((class, op, counts, backlog, response): RowFields) -> Self {
+        let [completed, faulty, missed, answered, followup] = counts;
+        Self { class, op, completed, faulty, missed, answered, followup, backlog, response }
     }
 }
 
@@ -90,7 +89,7 @@ type SliceFields =
 
 /// The counts and times of a slice in a file, those of the client among them, and those of a row.
 const OWN_CHARACTERS: usize = 220;
-const ROW_CHARACTERS: usize = 64;
+const ROW_CHARACTERS: usize = 55;
 
 /// What a server did, of which hundreds are in each of hundreds of slices: most of them only answer.
 #[derive(Serialize, Deserialize)]
@@ -177,13 +176,13 @@ pub(super) fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
     [of.answered, of.failed, of.unsent, of.abandoned, of.redirected]
 }
 
-pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 7] {
-    [row.completed, row.faulty, row.missed, row.answered, row.followup, row.due, row.ended]
+pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 5] {
+    [row.completed, row.faulty, row.missed, row.answered, row.followup]
 }
 
 impl SliceRow {
     fn empty(class: ClassId, op: OpId) -> Self {
-        (class, op, [0; 7], SparseHistogram::default()).into()
+        (class, op, [0; 5], 0, SparseHistogram::default()).into()
     }
 
     fn merge(&mut self, other: &Self) {
@@ -192,8 +191,7 @@ impl SliceRow {
         self.missed += other.missed;
         self.answered += other.answered;
         self.followup += other.followup;
-        self.due += other.due;
-        self.ended += other.ended;
+        self.backlog += other.backlog;
         self.response = self.response.merged(&other.response);
     }
 }
@@ -268,8 +266,7 @@ impl Slice {
             held.missed += counts.missed;
             held.answered += counts.answered();
             held.followup += followup;
-            held.due += due;
-            held.ended += counts.ended() + counts.abandoned;
+            held.backlog += due as i64 - (counts.ended() + counts.abandoned) as i64;
         }
     }
 
