@@ -23,6 +23,11 @@ pub(crate) const I2_MAX: f64 = 0.5;
 /// … and the range is more than this part of the median.
 pub(crate) const RANGE_MAX: f64 = 0.05;
 
+/// Runs that lie within this part of their median agree, whatever their intervals say.
+pub const DISAGREEMENT_MIN: f64 = 0.10;
+/// Where a run has no interval, all within this part do.
+pub const DISAGREEMENT_MIN_WITHOUT: f64 = 0.50;
+
 /// Do runs differ by more than their own intervals allow?
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heterogeneity {
@@ -45,6 +50,8 @@ pub struct Spread {
     pub max: f64,
     /// `None` where a run has no interval, or only one run has the number.
     pub heterogeneity: Option<Heterogeneity>,
+    /// Does the interval of each run meet that of each other? `None` where a run has none.
+    pub do_intervals_meet: Option<bool>,
 }
 
 impl Spread {
@@ -58,6 +65,7 @@ impl Spread {
             min: *values.first()?,
             max: *values.last()?,
             heterogeneity: heterogeneity(estimates),
+            do_intervals_meet: do_intervals_meet(estimates),
         })
     }
 
@@ -72,10 +80,31 @@ impl Spread {
         if self.median == 0.0 { 0.0 } else { (self.max - self.min) / self.median.abs() }
     }
 
+    /// Do the runs disagree: do they range over more than a tenth of their median, where the intervals of two of them do not meet? Where a
+    /// run has no interval, over more than a half.
+    pub fn disagrees(&self) -> bool {
+        match self.do_intervals_meet {
+            Some(true) => false,
+            Some(false) => self.relative_range() > DISAGREEMENT_MIN,
+            None => self.relative_range() > DISAGREEMENT_MIN_WITHOUT,
+        }
+    }
+
     /// Do the runs disagree by more than their own intervals allow, and by enough to matter?
     pub fn disagrees(&self) -> bool {
         self.heterogeneity.is_some_and(|found| found.i2 > I2_MAX) && self.relative_range() > RANGE_MAX
     }
+}
+
+/// Intervals meet where the highest lower end is no higher than the lowest upper end.
+fn do_intervals_meet(estimates: &[Estimate]) -> Option<bool> {
+    let (mut highest_low, mut lowest_high) = (f64::NEG_INFINITY, f64::INFINITY);
+    for Estimate { value, half_width } in estimates {
+        let half_width = (*half_width)?;
+        highest_low = highest_low.max(value - half_width);
+        lowest_high = lowest_high.min(value + half_width);
+    }
+    Some(highest_low <= lowest_high)
 }
 
 fn heterogeneity(estimates: &[Estimate]) -> Option<Heterogeneity> {
@@ -116,6 +145,26 @@ mod tests {
         let expected = [(1, 0.0), (2, 0.5), (4, 0.875), (5, 0.9375), (6, 0.96875), (8, 0.9921875)];
         for (runs, covered) in expected {
             assert_eq!(coverage(runs), covered, "{runs}");
+        }
+    }
+
+    /// Values of runs, half the width of their intervals → do they disagree?
+    #[test]
+    fn runs_disagree_where_their_range_is_large_and_two_intervals_do_not_meet() {
+        let table: [(&[f64], Option<f64>, bool); 9] = [
+            (&[100.0, 110.0], Some(1.0), false),
+            (&[100.0, 112.0], Some(1.0), true),
+            (&[100.0, 112.0], Some(6.0), false),
+            (&[100.0, 112.0, 124.0], Some(7.0), true),
+            (&[100.0, 150.0], None, false),
+            (&[100.0, 210.0], None, true),
+            // The same system four times, and its p50 over a factor of 247.
+            (&[0.031, 0.5, 2.0, 7.66], None, true),
+            (&[0.031, 0.5, 2.0, 7.66], Some(0.01), true),
+            (&[100.0], None, false),
+        ];
+        for (values, half_width, expected) in table {
+            assert_eq!(spread(values, half_width).disagrees(), expected, "{values:?} {half_width:?}");
         }
     }
 
