@@ -35,6 +35,8 @@ const PERIOD_S_MAX: f64 = 10.0;
 const SAMPLES_MIN: f64 = 48.0;
 /// Samples in a line of the table.
 const COLUMNS: usize = 6;
+/// Whose samples docs/accuracy.md has: slices over time are merged at the end of minutes 1, 2, 4, 8 and 16.
+const TOLD_MIN: [u32; 10] = [1, 2, 5, 8, 15, 16, 17, 20, 25, 30];
 
 /// Runs for as many minutes as `words` say.
 ///
@@ -139,9 +141,16 @@ impl Soak {
     }
 }
 
+/// Judges growth and prints it as rows of a table in Markdown.
+///
 /// # Errors
 /// It grows.
 fn judge(samples: &[Sample], run_s: f64) -> anyhow::Result<()> {
+    let told: Vec<_> =
+        TOLD_MIN.iter().filter_map(|minutes| Some((minutes, sample_at(samples, *minutes)?))).collect();
+    let minutes: Vec<_> = told.iter().map(|(minutes, _)| minutes.to_string()).collect();
+    let megabytes: Vec<_> = told.iter().map(|(_, sample)| format!("{:.1}", sample.rss_bytes / 1e6)).collect();
+    println!("| resident memory after {} min | {} MB |", minutes.join(", "), megabytes.join(", "));
     let Some(growth) = Growth::of(samples, run_s) else {
         println!("memory is not judged: too few samples");
         return Ok(());
@@ -149,11 +158,16 @@ fn judge(samples: &[Sample], run_s: f64) -> anyhow::Result<()> {
     let per_h = |per_s: f64| per_s * 3600.0 / 1e6;
     let (found, limit) = (per_h(growth.slope), per_h(growth.slope_max));
     println!(
-        "memory grows by {found:+.2} MB an hour behind the first {:.0} s; {limit:.2} are allowed",
-        growth.head_s
+        "| growth behind {:.1} min | {found:+.2} MB an hour; {limit:.2} are allowed |",
+        growth.head_s / 60.0
     );
     ensure!(growth.is_allowed(), "memory grows by {found:.2} MB an hour: expected {limit:.2} at most");
     Ok(())
+}
+
+/// The first sample at the end of a minute.
+fn sample_at(samples: &[Sample], minutes: u32) -> Option<&Sample> {
+    samples.iter().find(|sample| sample.at_s >= 60.0 * f64::from(minutes))
 }
 
 fn rss_bytes(id: u32) -> anyhow::Result<f64> {

@@ -452,14 +452,20 @@ impl SparseHistogram {
         encoder.finish(self.moments)
     }
 
+    /// The same of a histogram that is not needed any more.
+    #[must_use]
+    pub(crate) fn into_coarser(self, bits: u32) -> Self {
+        if bits == 0 { self } else { self.coarser(bits) }
+    }
+
     /// How many characters its text has, of what is written in files.
     pub fn text_len(&self) -> usize {
         text::write(self).len()
     }
 
-    /// Bytes of memory that this takes.
-    pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.encoded.len()
+    /// Bytes of memory that its buckets take.
+    pub fn encoded_bytes(&self) -> usize {
+        self.encoded.len()
     }
 }
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// The longest result of one run.
 const RESULT_CHARACTERS_MAX: usize = 2_000_000;
 /// Characters of the slices over time, at most.
-const SLICES_CHARACTERS_MAX: usize = 850_000;
+pub(crate) const SLICES_CHARACTERS_MAX: usize = 850_000;
 /// Characters left to the keys for scripts, in all and for each server.
 const KEYS_CHARACTERS: usize = 750_000;
 const KEYS_CHARACTERS_OF_SERVER: usize = 850;

@@ -2,8 +2,9 @@
 //!
 //! Not the run's totals (those are exact and kept apart, in the store). An interval belongs to the slice that its middle
 //! lies in, so a worker that was late in ending one moves a little work to a neighbouring slice and loses none. Slices are
-//! 100 ms long at first; whenever there would be too many, neighbours are merged. Invariants: what there is does not depend on
-//! the order in which intervals came, and merging changes no sum.
+//! 100 ms long at first; whenever there would be too many, neighbours are merged. Longer slices have more different latencies, so buckets
+//! become wider where their histograms would take more than [`ENCODED_BYTES_MAX`]. Invariants: what there is does not depend on
+//! the order in which intervals came, but for how wide buckets are; neither changes a sum, a count or an extreme.
 
 mod grid;
 mod serialized;
@@ -23,6 +24,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes of the histograms of all slices. Buckets are joined in pairs and so are slices, and either at most halves this: what is left of it is
+/// more than a result has room for (`SLICES_CHARACTERS_MAX` of `run_data.rs`, about a character per byte), so that no result has wider
+/// buckets for it.
+const ENCODED_BYTES_MAX: usize = 4_000_000;
 
 /// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
 /// samples support it.
@@ -93,13 +99,16 @@ pub struct Timeline {
     /// By the beginning of the grid cell that each stands for. A copy shares those that do not change any more.
     slices: BTreeMap<u64, Arc<Slice>>,
     grid: Grid,
+    /// Buckets of its histograms hold 2 to this power of the narrowest: those of all slices, so that they stay comparable. 0 where it was
+    /// read from a file, as nothing is recorded into it any more.
+    bucket_bits: u32,
 }
 
 impl Timeline {
     /// Empty. There are at most 600 slices of the measured window; with `width_ns`, a multiple of 100 ms, as many as 3 000 of this
     /// length.
     pub fn new(width_ns: Option<u64>) -> Self {
-        Self { slices: BTreeMap::new(), grid: Grid::new(width_ns) }
+        Self { slices: BTreeMap::new(), grid: Grid::new(width_ns), bucket_bits: 0 }
     }
 
     /// Lays the grid of slices so that one of them begins at `measure_ns`: the beginning of the measured window. To be called
@@ -121,19 +130,41 @@ impl Timeline {
             self.merge_cells();
         }
         let cell_ns = self.grid.cell_of(middle_ns);
+        let count = self.slices.len();
         let slice = self.slices.entry(cell_ns).or_insert_with(|| Arc::new(Slice::empty(interval)));
-        Arc::make_mut(slice).add(interval);
+        Arc::make_mut(slice).add(interval, self.bucket_bits);
+        // Once in so many new ones: in between, they double at most.
+        if self.slices.len() > count && self.slices.len().is_multiple_of(SLICES_MIN as usize) {
+            self.join_buckets(Slice::encoded_bytes, ENCODED_BYTES_MAX);
+        }
+    }
+
+    /// Joins buckets in pairs until all slices together take no more than this. False: they take more at the widest, too.
+    fn join_buckets(&mut self, taken: impl Fn(&Slice) -> usize, most: usize) -> bool {
+        while self.slices().map(&taken).sum::<usize>() > most {
+            if self.bucket_bits == GROUPING_POWER {
+                return false;
+            }
+            self.bucket_bits += 1;
+            let bits = self.bucket_bits;
+            self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).join_buckets(bits));
+        }
+        true
     }
 
     /// Merges the slices that are in one cell of the grid since it was widened.
     fn merge_cells(&mut self) {
         for (cell_ns, slice) in std::mem::take(&mut self.slices) {
-            match self.slices.entry(self.grid.cell_of(cell_ns)) {
-                Entry::Vacant(place) => {
-                    place.insert(slice);
-                }
-                Entry::Occupied(mut place) => Arc::make_mut(place.get_mut()).merge(&slice),
+            self.merge_slice(cell_ns, slice);
+        }
+    }
+
+    fn merge_slice(&mut self, cell_ns: u64, slice: Arc<Slice>) {
+        match self.slices.entry(self.grid.cell_of(cell_ns)) {
+            Entry::Vacant(place) => {
+                place.insert(slice);
             }
+            Entry::Occupied(mut place) => Arc::make_mut(place.get_mut()).merge(&slice, self.bucket_bits),
         }
     }
 
@@ -158,12 +189,7 @@ impl Timeline {
         self.grid.join(&other.grid)?;
         self.merge_cells();
         for (cell_ns, slice) in &other.slices {
-            match self.slices.entry(self.grid.cell_of(*cell_ns)) {
-                Entry::Vacant(place) => {
-                    place.insert(slice.clone());
-                }
-                Entry::Occupied(mut place) => Arc::make_mut(place.get_mut()).merge(slice),
-            }
+            self.merge_slice(*cell_ns, slice.clone());
         }
         Ok(())
     }
@@ -206,20 +232,13 @@ impl Timeline {
         self.slices().all(fits)
     }
 
-    /// Makes the histograms of its slices coarser by as many bits as it takes for the slices to have no more characters than this together; all of them by the same, so that they stay comparable. Counts and moments stay exact. If
-    /// that is not enough, the times of the client are left out.
+    /// Joins buckets until the slices have no more characters in a file than this. Counts and moments stay exact. If that is not enough, the
+    /// times of the client are left out.
     pub(crate) fn fit(&mut self, characters_max: usize) {
-        for bits in 1..=GROUPING_POWER {
-            if self.slices().map(Slice::text_len).sum::<usize>() <= characters_max {
-                return;
-            }
-            for slice in self.slices.values_mut().map(Arc::make_mut) {
-                slice.warmup_response = slice.warmup_response.coarser(bits);
-                slice.rows.iter_mut().for_each(|row| row.response = row.response.coarser(bits));
-            }
+        if !self.join_buckets(Slice::text_len, characters_max) {
+            // What hundreds of servers did takes most of it.
+            self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).client = ClientTime::default());
         }
-        // What hundreds of servers did takes most of it.
-        self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).client = ClientTime::default());
     }
 
     /// The slices in the order of time.

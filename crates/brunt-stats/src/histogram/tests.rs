@@ -188,7 +188,7 @@ fn a_busy_interval_is_compact() {
     let values: Vec<u64> = (0..20_000).map(|_| (11.5 + 0.3 * random.normal()).exp() as u64).collect();
     let sparse = recorded(&values).take();
     let buckets = sparse.buckets().count();
-    assert!(sparse.memory_bytes() < 2 * buckets, "{} bytes for {buckets} buckets", sparse.memory_bytes());
+    assert!(sparse.encoded_bytes() < 2 * buckets, "{} bytes for {buckets} buckets", sparse.encoded_bytes());
 }
 
 /// Values of every magnitude, many of them equal.

@@ -64,7 +64,7 @@ impl TryFrom<SerializedTimeline> for Timeline {
         let client = client.into_iter().chain(std::iter::repeat(ClientTime::default()));
         slices.iter_mut().zip(client).for_each(|((_, slice), client)| slice.client = client);
         let slices = slices.into_iter().map(|(cell_ns, slice)| (cell_ns, Arc::new(slice))).collect();
-        Ok(Self { grid, slices })
+        Ok(Self { grid, slices, bucket_bits: 0 })
     }
 }
 

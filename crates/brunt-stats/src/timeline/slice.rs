@@ -185,14 +185,14 @@ impl SliceRow {
         (class, op, [0; 5], 0, SparseHistogram::default()).into()
     }
 
-    fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self, bucket_bits: u32) {
         self.completed += other.completed;
         self.faulty += other.faulty;
         self.missed += other.missed;
         self.answered += other.answered;
         self.followup += other.followup;
         self.backlog += other.backlog;
-        self.response = self.response.merged(&other.response);
+        self.response = self.response.merged(&other.response).into_coarser(bucket_bits);
     }
 }
 
@@ -202,6 +202,18 @@ impl Slice {
         let servers = self.servers.iter().map(|server| ServerFields::of(server).text_len());
         let rows = self.rows.iter().map(|row| ROW_CHARACTERS + row.response.text_len());
         OWN_CHARACTERS + servers.sum::<usize>() + rows.sum::<usize>() + self.warmup_response.text_len()
+    }
+
+    /// Bytes of its histograms.
+    pub(super) fn encoded_bytes(&self) -> usize {
+        let rows = self.rows.iter().map(|row| row.response.encoded_bytes());
+        rows.sum::<usize>() + self.warmup_response.encoded_bytes()
+    }
+
+    /// Makes buckets hold 2 to the power of `bits` of the narrowest.
+    pub(super) fn join_buckets(&mut self, bits: u32) {
+        self.warmup_response = self.warmup_response.coarser(bits);
+        self.rows.iter_mut().for_each(|row| row.response = row.response.coarser(bits));
     }
 
     /// As long as an interval, and without anything that it holds.
@@ -215,7 +227,7 @@ impl Slice {
     }
 
     /// Adds another slice. What it comes to is as if the intervals of both had been added to one.
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self, bucket_bits: u32) {
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
         self.activity.merge(&other.activity);
@@ -223,16 +235,16 @@ impl Slice {
         self.recorded_ns += other.recorded_ns;
         self.keys.merge(&other.keys);
         self.warmup_keys.merge(&other.warmup_keys);
-        self.warmup_response = self.warmup_response.merged(&other.warmup_response);
+        self.warmup_response = self.warmup_response.merged(&other.warmup_response).into_coarser(bucket_bits);
         server::merge_all(&mut self.servers, &other.servers);
         self.client.merge(&other.client);
         for row in &other.rows {
-            self.row_mut(row.class, row.op).merge(row);
+            self.row_mut(row.class, row.op).merge(row, bucket_bits);
         }
     }
 
     /// Adds an interval of a worker.
-    pub(super) fn add(&mut self, interval: &Interval) {
+    pub(super) fn add(&mut self, interval: &Interval, bucket_bits: u32) {
         self.start_ns = self.start_ns.min(interval.start_ns);
         self.end_ns = self.end_ns.max(interval.end_ns);
         self.activity.merge(&interval.activity());
@@ -243,13 +255,13 @@ impl Slice {
         let warming = interval.books.iter().filter(|entry| entry.phase == Phase::Warmup);
         warming.for_each(|entry| self.warmup_keys.merge(&entry.counts.keys));
         if interval.warmup.count() > 0 {
-            self.warmup_response = self.warmup_response.merged(&interval.warmup);
+            self.warmup_response = self.warmup_response.merged(&interval.warmup).into_coarser(bucket_bits);
         }
         server::merge_all(&mut self.servers, &interval.servers);
         self.client.merge(&ClientTime::of(interval));
         for row in &interval.rows {
             let held = self.row_mut(row.class, row.op);
-            held.response = held.response.merged(&row.latencies.response);
+            held.response = held.response.merged(&row.latencies.response).into_coarser(bucket_bits);
         }
         interval.books.iter().for_each(|entry| self.merge_book(entry));
     }
