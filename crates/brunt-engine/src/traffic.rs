@@ -40,6 +40,7 @@ use crate::state::lifetime::Lifetimes;
 use crate::state::recording::Recording;
 use crate::state::shared_slot::SharedSlots;
 use crate::state::stamper::Stamper;
+use crate::state::stops::Stops;
 use crate::traffic::connection_setup::SetupRejected;
 use crate::traffic::datagrams::Datagrams;
 use crate::traffic::verifying::WrongBytes;
@@ -136,8 +137,8 @@ pub(crate) struct Traffic<C: Codec> {
     payload: Arc<Payload>,
     pub window: Window,
     timeout_ns: u64,
-    /// When a stop of the client in a poll was over.
-    polls_again_ns: u64,
+    /// Stops of the client.
+    pub stops: Stops,
     /// There are more workers than CPUs.
     is_crowded: bool,
     /// One per class with `--verify`.
@@ -250,7 +251,7 @@ impl<C: Codec> Traffic<C> {
             payload: parts.payload,
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
-            polls_again_ns: 0,
+            stops: Stops::new(),
             is_crowded: parts.is_crowded,
             wrong_bytes: WrongBytes::new(if parts.has_windows { count } else { 0 }),
             audits: parts.audits,

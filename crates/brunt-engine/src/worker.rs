@@ -375,9 +375,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
         self.traffic.iteration_start_ns = at_ns;
-        if woke_ns - at_ns > STALL_MIN_NS {
-            self.traffic.note_stopped_poll(woke_ns);
-        }
         if let Some(wake_up_ns) = self.pace.observe(woke_ns - at_ns).filter(|_| self.counts_wake_ups()) {
             self.io.set_wake_up(wake_up_ns);
         }
@@ -401,6 +398,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if took_ns <= STALL_MIN_NS {
             return;
         }
+        self.traffic.stops.note(self.traffic.iteration_start_ns..now_ns);
         let Window { measure_ns, end_ns, .. } = self.traffic.window;
         let run_delay_ns = self.time_meter.run_delay_ns();
         self.stalls.note(self.traffic.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
@@ -878,17 +876,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Number of servers without a connection for too long.
     fn count_down_servers(&mut self, now_ns: u64) -> usize {
         let reply_limit_ns = self.phase_times.timeout_ns.max(SERVER_DOWN_NS);
-        let mut gone = 0;
-        for server in &mut self.traffic.servers {
-            if server.up > 0 {
-                server.last_up_ns = now_ns;
-            }
-            // Without a failed attempt, connections are rare by plan.
-            let is_gone =
-                server.prober.is_some() && now_ns.saturating_sub(server.last_up_ns) > reply_limit_ns;
-            gone += usize::from(is_gone);
+        for server in self.traffic.servers.iter_mut().filter(|server| server.up > 0) {
+            server.last_up_ns = now_ns;
         }
-        gone
+        // Without a failed attempt, connections are rare by plan.
+        let is_gone = |server: &&Health| {
+            server.prober.is_some() && self.traffic.has_waited(server.last_up_ns, reply_limit_ns, now_ns)
+        };
+        self.traffic.servers.iter().filter(is_gone).count()
     }
 
     /// Hands over intervals before the schedule, for progress.

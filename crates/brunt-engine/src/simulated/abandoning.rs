@@ -88,6 +88,58 @@ fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
     }
 }
 
+/// The client is stopped while it waits for a server that is gone, which is back before the client is.
+#[test]
+fn a_stop_of_the_client_is_no_silence_of_a_server_that_is_down() {
+    // Operations wait for 0.3 s before the stop, and for no more than 0.2 s behind it.
+    for (load, is_behind_poll) in
+        ["", "rate = 2000"].into_iter().flat_map(|load| [false, true].map(|is| (load, is)))
+    {
+        let outcome = simulate(
+            &format!(
+                "{load}\nwarmup = '0s'\npreload = false\nkeys = 99\nconnections = 4\ndepth = 2\ntime = '5s'\ntimeout = '1s'"
+            ),
+            SimOptions {
+                server: gone(SECOND, 1_500 * MS),
+                latency_ns: 500 * US,
+                pause: Some((EPOCH_NS + START_AHEAD_NS + 1_300 * MS, 1_500 * MS)),
+                pauses_behind_poll: is_behind_poll,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!(
+            (requests.unsent, requests.abandoned, requests.in_flight),
+            (0, 0, 0),
+            "{load} {is_behind_poll}"
+        );
+        assert!(
+            requests.failed() <= 8 && requests.completed() > 1_000,
+            "{load} {is_behind_poll}: {requests:?}"
+        );
+    }
+}
+
+/// Where nothing ends a run but a number of requests, a server is given up when it is down for 5 s, of which a stop is no part.
+#[test]
+fn a_stop_of_the_client_does_not_give_up_a_server() {
+    for (pause_ns, is_whole) in [(7 * SECOND, true), (100 * MS, false)] {
+        let outcome = simulate(
+            "warmup = '0s'\npreload = false\nkeys = 99\nconnections = 4\nrequests = 20000\ntimeout = '1s'",
+            SimOptions {
+                server: gone(SECOND, 8 * SECOND),
+                latency_ns: 500 * US,
+                pause: Some((EPOCH_NS + START_AHEAD_NS + 2 * SECOND, pause_ns)),
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!(requests.scheduled == 20_000, is_whole, "{pause_ns}: {requests:?}");
+    }
+}
+
 /// When the server is back, every slot of a closed loop is in use again: none was lost with what was given up, neither those of
 /// stores that follow a miss nor those of connections that waited for their pipeline.
 #[test]

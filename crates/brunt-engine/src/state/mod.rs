@@ -21,5 +21,6 @@ pub(crate) mod redirect_state;
 pub(crate) mod shared_slot;
 pub(crate) mod slab;
 pub(crate) mod stamper;
+pub(crate) mod stops;
 pub(crate) mod tokens;
 pub(crate) mod trace_feed;

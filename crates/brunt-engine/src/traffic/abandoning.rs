@@ -3,7 +3,7 @@
 //! Sent requests are covered by [`super::failure_handling`]; operations behind others for a server that answers
 //! wait on, however long. Runs on a timer, only while a server or a bound connection is down. Invariant: an
 //! operation waits unsent for at most a timeout from when it began to wait, or from the last activity of its server
-//! if that was later; if it is bound to a connection that is down, from the loss of that.
+//! if that was later; if it is bound to a connection that is down, from the loss of that. Stops of the client do not count.
 
 use super::{Traffic, free_slot, give_back};
 use crate::state::connection::ConnectionState;
@@ -101,14 +101,17 @@ impl<C: Codec> Traffic<C> {
     fn is_silent_server(&self, route: RouteId, now_ns: u64) -> bool {
         let Some(oldest) = self.routes[route as usize].waiting.front() else { return false };
         let Some(health) = self.checked_server(route) else { return false };
-        let since_ns = health.last_active_ns().max(oldest.picked_ns).max(self.polls_again_ns);
-        now_ns.saturating_sub(since_ns) >= SILENT_NS
+        self.has_waited(health.last_active_ns().max(oldest.picked_ns), SILENT_NS, now_ns)
     }
 
-    /// Notes that the client was stopped in a poll, which has not seen what came meanwhile.
-    #[cold]
-    pub(crate) fn note_stopped_poll(&mut self, woke_ns: u64) {
-        self.polls_again_ns = woke_ns;
+    /// Has it been so long, without the stops of the client?
+    pub(crate) fn has_waited(&self, since_ns: u64, wait_ns: u64, now_ns: u64) -> bool {
+        self.stops.end_of_wait_ns(since_ns, wait_ns) <= self.watched_ns(now_ns)
+    }
+
+    /// Until when stops of the client are known. One in this iteration shows at its end, and the next one reads what came meanwhile.
+    fn watched_ns(&self, now_ns: u64) -> u64 {
+        now_ns.min(self.iteration_start_ns)
     }
 
     /// When an operation has waited long enough for a server that has been inactive since `since_ns`.
@@ -119,14 +122,14 @@ impl<C: Codec> Traffic<C> {
             }
             _ => picked.picked_ns,
         };
-        waiting_since_ns.max(since_ns).saturating_add(self.timeout_ns)
+        self.stops.end_of_wait_ns(waiting_since_ns.max(since_ns), self.timeout_ns)
     }
 
     /// Abandons from the front of the queue: later operations came later.
     fn abandon_queued(&mut self, route: RouteId, since_ns: u64, now_ns: u64) -> u64 {
         while let Some(oldest) = self.routes[route as usize].waiting.front() {
             let due_ns = self.given_up_ns(oldest, since_ns);
-            if due_ns > now_ns {
+            if due_ns > self.watched_ns(now_ns) {
                 return due_ns;
             }
             self.abandon_oldest(route, now_ns);
@@ -138,18 +141,19 @@ impl<C: Codec> Traffic<C> {
     /// be down although the server answers.
     fn abandon_parked(&mut self, route: RouteId, silent_since_ns: Option<u64>, now_ns: u64) -> u64 {
         let mut next_ns = u64::MAX;
+        let watched_ns = self.watched_ns(now_ns);
         let mut parked = std::mem::take(&mut self.routes[route as usize].parked);
         parked.retain(|picked| {
             let Some(since_ns) = self.connection_lost_since_ns(picked).or(silent_since_ns) else {
                 return true;
             };
             let due_ns = self.given_up_ns(picked, since_ns);
-            if due_ns <= now_ns {
+            if due_ns <= watched_ns {
                 self.abandon(picked, now_ns);
             } else {
                 next_ns = next_ns.min(due_ns);
             }
-            due_ns > now_ns
+            due_ns > watched_ns
         });
         self.routes[route as usize].parked = parked;
         next_ns
