@@ -705,7 +705,12 @@ impl Io for Epoll {
     }
 
     fn seen_ns(&self, index: ConnectionIndex) -> u64 {
-        self.connections[index as usize].seen_ns(self.poll_end_ns.max(self.full_polls.seen_ns))
+        let seen_ns = self.poll_end_ns.max(self.full_polls.seen_ns);
+        // A read may have left some.
+        match self.connections[index as usize].unread_since_ns {
+            0 => seen_ns,
+            since_ns => since_ns.min(seen_ns),
+        }
     }
 
     #[inline]

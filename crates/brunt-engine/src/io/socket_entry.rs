@@ -61,11 +61,6 @@ impl<P: Default> SocketEntry<P> {
         if self.unread_since_ns == 0 { polled_ns } else { self.unread_since_ns }
     }
 
-    /// Up to when all that came in was read, if that is so up to `seen_ns` unless a read has left some.
-    pub(super) fn seen_ns(&self, seen_ns: u64) -> u64 {
-        if self.unread_since_ns == 0 { seen_ns } else { self.unread_since_ns.min(seen_ns) }
-    }
-
     /// Begins a connection.
     pub(super) fn begin(&mut self, socket: Socket, kind: ConnectionKind) {
         self.generation = (self.generation + 1) % (1 << GENERATION_BITS);

@@ -942,6 +942,7 @@ impl Drop for Uring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::UdpSocket;
 
     /// What sends took, one after another → what they are taken to take at the most.
     #[test]
@@ -959,5 +960,44 @@ mod tests {
                 taken_ns.iter().fold(SEND_START_NS, |slowest, took| slowest_send_ns(slowest, *took));
             assert_eq!(slowest_ns, expected, "{taken_ns:?}");
         }
+    }
+
+    /// As many datagrams as there are buffers leave the receive without one, and the socket empty: it holds something unread for
+    /// all that is known, until the next poll.
+    #[test]
+    fn a_receive_without_a_buffer_counts_as_unread_for_one_poll() {
+        let shape = Shape {
+            connections: 1,
+            reply_bytes: 1,
+            datagrams: 1,
+            sockets: SocketOptions::default(),
+            gather: Gather::NOTHING,
+        };
+        let mut uring = match Uring::new(shape, Clock::start()) {
+            Ok(uring) => uring,
+            Err(error) => return eprintln!("SKIPPED: {}", probe::refusal(&error)),
+        };
+        let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        own.connect(peer.local_addr().unwrap()).unwrap();
+        peer.connect(own.local_addr().unwrap()).unwrap();
+        own.set_nonblocking(true).unwrap();
+        uring.hold(0, own.into(), ConnectionKind::Datagrams).unwrap();
+        uring.connections[0].establish().unwrap();
+        uring.open += 1;
+        uring.receive(0);
+        let poll = |uring: &mut Uring| {
+            let now_ns = uring.now_ns();
+            uring.wait(now_ns, Until::Now);
+            std::iter::from_fn(|| uring.next()).count()
+        };
+        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.poll_end_ns));
+        let count = usize::from(shape.buffers().0);
+        (0..count).for_each(|_| assert_eq!(peer.send(b"x").unwrap(), 1));
+        assert_eq!(poll(&mut uring), count);
+        assert!(uring.seen_ns(0) < uring.poll_end_ns);
+        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.poll_end_ns));
+        // It goes on where it stopped.
+        peer.send(b"x").unwrap();
+        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (1, uring.poll_end_ns));
     }
 }
