@@ -16,26 +16,10 @@ pub struct Estimate {
     pub half_width: Option<f64>,
 }
 
-/// How many standard errors the half of a 95 % interval is.
-const NORMAL_975: f64 = 1.96;
-/// Hysteresis: more than this part of what the runs differ by is not explained by their own intervals …
-pub(crate) const I2_MAX: f64 = 0.5;
-/// … and the range is more than this part of the median.
-pub(crate) const RANGE_MAX: f64 = 0.05;
-
 /// Runs that lie within this part of their median agree, whatever their intervals say.
 pub const DISAGREEMENT_MIN: f64 = 0.10;
 /// Where a run has no interval, all within this part do.
 pub const DISAGREEMENT_MIN_WITHOUT: f64 = 0.50;
-
-/// Do runs differ by more than their own intervals allow?
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heterogeneity {
-    /// Cochran's Q = Σ w (x − x̄_w)² with w = 1/s²: χ² with k − 1 degrees of freedom where all runs measure one number.
-    pub q: f64,
-    /// I² = max(0, (Q − (k − 1)) / Q): the part of Q that chance does not explain.
-    pub i2: f64,
-}
 
 /// What one number of every run comes to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +32,6 @@ pub struct Spread {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// `None` where a run has no interval, or only one run has the number.
-    pub heterogeneity: Option<Heterogeneity>,
     /// Does the interval of each run meet that of each other? `None` where a run has none.
     pub do_intervals_meet: Option<bool>,
 }
@@ -64,7 +46,6 @@ impl Spread {
             median: upper_median_of_sorted(&values)?,
             min: *values.first()?,
             max: *values.last()?,
-            heterogeneity: heterogeneity(estimates),
             do_intervals_meet: do_intervals_meet(estimates),
         })
     }
@@ -89,11 +70,6 @@ impl Spread {
             None => self.relative_range() > DISAGREEMENT_MIN_WITHOUT,
         }
     }
-
-    /// Do the runs disagree by more than their own intervals allow, and by enough to matter?
-    pub fn disagrees(&self) -> bool {
-        self.heterogeneity.is_some_and(|found| found.i2 > I2_MAX) && self.relative_range() > RANGE_MAX
-    }
 }
 
 /// Intervals meet where the highest lower end is no higher than the lowest upper end.
@@ -105,24 +81,6 @@ fn do_intervals_meet(estimates: &[Estimate]) -> Option<bool> {
         lowest_high = lowest_high.min(value + half_width);
     }
     Some(highest_low <= lowest_high)
-}
-
-fn heterogeneity(estimates: &[Estimate]) -> Option<Heterogeneity> {
-    let weight = |estimate: &Estimate| {
-        let half_width = estimate.half_width.filter(|width| *width > 0.0 && width.is_finite())?;
-        Some((NORMAL_975 / half_width).powi(2))
-    };
-    let weights: Vec<f64> = estimates.iter().map(weight).collect::<Option<_>>()?;
-    if weights.len() < 2 {
-        return None;
-    }
-    let pairs = || weights.iter().zip(estimates);
-    let mean =
-        pairs().map(|(weight, estimate)| weight * estimate.value).sum::<f64>() / weights.iter().sum::<f64>();
-    let q: f64 = pairs().map(|(weight, estimate)| weight * (estimate.value - mean).powi(2)).sum();
-    let freedom = (weights.len() - 1) as f64;
-    let i2 = if q > freedom { (q - freedom) / q } else { 0.0 };
-    Some(Heterogeneity { q, i2 })
 }
 
 #[cfg(test)]
@@ -138,7 +96,6 @@ mod tests {
     fn median_range_and_coverage() {
         let found = spread(&[5.0, 1.0, 3.0], None);
         assert_eq!((found.runs, found.median, found.min, found.max), (3, 3.0, 1.0, 5.0));
-        assert_eq!(found.heterogeneity, None);
         assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0], None).median, 3.0);
         assert_eq!(Spread::of(&[]), None);
         let coverage = |runs: usize| spread(&vec![1.0; runs], None).coverage();
@@ -166,51 +123,5 @@ mod tests {
         for (values, half_width, expected) in table {
             assert_eq!(spread(values, half_width).disagrees(), expected, "{values:?} {half_width:?}");
         }
-    }
-
-    #[test]
-    fn agreeing_and_disagreeing_runs() {
-        // Standard error 1 each: Q = Σ (x − x̄)².
-        let found = spread(&[99.0, 100.0, 101.0], Some(1.96)).heterogeneity.unwrap();
-        assert!((found.q - 2.0).abs() < 1e-9 && found.i2 == 0.0, "{found:?}");
-        let found = spread(&[90.0, 100.0, 110.0], Some(1.96));
-        let Heterogeneity { q, i2 } = found.heterogeneity.unwrap();
-        assert!((q - 200.0).abs() < 1e-9 && (i2 - 0.99).abs() < 1e-9, "{q} {i2}");
-        assert!(found.disagrees());
-        // As certain, but the range is 4 % of the median: nobody needs to care.
-        assert!(!spread(&[98.0, 100.0, 102.0], Some(0.1)).disagrees());
-        // The range is wide, but so is every interval.
-        assert!(!spread(&[90.0, 100.0, 110.0], Some(30.0)).disagrees());
-        // Without intervals nothing is known of it.
-        assert!(!spread(&[90.0, 100.0, 110.0], None).disagrees());
-        assert_eq!(spread(&[90.0, 100.0], Some(0.0)).heterogeneity, None);
-    }
-
-    /// The weight of a run is its certainty: x̄_w = (1·10 + 4·20) / 5 = 18, Q = 1·64 + 4·4 = 80.
-    #[test]
-    fn a_narrower_interval_weighs_more() {
-        let estimates =
-            [(10.0, 1.96), (20.0, 0.98)].map(|(value, half)| Estimate { value, half_width: Some(half) });
-        let found = Spread::of(&estimates).unwrap().heterogeneity.unwrap();
-        assert!((found.q - 80.0).abs() < 1e-9 && (found.i2 - 79.0 / 80.0).abs() < 1e-9, "{found:?}");
-    }
-
-    /// Runs that measure one number with normal errors: I² above a half is rare, as χ² has it. With k = 6 it takes Q > 10,
-    /// which χ²₅ exceeds with 7.5 %; the errors are drawn from a fixed sequence.
-    #[test]
-    fn agreement_is_called_hysteresis_no_more_often_than_chance_does() {
-        let mut state = 1u64;
-        let mut uniform = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1u64 << 53) as f64
-        };
-        let mut fired = 0;
-        for _ in 0..2_000 {
-            // The sum of twelve uniforms less six has a standard deviation of 1.
-            let values: Vec<f64> =
-                (0..6).map(|_| 100.0 + (0..12).map(|_| uniform()).sum::<f64>() - 6.0).collect();
-            fired += u32::from(spread(&values, Some(1.96)).heterogeneity.unwrap().i2 > I2_MAX);
-        }
-        assert!((80..220).contains(&fired), "{fired} of 2000, expected 150");
     }
 }

@@ -458,14 +458,13 @@ fn repeat_finding(out: &mut String, quantiles: &[Quantile], compared: &[SpreadRo
     out.push('\n');
     let runs = quantity::things(first.spread.runs as u64, "run");
     let heading = format!("of {runs}");
-    let mut table = Table::new(&[&heading, "median", "smallest", "largest", "range", "I2"]);
+    let mut table = Table::new(&[&heading, "median", "smallest", "largest", "range"]);
     for SpreadRow { name, spread } in compared {
         let text = |value: f64| match name.as_str() {
             "completed_per_s" => format!("{}/s", rate_text(value)),
             _ => quantity::time(value.round() as u64),
         };
         let percent = |part: f64| format!("{} %", quantity::significant(100.0 * part));
-        let i2 = spread.heterogeneity.map_or("-".to_owned(), |found| percent(found.i2));
         let label = match name.as_str() {
             "completed_per_s" => "completed".to_owned(),
             key => quantiles
@@ -474,7 +473,7 @@ fn repeat_finding(out: &mut String, quantiles: &[Quantile], compared: &[SpreadRo
                 .map_or(key.to_owned(), ToString::to_string),
         };
         let range = percent(spread.relative_range());
-        table.push(vec![label, text(spread.median), text(spread.min), text(spread.max), range, i2]);
+        table.push(vec![label, text(spread.median), text(spread.min), text(spread.max), range]);
     }
     table.write(out);
     let covered = quantity::significant(100.0 * first.spread.coverage());

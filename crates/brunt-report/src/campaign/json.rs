@@ -71,8 +71,6 @@ fn spread(spread: &Spread) -> Value {
         "min": spread.min,
         "max": spread.max,
         "coverage": spread.coverage(),
-        "q": spread.heterogeneity.map(|found| found.q),
-        "i2": spread.heterogeneity.map(|found| found.i2),
         "disagrees": spread.disagrees(),
     })
 }

@@ -5,7 +5,7 @@
 use super::Status;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::number_text::percent;
-use crate::repeat::{RANGE_MAX, Spread};
+use crate::repeat::{DISAGREEMENT_MIN, Spread};
 
 pub(super) fn check(spreads: &[(String, Spread)]) -> Check {
     let compared = spreads.iter().filter(|(_, spread)| spread.runs > 1);
@@ -26,7 +26,7 @@ pub(super) fn check(spreads: &[(String, Spread)]) -> Check {
             format!("{} runs agree: {name} spreads over {range} of its median", spread.runs),
         )
     };
-    check.with_value(spread.relative_range(), RANGE_MAX)
+    check.with_value(spread.relative_range(), DISAGREEMENT_MIN)
 }
 
 /// The sentence of a campaign.
