@@ -34,16 +34,6 @@ fn check_near(found: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn students_t() {
-    // From printed tables, to their last digit.
-    let table = [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (19, 2.093)];
-    let more = [(28, 2.048), (29, 2.045), (30, 2.042), (60, 2.000), (120, 1.980), (100_000, 1.960)];
-    for (degrees, expected) in table.into_iter().chain(more) {
-        check_near(student_t(degrees), expected, 0.000_51);
-    }
-}
-
-#[test]
 fn requests_needed_for_a_width() {
     let table = [
         (Quantile::P50, [800.0, 3_199.0, 19_990.0, 79_958.0]),
@@ -94,32 +84,65 @@ fn empty_batches_do_not_count() {
 
 #[test]
 fn the_interval_follows_from_the_formula() {
-    // Evenly dealt: 50 of each hundred lie above the median, in every batch. Above 501 there are 49 in one and 50 in nine, so that
-    // V = 10/9 · (0.9² + 9 · 0.1²) / 1000² = 1e-6 and n = 0.499 · 0.501 / V: 0.5 − 0.499 is less than t √(0.25/n) = 0.0023. Above 504
-    // the difference is larger than that.
+    // Evenly dealt: 51 of a hundred reach the median in one batch and 50 in nine, less than independent requests would scatter. Wilson's
+    // limits of a half in 1 000: 0.5 ± 1.96 √(0.25/1000 + 1.96²/4/1000²) / (1 + 1.96²/1000) = 0.5 ± 0.03093.
     let [even] = intervals(&ten_batches(0), &[Quantile::P50])[..] else { panic!() };
-    assert_eq!((even.value_ns, even.low_ns, even.high_ns), (500, 500, Some(504)));
-    assert_eq!((even.design_effect, even.effective_count), (0.0, 1_000.0));
+    assert_eq!((even.value_ns, even.low_ns, even.high_ns), (500, 470, Some(531)));
+    assert_eq!((even.design_effect, even.effective_count), (1.0, 1_000.0));
+    check_near(even.fraction_below_low, 0.5 - 0.030_93, 1e-5);
+    check_near(even.fraction_above_high, 0.5 - 0.030_93, 1e-5);
 
-    // The 50 slowest in one batch. Of p95 e = 50, 0 … 0 with n = 100: V = 10/9 · (45² + 9 · 5²) / 1000² = 0.0025, so that 19
-    // independent requests tell as much, and of them Wilson's lower limit of 0.95 is 0.716. Beyond 0.95 + 2.262 · 0.05 nothing was seen.
+    // The 50 slowest in one batch, and the 951st from the bottom, 950, in another. e = 50, 1, 0 … 0 of n = 100 with 51 in all reach the
+    // p95: V = 10/9 · (44.9² + 4.1² + 8 · 5.1²) / 1000², times 1000 / (0.051 · 0.949) of independent requests.
     let [p95] = intervals(&ten_batches(50), &[Quantile::P95])[..] else { panic!() };
-    assert_eq!((p95.value_ns, p95.low_ns, p95.high_ns), (950, 716, None));
-    check_near(p95.design_effect, 0.0025 / (0.95 * 0.05 / 1_000.0), 1e-9);
-    check_near(p95.effective_count, 19.0, 1e-9);
-    check_near(p95.effective_above(), 0.95, 1e-9);
-    check_near(p95.fraction_below_low, 0.715_967, 1e-6);
+    assert_eq!((p95.value_ns, p95.high_ns), (950, None));
+    let squares = 44.9_f64.powi(2) + 4.1_f64.powi(2) + 8.0 * 5.1_f64.powi(2);
+    let effect = 10.0 / 9.0 * squares / 1_000.0 / (0.051 * 0.949);
+    check_near(p95.design_effect, effect, 1e-9);
+    check_near(p95.effective_count, 1_000.0 / effect, 1e-9);
+    check_near(p95.effective_above(), 50.0 / effect, 1e-9);
     assert_eq!((p95.batches, p95.relative_half_width()), (10, None));
-    // One burst of 7 of a thousand is not one of 50 in truth, one of 8 may be: 0.05 − 7/1000 ≥ t √(0.05 · 0.95 / n), n = 0.007 · 0.993 / V.
-    check_near(p95.fraction_above_high, 0.007, 1e-9);
-    // Of p90 the even hundred of the slowest would be 10 each; it is 55 and 5 each: V = 10/9 · (45² + 9 · 5²) / 1000².
-    let [p90] = intervals(&ten_batches(50), &[Quantile::P90])[..] else { panic!() };
-    assert_eq!((p90.value_ns, p90.low_ns, p90.high_ns), (900, 734, None));
-    check_near(p90.fraction_above_high, 0.015, 1e-9);
-    // Of the median 95 and 45 each, for the slow came in exchange for the fast: V is the same.
-    let [p50] = intervals(&ten_batches(50), &[Quantile::P50])[..] else { panic!() };
-    assert_eq!((p50.value_ns, p50.low_ns, p50.high_ns), (500, 390, Some(615)));
-    check_near(p50.relative_half_width().unwrap(), 225.0 / 2.0 / 500.0, 1e-9);
+    // 0.95 in 19.4 independent requests.
+    check_near(p95.fraction_below_low, 0.760, 0.001);
+    assert_eq!(p95.low_ns, (p95.fraction_below_low * 1_000.0).ceil() as u64);
+}
+
+/// An outage in one of 30 batches makes few independent requests of the p99, more of the p99.9 beyond it, and as many as there are of the
+/// median.
+#[test]
+fn ends_never_fall_as_percentiles_rise() {
+    let of = |index: u64| {
+        batch((0..10_000u64).map(move |turn| match (index, turn) {
+            (7, 0..3_000) => 1_000_000 + turn,
+            (_, 0..20) => 2_000_000 + turn,
+            _ => turn % 1_000 + index,
+        }))
+    };
+    let batches: Vec<Batch> = (0..30).map(of).collect();
+    let found = intervals(&batches, &Quantile::PRINTED);
+    let effects: Vec<f64> = found.iter().map(|interval| interval.design_effect.floor()).collect();
+    assert!(effects[0] < effects[3] && effects[3] > effects[4], "{effects:?}");
+    let high = |interval: &PercentileInterval| interval.high_ns.unwrap_or(u64::MAX);
+    for pair in found.windows(2) {
+        assert!(pair[0].low_ns <= pair[1].low_ns && high(&pair[0]) <= high(&pair[1]), "{pair:?}");
+        assert!(pair[0].fraction_below_low <= pair[1].fraction_below_low, "{pair:?}");
+        assert!(pair[0].fraction_above_high >= pair[1].fraction_above_high, "{pair:?}");
+    }
+    for interval in found {
+        assert!(interval.low_ns <= interval.value_ns && interval.value_ns <= high(&interval));
+    }
+}
+
+/// N(1 − p)/deff at ten: with a design effect of 1 it is the gate of the percentile itself.
+#[test]
+fn an_interval_is_open_below_ten_independent_requests() {
+    let even: Vec<Batch> = (0..10).map(|index| batch((0..100).map(move |turn| turn * 10 + index))).collect();
+    let [p99] = intervals(&even, &[Quantile::P99])[..] else { panic!() };
+    assert_eq!((p99.effective_above(), p99.design_effect), (10.0, 1.0));
+    assert!(p99.high_ns.is_some());
+    // All above it in one of the batches: a design effect of more than ten.
+    let [p95] = intervals(&ten_batches(50), &[Quantile::P95])[..] else { panic!() };
+    assert!(p95.high_ns.is_none() && p95.effective_above() < 10.0);
 }
 
 #[test]
