@@ -12,7 +12,10 @@ use brunt_plan::quantile::Quantile;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// The normal distribution's quantile of a 95 % interval.
+/// Standard deviations to either end of a 95 % interval whose variance is that of 30 batches: Student's t with 29 degrees of freedom. With
+/// the normal distribution's 1.96 the p99 of M/M/1 at a load of 0.8 was held in 91 % of runs only.
+const DEVIATIONS: f64 = 2.045;
+/// The normal distribution's quantile that belongs to it, for planning.
 const NORMAL: f64 = 1.96;
 /// Fewer independent requests above a percentile leave its interval open: no upper end is known.
 const EFFECTIVE_ABOVE_MIN: f64 = 10.0;
@@ -141,8 +144,8 @@ fn design_effects(batches: &[&Batch], values: &[u64], beyond: impl Fn(&Batch) ->
 /// Wilson's limits of a share found in `count` independent requests (E. B. Wilson, "Probable inference, the law of succession,
 /// and statistical inference", 1927).
 fn wilson(share: f64, count: f64) -> [f64; 2] {
-    let square = NORMAL * NORMAL / count;
-    let half_width = NORMAL * (share * (1.0 - share) / count + square / count / 4.0).sqrt();
+    let square = DEVIATIONS * DEVIATIONS / count;
+    let half_width = DEVIATIONS * (share * (1.0 - share) / count + square / count / 4.0).sqrt();
     let middle = share + square / 2.0;
     [(middle - half_width) / (1.0 + square), (middle + half_width) / (1.0 + square)]
 }
