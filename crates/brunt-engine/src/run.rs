@@ -32,6 +32,7 @@ use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
 pub use crate::run_error::{ErrorOrigin, RunError};
 pub use crate::transport::endpoint::Endpoint;
+use crate::transport::socket;
 use brunt_plan::plan::{IoChoice, Plan};
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::interval::Interval;
@@ -145,6 +146,9 @@ impl RunSetup<'_> {
         let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
         let rings: Vec<_> = shards.iter().map(|shard| blueprint.ring_of(shard)).collect();
         let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok)?;
+        if let Some(address) = endpoints.first().and_then(|endpoint| endpoint.addresses.first()) {
+            socket::probe(address, &plan.sockets).map_err(RunError::System)?;
+        }
         let (readers, feeds) = TraceReaders::start(part.plan, &shards).map_err(RunError::TraceUnreadable)?;
         let clock = Clock::start();
         // Polled before a worker connects, so that every request of the run is between the first and the last poll.

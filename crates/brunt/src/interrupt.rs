@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -51,6 +51,22 @@ fn handled() -> io::Result<Arc<AtomicBool>> {
 /// A descriptor that can be read from once SIGINT, SIGTERM or SIGHUP has come, for a loop that waits for descriptors.
 pub(crate) fn descriptor() -> io::Result<OwnedFd> {
     pair().map_err(cannot("handle signals"))
+}
+
+/// Readable once a signal has come after [`end_waits_for_readers`].
+static SIGNALLED: OnceLock<OwnedFd> = OnceLock::new();
+
+/// The next signal ends every wait for a reader that takes nothing of a result, where [`reader_wait`] is polled.
+pub(crate) fn end_waits_for_readers() {
+    // Where it cannot be had, a second signal ends the process.
+    if let Ok(signalled) = pair() {
+        let _ = SIGNALLED.set(signalled);
+    }
+}
+
+/// What ends a wait for a reader when it can be read from.
+pub(crate) fn reader_wait() -> Option<&'static OwnedFd> {
+    SIGNALLED.get()
 }
 
 fn pair() -> io::Result<OwnedFd> {

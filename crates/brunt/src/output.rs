@@ -9,6 +9,7 @@ use crate::cli;
 use crate::destination::{Destination, Document, Written};
 use crate::exit::{Exit, Failure};
 use crate::input;
+use crate::interrupt::end_waits_for_readers;
 use crate::line_stream::LineStream;
 use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
@@ -250,6 +251,7 @@ impl Outputs {
         text: impl FnOnce(bool, &mut Vec<u8>) -> io::Result<()>,
     ) -> Delivery {
         let text_goes_to_stderr = self.take_standard_output;
+        end_waits_for_readers();
         let write_one = |destination: Destination| {
             let document = destination.document;
             destination.write(|out| match document {

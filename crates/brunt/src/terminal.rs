@@ -3,6 +3,7 @@
 //! Not results that a program reads (those are [`crate::output`]'s). Invariant: nothing here fails or panics. A stream that is
 //! closed, full or a pipe without a reader takes nothing, and the command goes on and ends as if it had.
 
+use crate::interrupt;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::tcgetwinsize;
@@ -124,14 +125,29 @@ pub(crate) fn standard_output() -> io::Result<RetryingWriter<io::Stdout>> {
     }
 }
 
+/// PIPE_BUF of Linux.
+const PIPE_BYTES: usize = 4096;
+
 /// A descriptor that is written to without a buffer, and waited for where it does not block: a process that shares a terminal or a pipe with
-/// us may have made it so.
+/// us may have made it so. A wait for a reader ends as [`interrupt`] says.
 #[derive(Debug)]
 pub(crate) struct RetryingWriter<F>(pub F);
 
 impl<F: AsFd> Write for RetryingWriter<F> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<usize> {
         loop {
+            if let Some(signalled) = interrupt::reader_wait() {
+                let mut polled =
+                    [PollFd::new(&self.0, PollFlags::OUT), PollFd::new(signalled, PollFlags::IN)];
+                if poll(&mut polled, None) == Err(Errno::INTR) {
+                    continue;
+                }
+                if polled[0].revents().is_empty() {
+                    return Err(io::Error::other("interrupted, as its reader takes nothing"));
+                }
+                // So much a pipe takes at once if it takes anything (pipe(7)).
+                bytes = &bytes[..bytes.len().min(PIPE_BYTES)];
+            }
             match rustix::io::write(&self.0, bytes) {
                 Err(Errno::AGAIN) => {
                     // What is wrong with the descriptor the next write says.

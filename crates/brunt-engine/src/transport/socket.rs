@@ -3,6 +3,7 @@
 //! Keeps no state beyond the descriptor.
 
 use super::address::Address;
+use crate::system_error::cannot;
 use brunt_plan::sockets::SocketOptions;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -18,35 +19,57 @@ const RECEIVE_BYTES: usize = 4 << 20;
 /// socket connects at once or not at all; EAGAIN means that the accept queue is full. A UDP socket has its own port
 /// and receives only from its peer; a missing peer shows only after a send.
 pub(crate) fn connect(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
-    let socket = match address {
-        Address::Network(address) => {
-            let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_tcp_nodelay(options.nodelay)?;
-            if let Some(linger) = options.linger {
-                socket.set_linger(Some(Duration::from_nanos(linger.0)))?;
-            }
-            socket
-        }
-        Address::Datagram(address) => {
-            let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, Some(Protocol::UDP))?;
-            // As much as the host permits; excess datagrams are lost.
-            let _ = socket.set_recv_buffer_size(RECEIVE_BYTES);
-            socket
-        }
-        Address::Unix(_) => Socket::new(Domain::UNIX, Type::STREAM, None)?,
-    };
-    if let Some(bytes) = options.send_buffer {
-        socket.set_send_buffer_size(bytes as usize)?;
-    }
-    if let Some(bytes) = options.receive_buffer {
-        socket.set_recv_buffer_size(bytes as usize)?;
-    }
+    let socket = new_socket(address)?;
+    set_options(&socket, address, options)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&address.to_socket_address()?) {
         Ok(()) => Ok(socket),
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
         Err(error) => Err(error),
     }
+}
+
+fn new_socket(address: &Address) -> io::Result<Socket> {
+    match address {
+        Address::Network(address) => {
+            Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))
+        }
+        Address::Datagram(address) => {
+            Socket::new(Domain::for_address(*address), Type::DGRAM, Some(Protocol::UDP))
+        }
+        Address::Unix(_) => Socket::new(Domain::UNIX, Type::STREAM, None),
+    }
+}
+
+fn set_options(socket: &Socket, address: &Address, options: &SocketOptions) -> io::Result<()> {
+    match address {
+        Address::Network(_) => {
+            socket.set_tcp_nodelay(options.nodelay)?;
+            if let Some(linger) = options.linger {
+                socket.set_linger(Some(Duration::from_nanos(linger.0)))?;
+            }
+        }
+        Address::Datagram(_) => {
+            // As much as the host permits; excess datagrams are lost.
+            let _ = socket.set_recv_buffer_size(RECEIVE_BYTES);
+        }
+        Address::Unix(_) => {}
+    }
+    if let Some(bytes) = options.send_buffer {
+        socket.set_send_buffer_size(bytes as usize)?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        socket.set_recv_buffer_size(bytes as usize)?;
+    }
+    Ok(())
+}
+
+/// Tries what a socket for this address needs of the kernel before it connects; an error names the call that is refused. Another address of
+/// the server may be tried where there is no socket for this one.
+pub(crate) fn probe(address: &Address, options: &SocketOptions) -> io::Result<()> {
+    let Ok(socket) = new_socket(address) else { return Ok(()) };
+    set_options(&socket, address, options).map_err(cannot("set options of a socket: setsockopt"))?;
+    socket.take_error().map(drop).map_err(cannot("read the state of a socket: getsockopt"))
 }
 
 /// The peer of a connection.

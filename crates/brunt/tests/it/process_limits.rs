@@ -75,6 +75,17 @@ fn memory_that_cannot_be_had_is_named() {
     }
 }
 
+/// io_uring is tried like anything else, with no more memory than a run takes.
+#[test]
+fn a_run_fits_into_100_mib_of_address_space() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    for io in ["auto", "epoll"] {
+        let (ended, said) = limited("--as=104857600", &server.address, &["--io", io, "-T", "1", "-c", "1"]);
+        assert_eq!((ended, said.as_str()), (Some(0), ""), "{io}");
+    }
+}
+
 /// No bare text of an error number: what failed stands before it.
 #[test]
 fn refused_threads_and_files_are_named() {

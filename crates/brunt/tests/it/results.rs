@@ -632,6 +632,31 @@ fn a_signal_to_all_processes_ends_a_run_in_order() {
     }
 }
 
+/// A reader that opens a pipe and takes nothing of a result holds the command until the first signal.
+#[test]
+fn a_signal_ends_a_wait_for_a_reader() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let pipe = directory.pipe("pipe");
+    // Open at both ends, so that nobody waits for the other.
+    let reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    for signal in [Signal::INT, Signal::TERM] {
+        rustix::pipe::fcntl_setpipe_size(&reader, 4096).unwrap();
+        let run = [&["run", "-s", &server.address, ANYHOW, "-q", "--json", &pipe], &LOAD[..]].concat();
+        let child = brunt(&run).stderr(Stdio::piped()).spawn().unwrap();
+        while rustix::io::ioctl_fionread(&reader).unwrap() < 4096 {
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(exit(&output), 1, "{signal:?}: {}", said(&output));
+        let expected =
+            format!("error: --json: cannot write '{pipe}': interrupted, as its reader takes nothing\n");
+        assert_eq!(said(&output), expected, "{signal:?}");
+        (&reader).read_exact(&mut [0; 4096]).unwrap();
+    }
+}
+
 /// Whoever starts a command by `nohup` wants it to go on.
 #[test]
 fn a_hangup_that_is_ignored_stays_ignored() {

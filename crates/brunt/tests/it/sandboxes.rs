@@ -42,7 +42,7 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
     let _beside = beside_others();
     let neither = [libc::SYS_io_uring_setup, libc::SYS_epoll_pwait2];
     // Calls, options of the run → what becomes of it.
-    let table: [(&[i64], &str, Expected); 25] = [
+    let table: [(&[i64], &str, Expected); 26] = [
         (&[libc::SYS_io_uring_setup], "--io auto", Result),
         (&[libc::SYS_io_uring_setup], "--io uring", Error(2, "error: io_uring unavailable: ")),
         (&[libc::SYS_io_uring_register], "--io auto", Result),
@@ -68,8 +68,21 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
             "--timestamps kernel",
             Error(2, "error: --timestamps kernel: "),
         ),
-        (&[libc::SYS_setsockopt], "--io epoll", Error(5, "error: cannot connect to ")),
-        (&[libc::SYS_getsockopt], "--io epoll", Error(5, "error: cannot connect to ")),
+        (
+            &[libc::SYS_setsockopt],
+            "--io auto",
+            Error(1, "error: cannot set options of a socket: setsockopt: "),
+        ),
+        (
+            &[libc::SYS_setsockopt],
+            "--io epoll",
+            Error(1, "error: cannot set options of a socket: setsockopt: "),
+        ),
+        (
+            &[libc::SYS_getsockopt],
+            "--io epoll",
+            Error(1, "error: cannot read the state of a socket: getsockopt: "),
+        ),
         (&[libc::SYS_sendto], "--io epoll", Error(5, "error: preload failed: 0 of 100 keys stored on ")),
         (&[libc::SYS_socketpair], "--io auto", Error(1, "error: cannot handle signals: ")),
     ];

@@ -7,6 +7,7 @@ use super::{Shape, Uring};
 use crate::clock::Clock;
 use crate::io::{Completion, CompletionKind, Gather, Io, Until};
 use brunt_plan::sockets::SocketOptions;
+use socket2::Socket;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -14,8 +15,9 @@ use std::time::Duration;
 
 /// Everything happens in this process, at once.
 const PATIENCE_NS: u64 = 200_000_000;
-/// More than any socket buffers at a time.
-const FLOOD_BYTES: usize = 64 << 20;
+/// The send buffer of the socket, and much more than that.
+const SEND_BUFFER_BYTES: usize = 16 << 10;
+const FLOOD_BYTES: usize = 1 << 20;
 
 /// Runs the probe; an error names what does not work.
 pub(crate) fn probe_io_uring() -> Result<(), String> {
@@ -62,7 +64,9 @@ impl Probe {
         let (own, mut peer) = UnixStream::pair().map_err(plain)?;
         own.set_nonblocking(true).map_err(plain)?;
         peer.set_read_timeout(Some(Duration::from_millis(200))).map_err(plain)?;
-        self.uring.adopt(0, OwnedFd::from(own).into()).map_err(plain)?;
+        let own = Socket::from(OwnedFd::from(own));
+        own.set_send_buffer_size(SEND_BUFFER_BYTES).map_err(plain)?;
+        self.uring.adopt(0, own).map_err(plain)?;
         // A send that is taken whole ends no wait; what comes in by itself does.
         self.send(b"ping");
         let mut ping = [0; 4];
