@@ -311,20 +311,6 @@ impl Timeline {
         };
         by_op.into_iter().map(point).collect()
     }
-
-    /// How many ops of the classes that `of` selects were answered within the span, which lies in the measured window and
-    /// ends with it at `window_end_ns`, whenever they were due. Slices that the span cuts count in proportion. No schedule
-    /// offered the follow-ups that became due meanwhile, so as many answers are theirs: where they are not answered as
-    /// fast as they become due, the server does not keep up with what it was offered and what follows from it.
-    pub fn answered_within(&self, span: Range<u64>, window_end_ns: u64, of: impl Fn(ClassId) -> bool) -> f64 {
-        let answered = |slice: &Slice| {
-            let rows = slice.rows.iter().filter(|row| of(row.class));
-            rows.map(|row| row.answered as f64 - row.followup as f64).sum::<f64>()
-        };
-        let sum: f64 =
-            self.slices().map(|slice| slice.part_within(&span, window_end_ns) * answered(slice)).sum();
-        sum.max(0.0)
-    }
 }
 
 #[cfg(test)]

@@ -28,10 +28,6 @@ pub struct SliceRow {
     pub faulty: u64,
     /// Keys that ops completed in it asked for and that were not there.
     pub missed: u64,
-    /// Ops of which all that will be known became known in it: see [`crate::window::WindowCounts::answered`].
-    pub answered: u64,
-    /// Follow-up ops that became due in it, and in the window. They are load that no schedule offered.
-    pub followup: u64,
     /// Ops of the window that became due in it, less ops that ended or were given up in it and inside the window: by how many more wait or
     /// are in flight at its end than at its beginning.
     pub backlog: i64,
@@ -67,8 +63,8 @@ pub struct Slice {
     pub client: ClientTime,
 }
 
-/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; backlog; response.
-type RowFields = (ClassId, OpId, [u64; 5], i64, SparseHistogram);
+/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed; backlog; response.
+type RowFields = (ClassId, OpId, [u64; 3], i64, SparseHistogram);
 
 impl From<SliceRow> for RowFields {
     fn from(row: SliceRow) -> Self {
@@ -78,8 +74,8 @@ impl From<SliceRow> for RowFields {
 
 impl From<RowFields> for SliceRow {
     fn from((class, op, counts, backlog, response): RowFields) -> Self {
-        let [completed, faulty, missed, answered, followup] = counts;
-        Self { class, op, completed, faulty, missed, answered, followup, backlog, response }
+        let [completed, faulty, missed] = counts;
+        Self { class, op, completed, faulty, missed, backlog, response }
     }
 }
 
@@ -176,21 +172,19 @@ pub(super) fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
     [of.answered, of.failed, of.unsent, of.abandoned, of.redirected]
 }
 
-pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 5] {
-    [row.completed, row.faulty, row.missed, row.answered, row.followup]
+pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 3] {
+    [row.completed, row.faulty, row.missed]
 }
 
 impl SliceRow {
     fn empty(class: ClassId, op: OpId) -> Self {
-        (class, op, [0; 5], 0, SparseHistogram::default()).into()
+        (class, op, [0; 3], 0, SparseHistogram::default()).into()
     }
 
     fn merge(&mut self, other: &Self, bucket_bits: u32) {
         self.completed += other.completed;
         self.faulty += other.faulty;
         self.missed += other.missed;
-        self.answered += other.answered;
-        self.followup += other.followup;
         self.backlog += other.backlog;
         self.response = self.response.merged(&other.response).into_coarser(bucket_bits);
     }
@@ -268,16 +262,12 @@ impl Slice {
 
     fn merge_book(&mut self, entry: &CountEntry) {
         let counts = entry.in_window();
-        let requests = &entry.counts.requests;
-        let (due, followup) =
-            if entry.phase == Phase::Measure { (requests.scheduled, requests.followup) } else { (0, 0) };
+        let due = if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
         if counts.ended() + counts.abandoned + due > 0 {
             let held = self.row_mut(entry.class, entry.op);
             held.completed += counts.completed();
             held.faulty += counts.failed() - counts.outcome(OutcomeClass::Mismatch) + counts.abandoned;
             held.missed += counts.missed;
-            held.answered += counts.answered();
-            held.followup += followup;
             held.backlog += due as i64 - (counts.ended() + counts.abandoned) as i64;
         }
     }
