@@ -28,6 +28,7 @@ mod stamps;
 mod timeouts;
 mod tokens;
 mod traces;
+mod unloaded;
 mod unsent;
 mod verifying;
 mod waiting;

@@ -7,6 +7,7 @@
 mod expected_replies;
 pub(crate) mod pace;
 mod service_times;
+pub(crate) mod unloaded;
 pub(crate) mod usage;
 
 use crate::hint::describe_malformed;
@@ -23,6 +24,7 @@ use crate::traffic::{Traffic, Window};
 use crate::transport::endpoint::Endpoint;
 use crate::worker::expected_replies::InFlight;
 use crate::worker::pace::{Awaited, Pace};
+use crate::worker::unloaded::Unloaded;
 use crate::worker::usage::{LoopCounters, ThreadUsage, TimeMeter, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
@@ -107,6 +109,8 @@ pub(crate) type MakeLanes = Box<dyn FnOnce(Window) -> Lanes + Send>;
 enum Stage {
     Connecting,
     Preloading,
+    /// Asks requests one at a time.
+    Unloaded,
     AwaitingStart,
     Running,
     Finished,
@@ -134,6 +138,8 @@ pub(crate) struct WorkerEnd {
     pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
     pub counts_wake_ups: bool,
+    /// The median service time of the requests that it asked one at a time.
+    pub unloaded_service_ns: Option<u64>,
 }
 
 /// One thread's loop.
@@ -152,6 +158,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     /// Connections that were up at least once, or are not awaited.
     reached: u32,
     preload_lanes: Lanes,
+    unloaded: Unloaded,
     /// Keys that the preload has stored, and when that was known for the last time to have grown.
     stored: (u64, u64),
     make_lanes: Option<MakeLanes>,
@@ -214,6 +221,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             attempt_deadline_ns: u64::MAX,
             reached,
             preload_lanes,
+            unloaded: Unloaded::default(),
             stored: (0, 0),
             make_lanes: Some(make_lanes),
             feeds: Feeds::new(),
@@ -242,6 +250,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Adds the traces of its classes.
     pub(crate) fn with_feeds(mut self, feeds: Feeds) -> Self {
         self.feeds = feeds;
+        self
+    }
+
+    /// Adds the requests that it asks one at a time before the schedule, if it is to.
+    pub(crate) fn with_unloaded(mut self, unloaded: Unloaded) -> Self {
+        self.unloaded = unloaded;
         self
     }
 
@@ -503,6 +517,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         match self.stage {
             Stage::Connecting => self.step_connecting(),
             Stage::Preloading => self.step_preloading(now_ns),
+            Stage::Unloaded => {
+                self.step_unloaded(now_ns);
+                next_ns = next_ns.min(self.unloaded.until_ns);
+            }
             Stage::AwaitingStart => {
                 self.step_awaiting_start(now_ns);
                 // The first connections may be due with the schedule.
@@ -527,6 +545,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 self.traffic.in_flight() == 0 && (now_ns >= self.traffic.window.end_ns || self.is_quiet())
             }
             Stage::Preloading => self.is_quiet(),
+            Stage::Unloaded => self.traffic.in_flight() == 0,
             Stage::Connecting | Stage::AwaitingStart | Stage::Finished => false,
         }
     }
@@ -768,7 +787,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let connection = &self.traffic.connections[index as usize];
         let is_the_end = match self.stage {
             Stage::Connecting if !connection.was_up => true,
-            Stage::Connecting | Stage::Preloading => error.is_answer,
+            Stage::Connecting | Stage::Preloading | Stage::Unloaded => error.is_answer,
             Stage::AwaitingStart | Stage::Running => {
                 let has_answered = self.traffic.servers.iter().any(Health::has_answered);
                 self.refusals += u32::from(error.is_answer && !has_answered);
@@ -790,13 +809,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if self.reached as usize == self.traffic.connections.len() {
             let lanes = std::mem::take(&mut self.preload_lanes);
             self.stage = Stage::Preloading;
-            if lanes.is_empty() {
-                self.await_start(0);
-            }
+            let (now_ns, is_prepared) = (self.io.now_ns(), lanes.is_empty());
             self.traffic.install(lanes);
-            let now_ns = self.io.now_ns();
             self.stored = (0, now_ns);
             self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = now_ns);
+            if is_prepared {
+                self.end_preload(0, now_ns);
+            }
         }
     }
 
@@ -823,11 +842,38 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
-            self.await_start(confirmed);
+            self.end_preload(confirmed, now_ns);
         } else if is_stuck {
             let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
             self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
             self.stage = Stage::AwaitingStart;
+        }
+    }
+
+    /// Goes on with the requests that are asked one at a time, or waits for the start.
+    fn end_preload(&mut self, confirmed: u64, now_ns: u64) {
+        match self.unloaded.begin(now_ns, confirmed, self.traffic.recording.last) {
+            Some(lanes) => {
+                self.traffic.install(lanes);
+                self.stage = Stage::Unloaded;
+            }
+            None => self.await_start(confirmed),
+        }
+    }
+
+    /// Notes the request that has ended, and waits for the start when there are no more.
+    fn step_unloaded(&mut self, now_ns: u64) {
+        self.hand_over_early(now_ns);
+        let is_up = self.traffic.connections.iter().all(|connection| connection.failures == 0);
+        if is_up && self.traffic.in_flight() == 0 {
+            self.unloaded.note(self.traffic.recording.last);
+        }
+        if !is_up || self.unloaded.until_ns <= now_ns {
+            self.unloaded.until_ns = u64::MAX;
+            self.traffic.end_unloaded(now_ns);
+        }
+        if self.traffic.is_finished() {
+            self.await_start(self.unloaded.confirmed);
         }
     }
 
@@ -1063,6 +1109,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             retransmits: self.retransmits,
             wait: self.pace.wait(),
             counts_wake_ups,
+            unloaded_service_ns: self.unloaded.median_ns(),
         }
     }
 }

@@ -826,6 +826,9 @@ pub struct Plan {
     pub timestamps: Timestamps,
     /// How many raw samples to keep at most, over all workers; 0 keeps none.
     pub samples_max: u64,
+    /// Before the schedule one worker asks some requests one at a time, for the service time without load. Not an option: commands whose
+    /// results use it ask for it.
+    pub measures_unloaded: bool,
     /// At least one.
     pub classes: Vec<Class>,
 }

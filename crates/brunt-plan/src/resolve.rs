@@ -168,6 +168,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         labels: resolve_labels(run)?,
         percentiles: run.percentiles.clone().unwrap_or_default().0,
         timestamps: transport::resolve_timestamps(run, &used)?,
+        measures_unloaded: false,
         samples_max: RUN.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         target: if default_destination.servers.is_empty() {
             Target::Embedded

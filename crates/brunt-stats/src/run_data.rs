@@ -52,6 +52,9 @@ pub struct RunData {
     pub cluster: Option<ClusterRecord>,
     /// What became of the files that were replayed, in the order of their classes. Agents replay none.
     pub traces: Vec<TraceRecord>,
+    /// Median service time of up to 50 requests that one worker asked one at a time before the schedule, of all servers together; `None`
+    /// where none did. Agents ask none.
+    pub unloaded_service_ns: Option<u64>,
     /// Why the warm-up ended, where the plan leaves that open. Agents have theirs fixed.
     pub warmup_end: Option<WarmupEnd>,
     /// What each server said of itself, in the order of the plan; empty where the plan asks no server. Only the leader of a run asks.
@@ -112,6 +115,7 @@ impl RunData {
         self.usage.merge(other.usage);
         self.host.merge(&other.host);
         self.interrupted |= other.interrupted;
+        self.unloaded_service_ns = self.unloaded_service_ns.or(other.unloaded_service_ns);
         self.warmup_end = self.warmup_end.max(other.warmup_end);
         if let (Some(ours), Some(theirs)) = (&mut self.cluster, other.cluster) {
             // Who has which slots is the leader's to say, who asks last.

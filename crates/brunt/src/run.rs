@@ -199,7 +199,7 @@ impl PlanRequest {
 
     /// The plan of a specification that was made from ours.
     pub(crate) fn resolve(&self, spec: &PlanSpec) -> Result<Plan, Failure> {
-        checked(resolve(spec, &self.host))
+        of_user(spec, &self.host)
     }
 
     /// Refuses a flag that the campaign sets itself. What a plan file says gives way.
@@ -221,7 +221,13 @@ pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> 
 }
 
 fn resolved(spec: &PlanSpec) -> Result<Plan, Failure> {
-    checked(resolve(spec, &host()))
+    of_user(spec, &host())
+}
+
+/// The plan of a specification of the user, whose results say what limits an open loop.
+fn of_user(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
+    let plan = checked(resolve(spec, host))?;
+    Ok(Plan { measures_unloaded: plan.has_open_loop(), ..plan })
 }
 
 /// Says so where a plan has more workers than were asked for.

@@ -18,6 +18,7 @@ use crate::traffic::{ConnectionPlan, Traffic, TrafficParts};
 use crate::transport::address::Address;
 use crate::transport::endpoint::Endpoint;
 use crate::worker::pace::{Cpus, Pace};
+use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
 use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
@@ -514,6 +515,13 @@ pub(crate) fn build<C: Codec, I: Io>(
     });
     let preload_lanes = blueprint.preload_lanes(&shard, &class_connections, preload_depth);
     let shared = blueprint.clone();
+    let unloaded = blueprint.unloaded_class(&shard, &class_connections).map(|_| {
+        let (shared, shard, class_connections) =
+            (blueprint.clone(), shard.clone(), class_connections.clone());
+        let make: MakeUnloadedLanes =
+            Box::new(move |start_ns| shared.unloaded_lanes(&shard, &class_connections, start_ns));
+        make
+    });
     let make_lanes: MakeLanes =
         Box::new(move |window| shared.schedule_lanes(&shard, &class_connections, window));
     let phase_times = PhaseTimes {
@@ -525,6 +533,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     };
     let (pace, endpoints) = (Pace::of(plan, cpus), blueprint.endpoints.clone());
     Worker::new(io, traffic, pace, phase_times, orders, endpoints, (preload_lanes, make_lanes))
+        .with_unloaded(Unloaded::new(unloaded))
 }
 
 /// A worker's connections of a class.

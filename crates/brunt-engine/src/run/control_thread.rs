@@ -440,4 +440,5 @@ fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
         ..ClientUsage::default()
     });
     data.host.retransmits += end.retransmits;
+    data.unloaded_service_ns = data.unloaded_service_ns.or(end.unloaded_service_ns);
 }

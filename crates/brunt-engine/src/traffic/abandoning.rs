@@ -237,6 +237,19 @@ impl<C: Codec> Traffic<C> {
         self.deadlines.set(lane_index, lane.due_ns());
     }
 
+    /// Ends the sessions before the schedule and abandons what waits for a connection.
+    pub(crate) fn end_unloaded(&mut self, now_ns: u64) {
+        for route in 0..self.routes.len() as RouteId {
+            while !self.routes[route as usize].waiting.is_empty() {
+                self.abandon_oldest(route, now_ns);
+            }
+        }
+        for (index, lane) in (0..).zip(&mut self.lanes) {
+            lane.session.end_at(now_ns);
+            self.deadlines.set(index, lane.due_ns());
+        }
+    }
+
     /// Counts an operation that was never sent to this server when the run is over: as abandoned if the server was
     /// down.
     pub(super) fn close_unsent(&mut self, server: u16, phase: Phase, op: &Op, times: &Times) {

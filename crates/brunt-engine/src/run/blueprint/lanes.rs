@@ -8,13 +8,16 @@ use super::{
 };
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::traffic::Window;
+use crate::worker::unloaded::{REQUESTS, THINK_NS};
+use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{Class, OnMiss, Placement, Refill, SessionScope};
+use brunt_plan::plan::{Class, Load, OnMiss, Placement, Refill, SessionScope};
 use brunt_plan::popularity::Popularity;
 use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of};
+use brunt_plan::units::DurationNs;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
-use brunt_workload::session::{Choices, Session, SessionSpec};
+use brunt_workload::session::{Choices, RunTimes, Session, SessionSpec};
 use std::ops::Range;
 
 /// A worker's connections to the servers of a path, and how operations choose among them.
@@ -181,6 +184,97 @@ impl Blueprint {
         lanes
     }
 
+    /// Lanes that ask requests one at a time before the schedule: reads of the first class that needs no more than that, or sets where it
+    /// reads nothing. The other classes have lanes that send nothing, so that every connection has its route.
+    pub(super) fn unloaded_lanes(
+        &self,
+        shard: &Shard,
+        class_connections: &[ClassConnections],
+        start_ns: u64,
+    ) -> Lanes {
+        let mut lanes = Lanes::default();
+        let routes = count_routes(&self.plan, class_connections);
+        let chosen = self.unloaded_class(shard, class_connections);
+        for (index, connections) in class_connections.iter().enumerate().filter(|(_, held)| !held.is_empty())
+        {
+            let is_chosen = chosen.as_ref().is_some_and(|(class, _)| *class == index);
+            let mix = chosen.as_ref().filter(|_| is_chosen).map_or_else(Mix::usual, |(_, mix)| mix.clone());
+            let part = shard.classes[index].part;
+            let class = Class {
+                load: Load::Closed { think: DurationNs(THINK_NS) },
+                depth: 1,
+                sessions: SessionScope::Worker,
+                on_miss: OnMiss::Ignore,
+                purge: None,
+                trace: None,
+                mix,
+                ..self.plan.classes[index].clone()
+            };
+            let part = SessionPart {
+                paths: connections.clone(),
+                part,
+                portion: Portion::even(part),
+                budget: Some(if is_chosen { REQUESTS } else { 0 }),
+            };
+            let window = RunTimes { start_ns, measure_ns: start_ns, end_ns: u64::MAX };
+            let session = Session::new(SessionSpec {
+                class_id: index as u16,
+                session_id: lanes.lanes.len() as u32,
+                class: &class,
+                part: part.part,
+                portion: part.portion,
+                connections: 1,
+                budget: part.budget,
+                verify: 0.0,
+                seed: self.plan.seed,
+                choices: Choices {
+                    chooser: self.choosers[index].clone(),
+                    cursor: Cursor::new(part.part),
+                    deltas: self.deltas[index].clone(),
+                },
+                copies: self.plan.copies_of(&class) as u32,
+                begins_taken: false,
+                window,
+            });
+            let mut lane = self.lane(session, &self.data_sets[self.data_set_of_class[index]], false);
+            lane.depth = 1;
+            let room = self.route_room(&class, 1, false, false, routes);
+            let spans = self.spans(index, &part);
+            self.add_lane(&mut lanes, lane, &spans, class.replicas, &self.paths[index], room);
+        }
+        lanes
+    }
+
+    /// The class whose requests are asked one at a time, and which of them; `None` where this worker is not to.
+    pub(super) fn unloaded_class(
+        &self,
+        shard: &Shard,
+        class_connections: &[ClassConnections],
+    ) -> Option<(usize, Mix)> {
+        let is_asked = self.plan.measures_unloaded && shard.part.index == 0;
+        let is_plain = |class: &Class| {
+            matches!(class.load, Load::Open { .. })
+                && class.trace.is_none()
+                && class.popularity.window().is_none()
+                && !class.lifetime.is_planned()
+                && !class.counts_attempts()
+                && !class.noreply
+        };
+        let of_kinds = |class: &Class, kinds: &[OpKind]| {
+            let weights: Vec<_> =
+                class.mix.weights.iter().filter(|(kind, _)| kinds.contains(kind)).copied().collect();
+            (!weights.is_empty()).then_some(Mix { weights, commands: Vec::new() })
+        };
+        let classes = self.plan.classes.iter().enumerate().filter(|_| is_asked);
+        let mut classes =
+            classes.filter(|(index, class)| is_plain(class) && !class_connections[*index].is_empty());
+        classes.find_map(|(index, class)| {
+            let reads = of_kinds(class, &[OpKind::Get, OpKind::Mget]);
+            let sets = || of_kinds(class, &[OpKind::Set]).filter(|_| self.plan.verify.is_none());
+            Some((index, reads.or_else(sets)?))
+        })
+    }
+
     /// Groups a class's connections on a worker into sessions.
     fn parts(
         &self,
@@ -293,7 +387,7 @@ impl Blueprint {
             },
             copies: self.plan.copies_of(class) as u32,
             begins_taken,
-            window: brunt_workload::session::RunTimes {
+            window: RunTimes {
                 start_ns: window.start_ns,
                 measure_ns: window.measure_ns,
                 end_ns: window.end_ns,
@@ -305,13 +399,18 @@ impl Blueprint {
         lane.binds_slots = room.parks;
         lane.begins_taken = begins_taken;
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch && !is_shared;
+        let spans = self.spans(class_index, part);
+        self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
+    }
+
+    /// A session's connections by path, and how its operations choose among them.
+    fn spans(&self, class_index: usize, part: &SessionPart) -> Vec<RoutedSpan> {
         let paths = part.paths.iter().zip(&self.paths[class_index]);
         let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| RoutedSpan {
             ranges: ranges.clone(),
             routing: self.routing(class_index, part, ranges.len(), path),
         };
-        let spans: Vec<RoutedSpan> = paths.map(span).collect();
-        self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
+        paths.map(span).collect()
     }
 
     /// Capacities of each route of a session with this many connections.
