@@ -135,7 +135,8 @@ impl Summary {
         let backlogs = Backlog::of(plan, store, &window, false);
         let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
         let has_limit = is_over && (is_overload || !plan.has_open_loop());
-        let limit = has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total, None)));
+        let limit =
+            has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total, run.unloaded_service_ns)));
         let servers = server_evidence(&record, &window);
         let status = RunStatus::of(&Facts {
             record: &record,
