@@ -316,7 +316,9 @@ pub fn result(data: &[u8]) {
         Err(reason) => assert!(!reason.is_empty()),
         Ok(comparison) => {
             let mut out = Vec::new();
-            comparison.write_details(&mut out).expect("memory takes everything");
+            comparison
+                .write_details(&brunt_report::layout::Layout::default(), &mut out)
+                .expect("memory takes everything");
         }
     }
     match stored.summary() {

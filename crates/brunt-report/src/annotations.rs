@@ -49,13 +49,13 @@ pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()
     write_all("warning", found, out)
 }
 
-/// Writes the assertions of a comparison that do not hold, and runs that are INVALID.
+/// Writes the assertions of a comparison that do not hold, and runs that are CAUTION or INVALID.
 ///
 /// # Errors
 /// What `out` returns.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_all("error", unmet(comparison.asserted.iter().map(AssertionRow::text)), out)?;
-    let runs = comparison.invalid_runs().into_iter();
+    let runs = comparison.runs_by_status().into_iter();
     let of_runs = runs.map(|(status, text)| annotation(status.name().to_owned(), text));
     write_all("warning", of_runs.collect(), out)
 }

@@ -1,15 +1,15 @@
 //! Two sets of runs side by side: which numbers differ, by how much, and what was not the same to begin with.
 //!
-//! Not the statistics (those are `brunt_stats::rank_test`): here results become its samples, and what it finds becomes words.
-//! Invariant: no run is counted twice, and whatever differs between the two plans is said.
+//! Not the statistics (those are `brunt_stats::change`): here results become its samples, and what it finds becomes words.
+//! Invariants: no run is counted twice, whatever differs between the two plans is said, and text, page, JSON and Markdown have the same
+//! sentences.
 
 mod assertion;
 mod change_text;
-mod details;
 mod difference;
 mod html;
 mod json;
-mod overlay;
+mod order;
 mod record;
 pub(crate) mod text;
 
@@ -20,12 +20,12 @@ pub(crate) use assertion::AssertionRow;
 
 use crate::indented;
 use crate::layout::Layout;
-use crate::result::{RunInterval, RunResult};
+use crate::result::RunResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
-use brunt_stats::rank_test::{ChangeScale, RUNS_MAX, RUNS_MIN, RankTest, RunValue, TestResult};
+use brunt_stats::change::{Change, ChangeScale, Design, Finding, RUNS_MAX, RunValue, Samples};
 use brunt_stats::status::Status;
 use std::io::{self, Write};
 
@@ -34,19 +34,25 @@ use std::io::{self, Write};
 pub enum Quantity {
     /// One that can be asserted.
     Of(Subject),
+    /// Of an open loop, the share of the offered load that was answered.
+    Answered,
     /// Processor time of the client per request.
     ClientCpu,
     /// Processor time of the server per request, by its own account.
     ServerCpu,
 }
 
-/// What is compared whether or not it is asked for.
-const ALWAYS: [Quantity; 8] = [
+/// The middle and the tail, which decide with the throughput whether A and B differ.
+const LATENCIES: [Quantity; 2] = [
     of(Metric::Response(Statistic::Percentile(Quantile::P50))),
     of(Metric::Response(Statistic::Percentile(Quantile::P99))),
+];
+const RATE: Quantity = of(Metric::Rate);
+/// What is shown beside these whether or not it is asked for.
+const OTHERS: [Quantity; 6] = [
     of(Metric::Response(Statistic::Percentile(Quantile::P999))),
     of(Metric::Response(Statistic::Mean)),
-    of(Metric::Rate),
+    RATE,
     of(Metric::Hit),
     Quantity::ClientCpu,
     Quantity::ServerCpu,
@@ -57,11 +63,13 @@ const fn of(metric: Metric) -> Quantity {
 }
 
 impl Quantity {
+    /// The name in reports: `get.p99`, `done/s`.
     fn name(self) -> String {
         match self {
-            Self::Of(subject) => subject.to_string(),
-            Self::ClientCpu => "client CPU".to_owned(),
-            Self::ServerCpu => "server CPU".to_owned(),
+            Self::Of(subject) => subject.to_string().replace("rate", "done/s"),
+            Self::Answered => "answered".to_owned(),
+            Self::ClientCpu => "client-CPU".to_owned(),
+            Self::ServerCpu => "server-CPU".to_owned(),
         }
     }
 
@@ -69,6 +77,7 @@ impl Quantity {
     fn key(self) -> String {
         match self {
             Self::Of(subject) => subject.to_string(),
+            Self::Answered => "answered".to_owned(),
             Self::ClientCpu => "client_cpu_ns_per_request".to_owned(),
             Self::ServerCpu => "server_cpu_ns_per_request".to_owned(),
         }
@@ -77,6 +86,7 @@ impl Quantity {
     fn of_run(self, run: &RunResult) -> Option<f64> {
         match self {
             Self::Of(subject) => run.number(&subject),
+            Self::Answered => run.answered(),
             Self::ClientCpu => run.client_cpu_ns,
             Self::ServerCpu => run.server_cpu_ns,
         }
@@ -86,15 +96,7 @@ impl Quantity {
     fn bounds_of_run(self, run: &RunResult) -> Option<Bounds> {
         match self {
             Self::Of(subject) => run.bounds(&subject),
-            Self::ClientCpu | Self::ServerCpu => self.of_run(run).map(Bounds::exact),
-        }
-    }
-
-    /// The interval within a run, of what has one.
-    fn interval_of_run(self, run: &RunResult) -> Option<RunInterval> {
-        match self {
-            Self::Of(subject) => run.interval(&subject),
-            Self::ClientCpu | Self::ServerCpu => None,
+            _ => self.of_run(run).map(Bounds::exact),
         }
     }
 
@@ -116,24 +118,24 @@ impl Quantity {
             _ => ChangeScale::Ratio,
         }
     }
+
+    fn samples(self, a: &[RunResult], b: &[RunResult]) -> Samples {
+        let of_run = |run| Some(RunValue { value: self.of_run(run)?, least: self.bounds_of_run(run)?.low });
+        let [a, b] = [a, b].map(|side| side.iter().map(of_run).collect());
+        Samples { scale: self.scale(), is_slower_above: self.is_latency(), a, b }
+    }
 }
 
 /// A number of both sides.
 #[derive(Clone, Debug)]
 struct ComparedRow {
     quantity: Quantity,
-    test: RankTest,
+    change: Change,
 }
 
 impl ComparedRow {
-    /// Is B shown to be above or below A?
-    fn differs(&self) -> bool {
-        matches!(self.test.finding, TestResult::Above | TestResult::Below)
-    }
-
-    /// The change, where it is decided or shown to be none.
-    fn decided_change(&self) -> Option<f64> {
-        self.test.change.filter(|_| self.differs() || self.test.finding == TestResult::NoneShown)
+    fn has(&self, finding: Finding) -> bool {
+        self.change.finding == Some(finding)
     }
 }
 
@@ -155,17 +157,29 @@ pub struct Comparison {
     plan: Vec<Difference>,
     /// What of the hosts and the tool differs.
     environment: Vec<Difference>,
+    design: Design,
+    /// Those that decide, then the others.
     compared: Vec<ComparedRow>,
     pub(crate) asserted: Vec<AssertionRow>,
     early_end: Option<EarlyEnd>,
 }
 
 impl Comparison {
-    /// Compares the runs, and what they came to with what is required. Each side has a run.
+    /// Compares the runs, and what they came to with what is required. Each side has a run. Of pairs, what has no partner is left out.
     ///
     /// # Errors
     /// A side has none or too many, or a run is given twice; for a user.
-    pub fn of(a: Vec<RunResult>, b: Vec<RunResult>, required: &[Requirement]) -> Result<Self, String> {
+    pub fn of(
+        design: Design,
+        mut a: Vec<RunResult>,
+        mut b: Vec<RunResult>,
+        required: &[Requirement],
+    ) -> Result<Self, String> {
+        if design == Design::Pairs {
+            let pairs = a.len().min(b.len());
+            a.truncate(pairs);
+            b.truncate(pairs);
+        }
         let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else {
             return Err("a side has no run; accepted: at least one result each".to_owned());
         };
@@ -178,26 +192,27 @@ impl Comparison {
         }
         check_runs_differ(&a, &b)?;
         required.iter().try_for_each(|requirement| check_is_there(requirement, [&a, &b]))?;
+        let throughput = if first_a.is_open_loop { Quantity::Answered } else { RATE };
+        let deciding = [LATENCIES[0], LATENCIES[1], throughput];
+        let samples = deciding.map(|quantity| quantity.samples(&a, &b));
+        let decided = Change::decided(design, samples.each_ref());
+        let mut compared: Vec<ComparedRow> = deciding
+            .into_iter()
+            .zip(decided)
+            .map(|(quantity, change)| ComparedRow { quantity, change })
+            .collect();
         let asked = required.iter().map(|requirement| Quantity::Of(requirement.subject()));
-        let mut quantities = ALWAYS.to_vec();
-        asked.for_each(|quantity| {
-            if !quantities.contains(&quantity) {
-                quantities.push(quantity);
+        for quantity in OTHERS.into_iter().chain(asked) {
+            if !compared.iter().any(|held| held.quantity == quantity) {
+                let change = Change::shown(design, &quantity.samples(&a, &b));
+                compared.push(ComparedRow { quantity, change });
             }
-        });
-        let test = |quantity: Quantity| {
-            let measured = |side: &[RunResult]| -> Vec<_> {
-                let of_run = |run| {
-                    Some(RunValue { value: quantity.of_run(run)?, bounds: quantity.bounds_of_run(run)? })
-                };
-                side.iter().map(of_run).collect()
-            };
-            ComparedRow { quantity, test: RankTest::of(quantity.scale(), &measured(&a), &measured(&b)) }
-        };
-        let compared: Vec<ComparedRow> = quantities.into_iter().map(test).collect();
-        let asserted =
-            required.iter().map(|requirement| AssertionRow::of(*requirement, &compared, &b)).collect();
-        Ok(Self { a, b, plan, environment, compared, asserted, early_end: None })
+        }
+        let mut comparison =
+            Self { a, b, plan, environment, design, compared, asserted: Vec::new(), early_end: None };
+        comparison.asserted =
+            required.iter().map(|requirement| AssertionRow::of(*requirement, &comparison)).collect();
+        Ok(comparison)
     }
 
     /// Marks the comparison as ended before all its runs were made.
@@ -206,9 +221,14 @@ impl Comparison {
         self
     }
 
-    /// Is any run INVALID?
-    pub fn has_invalid(&self) -> bool {
-        self.a.iter().chain(&self.b).any(|run| run.status == Status::Invalid)
+    /// Runs that are INVALID.
+    fn invalid_runs(&self) -> usize {
+        self.runs().filter(|(_, run)| run.status == Status::Invalid).count()
+    }
+
+    /// Is anything concluded? Not where more than a third of the runs are INVALID.
+    pub fn has_conclusion(&self) -> bool {
+        3 * self.invalid_runs() <= self.runs().count()
     }
 
     /// Was it ended before all runs were made?
@@ -231,25 +251,25 @@ impl Comparison {
     /// # Errors
     /// What `out` returns.
     pub fn write_text(&self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(text::report(self, layout).as_bytes())
+        out.write_all(text::report(self, layout, false).as_bytes())
     }
 
-    /// What it comes to, in parts.
+    /// Writes it with all quantities, and all that differs between plans and hosts.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_details(&self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(text::report(self, layout, true).as_bytes())
+    }
+
+    /// What it comes to, in sentences.
     pub(crate) fn answer(&self) -> Vec<String> {
         text::answer(self)
     }
 
-    /// The runs that are not to be believed without care, in words.
-    pub(crate) fn invalid_runs(&self) -> Vec<(Status, String)> {
-        details::invalid_runs(self)
-    }
-
-    /// Writes all of it.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_details(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(details::report(self).as_bytes())
+    /// The runs that are CAUTION or INVALID, in words.
+    pub(crate) fn runs_by_status(&self) -> Vec<(Status, String)> {
+        text::runs_by_status(self)
     }
 
     /// Writes the page.
@@ -272,11 +292,6 @@ impl Comparison {
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&'static str, &RunResult)> {
         let named = |name, runs| std::iter::repeat(name).zip::<&[RunResult]>(runs);
         named("A", &self.a).chain(named("B", &self.b))
-    }
-
-    /// Has a side too few runs for any claim?
-    fn is_small(&self) -> bool {
-        self.a.len().min(self.b.len()) < RUNS_MIN
     }
 }
 

@@ -49,13 +49,13 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }
 
-/// Writes the comparison.
+/// Writes the comparison. A run that is INVALID is an error where nothing is concluded for such runs.
 ///
 /// # Errors
 /// What `out` returns.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let asserted = comparison.asserted.iter().map(AssertionRow::text).map(of_assertion);
-    let runs = comparison.runs().map(|(side, run)| of_run(side, run));
+    let runs = comparison.runs().map(|(side, run)| of_run(side, run, comparison.has_conclusion()));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.status", runs.collect())];
     let measured_ns: u64 = comparison.runs().map(|(_, run)| run.duration_ns).sum();
     out.write_all(document(&suites, measured_ns as f64 / 1e9).as_bytes())
@@ -95,10 +95,10 @@ fn of_check(check: &Check) -> Case {
     Case { name: check.id.name().to_owned(), outcome }
 }
 
-fn of_run(side: &str, run: &RunResult) -> Case {
+fn of_run(side: &str, run: &RunResult, has_conclusion: bool) -> Case {
     let message = [&[run.status.name().to_owned()], run.found.as_slice()].concat().join(" ");
     let outcome = match run.status {
-        Status::Invalid => Outcome::Unmet { tag: "error", kind: "invalid", message },
+        Status::Invalid if !has_conclusion => Outcome::Unmet { tag: "error", kind: "invalid", message },
         _ => Outcome::Passed { said: message },
     };
     Case { name: format!("{side}, {}", run.source), outcome }

@@ -14,7 +14,6 @@ use brunt_plan::op_name::OpName;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
-use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::{LAG_SHARE_MAX, OpSummary};
 use brunt_stats::run_record::RunRecord;
@@ -56,9 +55,8 @@ pub struct RunResult {
     pub server_cpu_ns: Option<f64>,
     /// Other hosts sent to the same servers, and how late they were in a busy period is not known.
     has_others: bool,
-    /// What the client errors rest on; `None` in results of older versions.
-    #[serde(default)]
-    pub client_error_basis: Option<ClientBasis>,
+    /// Does any class send by a schedule?
+    pub(crate) is_open_loop: bool,
     total: Row,
     ops: Vec<(OpName, Row)>,
 }
@@ -68,7 +66,6 @@ pub struct RunResult {
 #[serde(deny_unknown_fields)]
 struct Row {
     response: Latency,
-    intervals: [Option<RunInterval>; Quantile::PRINTED.len()],
     service: Latency,
     /// Of all requests that ended the response times, failures included, and the same without what the client may have added, the
     /// queues of its late requests included.
@@ -101,18 +98,6 @@ struct Latency {
     percentiles: [Option<f64>; Quantile::PRINTED.len()],
 }
 
-/// The 95 % confidence interval of a percentile within one run. What differs from run to run is not in it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunInterval {
-    /// The lower end in nanoseconds.
-    pub low_ns: f64,
-    /// The upper end; `None` where none was seen.
-    pub high_ns: Option<f64>,
-    /// Does it rest on too little?
-    pub is_thin: bool,
-}
-
 impl RunResult {
     /// Reads these numbers from a summary.
     ///
@@ -139,7 +124,7 @@ impl RunResult {
             client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns().round()),
             server_cpu_ns,
             has_others: !agents.is_empty(),
-            client_error_basis: Some(summary.client_basis()),
+            is_open_loop: plan.has_open_loop(),
             total: Row::of(&summary.total),
             ops: summary.ops.iter().map(|row| (row.name, Row::of(&row.summary))).collect(),
         })
@@ -198,14 +183,10 @@ impl RunResult {
         Some(measured - row.busy_share(statistic)? - elsewhere)
     }
 
-    /// The interval of a percentile of the response time, where the run has it.
-    pub fn interval(&self, subject: &Subject) -> Option<RunInterval> {
-        match subject.metric {
-            Metric::Response(Statistic::Percentile(quantile)) => {
-                self.row(subject.op)?.intervals[index_of(quantile)?]
-            }
-            _ => None,
-        }
+    /// The share of the requests due that was answered; `None` where none was due.
+    pub(crate) fn answered(&self) -> Option<f64> {
+        let Row { scheduled, unanswered, .. } = self.total;
+        (scheduled > 0).then(|| 1.0 - unanswered as f64 / scheduled as f64)
     }
 
     fn row(&self, op: Option<OpName>) -> Option<&Row> {
@@ -248,15 +229,9 @@ impl Latency {
 impl Row {
     fn of(summary: &OpSummary) -> Self {
         let OpSummary { requests, keys, latency, .. } = summary;
-        let interval = |quantile: Quantile| {
-            let held = summary.interval(quantile)?;
-            let (low_ns, high_ns) = (held.low_ns as f64, whole(held.high_ns));
-            Some(RunInterval { low_ns, high_ns, is_thin: held.is_thin() })
-        };
         let (failed, judged) = requests.faulty();
         Self {
             response: Latency::of(&latency.response.summary),
-            intervals: Quantile::PRINTED.map(interval),
             service: Latency::of(&latency.service.summary),
             all_and_least: [Latency::of(&summary.including_failures()), Latency::of(&latency.least.summary)],
             client_error: Quantile::PRINTED.map(|quantile| whole(summary.client_error_ns(quantile))),

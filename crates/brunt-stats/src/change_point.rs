@@ -5,9 +5,9 @@
 //! change point lies between two batches, and each side has a value.
 
 use crate::batch::{Batch, batches};
+use crate::change;
 use crate::measured_window::MeasuredWindow;
 use crate::median::median;
-use crate::rank_test;
 use crate::store::IntervalStore;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
@@ -151,7 +151,7 @@ fn likeliest(values: &[f64]) -> (usize, f64) {
     };
     let distances = values.iter().take(count - 1).enumerate().map(distance);
     let (before, _) = distances.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((1, 0.0));
-    let p = rank_test::probability(&values[..before], &values[before..]);
+    let p = change::rank_probability(&values[..before], &values[before..]);
     (before, (p * (count - 1) as f64).min(1.0))
 }
 

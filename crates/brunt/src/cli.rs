@@ -24,8 +24,8 @@ use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
 use brunt_report::publication::{FigureRequest, FigureWidth};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
+use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::CheckId;
-use brunt_stats::rank_test::RUNS_MAX;
 use brunt_stats::status::Judgement;
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 use std::net::SocketAddr;
@@ -369,10 +369,11 @@ pub(crate) struct SideFlags {
     /// Results of B
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "a")]
     pub b: Vec<PathBuf>,
-    /// Measure two servers now, in turns, e.g. old:11211 new:11211; the options below are those of run
+    /// Measure two servers now, in turns, with one seed for both runs of a pair, e.g. old:11211 new:11211; the options below are those
+    /// of run
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub live: Vec<NamedServer>,
-    /// Runs of each side, with --live; fewer than 4 decide nothing [default: 6]
+    /// Pairs of runs, with --live; fewer than 7 decide nothing [default: 8]
     #[arg(long, value_name = "N", requires = "live", value_parser = value_parser!(u32).range(1..=RUNS_MAX as i64))]
     pub repeat: Option<u32>,
     /// Compare results even where the plans differ in more than servers and seeds

@@ -1,6 +1,6 @@
 //! `brunt compare`: two results, or two servers, side by side.
 //!
-//! Not the statistics and not the report (`brunt_stats::rank_test`, `brunt_report::comparison`): here results are read, or made.
+//! Not the statistics and not the report (`brunt_stats::change`, `brunt_report::comparison`): here results are read, or made.
 //! Invariant: nothing is compared that was not measured by one plan, unless the user says so.
 
 mod live;
@@ -14,6 +14,7 @@ use brunt_plan::plan::Plan;
 use brunt_report::comparison::{Comparison, Difference, plan_differences, side_differences};
 use brunt_report::quantity::things;
 use brunt_report::result::{self, RunResult};
+use brunt_stats::change::Design;
 use std::path::PathBuf;
 
 /// Compares, and reports what that shows.
@@ -51,7 +52,7 @@ pub(crate) fn exit_of(comparison: &Comparison) -> Exit {
         Exit::Interrupted
     } else if comparison.is_missed() {
         Exit::AssertionFailed
-    } else if comparison.has_invalid() || comparison.is_undecided() {
+    } else if !comparison.has_conclusion() || comparison.is_undecided() {
         Exit::Invalid
     } else {
         Exit::Done
@@ -99,7 +100,7 @@ fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
     if !flags.sides.allow_different_plans {
         check_plans(&a, &b).map_err(Failure::usage)?;
     }
-    Comparison::of(a, b, &flags.output.assert).map_err(Failure::usage)
+    Comparison::of(Design::Apart, a, b, &flags.output.assert).map_err(Failure::usage)
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {

@@ -219,7 +219,7 @@ impl Outputs {
                 Form::Nothing => Ok(()),
                 Form::Brief => brief::write_comparison(comparison, &layout, out),
                 Form::Short => comparison.write_text(&layout, out),
-                Form::Details => comparison.write_details(out),
+                Form::Details => comparison.write_details(&layout, out),
             }?;
             if has_annotations { annotations::write_comparison(comparison, out) } else { Ok(()) }
         })

@@ -3,18 +3,18 @@
 //! Not for a person. docs/formats.md says what every key means.
 
 use super::record::ComparisonRecord;
-use super::{AssertionRow, ComparedRow, Comparison, EarlyEnd};
+use super::{AssertionRow, ComparedRow, Comparison, EarlyEnd, text};
 use crate::json::bounds;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::rank_test::{ChangeScale, LEVEL};
+use brunt_stats::change::{ChangeScale, Finding, LEVEL, Reason};
 use serde_json::{Map, Value, json};
 
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.compare.v1";
 
 pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
-    let Comparison { a, b, plan, environment, compared, asserted, early_end } = comparison;
+    let Comparison { a, b, plan, environment, design, compared, asserted, early_end } = comparison;
     let failure = match early_end {
         Some(EarlyEnd::Failed(reason)) => Some(reason),
         Some(EarlyEnd::Interrupted) | None => None,
@@ -24,6 +24,9 @@ pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "interrupted": early_end.is_some(),
         "failure": failure,
+        "sentences": text::answer(comparison),
+        "has_conclusion": comparison.has_conclusion(),
+        "design": design.name(),
         "confidence": 1.0 - LEVEL,
         "a": side(a, compared),
         "b": side(b, compared),
@@ -31,17 +34,13 @@ pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
         "environment_differences": environment,
         "quantities": compared.iter().map(quantity).collect::<Value>(),
         "assertions": asserted.iter().map(assertion).collect::<Value>(),
-        "record": serde_json::to_value(ComparisonRecord::of(a, b))?,
+        "record": serde_json::to_value(ComparisonRecord::of(comparison))?,
     }))
 }
 
 fn side(runs: &[RunResult], compared: &[ComparedRow]) -> Value {
     let run = |run: &RunResult| {
         let numbers = compared.iter().map(|held| (held.quantity.key(), json!(held.quantity.of_run(run))));
-        let intervals = compared.iter().filter_map(|held| {
-            let own = held.quantity.interval_of_run(run)?;
-            Some((held.quantity.key(), json!([own.low_ns, own.high_ns])))
-        });
         let least = compared.iter().filter(|held| held.quantity.is_latency()).map(|held| {
             let bounds = held.quantity.bounds_of_run(run);
             (held.quantity.key(), json!(bounds.map(|bounds| bounds.low)))
@@ -56,7 +55,6 @@ fn side(runs: &[RunResult], compared: &[ComparedRow]) -> Value {
             "checks": run.found,
             "numbers": numbers.collect::<Map<_, _>>(),
             "least": least.collect::<Map<_, _>>(),
-            "intervals": intervals.collect::<Map<_, _>>(),
         })
     };
     json!({ "plan": runs.first().map(|run| &run.plan), "runs": runs.iter().map(run).collect::<Value>() })
@@ -78,19 +76,25 @@ fn assertion(asserted: &AssertionRow) -> Value {
     })
 }
 
-fn quantity(ComparedRow { quantity, test }: &ComparedRow) -> Value {
+fn quantity(held: &ComparedRow) -> Value {
+    let ComparedRow { quantity, change } = held;
+    let detectable = match change.reason {
+        Some(Reason::Spread { detectable }) => Some(detectable),
+        _ => None,
+    };
     json!({
         "quantity": quantity.key(),
         "scale": match quantity.scale() {
             ChangeScale::Ratio => "ratio",
             ChangeScale::Difference => "difference",
         },
-        "a": test.a,
-        "b": test.b,
-        "change": test.change,
-        "interval": test.interval,
-        "bounds": test.bounds.map(bounds),
-        "p": test.p,
-        "finding": test.finding.name(),
+        "a": change.a,
+        "b": change.b,
+        "change": change.change,
+        "interval": change.interval,
+        "change_without_client": change.without_client,
+        "finding": change.finding.map(Finding::name),
+        "message": change.finding.map(|_| text::finding(held)),
+        "detectable": detectable,
     })
 }

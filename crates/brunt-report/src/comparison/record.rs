@@ -4,10 +4,12 @@
 //! by the same function as what was measured, and has no number that could not be one of a run.
 
 use super::{Comparison, EarlyEnd};
+use crate::paragraph::printable;
 use crate::record::check_numbers;
 use crate::result::RunResult;
 use crate::stored::StoredResult;
 use brunt_plan::tolerance::Requirement;
+use brunt_stats::change::Design;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
@@ -22,13 +24,15 @@ const SHOWN: [&str; 3] = ["seed", "plan", "environment"];
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ComparisonRecord<'a> {
+    design: Cow<'a, str>,
     a: Cow<'a, [RunResult]>,
     b: Cow<'a, [RunResult]>,
 }
 
 impl<'a> ComparisonRecord<'a> {
-    pub(super) const fn of(a: &'a [RunResult], b: &'a [RunResult]) -> Self {
-        Self { a: Cow::Borrowed(a), b: Cow::Borrowed(b) }
+    pub(super) fn of(comparison: &'a Comparison) -> Self {
+        let design = comparison.design.name().into();
+        Self { design, a: Cow::Borrowed(&comparison.a), b: Cow::Borrowed(&comparison.b) }
     }
 }
 
@@ -55,7 +59,9 @@ fn read(stored: &StoredResult) -> Result<Comparison, String> {
         text.parse().map_err(|error| format!("assertions: {error}"))
     };
     let required = assertions.unwrap_or_default().iter().map(requirement).collect::<Result<Vec<_>, _>>()?;
-    let comparison = Comparison::of(record.a.into_owned(), record.b.into_owned(), &required)
+    let design = Design::from_name(&record.design)
+        .ok_or_else(|| format!("record: design: '{}' is none", printable(&record.design)))?;
+    let comparison = Comparison::of(design, record.a.into_owned(), record.b.into_owned(), &required)
         .map_err(|error| format!("record: {error}"))?;
     let is_interrupted = stored.key("interrupted").and_then(Value::as_bool).unwrap_or(false);
     let failure = stored.key("failure").and_then(Value::as_str);

@@ -1,171 +1,313 @@
-//! The report of a comparison in about twenty lines.
+//! The report of a comparison: who is compared, one table, what was asserted, and last what it comes to.
 //!
-//! The last line is the answer, the table above it has the numbers. Invariants: a cell holds no blank, a row has one unit for both sides, and a
-//! change is printed where it is decided, or shown to be none, alone.
+//! `--details` has the rows of all quantities, which are shown without a finding. Invariants: a cell before the finding holds no blank, a row
+//! has one unit for both sides, and the page has the same table.
 
-use super::change_text::bare_change;
-use super::details::{answer_facts, early_end, invalid_runs, p_text, plan_facts, shown, side_facts};
-use super::{AssertionRow, ComparedRow, Comparison, Quantity};
+use super::change_text::{change_text, interval_texts};
+use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
 use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid, cells};
 use crate::layout::{Layout, Style};
 use crate::page::Page;
+use crate::paragraph::printable;
+use crate::quantity::things;
 use crate::reasons::each_once;
+use crate::result::{RunResult, shortened};
 use crate::text::conclusion;
 use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
-use brunt_stats::rank_test::{RUNS_MIN, TestResult};
+use brunt_stats::change::{ChangeScale, Design, Finding, PAIRS, RUNS_MAX, Reason, runs_needed};
 use brunt_stats::status::Status;
 
-/// Quantities in the table.
-const ROWS_MAX: usize = 12;
+/// Names of runs in a line of those that call for care.
+const NAMED_MAX: usize = 6;
+/// Differences of plans or hosts in the short report.
+const DIFFERENCES_MAX: usize = 3;
+/// The keys of a plan that say most of it in a line.
+const PLAN_KEYS: [&str; 10] = [
+    "rate",
+    "rate-profile",
+    "think",
+    "connections",
+    "depth",
+    "mix",
+    "value-size",
+    "popularity",
+    "time",
+    "requests",
+];
 
-pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
+pub(super) fn report(comparison: &Comparison, layout: &Layout, is_long: bool) -> String {
     let mut page = Page::new(layout);
-    page.facts("A", &side_facts(&comparison.a));
-    page.facts("B", &side_facts(&comparison.b));
-    for (label, mut facts) in plan_facts(comparison) {
-        // How hosts and plans differ takes a line each; all of it is in the details.
-        if label != "plan" && facts.len() > 3 {
-            let others = facts.len() - 3;
-            facts.truncate(3);
-            facts.push(format!("+{others} more: --details"));
+    for (label, mut facts) in comparison.head_facts() {
+        if !is_long && label != "plan" && facts.len() > DIFFERENCES_MAX {
+            let others = facts.len() - DIFFERENCES_MAX;
+            facts.truncate(DIFFERENCES_MAX);
+            facts.push(format!("{others} more: --details"));
         }
-        page.facts(label, &facts);
+        page.facts(&label, &facts);
     }
     page.separate();
-    table(&mut page, comparison);
+    page.grid(&grid(comparison, layout, is_long));
     conclusion::assertions(&mut page, comparison.asserted.iter().map(AssertionRow::text));
     page.separate();
-    for (status, text) in invalid_runs(comparison) {
-        page.facts(&status.name().to_lowercase(), &[text]);
+    for (status, text) in runs_by_status(comparison) {
+        page.facts(status.name(), &[text]);
     }
-    write_answer(&mut page, comparison);
+    let style = if comparison.has_conclusion() { Style::Bold } else { Style::Bad };
+    for sentence in answer(comparison) {
+        let is_headline =
+            |word: &str| word.trim_end_matches(':').bytes().all(|byte| byte.is_ascii_uppercase());
+        page.headline(&[sentence], |word| if is_headline(word) { style } else { Style::Plain });
+    }
     page.into_text()
 }
 
-fn table(page: &mut Page<'_>, comparison: &Comparison) {
-    let mut grid = Grid::new(vec![
-        Column::of_words("quantity", 13),
-        Column::of_words("unit", 6),
-        Column::of_numbers("A", 8),
-        Column::of_numbers("B", 8),
-        Column::of_numbers("change%", 9),
-        Column::of_numbers("low", 8).lost_as(0),
-        Column::of_numbers("high", 8).lost_as(1),
-        Column::of_numbers("p", 8).lost_as(2),
-        Column::of_words("finding", 9),
-    ]);
-    let rows: Vec<&ComparedRow> = shown(comparison).collect();
-    for held in rows.iter().take(ROWS_MAX) {
-        let (word, style) = finding(held);
-        let mut row = cells(row(held, page.layout).map(|text| text.replace(' ', "_")), Style::Plain);
-        row.push(Cell::new(word, style));
-        grid.push(row);
-    }
-    page.grid(&grid);
-    if rows.len() > ROWS_MAX {
-        page.prose("", 0, &format!("+{} more: --details", rows.len() - ROWS_MAX), Style::Plain);
-    }
-}
-
-/// What a row of the table says, but for its finding.
-pub(super) fn row(held: &ComparedRow, layout: &Layout) -> [String; 8] {
-    let ComparedRow { quantity, test } = held;
-    let (unit, [a, b]) = sides(*quantity, [test.a, test.b], layout);
-    let change =
-        |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
-    let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
-    let p = test.p.map_or("-".to_owned(), p_text);
-    [quantity.name(), unit, a, b, change(held.decided_change()), change(low), change(high), p]
-}
-
-/// Both sides in one unit.
-fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
-    if quantity.is_time() {
-        let figures = Figures::of_times(values.map(|value| value.map(|ns| ns.round() as u64)));
-        let unit = layout.unit.unwrap_or_else(|| unit_of(std::slice::from_ref(&figures)));
-        let times = figures.texts(unit).times;
-        return (unit.to_string(), [times[0].clone(), times[1].clone()]);
-    }
-    let text = |value: Option<f64>, text: fn(f64) -> String| value.map_or("-".to_owned(), text);
-    match quantity {
-        Quantity::Of(Subject { metric: Metric::Rate, .. }) => {
-            ("/s".to_owned(), values.map(|value| text(value, rate)))
-        }
-        _ => ("%".to_owned(), values.map(|value| text(value, |share| format!("{:.2}", share * 100.0)))),
+impl Comparison {
+    /// Who is compared, by what plan, and what was not the same.
+    pub(crate) fn head_facts(&self) -> Vec<(String, Vec<String>)> {
+        let plan = &self.a[0].plan;
+        let classes =
+            plan.get("class").and_then(|held| held.as_array()).map(Vec::as_slice).unwrap_or_default();
+        let plan_facts = if let [class] = classes {
+            let value = |key: &&str| {
+                class.get(*key).or(plan.get(*key)).map(|value| format!("{key} {}", shortened(value)))
+            };
+            PLAN_KEYS.iter().filter_map(value).collect()
+        } else {
+            let names = classes.iter().filter_map(|class| class.get("name")).map(shortened);
+            vec![format!("{} classes: {}", classes.len(), names.collect::<Vec<_>>().join(", "))]
+        };
+        let listed = |differences: &[Difference]| differences.iter().map(Difference::to_string).collect();
+        let facts = [
+            ("A", side_facts(&self.a)),
+            ("B", side_facts(&self.b)),
+            ("plan", plan_facts),
+            ("unequal", listed(&self.plan)),
+            ("hosts", listed(&self.environment)),
+        ];
+        let given = facts.into_iter().filter(|(_, facts)| !facts.is_empty());
+        given.map(|(label, facts)| (label.to_owned(), facts)).collect()
     }
 }
 
-/// What a row shows, in a word; why it is undecided is in the details.
-pub(super) fn finding(held: &ComparedRow) -> (&'static str, Style) {
-    let (above, below) = match held.quantity {
-        Quantity::Of(subject) => match subject.metric {
-            Metric::Response(_) | Metric::Service(_) => ("slower", "faster"),
-            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => ("higher", "lower"),
-        },
-        Quantity::ClientCpu | Quantity::ServerCpu => ("costlier", "cheaper"),
-    };
-    match held.test.finding {
-        TestResult::Above => (above, Style::Bold),
-        TestResult::Below => (below, Style::Bold),
-        TestResult::NoneShown => ("same", Style::Plain),
-        TestResult::Undecided | TestResult::TooFewRuns => ("undecided", Style::Doubt),
-        TestResult::Client => ("client", Style::Doubt),
-        TestResult::NotGiven => ("undecided", Style::Doubt),
+/// How many runs, of which servers, from which files.
+fn side_facts(runs: &[RunResult]) -> Vec<String> {
+    let mut facts = vec![things(runs.len() as u64, "run")];
+    let mut servers: Vec<String> = runs.iter().map(|run| printable(&run.server)).collect();
+    servers.dedup();
+    facts.extend(servers.drain(..1));
+    if !servers.is_empty() {
+        facts.push(format!("and {} others", servers.len()));
     }
-}
-
-/// What the comparison comes to.
-pub(super) fn answer(comparison: &Comparison) -> Vec<String> {
-    let mut facts: Vec<String> = early_end(comparison).into_iter().collect();
-    facts.extend(answer_facts(comparison));
-    let runs = [comparison.a.len(), comparison.b.len()];
-    if runs[0] == runs[1] && runs[0] >= RUNS_MIN {
-        facts.push(format!("{} runs each", runs[0]));
-    } else if let Some(last) = facts.last_mut().filter(|_| comparison.is_small()) {
-        last.push_str(&format!(" -> --repeat 6 (at least {RUNS_MIN} runs each)"));
+    facts.extend(runs.first().zip(runs.last()).map(|(first, last)| sources(&first.source, &last.source)));
+    let interrupted = runs.iter().filter(|run| run.interrupted).count();
+    if interrupted > 0 {
+        facts.push(format!("{interrupted} interrupted"));
     }
     facts
 }
 
-fn write_answer(page: &mut Page<'_>, comparison: &Comparison) {
-    let worst = comparison.runs().map(|(_, run)| run.status).max();
-    page.headline(&answer(comparison), |word| match word.trim_end_matches(':') {
-        "INVALID" if worst == Some(Status::Invalid) => Style::Bad,
-        _ => Style::Bold,
-    });
+/// Where runs come from, from the first to the last: `a.json, runs 1 to 6`.
+fn sources(first: &str, last: &str) -> String {
+    let [(first_file, from), (last_file, to)] =
+        [first, last].map(|source| source.rsplit_once(", run ").unwrap_or((source, "")));
+    printable(&match (first == last, first_file == last_file) {
+        (true, _) => first.to_owned(),
+        (false, true) => format!("{first_file}, runs {from} to {to}"),
+        (false, false) => format!("{first} to {last}"),
+    })
+}
+
+/// The quantities that decide, those that are asserted, and with `is_long` all that some run gives: a plan without retrievals has no hits.
+pub(super) fn shown(comparison: &Comparison, is_long: bool) -> impl Iterator<Item = &ComparedRow> {
+    comparison.compared.iter().filter(move |held| {
+        let is_asserted = || {
+            let subjects = comparison.asserted.iter().map(|asserted| asserted.requirement.subject());
+            subjects.into_iter().any(|subject| held.quantity == Quantity::Of(subject))
+        };
+        let is_given = || comparison.runs().any(|(_, run)| held.quantity.of_run(run).is_some());
+        held.change.finding.is_some() || is_asserted() || is_long && is_given()
+    })
+}
+
+/// The table of text and page.
+pub(super) fn grid(comparison: &Comparison, layout: &Layout, is_long: bool) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::of_words("quantity", 8),
+        Column::of_numbers("A", 7),
+        Column::of_numbers("B", 7),
+        Column::of_numbers("change%", 9),
+        Column::of_numbers("95%low", 8).lost_as(0),
+        Column::of_numbers("95%high", 9).lost_as(1),
+        Column::of_words("finding", 9),
+    ]);
+    for held in shown(comparison, is_long) {
+        let (name, [a, b]) = sides(held, layout);
+        let change = held.change.change.map_or("-".to_owned(), change_text);
+        let [low, high] = held.change.interval.map_or(["-", "-"].map(str::to_owned), interval_texts);
+        let mut row = cells([name, a, b, change, low, high].map(|text| text.replace(' ', "_")), Style::Plain);
+        let style = match held.change.finding {
+            Some(Finding::Slower | Finding::Faster) => Style::Bold,
+            Some(Finding::Undecided) => Style::Doubt,
+            Some(Finding::Same) | None => Style::Plain,
+        };
+        if comparison.has_conclusion() {
+            row.push(Cell::new(finding(held), style));
+        }
+        grid.push(row);
+    }
+    grid
+}
+
+/// The name with its unit, and both sides in it.
+fn sides(held: &ComparedRow, layout: &Layout) -> (String, [String; 2]) {
+    let (name, values) = (held.quantity.name(), [held.change.a, held.change.b]);
+    if held.quantity.is_time() {
+        let figures = Figures::of_times(values.map(|value| value.map(|ns| ns.round() as u64)));
+        let unit = layout.unit.unwrap_or_else(|| unit_of(std::slice::from_ref(&figures)));
+        let times = figures.texts(unit).times;
+        return (format!("{name},{unit}"), [times[0].clone(), times[1].clone()]);
+    }
+    let text = |value: Option<f64>, text: fn(f64) -> String| value.map_or("-".to_owned(), text);
+    match held.quantity {
+        Quantity::Of(Subject { metric: Metric::Rate, .. }) => (name, values.map(|value| text(value, rate))),
+        _ => (format!("{name},%"), values.map(|value| text(value, |share| format!("{:.2}", share * 100.0)))),
+    }
+}
+
+/// What a row shows; nothing of a quantity that is not decided.
+pub(super) fn finding(held: &ComparedRow) -> String {
+    let name = held.change.finding.map_or("", Finding::name);
+    reason(held).map_or(name.to_owned(), |reason| format!("{name} ({reason})"))
+}
+
+/// Why a row is undecided.
+fn reason(held: &ComparedRow) -> Option<String> {
+    Some(match held.change.reason? {
+        Reason::Spread { detectable } => format!("would find {:.0} %", (detectable * 100.0).ceil()),
+        Reason::TooFewRuns => "too few runs".to_owned(),
+        Reason::Client => "client's part".to_owned(),
+        Reason::NotGiven if held.change.a.is_some() && held.change.b.is_some() => "0 in a run".to_owned(),
+        Reason::NotGiven => "not in every run".to_owned(),
+    })
+}
+
+/// What the comparison comes to, in sentences.
+pub(super) fn answer(comparison: &Comparison) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    sentences.extend(comparison.early_end.as_ref().map(|end| match end {
+        EarlyEnd::Interrupted => "INTERRUPTED: not all of the runs were made".to_owned(),
+        EarlyEnd::Failed(reason) => {
+            format!("ENDED EARLY: not all of the runs were made: {}", printable(reason))
+        }
+    }));
+    let (a, b) = (comparison.a.len(), comparison.b.len());
+    let runs = match comparison.design {
+        Design::Pairs => format!("{a} pair{} of runs", if a == 1 { "" } else { "s" }),
+        Design::Apart if a == b => format!("{} each", things(a as u64, "run")),
+        Design::Apart => format!("{} of A, {b} of B", things(a as u64, "run")),
+    };
+    sentences.push(headline(comparison, &runs));
+    sentences
+}
+
+/// Whether B is slower or faster, and behind an arrow what helps where that is open.
+fn headline(comparison: &Comparison, runs: &str) -> String {
+    if !comparison.has_conclusion() {
+        let (invalid, all) = (comparison.invalid_runs(), comparison.runs().count());
+        return format!(
+            "INVALID: {invalid} of {all} runs are INVALID, so nothing is concluded -> brunt help CHECK"
+        );
+    }
+    let with = |finding: Finding, text: fn(&ComparedRow) -> String| {
+        let rows = comparison.compared.iter().filter(|held| held.has(finding));
+        rows.map(text).collect::<Vec<_>>().join(", ")
+    };
+    let changed = |held: &ComparedRow| {
+        let change = held.change.change.map(change_text).unwrap_or_default();
+        format!("{} {change} %", held.quantity.name())
+    };
+    let undecided = |held: &ComparedRow| {
+        let reason = reason(held).map_or(String::new(), |reason| format!(" ({reason})"));
+        format!("{}{reason}", held.quantity.name())
+    };
+    let (slower, faster) = (with(Finding::Slower, changed), with(Finding::Faster, changed));
+    let open = with(Finding::Undecided, undecided);
+    match (slower.is_empty(), faster.is_empty(), open.is_empty()) {
+        (false, true, _) => format!("B IS SLOWER: {slower} ({runs})"),
+        (true, false, _) => format!("B IS FASTER: {faster} ({runs})"),
+        (false, false, _) => format!("B IS SLOWER: {slower}; FASTER: {faster} ({runs})"),
+        (true, true, true) => format!("A AND B ARE THE SAME WITHIN 5 % ({runs})"),
+        (true, true, false) => format!("UNDECIDED: {open}; {runs}{}", advice(comparison)),
+    }
+}
+
+/// What would decide.
+fn advice(comparison: &Comparison) -> String {
+    let runs = comparison.a.len().min(comparison.b.len());
+    let is_any =
+        |is: fn(Reason) -> bool| comparison.compared.iter().filter_map(|held| held.change.reason).any(is);
+    if is_any(|reason| reason == Reason::TooFewRuns) {
+        let needed = runs_needed(comparison.design);
+        format!(" -> --repeat {PAIRS} (at least {needed} of each side)")
+    } else if is_any(|reason| matches!(reason, Reason::Spread { .. })) && 2 * runs <= RUNS_MAX {
+        format!(" -> --repeat {}", 2 * runs)
+    } else if is_any(|reason| reason == Reason::NotGiven) {
+        " -> longer runs (--time)".to_owned()
+    } else if is_any(|reason| reason == Reason::Client) {
+        " -> a lower rate, or a client with more processors".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// By status the runs of each side that are CAUTION or INVALID, with the checks that say so.
+pub(super) fn runs_by_status(comparison: &Comparison) -> Vec<(Status, String)> {
+    let mut lines = Vec::new();
+    for status in [Status::Caution, Status::Invalid] {
+        for (name, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
+            let found: Vec<&RunResult> = runs.iter().filter(|run| run.status == status).collect();
+            let mut sources: Vec<&str> =
+                found.iter().take(NAMED_MAX).map(|run| run.source.as_str()).collect();
+            let others = format!("{} others", found.len().saturating_sub(NAMED_MAX));
+            sources.extend((found.len() > NAMED_MAX).then_some(others.as_str()));
+            let checks = each_once(found.iter().flat_map(|run| run.found.iter().map(String::as_str)));
+            let which = match (found.len(), runs.len()) {
+                (0, _) => continue,
+                (1, 1) => String::new(),
+                (found, all) if found == all => format!("all {all} runs, "),
+                (found, all) => format!("{found} of {all} runs ({}), ", sources.join("; ")),
+            };
+            lines.push((status, printable(&format!("{name}: {which}{}", checks.join(" ")))));
+        }
+    }
+    lines
 }
 
 /// The keys of `--brief`.
 pub(crate) fn brief(comparison: &Comparison) -> String {
-    let differs = comparison.compared.iter().any(ComparedRow::differs);
-    let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("UNDECIDED"));
-    let status = match (comparison.has_invalid(), differs, is_open) {
-        (true, ..) => "INVALID",
-        (_, true, _) => "DIFFERS",
-        (_, _, true) => "UNDECIDED",
-        _ => "SAME",
+    let decided = || comparison.compared.iter().filter(|held| held.change.finding.is_some());
+    let names = |rows: Vec<&ComparedRow>| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>();
+    let has = |findings: &[Finding]| {
+        names(decided().filter(|held| findings.iter().any(|finding| held.has(*finding))).collect())
+    };
+    let differing = has(&[Finding::Slower, Finding::Faster]);
+    let (finding, why) = match (has(&[Finding::Slower]), differing, has(&[Finding::Undecided])) {
+        _ if !comparison.has_conclusion() => ("INVALID", invalid_checks(comparison)),
+        (slower, differing, _) if !slower.is_empty() => ("SLOWER", differing),
+        (_, differing, _) if !differing.is_empty() => ("FASTER", differing),
+        (_, _, undecided) if !undecided.is_empty() => ("UNDECIDED", undecided),
+        _ => ("SAME", Vec::new()),
     };
     let mut keys =
-        vec![format!("status={status}"), format!("runs={},{}", comparison.a.len(), comparison.b.len())];
-    for name in ["p50", "p99", "p99.9", "mean", "rate", "hit"] {
-        let held = comparison.compared.iter().find(|held| held.quantity.name() == name);
-        let change = held.and_then(ComparedRow::decided_change).map(bare_change);
-        keys.push(format!("{name}={}", change.map_or("-".to_owned(), |change| change + "%")));
+        vec![format!("finding={finding}"), format!("runs={},{}", comparison.a.len(), comparison.b.len())];
+    for key in ["p50", "p99", "p99.9", "mean", "rate", "hit"] {
+        let held = comparison.compared.iter().find(|held| held.quantity.key() == key);
+        let change = held.and_then(|held| held.change.change).map(change_text);
+        keys.push(format!("{key}={}", change.map_or("-".to_owned(), |change| change + "%")));
     }
-    let names = |is_it: fn(&ComparedRow) -> bool| {
-        let rows = shown(comparison).filter(|held| is_it(held));
-        rows.map(|held| held.quantity.name().replace(' ', "_")).collect::<Vec<_>>()
-    };
-    let reasons = match status {
-        "INVALID" => invalid_checks(comparison),
-        "DIFFERS" => names(ComparedRow::differs),
-        "UNDECIDED" if comparison.is_small() => vec!["few-runs".to_owned()],
-        "UNDECIDED" => names(|held| held.test.finding != TestResult::NoneShown),
-        _ => Vec::new(),
-    };
-    keys.push(format!("why={}", if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") }));
+    keys.push(format!("why={}", if why.is_empty() { "-".to_owned() } else { why.join(",") }));
     keys.join(" ")
 }
 
@@ -174,4 +316,28 @@ fn invalid_checks(comparison: &Comparison) -> Vec<String> {
     let invalid = comparison.runs().filter(|(_, run)| run.status == Status::Invalid);
     let checks = each_once(invalid.flat_map(|(_, run)| run.found.iter().map(String::as_str)));
     checks.into_iter().map(str::to_owned).collect()
+}
+
+/// The change of a row in words, for a label: `+12.0 % [+11.1 .. +12.9]`, of shares in points.
+pub(super) fn interval_text(held: &ComparedRow) -> String {
+    let unit = if held.quantity.scale() == ChangeScale::Ratio { "%" } else { "points" };
+    held.change.interval.map_or(String::new(), |ends| {
+        let [low, high] = interval_texts(ends);
+        format!(" [{low} .. {high}] {unit}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn runs_of_one_file_are_named_once() {
+        for (first, last, expected) in [
+            ("a.json, run 1", "a.json, run 6", "a.json, runs 1 to 6"),
+            ("a.json, run 1", "a.json, run 1", "a.json, run 1"),
+            ("a.json", "b.json", "a.json to b.json"),
+            ("a.json, run 2", "b.json", "a.json, run 2 to b.json"),
+        ] {
+            assert_eq!(super::sources(first, last), expected);
+        }
+    }
 }

@@ -2,15 +2,11 @@
 //!
 //! Not how results are read: files have a record. Keys that are missing end the test.
 
-use super::{Latency, Row, RunInterval, RunResult};
+use super::{Latency, Row, RunResult};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::status::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-
-/// A number for each of the percentiles that a result has.
-type Percentiles<T> = [Option<T>; Quantile::PRINTED.len()];
 
 /// The run that keys say there was.
 pub(crate) fn run(value: &Value, source: &str) -> RunResult {
@@ -30,13 +26,18 @@ pub(crate) fn run(value: &Value, source: &str) -> RunResult {
         client_cpu_ns: of(&value["client"]["cpu_ns_per_request"]),
         server_cpu_ns: of(&value["server_stats"]["window"]["cpu_ns_per_request"]),
         has_others: value["agents"] != Value::Array(Vec::new()),
-        client_error_basis: value["client_error_basis"].as_str().and_then(ClientBasis::from_name),
+        is_open_loop: of::<Vec<Map<_, _>>>(&value["plan"]["class"]).iter().any(is_open_loop),
         total: row(value),
         ops: of::<Map<_, _>>(&value["ops"])
             .iter()
             .map(|(name, op)| (name.parse().unwrap(), row(op)))
             .collect(),
     }
+}
+
+/// Does the class have one of the keys of an open loop?
+fn is_open_loop(class: &Map<String, Value>) -> bool {
+    ["rate", "rate-profile", "call-rate"].iter().any(|key| class.contains_key(*key))
 }
 
 /// The value of a key.
@@ -56,7 +57,6 @@ fn row(value: &Value) -> Row {
     let unanswered = count("error") + count("timeout") + count("lost");
     Row {
         response: read_latency(&latency["response_ns"]),
-        intervals: intervals(latency),
         service: read_latency(&latency["service_ns"]),
         all_and_least: ["including_failures_ns", "least_ns"].map(|key| read_latency(&latency[key])),
         client_error: percentiles(&latency["client_error_ns"]),
@@ -78,16 +78,6 @@ fn read_latency(value: &Value) -> Latency {
     Latency { mean: of(&value["mean"]), max: of(&value["max"]), percentiles: percentiles(value) }
 }
 
-fn percentiles<T: DeserializeOwned>(value: &Value) -> Percentiles<T> {
+fn percentiles(value: &Value) -> [Option<f64>; Quantile::PRINTED.len()] {
     Quantile::PRINTED.map(|quantile| of(&value[quantile.key()]))
-}
-
-/// Only percentiles that are given have one, and those of a long enough window.
-fn intervals(latency: &Value) -> Percentiles<RunInterval> {
-    let ends = percentiles::<(f64, Option<f64>)>(&latency["interval_ns"]);
-    let mut quantiles = Quantile::PRINTED.into_iter();
-    ends.map(|ends| {
-        let basis = &latency["interval_basis"][quantiles.next()?.key()];
-        ends.map(|(low_ns, high_ns)| RunInterval { low_ns, high_ns, is_thin: of(&basis["thin"]) })
-    })
 }

@@ -7,6 +7,7 @@ use crate::publication::{FigureSource, FigureStyle};
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
 use crate::{annotations, brief, csv, details, hlog, html, json, junit, markdown, ndjson, spectrum, text};
+use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -146,10 +147,10 @@ fn changed_results_steer_nothing() {
         let read = |value: &Value| -> Vec<RunResult> { result::read(&value.to_string(), HOSTILE).unwrap() };
         let mut other = changed.clone();
         other["plan"]["seed"] = 7_777.into();
-        let comparison = Comparison::of(read(&changed), read(&other), &[]).unwrap();
+        let comparison = Comparison::of(Design::Apart, read(&changed), read(&other), &[]).unwrap();
         let writers: [(&str, Writer<'_>); 5] = [
             ("comparison", &|out| comparison.write_text(&Layout::default(), out)),
-            ("comparison's details", &|out| comparison.write_details(out)),
+            ("comparison's details", &|out| comparison.write_details(&Layout::default(), out)),
             ("comparison's json", &|out| comparison.write_json(out)),
             ("comparison's html", &|out| comparison.write_html(out)),
             ("comparison's markdown", &|out| markdown::write_comparison(&comparison, out)),

@@ -340,9 +340,9 @@ fn comparisons() {
         let mut line = Vec::new();
         brief::write_comparison(&comparison, &PIPE, &mut line).unwrap();
         let line = String::from_utf8(line).unwrap();
-        let expected = ["verdict", "runs", "p50", "p99", "p99.9", "mean", "rate", "hit", "why"];
+        let expected = ["finding", "runs", "p50", "p99", "p99.9", "mean", "rate", "hit", "why"];
         assert_eq!(keys(&line), expected, "{name}: {line}");
-        let is_same = line.starts_with("verdict=SAME ");
+        let is_same = line.starts_with("finding=SAME ");
         assert_eq!(line.trim_end().ends_with("why=-"), is_same, "{name}: {line}");
         insta::assert_snapshot!(format!("short_compare_{name}"), text + &line);
     }

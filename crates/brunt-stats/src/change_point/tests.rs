@@ -143,7 +143,7 @@ fn the_likeliest_position_is_that_of_the_ranks() {
     let table = [
         (rising, 10, 2.0 / 184_756.0 * 19.0),
         (step(5, 10), 5, 2.0 / 252.0 * 9.0),
-        (step(10, 30), 10, 1.0 / 30_045_015.0 * 29.0),
+        (step(10, 30), 10, 2.0 / 30_045_015.0 * 29.0),
         (vec![1.0; 20], 1, 1.0),
     ];
     for (values, before, p) in table {

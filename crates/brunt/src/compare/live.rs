@@ -1,9 +1,9 @@
 //! Two servers measured in turns, so that whatever drifts on the host or in the network drifts under both.
 //!
 //! The order is A B, B A, B A, A B, then all of that the other way round, and so on (Thue and Morse): drifts that are straight, and
-//! curved ones, fall on both sides alike. Every run has a seed of its own; a data set that is still complete is not stored again.
-//! Not a campaign, which has one server. Invariant: both sides have equally many runs, or the comparison says why it
-//! ended early.
+//! curved ones, fall on both sides alike. The two runs of a pair share their seed, so both servers have the same requests at the same times;
+//! a data set that is still complete is not stored again. Not a campaign, which has one server. Invariant: every run has its partner, or
+//! the comparison says why it ended early.
 
 use super::ComparisonResult;
 use crate::campaign::consumes;
@@ -15,17 +15,17 @@ use crate::observers::Observers;
 use crate::run::read_plan;
 use anyhow::anyhow;
 use brunt_engine::run::DataSets;
-use brunt_plan::plan::{Plan, Target};
+use brunt_plan::plan::{Plan, Stop, Target};
 use brunt_plan::server_list::ServerList;
 use brunt_plan::url::NamedServer;
+use brunt_plan::warmup::Warmup;
 use brunt_report::comparison::{Comparison, EarlyEnd};
+use brunt_report::quantity::{self, things};
 use brunt_report::result::RunResult;
+use brunt_stats::change::{Design, PAIRS};
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Runs of each side where `--repeat` does not say.
-const REPEAT: u32 = 6;
 
 /// Servers of two protocols are no pair: both sides carry out one plan.
 const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run --json FILE for each, then brunt compare \
@@ -54,9 +54,10 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         let servers = Servers::open(&plan)?;
         sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
-    let repeat = flags.sides.repeat.unwrap_or(REPEAT);
+    let repeat = flags.sides.repeat.unwrap_or(PAIRS);
     let stop = interrupt::flag().map_err(Failure::failed)?;
     let mut observers = Observers::of(&flags.progress, &[], &stop)?;
+    observers.note(&time_needed(&plan, repeat));
     let mut ended = Ok(());
     for turn in 0..2 * repeat {
         ended = take_turn(&mut sides[side_of(turn)], (turn, repeat), &stop, &mut observers, flags);
@@ -79,7 +80,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         failed?;
         return Err(Failure::new(Exit::Interrupted, anyhow!("interrupted before both sides had a run")));
     }
-    let comparison = Comparison::of(a, b, &flags.output.assert).map_err(Failure::usage)?;
+    let comparison = Comparison::of(Design::Pairs, a, b, &flags.output.assert).map_err(Failure::usage)?;
     let comparison = match early_end {
         None => comparison,
         Some(early_end) => comparison.ended_early(early_end),
@@ -173,19 +174,68 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
+/// How long the runs take, by the plan.
+fn time_needed(plan: &Plan, repeat: u32) -> String {
+    let runs = things(2 * u64::from(repeat), "run");
+    let Stop { time, requests, until } = &plan.stop;
+    let Some(time) = time else { return format!("{runs}, each as long as its requests take") };
+    let is_longest = requests.is_some() || until.is_some() || plan.warmup == Warmup::Auto;
+    let at_most = if is_longest { "at most " } else { "" };
+    let run_ns = plan.warmup.longest().0.saturating_add(time.0);
+    let [run, all] = [1, 2 * u64::from(repeat)].map(|runs| quantity::time(run_ns.saturating_mul(runs)));
+    format!(
+        "{runs} of {at_most}{run}: {at_most}{all}, and what storing keys and waiting for the last replies take"
+    )
+}
+
 /// Which side has a turn, 0 or 1: that of the pair of turns, and the other one for its second turn.
 fn side_of(turn: u32) -> usize {
     (turn.count_ones() % 2) as usize
 }
 
-/// Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
+/// The seed of a pair of turns. Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
 fn seed_of(plan: &Plan, turn: u32) -> u64 {
-    plan.seed.wrapping_add(u64::from(turn))
+    plan.seed.wrapping_add(u64::from(turn / 2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    fn plan(text: &str) -> Plan {
+        let spec = PlanSpec::from_toml(&format!("server = [\"h\"]\n{text}")).unwrap();
+        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 7 }).unwrap()
+    }
+
+    #[test]
+    fn a_comparison_says_how_long_it_takes() {
+        let table = [
+            (
+                "time = \"10s\"",
+                "16 runs of 11.0 s: 176 s, and what storing keys and waiting for the last replies take",
+            ),
+            (
+                "time = \"10s\"\nrequests = 500\nwarmup = \"0s\"",
+                "16 runs of at most 10.0 s: at most 160 s, and what storing keys and waiting for the last replies take",
+            ),
+            ("requests = 500", "16 runs, each as long as its requests take"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(time_needed(&plan(text), PAIRS), expected);
+        }
+    }
+
+    /// Both runs of a pair have the same requests at the same times.
+    #[test]
+    fn the_runs_of_a_pair_share_their_seed() {
+        let plan = plan("");
+        let seeds: Vec<u64> = (0..6).map(|turn| seed_of(&plan, turn)).collect();
+        assert_eq!(seeds, [7, 7, 8, 8, 9, 9]);
+        let sides: Vec<usize> = (0..100).map(side_of).collect();
+        assert!(sides.chunks(2).all(|pair| pair[0] != pair[1]));
+    }
 
     #[test]
     fn turns_are_balanced_against_linear_drift() {
