@@ -335,7 +335,7 @@ pub(crate) struct Agent {
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  brunt compare a.json b.json                              results of brunt run --json, best with --repeat 6
+  brunt compare a.json b.json                              results of brunt run --json, best with --repeat 8
   brunt compare --a a1.json a2.json --b b1.json b2.json    several results each
   brunt compare --live old:11211 new:11211 -r 50k          measure both now, in turns: A B B A B A A B ...
   brunt compare a.json b.json --assert 'p99 <= +5%'        exit with 4 if B is more than 5 % slower, 3 if open";

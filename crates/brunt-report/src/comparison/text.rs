@@ -185,11 +185,14 @@ pub(super) fn finding(held: &ComparedRow) -> String {
 /// Why a row is undecided.
 fn reason(held: &ComparedRow) -> Option<String> {
     Some(match held.change.reason? {
+        Reason::Spread { detectable } if detectable > 0.99 => {
+            format!("would find x{:.0}", (1.0 + detectable).ceil())
+        }
         Reason::Spread { detectable } => format!("would find {:.0} %", (detectable * 100.0).ceil()),
         Reason::TooFewRuns => "too few runs".to_owned(),
         Reason::Client => "client's part".to_owned(),
         Reason::NotGiven if held.change.a.is_some() && held.change.b.is_some() => "0 in a run".to_owned(),
-        Reason::NotGiven => "not in every run".to_owned(),
+        Reason::NotGiven => "missing".to_owned(),
     })
 }
 

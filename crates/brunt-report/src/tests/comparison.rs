@@ -518,10 +518,7 @@ fn the_last_line_agrees_with_the_rows() {
             value["latency"]["response_ns"]["p99"] = Value::Null;
         }
     };
-    assert_eq!(
-        of(changed(5, too_short)),
-        "UNDECIDED: p99 (not in every run); 5 runs each -> longer runs (--time)"
-    );
+    assert_eq!(of(changed(5, too_short)), "UNDECIDED: p99 (missing); 5 runs each -> longer runs (--time)");
     // One in five had no answer.
     let losing = |value: &mut Value, index: u64| {
         *value = written(300 + index, 1.0 + index as f64 * 0.001);
@@ -579,7 +576,7 @@ fn a_number_of_some_runs_has_a_row() {
         row.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let some = compared(without("a", 1.0, &[0]), without("b", 1.001, &[1, 2, 3]), &[]);
-    assert_eq!(row(&some).as_deref(), Some("p99,us - - - - - UNDECIDED (not in every run)"));
+    assert_eq!(row(&some).as_deref(), Some("p99,us - - - - - UNDECIDED (missing)"));
     let none = compared(without("a", 1.0, &[0, 1, 2, 3]), without("b", 1.001, &[0, 1, 2, 3]), &[]);
     assert_eq!(row(&none), row(&some));
     let nothing = |name: &str, factor: f64| -> Vec<RunResult> {

@@ -1,3 +1,7 @@
+//! The tests of a change: exact probabilities, what is found of simulated runs, and how often equal servers are said to differ.
+//!
+//! Spreads are those of `recorded_runs.txt`, whose head says how they were made. Invariant: every draw is seeded.
+
 use super::*;
 
 /// Both sides are the same for a client that adds nothing.

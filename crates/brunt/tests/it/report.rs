@@ -279,7 +279,7 @@ fn reports_of_comparisons_match_snapshots() {
     let b: Vec<String> =
         (0..4).map(|run| files.measured(&format!("b{run}.json"), &slow, COUNTED, &[])).collect();
     let [a, b] = [&a, &b].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
-    let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns", "--allow=BROKEN,LOAD,CLIENT,DATA"];
+    let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns"];
     check_comparison("files", &[&["--a"], &a[..], &["--b"], &b[..], &assertions].concat());
     check_comparison("one each", &[a[0], b[0]]);
     let live = [
@@ -328,7 +328,6 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert!(!text(&run).is_empty(), "{name}: {said}");
     let mut report = vec!["report", &json, "--json", &json_again, "--html", &html_again];
     report.extend(["--junit", &junit_again]);
-    report.extend(words.iter().filter(|word| **word == "--allow=BROKEN,LOAD,CLIENT,DATA"));
     let again = brunt(&report).output().unwrap();
     assert_eq!(text(&again), text(&run), "{name}: {}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(again.status.code(), run.status.code(), "{name}: {said}");

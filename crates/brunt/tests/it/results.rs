@@ -140,7 +140,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
         ([&["run", "-s", server, ANYHOW, "--repeat", "2"], &LOAD[..]].concat(), two, 0),
         ([&["scan", "-s", server, ANYHOW, "--over", "depth=1,2"], &LOAD[..]].concat(), two, 0),
         ([&rates[..], &["-s", server, ANYHOW, "--max-time", "200ms"], few].concat(), two, 0),
-        (vec!["compare", &a, &b, ANYHOW], &compared, 0),
+        (vec!["compare", &a, &b], &compared, 0),
         ([&live[..], &[ANYHOW], &LOAD].concat(), &compared, 0),
         (vec!["load", "-s", server, "--keys", "50"], &[], 0),
         (vec!["doctor", "-s", server], &[], 0),
@@ -257,10 +257,10 @@ fn unwritable_standard_output_is_an_error() {
         (&repeated, &["--csv", "-"]),
         // What failed outweighs what was asserted.
         (&missed, &["--csv", "-"]),
-        (&["compare", &a, &b, ANYHOW], &["--json", "-"]),
+        (&["compare", &a, &b], &["--json", "-"]),
         (&["run", "-s", &server.address], &["--print-plan"]),
         (&printing, &["--brief"]),
-        (&["compare", &a, &b, ANYHOW], &["--brief"]),
+        (&["compare", &a, &b], &["--brief"]),
         (&["load", "-s", &server.address, "--keys", "50"], &["--brief"]),
     ];
     for (command, option) in table {
@@ -331,7 +331,7 @@ fn full_disks_keep_earlier_results() {
         (0, [&run[..], &outputs, &["--junit", &junit]].concat(), &["--json", "--csv", "--junit"], 1),
         (4, [&run[..], &outputs].concat(), &["--json"], 1),
         (0, [&scan[..], &LOAD, &outputs].concat(), &["--json", "--csv"], 1),
-        (0, vec!["compare", &a, &b, ANYHOW, "--json", &json, "--junit", &junit], &["--json", "--junit"], 1),
+        (0, vec!["compare", &a, &b, "--json", &json, "--junit", &junit], &["--json", "--junit"], 1),
         (0, mutilate.to_vec(), &["--save"], 255),
     ];
     for (blocks, arguments, failed, expected) in table {
