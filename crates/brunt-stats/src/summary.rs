@@ -134,7 +134,8 @@ impl Summary {
         });
         let backlogs = Backlog::of(plan, store, &window, false);
         let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
-        let has_limit = is_over && (is_overload || !plan.has_open_loop());
+        let is_closed = !plan.has_open_loop() && run.unloaded_service_ns.is_some();
+        let has_limit = is_over && (is_overload || is_closed);
         let limit =
             has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total, run.unloaded_service_ns)));
         let servers = server_evidence(&record, &window);

@@ -224,10 +224,10 @@ fn resolved(spec: &PlanSpec) -> Result<Plan, Failure> {
     of_user(spec, &host())
 }
 
-/// The plan of a specification of the user, whose results say what limits an open loop.
+/// The plan of a specification of the user, whose results say what limits its load. A closed loop of so many requests sends no others.
 fn of_user(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
     let plan = checked(resolve(spec, host))?;
-    Ok(Plan { measures_unloaded: plan.has_open_loop(), ..plan })
+    Ok(Plan { measures_unloaded: plan.has_open_loop() || plan.stop.requests.is_none(), ..plan })
 }
 
 /// Says so where a plan has more workers than were asked for.

@@ -23,8 +23,12 @@ fn asked(outcome: &Outcome) -> u64 {
 #[test]
 fn requests_are_asked_one_at_a_time_before_the_schedule() {
     // Whatever the load: 40 connections would queue for 40 ms, had they been asked together.
-    for load in ["rate = 5000\nconnections = 40", "rate = 100\nconnections = 1", "rate = 2000\nmix = 'set=1'"]
-    {
+    for load in [
+        "rate = 5000\nconnections = 40",
+        "rate = 100\nconnections = 1",
+        "rate = 2000\nmix = 'set=1'",
+        "connections = 40",
+    ] {
         let outcome = run(load, MS, 100 * US, Vec::new());
         assert_eq!(outcome.end.unloaded_service_ns, Some(MS + 200 * US), "{load}");
         assert_eq!(asked(&outcome), 50, "{load}");
@@ -32,16 +36,6 @@ fn requests_are_asked_one_at_a_time_before_the_schedule() {
         let server = &outcome.counters[0];
         assert_eq!(total.wire_requests, server.cmd_get + server.cmd_set, "{load}");
     }
-}
-
-#[test]
-fn a_closed_loop_asks_none() {
-    let toml = "connections = 2\ntime = '200ms'\nwarmup = '0s'\nkeys = 10";
-    let outcome = simulate_plan(
-        Plan { measures_unloaded: true, ..plan(toml) },
-        SimOptions { latency_ns: MS, ..SimOptions::default() },
-    );
-    assert_eq!((outcome.end.unloaded_service_ns, asked(&outcome)), (None, 0));
 }
 
 /// Of a slow server there are as many as fit in 500 ms.

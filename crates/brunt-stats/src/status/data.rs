@@ -3,6 +3,7 @@
 //! Invariant: a percentile without a number, and one without the end of its interval, are told with what they need.
 
 use super::{Facts, message};
+use crate::backlog::BacklogLevel;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::number_text::{percent, share, time};
 use crate::percentile_mark::PercentileMark;
@@ -34,7 +35,18 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
         );
         return found(CheckStatus::Invalid, message, why_failed(facts).to_owned());
     }
-    let parts = [of_failures(facts, due), too_few(facts), outage(facts), without_end(facts), goal(facts)];
+    // No latency of an overload is quoted, which LOAD says.
+    let is_overload = facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
+    let of_latencies = |find: fn(&Facts<'_>, u64) -> Option<(String, String)>| {
+        if is_overload && facts.longest_silence().is_none() { None } else { find(facts, due) }
+    };
+    let parts = [
+        of_latencies(of_failures),
+        of_latencies(|facts, _| too_few(facts)),
+        outage(facts),
+        of_latencies(|facts, _| without_end(facts)),
+        goal(facts),
+    ];
     let parts: Vec<(String, String)> = parts.into_iter().flatten().collect();
     let Some((_, fix)) = parts.first().cloned() else {
         let message = format!(

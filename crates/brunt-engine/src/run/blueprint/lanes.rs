@@ -253,8 +253,7 @@ impl Blueprint {
     ) -> Option<(usize, Mix)> {
         let is_asked = self.plan.measures_unloaded && shard.part.index == 0;
         let is_plain = |class: &Class| {
-            matches!(class.load, Load::Open { .. })
-                && class.trace.is_none()
+            class.trace.is_none()
                 && class.popularity.window().is_none()
                 && !class.lifetime.is_planned()
                 && !class.counts_attempts()
