@@ -34,6 +34,7 @@ use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::template::{Framing, Template, Templates};
 use brunt_proto::{Codec, DatagramAction, Event, Keys, Request};
 use brunt_report::comparison::Comparison;
+use brunt_report::document::Level;
 use brunt_report::stored::StoredResult;
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
@@ -334,7 +335,8 @@ pub fn result(data: &[u8]) {
 
 fn page(summary: &Summary) -> Vec<u8> {
     let mut out = Vec::new();
-    brunt_report::details::write(summary, &mut out).expect("memory takes everything");
+    brunt_report::run_document::write(summary, &Default::default(), Level::Long, &mut out)
+        .expect("memory takes everything");
     out
 }
 

@@ -39,14 +39,9 @@ impl BarScale {
 impl std::fmt::Display for BarScale {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let most = quantity::time(self.most_ns);
-        if self.least_ns == self.most_ns {
-            return formatter.write_str(&most);
-        }
-        let least = quantity::times_as(self.most_ns, &[self.least_ns]).concat();
-        let rounds_to_nothing = least.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-        match rounds_to_nothing {
-            true => write!(formatter, "{} .. {most}, log", quantity::time(self.least_ns)),
-            false => write!(formatter, "{least}..{most}, log"),
+        match self.least_ns == self.most_ns {
+            true => formatter.write_str(&most),
+            false => write!(formatter, "{} to {most}, log", quantity::time_as(self.most_ns, self.least_ns)),
         }
     }
 }

@@ -5,9 +5,10 @@
 use crate::campaign::text::{brief_of_repetitions, brief_of_scan, brief_of_search};
 use crate::campaign::{Campaign, CampaignResult};
 use crate::comparison::Comparison;
-use crate::figure::{Bound, Figures, unit_of};
+use crate::figure::{Figures, unit_of};
 use crate::layout::Layout;
-use crate::text::latency::{interval, is_unacknowledged, is_unbounded, rate};
+use crate::quantity::{exact_percent, rate};
+use crate::run_document::latency::{interval, is_unacknowledged, is_unbounded};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::percentile_mark::PercentileMark;
 use brunt_stats::summary::Summary;
@@ -28,12 +29,8 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
     let total = &summary.total;
     let response = &total.latency.response.summary;
     let column = |(place, quantile): (usize, Quantile)| {
-        let value_ns = response.percentile_ns(quantile);
-        let bound = match value_ns.filter(|_| !is_unbounded(summary)) {
-            Some(value_ns) => interval(total, quantile, value_ns),
-            None => Bound::Unknown,
-        };
-        Figures { times_ns: vec![value_ns], bounds: if place == 0 { Vec::new() } else { vec![vec![bound]] } }
+        let ends = (place > 0 && !is_unbounded(summary)).then(|| interval(total, quantile).into());
+        Figures { times_ns: vec![response.percentile_ns(quantile)], bounds: ends.into_iter().collect() }
     };
     let max = Figures::of_times([response.max_ns]);
     let columns: Vec<Figures> = (0..).zip(QUANTILES).map(column).chain([max]).collect();
@@ -44,32 +41,25 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
         0 => "-".to_owned(),
         asked => format!("{}%", exact_percent(keys.hit, asked)),
     };
-    let failed = requests.failed() + requests.abandoned;
+    let status = &summary.status;
     format!(
-        "status={} quote={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={failed} limit={}",
-        summary.status.status.name(),
+        "status={} quote={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={} limit={}",
+        status.status.name(),
         quote(summary),
         rate(if is_unacknowledged(total) { total.rate.sent } else { total.rate.completed }),
-        summary.status.limit.as_ref().map_or("none", |limit| limit.bottleneck.name())
+        requests.failed() + requests.abandoned,
+        status.limit.as_ref().map_or("none", |limit| limit.bottleneck.name())
     )
 }
 
-/// A share in per cent that is 100 only where it is all.
-fn exact_percent(part: u64, whole: u64) -> String {
-    match part == whole {
-        true => "100".to_owned(),
-        false => format!("{:.2}", (10_000.0 * part as f64 / whole as f64).floor() / 100.0),
-    }
-}
-
-/// The highest percentile up to which all may be quoted.
+/// The highest percentile up to which all may be quoted; `-` where none may.
 fn quote(summary: &Summary) -> String {
     let strict = summary.status.judgement.is_strict;
-    let may_be = |quantile: &Quantile| summary.total.mark(*quantile, strict) == PercentileMark::Quoted;
     let is_any = !is_unbounded(summary) && !summary.status.is_invalid();
     let quoted =
-        summary.record.plan.shown_quantiles().into_iter().take_while(|quantile| is_any && may_be(quantile));
-    quoted.last().map_or("-".to_owned(), |quantile| quantile.to_string())
+        |quantile: &Quantile| is_any && summary.total.mark(*quantile, strict) == PercentileMark::Quoted;
+    let highest = summary.record.plan.shown_quantiles().into_iter().take_while(quoted).last();
+    highest.map_or("-".to_owned(), |quantile| quantile.to_string())
 }
 
 /// Writes the line of a campaign.

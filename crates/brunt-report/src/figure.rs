@@ -1,7 +1,7 @@
-//! Times as figures without units: one unit for a table, three significant digits, bounds rounded up.
+//! Times as figures without units: one unit for a table, three significant digits, ends of intervals rounded outwards.
 //!
 //! A column of figures that spans less than a decade has the decimals of its smallest one, so that points align. Invariants:
-//! a bound above 0 is never printed as 0, nor finer than the figure that it belongs to.
+//! an end above 0 is never printed as 0, nor, but for that, finer than the figure that it belongs to.
 
 use crate::layout::TimeUnit;
 use crate::quantity;
@@ -11,6 +11,10 @@ use crate::quantity;
 pub(crate) enum Bound {
     /// At most so far from it, in nanoseconds.
     Within(u64),
+    /// At least this, in nanoseconds.
+    Low(u64),
+    /// At most this, in nanoseconds.
+    High(u64),
     /// Without an end.
     Open,
     /// It is not known.
@@ -32,7 +36,8 @@ pub(crate) struct Texts {
 }
 
 /// The unit in which the widest figure is narrowest; of several the largest. Microseconds where there are none.
-pub(crate) fn unit_of(columns: &[Figures]) -> TimeUnit {
+pub(crate) fn unit_of<'a>(columns: impl IntoIterator<Item = &'a Figures>) -> TimeUnit {
+    let columns: Vec<&Figures> = columns.into_iter().collect();
     let width = |unit: &TimeUnit| {
         let texts = columns.iter().map(|column| column.texts(*unit));
         let cells = texts.flat_map(|texts| [texts.times, texts.bounds.concat()].concat());
@@ -49,14 +54,15 @@ impl Figures {
         Self { times_ns: times_ns.into_iter().collect(), bounds: Vec::new() }
     }
 
-    /// The first of them with its unit, and with its bound where it has one: `139±5.6us`.
+    /// The first of them with its unit, and with its interval where it has one: `139us[134,145]`, `139±5.6us`.
     pub(crate) fn first_text(&self, unit: TimeUnit) -> String {
         let texts = self.texts(unit);
-        match (texts.times[0].as_str(), self.bounds.first().map(Vec::as_slice)) {
+        let ends = texts.bounds.first().filter(|ends| ends.iter().any(|end| end != "-"));
+        match (texts.times[0].as_str(), ends) {
             ("-", _) => "-".to_owned(),
-            (time, Some([Bound::Within(_)])) => format!("{time}±{}{unit}", texts.bounds[0].concat()),
-            (time, Some([Bound::Open])) => format!("{time}{unit}±open"),
-            (time, _) => format!("{time}{unit}"),
+            (time, None) => format!("{time}{unit}"),
+            (time, Some(ends)) if ends.len() == 1 => format!("{time}±{}{unit}", ends[0]),
+            (time, Some(ends)) => format!("{time}{unit}[{}]", ends.join(",")),
         }
     }
 
@@ -97,7 +103,9 @@ impl Bound {
     /// With at most `finest` decimals.
     fn text(self, unit: TimeUnit, finest: usize) -> String {
         match self {
-            Self::Within(ns) => upper(ns as f64 / unit.ns(), finest),
+            Self::Within(ns) => end(ns as f64 / unit.ns(), finest, 2, f64::ceil),
+            Self::High(ns) => end(ns as f64 / unit.ns(), finest, 3, f64::ceil),
+            Self::Low(ns) => end(ns as f64 / unit.ns(), finest, 3, f64::floor),
             Self::Open => "open".to_owned(),
             Self::Unknown => "-".to_owned(),
         }
@@ -120,19 +128,27 @@ fn number(number: f64, unit: TimeUnit, common: Option<usize>) -> String {
     }
 }
 
-/// A number with two significant digits, rounded up; at most `finest` decimals.
-fn upper(number: f64, finest: usize) -> String {
+/// A number with so many significant digits and at most `finest` decimals, rounded up or down; one digit of what would be 0.
+fn end(number: f64, finest: usize, digits: i32, round: fn(f64) -> f64) -> String {
     if number <= 0.0 {
         return "0".to_owned();
     }
-    let first_digit = number.log10().floor() as i32;
-    let exponent = (first_digit - 1).max(-(finest as i32));
-    let step = 10f64.powi(exponent);
-    // What is there but for the last bit is not rounded up once more.
-    let rounded = (number / step * (1.0 - 1e-12)).ceil() * step;
-    let exponent = (rounded.log10() + 1e-9).floor() as i32 - 1;
-    let decimals = (-exponent).clamp(0, finest as i32) as usize;
-    format!("{rounded:.decimals$}")
+    let first_digit = |number: f64| (number.log10() + 1e-9).floor() as i32;
+    let exponent = (first_digit(number) + 1 - digits).max(-(finest as i32));
+    // What is there but for the last bit is not rounded once more.
+    let rounded_to = |exponent: i32| {
+        let steps = number / 10f64.powi(exponent);
+        let whole = steps.round();
+        if (steps - whole).abs() < 1e-9 * steps { whole } else { round(steps) }
+    };
+    if rounded_to(exponent) == 0.0 {
+        let exponent = first_digit(number);
+        return format!("{:.*}", -exponent as usize, rounded_to(exponent) * 10f64.powi(exponent));
+    }
+    let rounded = rounded_to(exponent) * 10f64.powi(exponent);
+    // Rounding up may have made another digit.
+    let exponent = exponent.max((first_digit(rounded) + 1 - digits).max(-(finest as i32)));
+    format!("{rounded:.*}", usize::try_from(-exponent).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! A table of the short report: cells without blanks, aligned, no wider than it may be.
+//! A table: cells without blanks, aligned, no wider than it may be.
 //!
-//! Not the tables of the details (those are [`crate::table`]'s, whose cells hold units). Invariants: a column is as wide as its widest
-//! cell at least, so numbers stay whole; the first column alone gives way, by its names; cells are missing at the end of a row only.
+//! Invariants: a column is as wide as its widest cell at least, so numbers stay whole; the first column alone gives way, by its names; cells
+//! are missing at the end of a row only; no line is wider than [`TABLE_WIDTH`], for columns that may be lost are, where nothing else helps.
 
-use crate::layout::{Layout, Style, TABLE_WIDTH};
+use crate::layout::{Layout, Line, Span, Style, TABLE_WIDTH, painted};
 
 /// The shortest that a name is cut to.
 const NAME_MIN: usize = 11;
@@ -15,6 +15,8 @@ pub(crate) struct Column {
     /// As wide as it is where there is room, with the gap in front of it.
     usual: usize,
     is_left: bool,
+    /// Two blanks stand before its widest cell, where there is room.
+    is_spaced: bool,
     /// Which column a narrow terminal loses first: the lowest.
     lost: Option<u8>,
 }
@@ -22,7 +24,12 @@ pub(crate) struct Column {
 impl Column {
     /// A column of numbers.
     pub(crate) fn of_numbers(heading: impl Into<String>, usual: usize) -> Self {
-        Self { heading: heading.into(), usual, is_left: false, lost: None }
+        Self { heading: heading.into(), usual, is_left: false, is_spaced: false, lost: None }
+    }
+
+    /// The same, apart from the column before it even where its cells are wide.
+    pub(crate) fn spaced(heading: impl Into<String>, usual: usize) -> Self {
+        Self { is_spaced: true, ..Self::of_numbers(heading, usual) }
     }
 
     /// A column of names or words.
@@ -55,11 +62,6 @@ pub(crate) struct Cell {
 impl Cell {
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
-    }
-
-    /// Does it hold this?
-    pub(crate) fn is(&self, text: &str) -> bool {
-        self.text == text
     }
 }
 
@@ -100,17 +102,24 @@ impl Grid {
         self.rows.iter().map(texts).collect()
     }
 
+    /// Is there nothing below the heading?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Appends the lines.
     pub(crate) fn write(&self, out: &mut String, layout: &Layout) {
+        self.lines(layout).iter().for_each(|line| out.push_str(&(painted(line, layout.is_coloured) + "\n")));
+    }
+
+    /// The lines, that of the headings first.
+    pub(crate) fn lines(&self, layout: &Layout) -> Vec<Line> {
         let mut grid = self.clone();
         while grid.widths().iter().sum::<usize>() > layout.table_width() && grid.lose_one() {}
         let widths = grid.widths();
         let heading: Vec<Cell> =
             grid.columns.iter().map(|column| Cell::new(column.heading.clone(), Style::Dim)).collect();
-        for row in std::iter::once(&heading).chain(&grid.rows) {
-            out.push_str(&grid.line(row, &widths, layout.is_coloured));
-            out.push('\n');
-        }
+        std::iter::once(&heading).chain(&grid.rows).map(|row| grid.line(row, &widths, layout)).collect()
     }
 
     /// The least that a column can do with, its gap included.
@@ -124,8 +133,9 @@ impl Grid {
     /// Usual widths, as far as there is room; then what is needed; then shorter names.
     fn widths(&self) -> Vec<usize> {
         let needed: Vec<usize> = (0..self.columns.len()).map(|index| self.needed(index)).collect();
-        let mut widths: Vec<usize> =
-            self.columns.iter().zip(&needed).map(|(column, needed)| column.usual.max(*needed)).collect();
+        let usual =
+            |(column, needed): (&Column, &usize)| column.usual.max(needed + usize::from(column.is_spaced));
+        let mut widths: Vec<usize> = self.columns.iter().zip(&needed).map(usual).collect();
         let mut excess = widths.iter().sum::<usize>().saturating_sub(TABLE_WIDTH);
         while excess > 0 {
             // The one with the most room to give, of equals the first.
@@ -153,23 +163,21 @@ impl Grid {
         true
     }
 
-    fn line(&self, row: &[Cell], widths: &[usize], is_coloured: bool) -> String {
-        let mut line = String::new();
+    fn line(&self, row: &[Cell], widths: &[usize], layout: &Layout) -> Line {
+        let mut line = Line::new();
         for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
             let column = &self.columns[index];
-            let is_last = index + 1 == row.len();
             let room = width - column.gap(index).min(*width);
-            let text = if index == 0 { shortened(&cell.text, room) } else { cell.text.clone() };
+            let text = layout.in_characters(&cell.text);
+            let text = if index == 0 { shortened(&text, room) } else { text };
             let blanks = " ".repeat(width.saturating_sub(column.gap(index) + length(&text)));
-            let painted = cell.style.paint(&text, is_coloured);
-            line.push_str(&" ".repeat(column.gap(index)));
-            match (column.is_left, is_last) {
-                (true, true) => line.push_str(&painted),
-                (true, false) => line.extend([painted, blanks]),
-                (false, _) => line.extend([blanks, painted]),
-            }
+            let gap = " ".repeat(column.gap(index));
+            let cell = Span::new(text, cell.style);
+            line.extend(match column.is_left {
+                true => [Span::plain(gap), cell, Span::plain(blanks)],
+                false => [Span::plain(gap), Span::plain(blanks), cell],
+            });
         }
-        line.truncate(line.trim_end().len());
         line
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod course;
 pub(crate) mod document;
 mod environment;
 mod events;
+mod fragment;
 pub(crate) mod frame;
 mod heat;
 mod latency;

@@ -110,18 +110,52 @@ impl Layout {
 
 /// Bars of a line of them, ascending.
 pub(crate) const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_BARS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+const ASCII_BARS: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];
 
 /// How a piece of text looks on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// As other text.
     #[default]
     Plain,
+    /// What is read first.
     Bold,
+    /// What qualifies something else.
     Dim,
+    /// In green.
     Good,
+    /// In yellow.
     Doubt,
+    /// In red.
     Bad,
+}
+
+/// A piece of a line in one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Without control characters.
+    pub text: String,
+    /// How it looks.
+    pub style: Style,
+}
+
+impl Span {
+    pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
+        Self { text: text.into(), style }
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Style::Plain)
+    }
+}
+
+/// A line of a report.
+pub type Line = Vec<Span>;
+
+/// A line with its escape sequences, where colours are wanted, and without blanks at its end.
+pub fn painted(line: &[Span], is_coloured: bool) -> String {
+    let text: String = line.iter().map(|span| span.style.paint(&span.text, is_coloured)).collect();
+    text.trim_end().to_owned()
 }
 
 impl Style {
@@ -152,7 +186,7 @@ mod tests {
     #[test]
     fn without_utf8_nothing_moves() {
         let ascii = Layout { is_ascii: true, ..Layout::default() };
-        assert_eq!(ascii.in_characters("a · b × c ▁▂█ é d…"), "a | b x c _.# ? d~");
+        assert_eq!(ascii.in_characters("a · b × c ▁▂█ é d…"), "a | b x c  .# ? d~");
         assert_eq!(Layout::default().in_characters("a · b"), "a · b");
     }
 }

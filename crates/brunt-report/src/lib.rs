@@ -2,7 +2,7 @@
 //! CSV of the run over time and of raw samples.
 //!
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
-//! what it is given, and the same summary always gives the same bytes. The way through this crate: [`details::write`] lays
+//! what it is given, and the same summary always gives the same bytes. The way through this crate: [`run_document`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
 //! [`html::write`] draws it as a page, [`publication`] draws its charts for papers, [`csv::write`] has a line per second, as [`ndjson`]
 //! has while the run goes on, [`hlog::write`] their histograms, [`samples::write`] lists the samples that a plan asked to keep;
@@ -22,7 +22,8 @@ pub mod campaign;
 pub mod comparison;
 mod cost;
 pub mod csv;
-pub mod details;
+mod details;
+pub mod document;
 mod figure;
 mod grid;
 pub mod hlog;
@@ -46,12 +47,13 @@ mod reasons;
 mod record;
 pub mod result;
 mod row;
+pub mod run_document;
 pub mod samples;
 mod server;
 pub mod spectrum;
 pub mod stored;
 mod table;
-pub mod text;
+mod text;
 pub mod wall_clock;
 
 #[cfg(test)]

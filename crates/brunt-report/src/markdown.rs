@@ -8,11 +8,8 @@ use crate::campaign::{self, Campaign};
 use crate::comparison::Comparison;
 use crate::grid::Grid;
 use crate::layout::Layout;
-use crate::page::Room;
 use crate::paragraph::steers;
-use crate::text::conclusion::findings;
-use crate::text::head;
-use crate::text::latency::grids;
+use crate::run_document::{conclusion, head, latency};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::summary::Summary;
@@ -29,17 +26,18 @@ const ASSERTIONS_MAX: usize = 50;
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = heading(&summary.status.headline());
+    let status = &summary.status;
+    let mut text = heading(&status.headline());
     for (label, facts) in head::lines(summary) {
         let label = if label.is_empty() { label } else { format!("{label}: ") };
         text += &format!("{}  \n", escaped(&format!("{label}{}", facts.join(" · "))));
     }
     text += "\n";
-    let room = Room { rows: ROWS, ..Room::OF_FIRST_ROW };
-    grids(summary, &Layout::default(), room).iter().for_each(|grid| text += &(grid_table(grid) + "\n"));
+    let grids = latency::tables(summary, &Layout::default(), ROWS);
+    grids.iter().for_each(|grid| text += &(grid_table(grid) + "\n"));
     text += &assertions(&summary.assertions);
-    for (name, finding) in findings(&summary.status) {
-        text += &format!("- **{name}** {}\n", escaped(&finding));
+    for (name, sentence) in conclusion::findings(status) {
+        text += &format!("- **{}** {}\n", escaped(name), escaped(&sentence.replace(" -> ", " → ")));
     }
     let plan = PlanSpec::from(&summary.record.plan).to_toml();
     let folded = format!(

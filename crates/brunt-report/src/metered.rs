@@ -2,7 +2,6 @@
 //!
 //! Not the numbers themselves (those are a meter's summary) and not latencies.
 
-use crate::quantity;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::meter::MeterSummary;
@@ -46,15 +45,6 @@ impl Unit {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
             Self::Nanoseconds => "ns",
-        }
-    }
-
-    /// A value for a person; quantities that are whole but for their mean are rounded to it.
-    pub(crate) fn text(self, value: f64) -> String {
-        match self {
-            Self::Requests => quantity::significant(value),
-            Self::Bytes => quantity::bytes(value.round() as u64),
-            Self::Nanoseconds => quantity::time(value.round() as u64),
         }
     }
 }

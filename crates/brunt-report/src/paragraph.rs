@@ -10,13 +10,6 @@ pub(crate) const WIDTH_MAX: usize = 110;
 /// Where the text begins behind a label.
 const LABEL_WIDTH: usize = 13;
 
-/// Ends the text with one empty line.
-pub(crate) fn separate(out: &mut String) {
-    if !out.ends_with("\n\n") {
-        out.push('\n');
-    }
-}
-
 /// Appends facts with dots between them; a line is broken only between two of them. An empty label begins at the margin.
 pub(crate) fn facts(out: &mut String, label: &str, facts: &[String]) {
     let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };

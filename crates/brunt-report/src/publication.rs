@@ -10,7 +10,7 @@ use crate::html::course::Course;
 use crate::html::frame::{Frame, Key, SAMPLE, Size};
 use crate::html::overlay;
 use crate::html::spectrum::Spectrum;
-use crate::text::head;
+use crate::run_document::head;
 use brunt_picture::{
     Anchor, Ink, Paper, Picture, Point, Text, Theme, text_width, write_printed_png, write_printed_svg,
 };

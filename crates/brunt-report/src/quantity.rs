@@ -3,6 +3,8 @@
 //!
 //! Three digits say more than most runs support and keep columns narrow. A number that rounds up to a thousand moves on to the next unit: 999.6 us is 1.00 ms.
 
+use brunt_stats::latency::LatencySummary;
+
 /// Units of time with their length in nanoseconds. Microseconds are `us`, so that every column is plain ASCII.
 const TIME_UNITS: [(f64, &str); 6] =
     [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"), (6e10, "min"), (3.6e12, "h")];
@@ -48,8 +50,15 @@ pub(crate) fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or("-".to_owned(), time)
 }
 
+/// A time in nanoseconds without its unit, which is that of another time.
+pub(crate) fn time_as(unit_of_ns: u64, ns: u64) -> String {
+    let unit_of = time(unit_of_ns);
+    let scale = TIME_UNITS.iter().find(|(_, unit)| unit_of.ends_with(&format!(" {unit}")));
+    significant(ns as f64 / scale.map_or(1.0, |(scale, _)| *scale))
+}
+
 /// Times in nanoseconds without their unit: that of another time, and with as many decimals as it has.
-pub(crate) fn times_as(unit_of_ns: u64, times_ns: &[u64]) -> Vec<String> {
+fn times_as(unit_of_ns: u64, times_ns: &[u64]) -> Vec<String> {
     let like = time(unit_of_ns);
     let (number, unit) = like.rsplit_once(' ').unwrap_or((&like, ""));
     let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
@@ -64,12 +73,6 @@ pub(crate) fn interval(unit_of_ns: u64, low_ns: u64, high_ns: Option<u64>, is_th
     let ends = times_as(unit_of_ns, &ends_ns);
     let high = ends.get(1).map_or("", String::as_str);
     format!("[{}..{high}]{}", ends[0], if is_thin { "~" } else { "" })
-}
-
-/// A time in nanoseconds relative to an instant, with its sign.
-pub(crate) fn signed_time(ns: i64) -> String {
-    let sign = if ns < 0 { '-' } else { '+' };
-    format!("{sign}{}", time(ns.unsigned_abs()))
 }
 
 /// A number of bytes.
@@ -100,6 +103,34 @@ pub fn things(number: u64, name: &str) -> String {
 /// Those of the counts that are not 0, each with what it counts: `3 lost`.
 pub(crate) fn counted<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> impl Iterator<Item = String> {
     counts.into_iter().filter(|(_, number)| *number > 0).map(|(name, number)| format!("{number} {name}"))
+}
+
+/// A rate as a number of a table: whole, but where that is less than three digits.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        none if none <= 0.0 => "0".to_owned(),
+        few if few < 99.95 => {
+            let decimals = if few < 9.995 { 2 } else { 1 };
+            format!("{few:.decimals$}")
+        }
+        many => format!("{many:.0}"),
+    }
+}
+
+/// The percentiles that are known, and the longest: `p50 88.1 us, p99 1.21 ms, max 2.00 ms`.
+pub(crate) fn times(times: &LatencySummary) -> Option<String> {
+    let known = [("p50", times.p50_ns()), ("p99", times.p99_ns()), ("max", times.max_ns)];
+    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns?))));
+    times.max_ns.map(|_| known.collect::<Vec<_>>().join(", "))
+}
+
+/// A part of a whole in per cent that is 100 only where it is all, without the sign; `-` where there is no whole.
+pub(crate) fn exact_percent(part: u64, whole: u64) -> String {
+    match (part, whole) {
+        (_, 0) => "-".to_owned(),
+        (part, whole) if part == whole => "100".to_owned(),
+        (part, whole) => format!("{:.1}", (part as f64 / whole as f64 * 1_000.0).floor() / 10.0),
+    }
 }
 
 /// A part of a whole in per cent; `-` where there is no whole.
@@ -134,7 +165,6 @@ mod tests {
         for (number, expected_time, expected_bytes) in table {
             assert_eq!((time(number).as_str(), bytes(number).as_str()), (expected_time, expected_bytes));
         }
-        assert_eq!([signed_time(-1_500_000), signed_time(0)], ["-1.50 ms", "+0 ns"]);
         assert_eq!([byte_rate(0.4), byte_rate(45_260_000.0)], ["0 B/s", "45.3 MB/s"]);
     }
 

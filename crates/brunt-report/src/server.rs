@@ -2,6 +2,7 @@
 //!
 //! Not what each of them did. The plan names servers in an order, and everything else refers to them by their place in it.
 
+use crate::paragraph::printable;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 
@@ -10,6 +11,11 @@ const SECOND: u64 = 1_000_000_000;
 /// The name of a server of the plan; the plan does not name the one that is started for it.
 pub(crate) fn name(summary: &Summary, index: usize) -> String {
     summary.record.plan.server_name(index).unwrap_or_else(|| "embedded".to_owned())
+}
+
+/// The same as a cell of a table, without blanks.
+pub(crate) fn cell(summary: &Summary, index: usize) -> String {
+    printable(&name(summary, index)).replace(' ', "_")
 }
 
 /// That of one which was asked for its statistics, by its place among those.

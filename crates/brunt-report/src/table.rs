@@ -50,16 +50,6 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Adds a row if there is one.
-    pub(crate) fn push_some(&mut self, row: Option<Vec<String>>) {
-        self.rows.extend(row);
-    }
-
-    /// Is there nothing below the heading?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.len() <= 1
-    }
-
     /// Appends the lines, without white space at their ends.
     pub(crate) fn write(&self, out: &mut String) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

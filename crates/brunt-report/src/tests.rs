@@ -7,6 +7,7 @@ mod hlog;
 mod hostile;
 mod html;
 mod integration;
+mod laws;
 mod live;
 mod long_run;
 mod metrics;
@@ -18,8 +19,9 @@ mod size;
 mod text;
 mod versions;
 
+use crate::document::Level;
 use crate::stored::StoredResult;
-use crate::{csv, details, json, junit};
+use crate::{csv, json, junit};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
@@ -28,15 +30,12 @@ use brunt_plan::resolve::resolve;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::ServerRecord;
-use brunt_stats::verdict::Judgement;
 use run::{Run, S};
 use serde_json::Value;
 use std::ops::Range;
 
 fn text_of(run: &Run) -> String {
-    let mut out = Vec::new();
-    details::write(&run.summary, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    text::report_of(&run.summary, &text::PIPE, Level::Long)
 }
 
 fn json_text_of(run: &Run) -> String {
@@ -91,19 +90,6 @@ fn all_runs() -> [(&'static str, Run); 7] {
         ("noreply", run::noreply()),
         ("datagrams", run::datagrams()),
     ]
-}
-
-#[test]
-fn texts() {
-    for (name, run) in all_runs() {
-        let text = text_of(&run);
-        for line in text.lines() {
-            assert!(line.chars().count() <= 110, "{name}: {line:?} is too long");
-            assert!(line == line.trim_end(), "{name}: {line:?} ends in white space");
-            assert!(!line.contains(char::is_control), "{name}: {line:?} steers the terminal");
-        }
-        insta::assert_snapshot!(name, text);
-    }
 }
 
 #[test]
@@ -176,8 +162,8 @@ fn every_key_is_documented() {
 
 #[test]
 fn the_stable_core_is_complete() {
-    let core = "schema version seed plan environment verdict.status verdict.checks.0.id verdict.checks.0.status \
-        verdict.checks.0.message verdict.checks.0.value verdict.checks.0.threshold duration_ns requests.scheduled \
+    let core = "schema version seed plan environment status.value status.checks.0.id status.checks.0.status \
+        status.checks.0.message status.checks.0.value status.checks.0.threshold duration_ns requests.scheduled \
         requests.sent requests.unsent requests.completed requests.error requests.timeout requests.mismatch requests.lost \
         requests.unacknowledged requests.in_flight requests.wire_requests keys.requested keys.hit keys.miss keys.failed \
         phases.preload phases.warmup phases.measure phases.drain rate.offered rate.sent rate.completed bytes.tx bytes.rx \
@@ -351,18 +337,9 @@ fn a_cold_start_is_reported_and_kept_in_every_number() {
     let run = run::cold_start();
     insta::assert_snapshot!("cold_start", text_of(&run));
     let value = json_of(&run);
-    // 1.2 s in groups of 500 ms.
-    assert_eq!(number(&value, "/steady/begins_until_ns"), 1_500_000_000);
-    assert_eq!(number(&value, "/steady/warmup_needed_ns"), 2_500_000_000);
-    assert_eq!(value["steady"]["trouble_ns"], Value::Null);
-    let completed = |from_ns: u64| {
-        let samples = run.measured.iter().filter(|sample| sample.outcome.class.is_completed());
-        let behind = samples.filter(move |sample| sample.times.done_ns >= 101 * S + from_ns);
-        behind.map(|sample| sample.times.response_ns()).collect::<Vec<_>>()
-    };
-    let without = &value["steady"]["without_beginning_ns"];
-    check_distribution("without", without, completed(1_500_000_000));
-    let all = completed(0);
+    assert_eq!(value["steady"]["change"]["series"], "median");
+    let completed = run.measured.iter().filter(|sample| sample.outcome.class.is_completed());
+    let all: Vec<u64> = completed.map(|sample| sample.times.response_ns()).collect();
     for row in [&value, &value["ops"]["get"], &value["classes"]["main"]] {
         check_distribution("all", &row["latency"]["response_ns"], all.clone());
         for key in ["service_ns", "send_lag_ns"] {
@@ -374,7 +351,6 @@ fn a_cold_start_is_reported_and_kept_in_every_number() {
         assert_eq!(number(row, "/requests/completed"), 9_975);
         assert_eq!(row["rate"]["offered"], 1_000.0);
     }
-    assert_eq!(value["steady"]["series"]["p50"]["warm_up"]["until_ns"], 1_500_000_000);
     assert_eq!(value["intervals"][0]["p50_ns"].as_u64().map(|ns| ns > 300_000), Some(true));
 }
 
@@ -438,7 +414,7 @@ fn faults_are_reported_in_full() {
     assert_eq!(value["recache"], serde_json::json!({ "won": 2, "stale": 5, "taken": 3 }));
     assert_eq!(value["interrupted"], true);
     assert_eq!(value["samples"], serde_json::json!({ "kept": 3, "overflow": 4_000 }));
-    assert_eq!(value["verdict"]["status"], "NOT TRUSTED");
+    assert_eq!(value["status"]["value"], "INVALID");
 }
 
 #[test]
@@ -461,21 +437,16 @@ fn percentiles_that_were_asked_for_are_given_beside_the_usual_ones() {
             "{interval}"
         );
         assert!(latency["client_error_ns"][key].is_u64(), "{latency}");
-        assert_eq!(asked["verdict"]["percentiles"][key]["trust"], "ok");
         assert_eq!(usual["latency"]["response_ns"][key], Value::Null);
     }
     assert_eq!(latency["response_ns"]["p99"], usual["latency"]["response_ns"]["p99"]);
     assert_eq!(asked["plan"]["percentiles"], "75,99.5,99.99");
-    // Text has those that were asked for, and the verdict speaks of these alone.
-    let mut long = Vec::new();
-    details::write(&summary, &mut long).unwrap();
-    let long = String::from_utf8(long).unwrap();
-    for text in [long, text::text_of(&summary, &super::layout::Layout::default())] {
-        let heading = text.lines().find(|line| line.contains("p75")).unwrap();
-        let columns: Vec<&str> = heading.split_whitespace().filter(|word| word.starts_with('p')).collect();
-        assert_eq!(columns, ["p75", "p99.5", "p99.99"], "{text}");
-        assert!(!text.contains("p90"), "{text}");
-    }
+    // Text has those that were asked for.
+    let text = text::text_of(&summary, &text::PIPE);
+    let heading = text.lines().find(|line| line.contains("p75")).unwrap();
+    let columns: Vec<&str> = heading.split_whitespace().filter(|word| word.starts_with('p')).collect();
+    assert_eq!(columns, ["p75", "p99.5", "p99.99"], "{text}");
+    assert!(!text.contains("p90"), "{text}");
 }
 
 #[test]
@@ -694,13 +665,9 @@ fn asserted() -> [Run; 2] {
 }
 
 #[test]
-fn assertions_stand_above_the_verdict() {
+fn assertions_have_their_numbers() {
     let [open_loop, _] = asserted();
-    let text = text_of(&open_loop);
-    let section = &text[text.find("assertion").unwrap()..];
-    insta::assert_snapshot!(section);
-    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
-    let assertions = json_of(&open_loop)["assertions"].clone();
+    let assertions = json_of(&open_loop)["status"]["assertions"].clone();
     let outcomes: Vec<_> = assertions.as_array().unwrap().iter().map(|held| &held["outcome"]).collect();
     let expected = ["holds", "undecided", "undecided", "holds", "fails", "fails", "holds", "undecided"];
     assert_eq!(outcomes, expected);
@@ -713,111 +680,72 @@ fn assertions_stand_above_the_verdict() {
     assert_eq!(assertions[2]["needs_requests"], 20_000);
 }
 
-/// The verdict of a client that was stopped, as it is judged by default, for a publication, and by a user who knows why.
-#[test]
-fn a_client_that_stood_still() {
-    let strict = Judgement { is_strict: true, allowed: Vec::new() };
-    let allowed = Judgement { is_strict: true, allowed: ["LAG", "STEAL"].map(str::to_owned).into() };
-    for (name, judgement) in [("", Judgement::default()), ("_strict", strict), ("_allowed", allowed)] {
-        let run = run::stopped(judgement);
-        let text = text_of(&run);
-        let row = text.lines().find(|line| line.starts_with("  trust")).unwrap();
-        let verdict = &text[text.rfind("\n\n").unwrap() + 2..];
-        insta::assert_snapshot!(format!("stopped{name}"), format!("{row}\n\n{verdict}"));
-        // What is convicted and not allowed is an error.
-        let junit = junit_of(&run, false);
-        let checks = junit.split("<testsuite name=\"brunt.trust\"").next().unwrap();
-        let errors = checks.matches("<error type=\"not_trusted\"").count();
-        assert_eq!(errors, if name == "_strict" { 2 } else { 0 }, "{text}");
-    }
-}
-
-fn junit_of(run: &Run, allow_untrusted: bool) -> String {
+fn junit_of(run: &Run) -> String {
     let mut out = Vec::new();
-    junit::write(&run.summary, allow_untrusted, &mut out).unwrap();
+    junit::write(&run.summary, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-/// The percentiles of the table, as JUnit names them, from the JSON.
-fn trusted_percentiles(run: &Run) -> Vec<String> {
+/// The percentiles of the table, as JUnit names them.
+fn percentiles(run: &Run) -> Vec<String> {
     let shown = run.summary.record.plan.shown_quantiles();
-    let value = json_of(run);
-    let rows = value["verdict"]["rows"].as_object().unwrap();
-    let of_row = |(row, trust): (&String, &Value)| {
-        let given = shown.iter().filter(|quantile| trust.get(quantile.key()).is_some());
-        given.map(|quantile| format!("{row}.{quantile}")).collect::<Vec<_>>()
-    };
-    rows.iter().flat_map(of_row).collect()
+    let rows = crate::row::rows(&run.summary).into_iter();
+    rows.flat_map(|row| {
+        shown.iter().map(move |quantile| format!("{}.{quantile}", row.name('.'))).collect::<Vec<_>>()
+    })
+    .collect()
 }
 
-/// A percentile that is not trusted is an error exactly where the exit code is that of an untrusted run.
+/// A percentile is an error exactly where the exit code is that of an INVALID run.
 #[test]
-fn junit_has_the_trust_of_every_percentile() {
+fn junit_has_every_percentile() {
     let [open_loop, overload] = asserted();
-    let errors = |run: &Run, allow_untrusted: bool| {
-        let text = junit_of(run, allow_untrusted);
-        let cases = text.lines().filter(|line| line.contains("classname=\"brunt.trust\""));
-        let name = |line: &str| line.split("name=\"").nth(2).unwrap().split('"').next().unwrap().to_owned();
-        let unmet = |line: &&str| line.contains("<error type=\"not_trusted\"");
-        cases.filter(unmet).map(name).collect::<Vec<_>>()
+    let errors = |run: &Run| {
+        let text = junit_of(run);
+        let cases = text.lines().filter(|line| line.contains("classname=\"brunt.percentiles\""));
+        cases.filter(|line| line.contains("<error type=\"invalid\"")).count()
     };
-    let names = trusted_percentiles(&overload);
+    let names = percentiles(&overload);
     assert!(names.contains(&"get.p99".to_owned()), "{names:?}");
-    for (run, allow_untrusted, expected) in [
-        (&open_loop, false, Vec::new()),
-        (&overload, false, names),
-        (&overload, true, Vec::new()),
-        (
-            &run::stopped(Judgement { is_strict: true, allowed: vec!["LAG".into(), "STEAL".into()] }),
-            false,
-            Vec::new(),
-        ),
-    ] {
-        assert_eq!(errors(run, allow_untrusted), expected);
-    }
+    assert_eq!((errors(&open_loop), errors(&overload)), (0, 3), "p50, p90 and p99");
 }
 
 #[test]
 fn junit_of_assertions() {
     let [open_loop, overload] = asserted();
-    insta::assert_snapshot!("junit_open_loop", junit_of(&open_loop, false));
-    insta::assert_snapshot!("junit_overload", junit_of(&overload, false));
+    insta::assert_snapshot!("junit_open_loop", junit_of(&open_loop));
+    insta::assert_snapshot!("junit_overload", junit_of(&overload));
 }
 
 /// What an XML parser reads: every case once, the numbers of each kind, texts as they were.
 #[test]
 fn junit_is_xml() {
     for run in asserted().into_iter().chain(all_runs().map(|(_, run)| run)) {
-        for allow_untrusted in [false, true] {
-            let text = junit_of(&run, allow_untrusted);
-            let document =
-                roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-            let all = |tag: &'static str| document.descendants().filter(move |node| node.has_tag_name(tag));
-            let names: Vec<&str> = all("testcase").map(|case| case.attribute("name").unwrap()).collect();
-            let asserted = run.summary.assertions.iter().map(|held| held.objective.to_string());
-            let checked = run.summary.verdict.checks.iter().map(|check| check.id.to_owned());
-            let trusted = trusted_percentiles(&run);
-            assert_eq!(names, asserted.chain(checked).chain(trusted).collect::<Vec<_>>());
-            let root = document.root_element();
-            for (attribute, tag) in
-                [("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")]
-            {
-                let sum = |node: roxmltree::Node<'_, '_>| {
-                    node.attribute(attribute).unwrap().parse::<usize>().unwrap()
-                };
-                assert_eq!(sum(root), all(tag).count(), "{attribute}");
-                assert_eq!(sum(root), all("testsuite").map(sum).sum::<usize>(), "{attribute}");
-            }
-            for check in &run.summary.verdict.checks {
-                let case = all("testcase").find(|case| case.attribute("name") == Some(check.id)).unwrap();
-                let body = case.first_element_child().unwrap();
-                let said = body.text().or(body.attribute("message")).unwrap();
-                // Control characters cannot be in XML.
-                assert!(said.contains(&check.message.replace('\u{1b}', "\\u{1b}")), "{said}");
-            }
-            let is_convicted = run.summary.verdict.status == brunt_stats::verdict::Status::NotTrusted;
-            let convicts = all("error").any(|error| error.attribute("type") == Some("not_trusted"));
-            assert_eq!(convicts, is_convicted && !allow_untrusted);
+        let text = junit_of(&run);
+        let document = roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let all = |tag: &'static str| document.descendants().filter(move |node| node.has_tag_name(tag));
+        let names: Vec<&str> = all("testcase").map(|case| case.attribute("name").unwrap()).collect();
+        let asserted = run.summary.assertions.iter().map(|held| held.objective.to_string());
+        let status = &run.summary.status;
+        let checked = status.checks.iter().map(|check| check.id.name().to_owned());
+        assert_eq!(names, asserted.chain(checked).chain(percentiles(&run)).collect::<Vec<_>>());
+        let root = document.root_element();
+        for (attribute, tag) in
+            [("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")]
+        {
+            let sum =
+                |node: roxmltree::Node<'_, '_>| node.attribute(attribute).unwrap().parse::<usize>().unwrap();
+            assert_eq!(sum(root), all(tag).count(), "{attribute}");
+            assert_eq!(sum(root), all("testsuite").map(sum).sum::<usize>(), "{attribute}");
         }
+        for check in &status.checks {
+            let case = all("testcase").find(|case| case.attribute("name") == Some(check.id.name())).unwrap();
+            let body = case.first_element_child().unwrap();
+            let said = body.text().or(body.attribute("message")).unwrap();
+            // Control characters cannot be in XML.
+            assert!(said.contains(&check.message.replace('\u{1b}', "\\u{1b}")), "{said}");
+        }
+        let has_errors = all("error").any(|error| error.attribute("type") == Some("invalid"));
+        assert_eq!(has_errors, status.is_invalid());
     }
 }

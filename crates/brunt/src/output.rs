@@ -19,8 +19,10 @@ use brunt_report::annotations;
 use brunt_report::brief;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::Comparison;
+use brunt_report::document::Level;
 use brunt_report::markdown;
 use brunt_report::publication::{Figure, FigureSource, FigureStyle};
+use brunt_report::run_document;
 use brunt_stats::summary::Summary;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -176,8 +178,8 @@ impl Outputs {
             match presentation.form {
                 Form::Nothing => Ok(()),
                 Form::Brief => brief::write(summary, &layout, out),
-                Form::Short => brunt_report::text::write(summary, &layout, out),
-                Form::Details => brunt_report::details::write(summary, out),
+                Form::Short => run_document::write(summary, &layout, Level::Short, out),
+                Form::Details => run_document::write(summary, &layout, Level::Long, out),
             }?;
             if has_annotations { annotations::write(summary, out) } else { Ok(()) }
         })

@@ -4,8 +4,9 @@ use super::markup::Markup;
 use super::whisker::{self, Whisker};
 use crate::figure::{Bound, Figures, unit_of};
 use crate::layout::TimeUnit;
+use crate::quantity::{self, rate};
 use crate::row::{Row, rows};
-use crate::text::latency::{interval, is_unacknowledged, is_unbounded, rate};
+use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::latency::LatencySummary;
@@ -98,11 +99,7 @@ fn response(
         }
     }
     let done = if is_unacknowledged(row.summary) { "-".to_owned() } else { rate(rates.completed) };
-    let hits = match (keys.hit, keys.hit + keys.miss) {
-        (_, 0) => "-".to_owned(),
-        (hit, all) if hit == all => "100".to_owned(),
-        (hit, all) => format!("{:.1}", (hit as f64 / all as f64 * 1_000.0).floor() / 10.0),
-    };
+    let hits = quantity::exact_percent(keys.hit, keys.hit + keys.miss);
     let failed = requests.failed() + requests.abandoned;
     markup.raw("<td class=time>");
     markup.text(&text(latency.response.summary.max_ns, unit));
@@ -126,7 +123,8 @@ fn bounded(
 ) {
     let error = of.client_error.iter().find(|error| error.quantile == quantile);
     let client = error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns));
-    let bounds = vec![vec![interval(of, quantile, value_ns), client]];
+    let ends = of.interval(quantile).map(|held| (held.low_ns, held.high_ns));
+    let bounds = vec![vec![Bound::of_interval(value_ns, ends), client]];
     let texts = Figures { times_ns: vec![Some(value_ns)], bounds }.texts(unit);
     markup.text(&texts.times.concat());
     let signs = ["±", basis.symbol()];

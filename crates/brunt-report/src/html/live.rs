@@ -7,7 +7,7 @@ use super::document::{self, Standing};
 use super::markup::Markup;
 use super::{by_op, conclusion, events, latency, over_time, spectrum};
 use crate::live::{LiveRun, State};
-use crate::text::head;
+use crate::run_document::head;
 use brunt_plan::phase::Phase;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ impl LivePage {
     pub fn of(run: Option<&LiveRun>, summary: Option<&Summary>) -> Self {
         let title = title(run, summary);
         let mut markup = Markup::default();
-        let facts = summary.map(head::lines).unwrap_or_default();
+        let facts = summary.map(head::load_lines).unwrap_or_default();
         document::header(&mut markup, Standing::Neutral, &title, &facts);
         if let Some(summary) = summary {
             if summary.total.latency.response.summary.count > 0 {
@@ -58,7 +58,7 @@ impl LivePage {
     }
 }
 
-/// `running: measure, 34 of 60 s, so far TRUSTED up to p99`.
+/// `running: measure, 34 of 60 s, so far OK: p50 to p99 may be quoted.`.
 fn title(run: Option<&LiveRun>, summary: Option<&Summary>) -> String {
     let Some(run) = run else { return "no run has begun".to_owned() };
     let place = &run.header.place;

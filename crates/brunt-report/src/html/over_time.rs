@@ -8,7 +8,7 @@ use super::markup::{Heading, Markup};
 use super::server_course::ServerCourse;
 use crate::layout::TimeUnit;
 use crate::quantity;
-use crate::text::latency::rate;
+use crate::quantity::rate;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::Summary;
 

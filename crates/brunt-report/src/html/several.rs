@@ -11,9 +11,10 @@ use super::spectrum::Spectrum;
 use super::{overlay, plans, spectrum};
 use crate::cost::RequestCost;
 use crate::quantity;
+use crate::quantity::rate;
+use crate::run_document::head;
+use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use crate::server;
-use crate::text::head;
-use crate::text::latency::{is_unacknowledged, is_unbounded, rate};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::status::Status;
@@ -71,7 +72,6 @@ fn title(runs: &[(String, Summary)]) -> String {
 fn run_facts(summary: &Summary) -> Vec<String> {
     let mut facts = vec![summary.status.headline()];
     facts.extend(head::lines(summary).into_iter().flat_map(|(_, facts)| facts));
-    facts.extend(head::window(summary));
     facts
 }
 

@@ -8,7 +8,7 @@ use super::markup::{Heading, Markup};
 use crate::layout::TimeUnit;
 use crate::quantity;
 use crate::row::rows;
-use crate::text::latency::{is_unacknowledged, is_unbounded};
+use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture, text_width};
 use brunt_plan::objective::{Metric, Statistic};
 use brunt_plan::quantile::Quantile;

@@ -9,13 +9,13 @@ use crate::campaign::{
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
+use brunt_stats::bottleneck::Bottleneck;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::check::{Check, CheckStatus};
+use brunt_stats::check::{Check, CheckId, CheckStatus};
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::{Bottleneck, Limit};
 use brunt_stats::repeat::Spread;
+use brunt_stats::status::{Judgement, RunStatus, Status};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Judgement, Status, Verdict};
 use serde_json::Value;
 
 const US: f64 = 1_000.0;
@@ -42,23 +42,21 @@ fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99
 }
 
 /// The same with a check that says who was the limit.
-fn limited(mut run: RunRow, bottleneck: Bottleneck, id: &'static str, message: &str) -> RunRow {
-    run.verdict.status = Status::NotTrusted;
-    let fix = "lower the rate";
-    let (status, message) = (CheckStatus::NotTrusted, message.to_owned());
-    run.verdict.checks.retain(|check| check.id != id);
-    run.verdict.checks.insert(
-        0,
-        Check { id, status, message, details: Vec::new(), fix: fix.into(), value: 0.5, threshold: 0.01 },
-    );
-    run.limit = Some(Limit { bottleneck, checks: vec![id] });
+fn limited(mut run: RunRow, bottleneck: Bottleneck, message: &str) -> RunRow {
+    let id = if bottleneck == Bottleneck::Client { CheckId::Client } else { CheckId::Load };
+    run.status.status = Status::Invalid;
+    run.status.message = message.to_owned();
+    run.status.checks.retain(|check| check.id != id);
+    let (status, message, fix) = (CheckStatus::Invalid, message.to_owned(), "lower the rate".into());
+    run.status.checks.insert(0, Check { id, status, message, fix, value: 0.5, threshold: 0.01 });
+    run.limit = Some(bottleneck);
     run
 }
 
 fn campaign(summary: &Summary, runs: Vec<RunRow>, finding: CampaignResult) -> Campaign {
     let head = CampaignHeader::of(summary, matches!(finding, CampaignResult::Scan { .. }).then_some("rate"));
-    let verdict =
-        Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[], &Judgement::default());
+    let status =
+        RunStatus::of_runs(runs.iter().take(1).map(|run| run.status.status), &[], &Judgement::default());
     let question = match &finding {
         CampaignResult::Scan { option, knee, closed_loop, .. } => CampaignQuestion::Scan {
             option: (*option).to_owned(),
@@ -75,7 +73,7 @@ fn campaign(summary: &Summary, runs: Vec<RunRow>, finding: CampaignResult) -> Ca
         }
         CampaignResult::Repeat { .. } => CampaignQuestion::Repeat,
     };
-    Campaign { head, runs, question, finding, verdict, interrupted: false }
+    Campaign { head, runs, question, finding, status, interrupted: false }
 }
 
 /// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.
@@ -92,13 +90,11 @@ fn scan_with(summary: &Summary, bottleneck: Bottleneck) -> Campaign {
     let loads = [1e3, 2e3, 4e3, 5e3, 6e3, 8e3, 9e3];
     let mut runs: Vec<RunRow> =
         loads.map(|load| measured(summary, Some(rate(load)), 1, 4.605e9 / (1e4 - load))).into();
-    let (id, message) = match bottleneck {
-        Bottleneck::Server => {
-            ("SAT", "9980 requests/s answered of 11000/s offered in the last half of the window")
-        }
-        _ => ("CPU", "worker 0 was busy for 99.0 % of the window"),
+    let message = match bottleneck {
+        Bottleneck::Client => "worker 0 was busy for 99.0 % of the window",
+        _ => "9980 requests/s answered of 11000/s offered in the last half of the window",
     };
-    runs.push(limited(measured(summary, Some(rate(11e3)), 1, 5e8), bottleneck, id, message));
+    runs.push(limited(measured(summary, Some(rate(11e3)), 1, 5e8), bottleneck, message));
     let point = |(index, run): (usize, &RunRow)| ScanPoint {
         setting: run.setting.unwrap(),
         runs: vec![index],
@@ -117,15 +113,14 @@ fn scan_with(summary: &Summary, bottleneck: Bottleneck) -> Campaign {
 /// A host that takes the processors away: of the lower loads of a scan, at once at the first one, and of a repetition.
 fn spoiled_scan(is_interrupted: bool) -> Campaign {
     let summary = run::open_loop().summary;
-    let steal = |run| {
-        limited(run, Bottleneck::Client, "STEAL", "other threads had the processor for 31.2 % of the window")
-    };
+    let steal =
+        |run| limited(run, Bottleneck::Client, "other threads had the processor for 31.2 % of the window");
     let at = |load: f64, p99_ns: f64| measured(&summary, Some(rate(load)), 1, p99_ns);
     let mut runs = vec![
         steal(at(1e3, 1.30e6)),
         steal(at(1e3, 1.27e6)),
         steal(at(2e3, 1.47e6)),
-        limited(at(2.5e3, 1.41e6), Bottleneck::Server, "SAT", "the backlog grows"),
+        limited(at(2.5e3, 1.41e6), Bottleneck::Server, "the backlog grows"),
         at(3e3, 1.35e6),
     ];
     if is_interrupted {
@@ -144,8 +139,8 @@ fn spoiled_scan(is_interrupted: bool) -> Campaign {
     }
     let finding =
         CampaignResult::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: None };
-    let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), true);
-    Campaign { verdict, interrupted: is_interrupted, ..campaign(&summary, runs, finding) }
+    let status = RunStatus::of_runs([Status::Invalid], &[], &Judgement::default());
+    Campaign { status, interrupted: is_interrupted, ..campaign(&summary, runs, finding) }
 }
 
 /// Not even the lowest load is one that the client can offer.
@@ -156,7 +151,6 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
         limited(
             run,
             Bottleneck::Client,
-            "LAG",
             "up to 812 us of the p99 of get, 1.30 ms, may be the client's own (62.5 %)",
         )
     };
@@ -173,8 +167,8 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
         knee: Some(Knee::Unknown),
         closed_loop: Some(4_940.0),
     };
-    let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), true);
-    Campaign { verdict, ..campaign(&summary, runs, finding) }
+    let status = RunStatus::of_runs([Status::Invalid], &[], &Judgement::default());
+    Campaign { status, ..campaign(&summary, runs, finding) }
 }
 
 /// A search whose lowest rate took more time than there was.
@@ -189,19 +183,17 @@ fn search_undecided() -> Campaign {
         capacity: Some(Capacity::Undecided { at: 100.0 }),
         closed_loop: None,
     };
-    let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), false);
-    Campaign { verdict, ..campaign(&summary, vec![run], finding) }
+    let status = RunStatus::of_runs([Status::Invalid], &[], &Judgement::default());
+    Campaign { status, ..campaign(&summary, vec![run], finding) }
 }
 
 /// Repetitions of a large load on a disturbed host, with seeds as they are drawn.
 fn repeat_disturbed() -> Campaign {
     let mut campaign = repeat(&[98_400.0, 98_700.0]);
-    campaign.verdict.status = Status::NotTrusted;
+    campaign.status.status = Status::Invalid;
     for run in &mut campaign.runs {
         (run.seed, run.completed) = (1_234_567_890_123_456, 1_234_567.0);
-        for id in ["LAG", "STEAL", "HEADROOM"] {
-            *run = limited(run.clone(), Bottleneck::Client, id, "");
-        }
+        *run = limited(run.clone(), Bottleneck::Client, "");
     }
     campaign
 }
@@ -223,7 +215,7 @@ fn search(capacity: Capacity) -> Campaign {
     if let Capacity::ClientLimited { .. } = capacity {
         let message = "worker 0 was busy for 99.0 % of the window";
         let mut last =
-            limited(step(8_000.0, 990.0 * US, StepResult::ClientLimited), Bottleneck::Client, "CPU", message);
+            limited(step(8_000.0, 990.0 * US, StepResult::ClientLimited), Bottleneck::Client, message);
         last.interrupted = false;
         runs.push(last);
     }
@@ -239,12 +231,12 @@ fn repeat(p99_us: &[f64]) -> Campaign {
         (1..).zip(p99_us).map(|(number, us)| measured(&summary, None, number, us * US)).collect();
     let estimates: Vec<_> = runs.iter().map(|run| run.percentiles[1].1.estimate()).collect();
     let compared = vec![SpreadRow { name: "p99".to_owned(), spread: Spread::of(&estimates).unwrap() }];
-    let verdict = Verdict::of_campaign(
-        runs.iter().map(|run| run.verdict.status),
+    let status = RunStatus::of_runs(
+        runs.iter().map(|run| run.status.status),
         &[("p99".to_owned(), compared[0].spread)],
         &Judgement::default(),
     );
-    Campaign { verdict, ..campaign(&summary, runs, CampaignResult::Repeat { compared }) }
+    Campaign { status, ..campaign(&summary, runs, CampaignResult::Repeat { compared }) }
 }
 
 pub(super) fn all() -> Vec<(&'static str, Campaign)> {
@@ -271,7 +263,7 @@ pub(super) fn all() -> Vec<(&'static str, Campaign)> {
 fn failed_requests_stand_beside_the_percentiles() {
     let summary = run::open_loop().summary;
     let at = |failed: u64| RunRow { failed, ..measured(&summary, Some(rate(1e3)), 1, 1e6) };
-    let limited = limited(at(1_200), Bottleneck::Server, "SAT", "the backlog grows");
+    let limited = limited(at(1_200), Bottleneck::Server, "the backlog grows");
     let run = |failed: u64| RunRow { step: Some((StepResult::Passed, vec![])), ..at(failed) };
     let point = |index| ScanPoint { setting: rate(1e3), runs: vec![index], discarded: vec![], p99: None };
     let scan = CampaignResult::Scan {
@@ -283,7 +275,7 @@ fn failed_requests_stand_beside_the_percentiles() {
     let search =
         CampaignResult::Search { objectives: vec![], capacity: None, closed_loop: None, resolution: 0.05 };
     for (runs, finding, said) in [
-        (vec![at(12), limited], scan, &[", 12 failed", "server limit: SAT, 1200 failed"][..]),
+        (vec![at(12), limited], scan, &[", 12 failed", "limit: server, 1200 failed"][..]),
         (vec![run(3)], search, &["passed, 3 failed"]),
         (vec![at(4)], CampaignResult::Repeat { compared: vec![] }, &[", 4 failed"]),
     ] {
@@ -306,10 +298,10 @@ fn a_thin_interval_explains_nothing() {
         .collect()
     };
     let sure = Spread::of(&estimates(None)).unwrap();
-    assert!(sure.is_hysteresis(), "{sure:?}");
+    assert_eq!(sure.do_intervals_meet, Some(false), "{sure:?}");
     assert_eq!(estimates(Some(2))[2].half_width, None);
     let thin = Spread::of(&estimates(Some(2))).unwrap();
-    assert_eq!((thin.heterogeneity, thin.is_hysteresis()), (None, false));
+    assert_eq!(thin.do_intervals_meet, None);
     assert_eq!((thin.median, thin.min, thin.max), (sure.median, sure.min, sure.max));
 }
 

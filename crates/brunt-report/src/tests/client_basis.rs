@@ -2,7 +2,8 @@
 
 use super::campaign::scan_of;
 use super::run;
-use super::text::{PIPE, ordinary, text_of};
+use super::text::{PIPE, report_of, text_of};
+use crate::document::Level;
 use crate::html::spectrum::Spectrum;
 use brunt_plan::plan::MeterKind;
 use brunt_stats::client_basis::ClientBasis;
@@ -31,11 +32,15 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
 fn client_errors_are_named_by_what_they_rest_on() {
     for (basis, summary) in summaries() {
         assert_eq!(summary.client_basis(), basis);
-        let [label, sign, symbol, words, key] = match basis {
-            ClientBasis::Timestamps => ["client<~", "<~", "≲", "estimated part of the client", "timestamps"],
-            ClientBasis::Clock => ["client<=", "<=", "≤", "upper bound of the client's part", "clock"],
+        let [row, label, sign, symbol, words, key] = match basis {
+            ClientBasis::Timestamps => {
+                ["client ~", "client<~", "<~", "≲", "estimated part of the client", "timestamps"]
+            }
+            ClientBasis::Clock => {
+                ["client <=", "client<=", "<=", "≤", "upper bound of the client's part", "clock"]
+            }
             ClientBasis::Incomplete => {
-                ["client<=?", "<=?", "≤?", "incomplete bound of the client's part", "incomplete"]
+                ["client ~", "client<=?", "<=?", "≤?", "incomplete bound of the client's part", "incomplete"]
             }
         };
         let json = crate::json::value(&summary).unwrap();
@@ -44,12 +49,8 @@ fn client_errors_are_named_by_what_they_rest_on() {
         let keys = Spectrum::of(&summary).unwrap().keys().into_iter().map(|key| key.name).collect::<Vec<_>>();
         // document, its text, what it says
         let table = [
-            ("text", text_of(&summary, &PIPE), format!("\n  {label} ")),
-            (
-                "details",
-                written(|out| crate::details::write(&summary, out).unwrap()),
-                format!("  client error {sign} "),
-            ),
+            ("text", text_of(&summary, &PIPE), format!("\n  {row} ")),
+            ("details", report_of(&summary, &PIPE, Level::Long), format!("its part      {words}")),
             (
                 "page",
                 written(|out| crate::html::write(&summary, out).unwrap()),
@@ -90,11 +91,9 @@ fn reports_say_why_there_are_no_timestamps() {
         record.run.usage.timestamps_reason = reason.map(str::to_owned);
         record.run.usage.counts_wake_ups = counts_wake_ups;
         let summary = Summary::build(record);
-        let details = written(|out| crate::details::write(&summary, out).unwrap());
-        for (name, text) in [("text", text_of(&summary, &PIPE)), ("details", details)] {
-            let words = text.split_whitespace().filter(|word| *word != "·").collect::<Vec<_>>().join(" ");
-            assert!(words.contains(expected), "{name}: no {expected:?} in\n{text}");
-        }
+        let text = report_of(&summary, &PIPE, Level::Long);
+        let words = text.split_whitespace().filter(|word| *word != "·").collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "no {expected:?} in\n{text}");
     }
 }
 
@@ -105,16 +104,7 @@ fn meters_without_timestamps_say_why() {
     record.plan.meters = vec![MeterKind::StackOut];
     record.run.usage.timestamps_reason = Some("only plain TCP has them".to_owned());
     record.run.intervals = IntervalStore::new(&Layout::of(&record.plan));
-    let details = written(|out| crate::details::write(&Summary::build(record), out).unwrap());
-    let row = details.lines().find(|line| line.starts_with("stack-out")).unwrap();
+    let details = report_of(&Summary::build(record), &PIPE, Level::Long);
+    let row = details.lines().find(|line| line.starts_with("meters ")).unwrap();
     assert!(row.contains("  no kernel timestamps: only plain TCP has them · "), "{row}");
-}
-
-/// However little room there is.
-#[test]
-fn every_short_report_says_what_client_errors_rest_on() {
-    for (name, run) in ordinary().into_iter().chain(super::all_runs()) {
-        let text = text_of(&run.summary, &PIPE);
-        assert!(text.lines().any(|line| line.starts_with("client ")), "{name}: {text}");
-    }
 }

@@ -2,11 +2,12 @@
 
 use super::{all_runs, asserted, json_of};
 use crate::comparison::Comparison;
+use crate::document::Level;
 use crate::layout::Layout;
 use crate::publication::{FigureSource, FigureStyle};
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
-use crate::{annotations, brief, csv, details, hlog, html, json, junit, markdown, ndjson, spectrum, text};
+use crate::{annotations, brief, csv, hlog, html, json, junit, markdown, ndjson, run_document, spectrum};
 use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
 use serde_json::Value;
@@ -94,8 +95,8 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
             .map_or(String::new(), |figure| text(&|out| figure.write(out)))
     };
     vec![
-        ("text", false, text(&|out| text::write(summary, &layout, out))),
-        ("details", false, text(&|out| details::write(summary, out))),
+        ("text", false, text(&|out| run_document::write(summary, &layout, Level::Short, out))),
+        ("details", false, text(&|out| run_document::write(summary, &layout, Level::Long, out))),
         ("brief", false, text(&|out| brief::write(summary, &layout, out))),
         ("annotations", false, text(&|out| annotations::write(summary, out))),
         ("json", false, text(&|out| json::write(summary, out))),
@@ -104,7 +105,7 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
         ("hlog", false, text(&|out| hlog::write(summary, out))),
         ("spectrum", false, text(&|out| spectrum::write(summary, out))),
         ("markdown", true, text(&|out| markdown::write(summary, out))),
-        ("junit", true, text(&|out| junit::write(summary, false, out))),
+        ("junit", true, text(&|out| junit::write(summary, out))),
         ("html", true, text(&|out| html::write(summary, out))),
         ("several", true, text(&|out| html::write_several(&runs, out))),
         ("spectrum.svg", true, figure("spectrum")),

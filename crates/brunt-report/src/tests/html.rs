@@ -223,7 +223,7 @@ fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     let labels = ["Share of time in which workers were busy", "Share of time that others took"];
     let page = page_of(&run);
     let found = labels.map(|label| strip(&page, label));
-    assert_eq!(found, [Some([1, 1, 2]), Some([1, 1, 2])]);
+    assert_eq!(found, [Some([1, 1, 1]), Some([1, 1, 0])]);
     let mut result: serde_json::Value = serde_json::from_str(&json_text_of(&run)).unwrap();
     result["record"]["intervals"]["timeline"].as_object_mut().unwrap().remove("client").unwrap();
     let older = StoredResult::parse(&result.to_string(), "older").unwrap().summary().unwrap();
@@ -254,7 +254,7 @@ fn curves_join_the_runs_that_met_no_limit_below_others() {
         // Whiskers have two.
         let points = |line: roxmltree::Node<'_, '_>| line.attribute("points").unwrap().split(' ').count();
         let points = lines.clone().map(points).filter(|count| *count > 2).sum::<usize>();
-        let strokes = lines.filter(|line| line.attribute("class") == Some("stroke-distrusted")).count();
+        let strokes = lines.filter(|line| line.attribute("class") == Some("stroke-invalid")).count();
         assert_eq!((points, strokes), (joined, 2 * crossed), "{name}");
     }
 }

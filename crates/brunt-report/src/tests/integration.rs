@@ -68,12 +68,12 @@ fn summaries_of_runs() {
 }
 
 #[test]
-fn a_reader_of_markdown_finds_verdict_tables_and_plan() {
+fn a_reader_of_markdown_finds_status_tables_and_plan() {
     for run in asserted().into_iter().chain(all_runs().map(|(_, run)| run)) {
-        let Summary { verdict, assertions, record, .. } = &run.summary;
+        let Summary { assertions, record, .. } = &run.summary;
         let text = markdown_of(&run.summary);
         let Document { headings, tables, code } = read(&text);
-        assert_eq!(headings, [verdict.sentence()]);
+        assert_eq!(headings, [run.summary.status.headline()]);
         assert_eq!(tables.len(), if assertions.is_empty() { 1 } else { 2 }, "{text}");
         assert!((2..=8).contains(&tables[0].len()), "{text}");
         for table in &tables {

@@ -60,7 +60,7 @@ fn every_number_is_that_of_the_result() {
     for (name, run) in all_runs() {
         let (text, json) = (ended(&run), json_of(&run));
         check_counts(name, &text, &json);
-        check_verdict(name, &text, &json);
+        check_status(name, &text, &json);
         check_histograms(name, &text, &json, &mut sides);
     }
     assert!(sides.iter().all(|side| *side > 500), "{sides:?}");
@@ -98,14 +98,14 @@ fn check_counts(name: &str, text: &Exposition, json: &Value) {
     assert!((found_ns - length_ns as f64).abs() < 1.0, "{name}: {found_ns} of {length_ns}");
 }
 
-fn check_verdict(name: &str, text: &Exposition, json: &Value) {
-    let status = json["verdict"]["status"].as_str().unwrap().to_lowercase().replace(' ', "_");
-    let holds = text.all("brunt_verdict").filter(|sample| sample.value == 1.0);
-    assert!(holds.map(|sample| &sample.labels["brunt_verdict"]).eq([&status]), "{name}: {status}");
+fn check_status(name: &str, text: &Exposition, json: &Value) {
+    let status = json["status"]["value"].as_str().unwrap().to_lowercase();
+    let holds = text.all("brunt_status").filter(|sample| sample.value == 1.0);
+    assert!(holds.map(|sample| &sample.labels["brunt_status"]).eq([&status]), "{name}: {status}");
     assert_eq!(text.sum("brunt_phase", &[("brunt_phase", "ended")]), 1.0, "{name}");
     assert_eq!(text.sum("brunt_phase", &[]), 1.0, "{name}");
-    let levels = ["ok", "caution", "not_trusted"];
-    for check in json["verdict"]["checks"].as_array().unwrap() {
+    let levels = ["ok", "caution", "invalid"];
+    for check in json["status"]["checks"].as_array().unwrap() {
         let id = check["id"].as_str().unwrap();
         let found: Vec<f64> = text
             .all("brunt_check")
@@ -228,15 +228,15 @@ fn before_the_first_run_there_is_a_phase() {
 }
 
 #[test]
-fn a_live_run_has_no_verdict() {
+fn a_live_run_has_no_status() {
     let (_, run) = all_runs().into_iter().next().unwrap();
     let mut live = header(&run.summary.record.plan, &[]);
     live.start(run.summary.window);
     live.host = HostCounters { cpu_user_ns: 1_500_000_000, cpu_system_ns: 20_000_000, stolen_ns: None };
     live.look(run.summary.window.measure_ns + S, &run.summary.record.run.intervals);
     let found = shown(Some(&live));
-    assert_eq!(found.sum("brunt_verdict", &[("brunt_verdict", "pending")]), 1.0);
-    assert_eq!(found.sum("brunt_verdict", &[]), 1.0);
+    assert_eq!(found.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
+    assert_eq!(found.sum("brunt_status", &[]), 1.0);
     assert_eq!(found.sum("brunt_phase", &[("brunt_phase", "measure")]), 1.0);
     for absent in ["brunt_check", "brunt_worker_busy_ratio", "brunt_host_stolen_seconds"] {
         assert!(!found.0.contains_key(absent), "{absent}");
@@ -274,8 +274,8 @@ fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
         busy.push(share);
         let checks: Vec<&str> =
             found.all("brunt_check").map(|sample| sample.labels["check"].as_str()).collect();
-        assert!(checks.contains(&"LAG") && !checks.contains(&"CPU"), "{checks:?}");
-        assert_eq!(found.sum("brunt_verdict", &[("brunt_verdict", "pending")]), 1.0);
+        assert_eq!(checks, ["BROKEN", "LOAD", "CLIENT", "DATA", "STEADY"]);
+        assert_eq!(found.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
     }
     assert_ne!(busy[0], busy[1]);
 }

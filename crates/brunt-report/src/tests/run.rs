@@ -28,11 +28,11 @@ use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::stamps::{StampCounts, StampLoss};
+use brunt_stats::status::Judgement;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_stats::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
-use brunt_stats::verdict::Judgement;
 use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_stats::worker_counts::WorkerCounts;
 

@@ -23,7 +23,7 @@ fn keys_missing_from_the_schema_are_found() {
     // A key more, and a key less.
     for object in [
         "",
-        "/verdict/checks/0",
+        "/status/checks/0",
         "/requests",
         "/latency",
         "/ops/get/in_window",
@@ -51,7 +51,7 @@ fn keys_missing_from_the_schema_are_found() {
         ("/duration_ns", json!(1.5)),
         ("/duration_ns", json!(-1)),
         ("/interrupted", json!(null)),
-        ("/verdict/status", json!("PERHAPS")),
+        ("/status/value", json!("PERHAPS")),
         ("/latency/response_ns/p50", json!("1 ms")),
         ("/latency/response_ns/p75", json!("1 ms")),
         ("/latency/interval_ns/p50", json!([1])),

@@ -17,10 +17,10 @@ use brunt_stats::run_record::{Environment, RunRecord};
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
+use brunt_stats::status::Judgement;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::row_ns_after;
-use brunt_stats::verdict::Judgement;
 
 const S: u64 = 1_000_000_000;
 const RATE: u64 = 20_000;
@@ -162,7 +162,6 @@ fn the_page_of_a_thousand_servers_is_short() {
         assert!(page.len() <= super::html::BYTES_MAX, "{servers} servers: a page of {} bytes", page.len());
         println!("{servers} servers: a page of {} bytes", page.len());
         let others = servers - 31;
-        assert!(page.contains(&format!("Servers, and {others} more together, all in the JSON")));
         assert!(page.contains(&format!("rest-{others}")) && page.matches("scope=row>cache-").count() == 31);
         assert_eq!(page.contains("more characters, all in the JSON"), servers == 1_024);
         assert_eq!(page.contains("<pre id=\"toml\">"), servers == 300);

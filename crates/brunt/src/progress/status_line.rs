@@ -5,12 +5,11 @@
 
 use brunt_plan::phase::Phase;
 use brunt_report::bar_scale::BarScale;
+use brunt_report::layout::{Line, Span, Style, painted};
 use brunt_report::quantity;
 
 /// Characters of the bar.
 const BAR: u64 = 10;
-const RED: &str = "\x1b[31m";
-const PLAIN: &str = "\x1b[0m";
 
 /// The slow end of the response times of the last second, as far as there are enough of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +56,14 @@ fn span(ns: u64) -> String {
     }
 }
 
-/// The line at most `width` characters wide, in colour where something is wrong and colour is allowed. A label that is not
-/// empty is before everything else.
+/// The line at most `width` characters wide, in colour where something is wrong and colour is allowed.
 pub(crate) fn text(label: &str, glance: &Glance, width: usize, colour: bool) -> String {
-    let mut line = String::new();
+    painted(&line(label, glance, width), colour)
+}
+
+/// The line at most `width` characters wide. A label that is not empty is before everything else.
+pub(crate) fn line(label: &str, glance: &Glance, width: usize) -> Line {
+    let mut line = Line::new();
     let mut used = 0;
     let label = (!label.is_empty()).then(|| (label.to_owned(), false));
     for (part, is_alarm) in label.into_iter().chain(parts(glance)) {
@@ -70,11 +73,8 @@ pub(crate) fn text(label: &str, glance: &Glance, width: usize, colour: bool) -> 
             break;
         }
         used += wide;
-        line.push_str(divider);
-        match is_alarm && colour {
-            true => line.extend([RED, &part, PLAIN]),
-            false => line.push_str(&part),
-        }
+        line.push(Span { text: divider.to_owned(), style: Style::Plain });
+        line.push(Span { text: part, style: if is_alarm { Style::Bad } else { Style::Plain } });
     }
     line
 }
@@ -224,7 +224,7 @@ mod tests {
         let failing = Glance { failed: 7, ..measuring() };
         let (plain, coloured) = (text("", &failing, 64, false), text("", &failing, 64, true));
         assert!(coloured.contains("\x1b[31mfailed 7\x1b[0m"), "{coloured:?}");
-        assert_eq!(coloured.replace(RED, "").replace(PLAIN, ""), plain);
+        assert_eq!(coloured.replace("\x1b[31m", "").replace("\x1b[0m", ""), plain);
         assert!(!text("", &measuring(), 80, true).contains('\x1b'), "nothing is wrong");
     }
 }

@@ -8,9 +8,9 @@ mod panels;
 use super::heat::HeatHistory;
 use super::last_second::LastSecond;
 use crate::progress::{Glance, status_line};
-use brunt_report::layout::{Layout, TimeUnit};
+use brunt_report::layout::{Layout, Line, Span, Style as Face, TimeUnit};
 use brunt_report::quantity;
-use brunt_report::text::{SoFarText, so_far};
+use brunt_report::run_document::{SoFarText, so_far};
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::Summary;
 use ratatui::buffer::Buffer;
@@ -93,7 +93,7 @@ fn draw_run(
 ) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut screen = Screen { area, buffer, at: 0 };
-    screen.line(&status_line::text(&view.label, &view.glance, width, layout.is_coloured));
+    screen.line(&status_line::line(&view.label, &view.glance, width), layout.is_coloured);
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
         return;
     }
@@ -109,20 +109,20 @@ fn draw_run(
         text = text_in(None);
     }
     lift_op(&mut text.latency, switches.op);
-    screen.line(&last_second(view));
+    screen.line(&vec![unstyled(last_second(view))], layout.is_coloured);
     let keys = if switches.has_help { HELP } else { KEYS };
     let room = Room::of(&text, height - screen.at - keys.len(), !switches.is_without_heat);
     if switches.op > 0 {
         keep_op(&mut text.latency, room.latency);
     }
-    screen.lines(&text.head[..room.head]);
-    screen.lines(&text.latency[..room.latency]);
+    screen.lines(&text.head[..room.head], layout.is_coloured);
+    screen.lines(&text.latency[..room.latency], layout.is_coloured);
     screen.heat(view, room.heat, &layout);
-    screen.lines(&text.requests[..room.requests]);
-    screen.lines(&text.events[..room.events]);
-    screen.lines(&text.conclusion[..room.conclusion]);
+    screen.lines(&text.requests[..room.requests], layout.is_coloured);
+    screen.lines(&text.events[..room.events], layout.is_coloured);
+    screen.lines(&text.conclusion[..room.conclusion], layout.is_coloured);
     screen.at = height - keys.len();
-    keys.iter().for_each(|line| screen.line(line));
+    keys.iter().for_each(|line| screen.line(&vec![unstyled((*line).to_owned())], layout.is_coloured));
     if switches.is_frozen {
         let word = "frozen: f goes on";
         screen.put(width - word.len(), height - 1, word, Style::new().add_modifier(Modifier::REVERSED));
@@ -130,21 +130,21 @@ fn draw_run(
 }
 
 /// A line without its styles.
-fn plain(line: &str) -> String {
-    styled(line).map(|(_, text)| text).collect()
+fn plain(line: &Line) -> String {
+    line.iter().map(|span| span.text.as_str()).collect::<String>().trim_end().to_owned()
 }
 
 /// The rows of operations: neither the heading nor the row of all, nor what stands below a row.
-fn ops(table: &[String]) -> Vec<usize> {
-    let is_op = |line: &String| {
+fn ops(table: &[Line]) -> Vec<usize> {
+    let is_op = |line: &Line| {
         let plain = plain(line);
-        !plain.starts_with([' ', '-']) && !plain.starts_with("all ") && !plain.starts_with("response/")
+        !plain.starts_with(' ') && !plain.starts_with("all ") && !plain.starts_with("response, ")
     };
     (0..table.len()).filter(|index| is_op(&table[*index])).collect()
 }
 
 /// Puts the row of an operation, counted from 1 on and around, before the other operations, where there are several.
-fn lift_op(table: &mut Vec<String>, op: usize) {
+fn lift_op(table: &mut Vec<Line>, op: usize) {
     let ops = ops(table);
     if op > 0 && !ops.is_empty() {
         let line = table.remove(ops[(op - 1) % ops.len()]);
@@ -153,7 +153,7 @@ fn lift_op(table: &mut Vec<String>, op: usize) {
 }
 
 /// Leaves out what stands below the row of all, if so few lines have no room for the first operation.
-fn keep_op(table: &mut Vec<String>, lines: usize) {
+fn keep_op(table: &mut Vec<Line>, lines: usize) {
     if let Some(&first) = ops(table).first()
         && first >= lines
     {
@@ -234,16 +234,15 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    fn lines(&mut self, lines: &[String]) {
-        lines.iter().for_each(|line| self.line(line));
+    fn lines(&mut self, lines: &[Line], is_coloured: bool) {
+        lines.iter().for_each(|line| self.line(line, is_coloured));
     }
 
-    /// A line with the colour codes of a report.
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &Line, is_coloured: bool) {
         let mut x = 0;
-        for (style, text) in styled(line) {
-            self.put(x, self.at, text, style);
-            x += text.chars().count();
+        for span in line {
+            self.put(x, self.at, &span.text, if is_coloured { style_of(span.style) } else { Style::new() });
+            x += span.text.chars().count();
         }
         self.at += 1;
     }
@@ -291,33 +290,24 @@ impl Screen<'_> {
     }
 }
 
-/// Of two digits: `100us`, `1.2ms`.
+/// A time without a blank: `100us`, `1.20ms`.
 fn short(ns: f64) -> String {
-    let unit = TimeUnit::ALL.into_iter().rev().find(|unit| ns >= unit.ns() * 0.99).unwrap_or(TimeUnit::Ns);
-    let value = ns / unit.ns();
-    let decimals = if value < 9.95 && (value - value.round()).abs() >= 0.05 { 1 } else { 0 };
-    format!("{value:.decimals$}{unit}")
+    quantity::time(ns.round() as u64).replace(' ', "")
 }
 
-/// Pieces of a line with their styles.
-fn styled(line: &str) -> impl Iterator<Item = (Style, &str)> {
-    let mut style = Style::new();
-    line.split("\x1b[").enumerate().map(move |(index, piece)| {
-        let (code, text) = match index {
-            0 => ("", piece),
-            _ => piece.split_once('m').unwrap_or(("", piece)),
-        };
-        style = match code {
-            "1" => style.add_modifier(Modifier::BOLD),
-            "2" => style.add_modifier(Modifier::DIM),
-            "31" => style.fg(Color::Red),
-            "32" => style.fg(Color::Green),
-            "33" => style.fg(Color::Yellow),
-            "0" => Style::new(),
-            _ => style,
-        };
-        (style, text)
-    })
+fn unstyled(text: String) -> Span {
+    Span { text, style: Face::Plain }
+}
+
+fn style_of(face: Face) -> Style {
+    match face {
+        Face::Plain => Style::new(),
+        Face::Bold => Style::new().add_modifier(Modifier::BOLD),
+        Face::Dim => Style::new().add_modifier(Modifier::DIM),
+        Face::Good => Style::new().fg(Color::Green),
+        Face::Doubt => Style::new().fg(Color::Yellow),
+        Face::Bad => Style::new().fg(Color::Red),
+    }
 }
 
 #[cfg(test)]

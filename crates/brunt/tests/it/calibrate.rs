@@ -109,7 +109,7 @@ fn later_runs_use_the_calibration() {
     for key in ["loopback_ns", "headroom", "made_at_s"] {
         assert_eq!(same.json["calibration"][key], calibrated.json[key]);
     }
-    assert!(same.text.contains("\nfloor        of this client over loopback: p50 "), "{}", same.text);
+    assert!(same.text.contains("\nfloor         of this client over loopback: p50 "), "{}", same.text);
     assert!(!check_of(&same, "HEADROOM")["message"].to_string().contains("not calibrated"));
 
     let wider = state.measure(&server, "1", "8");
@@ -118,7 +118,7 @@ fn later_runs_use_the_calibration() {
     let reason = "calibrated for 1 thread, this run has 2";
     assert_eq!(more.json["calibration"], serde_json::json!({ "ignored": reason }));
     assert_eq!(check_of(&more, "HEADROOM")["message"], reason);
-    assert!(more.text.contains(&format!("floor        not known: {reason}")), "{}", more.text);
+    assert!(more.text.contains(&format!("floor         not known: {reason}")), "{}", more.text);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn unusable_state_files_are_reported() {
     let ignored = measured.json["calibration"]["ignored"].as_str().unwrap();
     let expected = "has no schema, which should be 'brunt.calibrations.v1'; it is ignored";
     assert_eq!(ignored, format!("{} {expected}", state.file().display()));
-    assert!(measured.text.contains("\nfloor        not known: "), "{}", measured.text);
+    assert!(measured.text.contains("\nfloor         not known: "), "{}", measured.text);
     assert_eq!(check_of(&measured, "HEADROOM")["status"], "skipped");
 
     // A file where the directory should be.

@@ -206,7 +206,7 @@ fn moving_slots_loses_no_request() {
         let servers = measured.at("servers").as_array().unwrap();
         let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
         assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
-        assert!(text.contains(" slots") && text.contains("redirections: moved "), "{text}");
+        assert!(text.contains(" slots") && text.contains("redirections  moved "), "{text}");
         let late = &cluster.nodes[3].address;
         let row = servers.iter().find(|server| server["server"] == late.as_str()).unwrap();
         assert!(row["slots"] == 200 && row["answered"].as_u64() > Some(5), "{row}\n{text}");

@@ -277,9 +277,11 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let leading = format!("\nagent {} was lost after ", agent.address);
     let verdict = text.lines().find(|line| line.starts_with(leading.trim_start())).unwrap_or_default();
     assert!(verdict.contains(" of the window") && verdict.contains(&format!(" ({reason})")), "{text}");
-    assert!(text.contains(&format!(" · ended when agent {} was lost", agent.address)), "{text}");
+    // Lines are broken between words.
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("ended when agent {} was lost", agent.address)), "{text}");
     // What all have recorded up to then is reported, and marked.
-    assert!(text.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
+    assert!(words.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
     let measured = Measured::of(output);
     assert_eq!(measured.exit, 1, "{text}");
     measured.check_books();

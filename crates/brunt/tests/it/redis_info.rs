@@ -53,7 +53,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     let stores = ["set", "add", "replace"].map(|op| measured.over_phases(&format!("ops.{op}")));
     assert_eq!(counted("cmdstat_set"), stores.iter().sum::<u64>());
     assert!(counted("keyspace_hits") >= measured.over_phases("keys.hit"), "touches read, too");
-    assert!(text.contains("server stats ") && text.contains(" of CPU per request"), "{text}");
+    assert!(text.contains("by its own count") && text.contains(" CPU/command"), "{text}");
     let window = measured.at("server_stats.window");
     assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
     let ours = measured.count("keys.hit") as f64 / measured.count("keys.requested") as f64;
@@ -149,7 +149,7 @@ fn missing_info_permission_is_reported() {
         assert_eq!(status, "skipped", "{message}");
         assert!(message.contains("it answers \"NOPERM this user has no permissions"), "{message}");
     }
-    assert!(measured.text.contains("server stats nothing: it answers \"NOPERM"), "{}", measured.text);
+    assert!(measured.text.contains("no statistics: it answers \"NOPERM"), "{}", measured.text);
 }
 
 /// What another client does in the midst of it is too much by as much.

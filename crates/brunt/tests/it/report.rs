@@ -415,7 +415,7 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
     let both = report(&[&one, &two, "--html", &page, "--figure", &figure]);
     let lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
     assert!(
-        lines.len() == 2 && lines[0].starts_with("one: verdict=") && lines[1].starts_with("two: "),
+        lines.len() == 2 && lines[0].starts_with("one: status=") && lines[1].starts_with("two: "),
         "{both:?}"
     );
     assert_eq!(files.text("both.html").matches("class=\"heat\"").count(), 2);

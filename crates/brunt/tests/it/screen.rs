@@ -61,7 +61,7 @@ fn the_terminal_is_given_back_before_the_report() {
         let (screen, after) = (&text[entered..left], &text[left..]);
         assert!(screen.contains("response times by second"), "{screen:?}");
         assert!(after.contains("the report follows") && after.contains("interrupted"), "{after:?}");
-        assert!(after.contains("response/") && !screen.contains("interrupted"), "{text:?}");
+        assert!(after.contains("response, ") && !screen.contains("interrupted"), "{text:?}");
         assert_eq!((code, text.matches(ENTERED).count(), text.matches(LEFT).count()), (Some(130), 1, 1));
     }
 }
@@ -98,7 +98,7 @@ fn documents_and_the_screen_do_not_mix() {
         output.read_to_end(&mut seen).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{:?}", String::from_utf8_lossy(&seen));
         let (seen, document) = (String::from_utf8(seen).unwrap(), fs::read_to_string(&path).unwrap());
-        assert!(seen[seen.rfind(LEFT).unwrap()..].contains("response/"), "{seen:?}");
+        assert!(seen[seen.rfind(LEFT).unwrap()..].contains("response, "), "{seen:?}");
         let values = serde_json::Deserializer::from_str(&document).into_iter::<Value>();
         let count = values.map(|value| assert!(value.unwrap().is_object())).count();
         assert!(count > 0, "{option}: {document}");

@@ -1,11 +1,11 @@
 //! The right side of a large screen: percentiles as a curve, and servers, workers and checks one below the other.
 //!
-//! Not the tables' lines, which are those of [`brunt_report::text::panels`]. Invariant: lines that a panel does not need are the next one's.
+//! Not the tables' lines, which are those of [`brunt_report::run_document::panels`]. Invariant: lines that a panel does not need are the next one's.
 
 use super::{Screen, View, short};
 use brunt_plan::quantile::Quantile;
 use brunt_report::layout::Layout;
-use brunt_report::text::panels;
+use brunt_report::run_document::panels;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::summary::Summary;
 use ratatui::style::{Modifier, Style};
@@ -38,11 +38,14 @@ pub(super) fn draw(screen: &mut Screen<'_>, view: &View, summary: &Summary, layo
     spectrum(screen, &summary.total.latency.response.histogram);
     screen.at = SPECTRUM_LINES;
     let table_lines = TABLE_LINES - 1;
-    screen.lines(&panels::servers(summary, &view.second.done_per_s(), &layout, table_lines));
+    screen.lines(
+        &panels::servers(summary, &view.second.done_per_s(), &layout, table_lines),
+        layout.is_coloured,
+    );
     screen.at += 1;
-    screen.lines(&panels::workers(view.second.workers(), &layout, table_lines));
+    screen.lines(&panels::workers(view.second.workers(), &layout, table_lines), layout.is_coloured);
     screen.at += 1;
-    screen.lines(&panels::checks(&summary.status, &layout, lines - screen.at));
+    screen.lines(&panels::checks(summary, &layout, lines - screen.at), layout.is_coloured);
 }
 
 /// The response times of all requests of the run by percentile, as far as there are enough of them; both axes are logarithmic.

@@ -1,0 +1,83 @@
+//! A run as a document: what was run, one table of response times, what happened, what became of requests, what was asserted, and last,
+//! right above the prompt of a terminal, what may be quoted.
+//!
+//! Each subject has a file here, with its lines in a short report and its part of a long one. Invariant: a long report is the short one with
+//! parts between the assertions and the status.
+
+pub(crate) mod accounting;
+pub(crate) mod client;
+pub(crate) mod conclusion;
+mod connections;
+pub(crate) mod events;
+pub(crate) mod head;
+pub(crate) mod latency;
+pub mod panels;
+mod seconds;
+pub(crate) mod servers;
+mod so_far;
+
+pub use so_far::{SoFarText, so_far};
+
+use crate::document::{Document, Level};
+use crate::layout::Layout;
+use brunt_stats::summary::Summary;
+use std::io::{self, Write};
+
+/// Writes the report of a run.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, layout: &Layout, level: Level, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(document(summary, layout).text(layout, level).as_bytes())
+}
+
+/// The whole document; its tables have the unit of the layout.
+pub(crate) fn document(summary: &Summary, layout: &Layout) -> Document {
+    let mut document = Document::default();
+    head::write(&mut document, summary);
+    document.gap();
+    latency::tables(summary, layout, latency::ROWS_MAX).into_iter().for_each(|grid| document.table(grid));
+    events::write(&mut document, summary);
+    servers::write(&mut document, summary);
+    facts(&mut document, summary);
+    conclusion::assertions(&mut document, summary);
+    document.begin(Level::Long);
+    latency::part(&mut document, summary, layout);
+    accounting::part(&mut document, summary);
+    seconds::part(&mut document, summary, layout);
+    events::part(&mut document, summary);
+    connections::part(&mut document, summary);
+    servers::part(&mut document, summary, layout);
+    client::part(&mut document, summary, layout);
+    conclusion::steady(&mut document, summary);
+    conclusion::checks(&mut document, summary);
+    head::part(&mut document, summary);
+    document.begin(Level::Short);
+    conclusion::status(&mut document, &summary.status);
+    document
+}
+
+/// What became of requests and keys, what they cost, and where the slowest spent their time, in a line each.
+fn facts(document: &mut Document, summary: &Summary) {
+    document.gap();
+    for (label, rank, facts) in fact_lines(summary) {
+        document.push(rank, crate::document::Content::Facts { label: label.to_owned(), facts });
+    }
+}
+
+/// The same by label, with the rank of each.
+pub(crate) fn fact_lines(summary: &Summary) -> Vec<(&'static str, u8, Vec<String>)> {
+    vec![
+        ("requests", 0, accounting::requests(summary)),
+        ("values", 6, accounting::values(summary)),
+        ("errors", 1, accounting::errors(summary)),
+        ("connections", 5, connections::connections(summary)),
+        ("cluster", 5, servers::cluster(summary)),
+        ("tls", 8, connections::tls(summary)),
+        ("udp", 5, connections::udp(summary)),
+        ("server", 2, servers::server(summary)),
+        ("client", 2, client::client(summary)),
+        ("slowest 1 %", 1, client::slowest(None)),
+        ("until", 0, summary.until.iter().map(ToString::to_string).collect()),
+    ]
+}

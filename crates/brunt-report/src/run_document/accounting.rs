@@ -1,0 +1,275 @@
+//! What became of requests and keys, and how servers answered those that ended otherwise than a plan foresees. Counts are exact.
+//!
+//! Invariant: every due request is in exactly one of [`outcomes`].
+
+use super::latency::is_unbounded;
+use crate::document::Document;
+use crate::grid::{Column, Grid, cells};
+use crate::instant::phase_duration_ns;
+use crate::layout::Style;
+use crate::paragraph::beginning;
+use crate::quantity::{self, rate};
+use crate::row::rows;
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_stats::recache::RecacheCounts;
+use brunt_stats::request_counts::{KeyCounts, RequestCounts};
+use brunt_stats::summary::{PhaseSummary, Summary};
+use brunt_stats::trace::TraceRecord;
+use brunt_stats::window::WindowCounts;
+
+/// Characters of a server's own words in a short report.
+const QUOTED_MAX: usize = 40;
+/// The columns of a table of counts.
+const HEADINGS: [&str; 7] = ["due", "sent", "done", "failed", "unsent", "hit", "missed"];
+
+/// How requests ended that neither hit, missed nor were done.
+pub(crate) fn outcomes(requests: &RequestCounts) -> [(&'static str, u64); 8] {
+    [
+        ("error replies", requests.outcome(OutcomeClass::Error)),
+        ("timed out", requests.outcome(OutcomeClass::Timeout)),
+        ("lost with their connection", requests.outcome(OutcomeClass::Lost)),
+        ("wrong values", requests.outcome(OutcomeClass::Mismatch)),
+        ("rejected", requests.outcome(OutcomeClass::Rejected)),
+        ("without a reply asked for", requests.outcome(OutcomeClass::Unacknowledged)),
+        ("in flight at the end", requests.in_flight),
+        ("never sent", requests.unsent),
+    ]
+}
+
+/// `offered 49693/s, sent 49693/s, 0 failed`, and how they ended.
+pub(super) fn requests(summary: &Summary) -> Vec<String> {
+    let (requests, rates) = (&summary.total.requests, &summary.total.rate);
+    let failed = requests.failed() + requests.abandoned;
+    let mut facts = vec![match summary.record.plan.has_open_loop() {
+        true => format!("offered {}/s, sent {}/s, {failed} failed", rate(rates.offered), rate(rates.sent)),
+        false => format!("{} sent, {failed} failed", requests.sent),
+    }];
+    facts.extend(hits(summary));
+    let late = summary.total.in_window.in_flight_at_end + summary.total.in_window.waiting_at_end;
+    if is_unbounded(summary) && late > 0 {
+        facts.push(format!("{late} pending when the window ended"));
+    }
+    facts.extend(quantity::counted(outcomes(requests)));
+    facts.extend((requests.followup > 0).then(|| format!("{} fills after misses", requests.followup)));
+    facts
+}
+
+fn hits(summary: &Summary) -> Option<String> {
+    let keys = &summary.total.keys;
+    let has_own_commands = summary.record.plan.classes.iter().any(|class| class.mix.contains(OpKind::Raw));
+    match keys.requested {
+        0 => has_own_commands.then(|| "hits not counted: own commands".to_owned()),
+        _ => Some(format!("keys {} hit, {} missed", keys.hit, keys.miss)),
+    }
+}
+
+/// What `--verify` found.
+pub(super) fn values(summary: &Summary) -> Vec<String> {
+    let found = &summary.counts().verification;
+    let mut facts: Vec<String> = found
+        .rows()
+        .map(|(fault, number, first)| {
+            let held = match (first.other_key, first.version) {
+                (Some(id), _) => format!(" held that of key {id}"),
+                (None, Some(version)) => format!(" held version {version}"),
+                (None, None) => String::new(),
+            };
+            let wanted = first.wanted.map(|version| format!(", not {version} or later")).unwrap_or_default();
+            format!("{number} {} (first: key {}{held}{wanted})", fault.describe(), first.key)
+        })
+        .collect();
+    if summary.record.plan.verify.is_some() {
+        facts.insert(0, format!("{} checked in full", found.checked));
+        facts.extend((facts.len() == 1).then(|| "nothing wrong".to_owned()));
+    }
+    facts
+}
+
+/// What servers answered with that no plan foresees, in their own words, as far as there is room.
+pub(super) fn errors(summary: &Summary) -> Vec<String> {
+    error_words(summary, 3, QUOTED_MAX)
+}
+
+fn error_words(summary: &Summary, words_max: usize, quoted_max: usize) -> Vec<String> {
+    let counts = summary.counts();
+    let rows = counts.error_replies.rows();
+    let mut facts: Vec<String> =
+        rows.iter().take(words_max).map(|(word, times)| format!("{times} {word}")).collect();
+    let all: u64 = rows.iter().map(|(_, times)| times).sum();
+    if all > summary.total.requests.outcome(OutcomeClass::Error) {
+        facts.push("in all phases".to_owned());
+    }
+    let quoted = |text: String| format!("\"{}\"", beginning(&text, quoted_max));
+    facts.extend(counts.first_error.iter().map(|error| format!("first: {}", quoted(error.to_string()))));
+    facts.extend(counts.first_malformed.iter().map(|malformed| {
+        format!(
+            "no valid reply: {}: {}",
+            quoted(QuotedBytes(malformed.bytes()).to_string()),
+            malformed.reason
+        )
+    }));
+    facts
+}
+
+// ---- the part of a long report ----------------------------------------------------------------------------------------
+
+/// Counts by operation, by phase and operation, and of keys and replies.
+pub(super) fn part(document: &mut Document, summary: &Summary) {
+    document.heading("accounting");
+    let mut grid = counts_grid("window");
+    for row in rows(summary) {
+        let cells_of = counts(&row.summary.requests, &row.summary.keys);
+        grid.push(cells([row.name('.')].into_iter().chain(cells_of), Style::Plain));
+    }
+    document.table(grid);
+    document.facts("ended as", quantity::counted(outcomes(&summary.total.requests)).collect());
+    document.facts("in window", in_window(&summary.total.in_window));
+    document.gap();
+    let mut grid = counts_grid("phase");
+    summary.phases.iter().for_each(|phase| phase_rows(&mut grid, summary, phase));
+    document.table(grid);
+    document.facts("lengths", summary.phases.iter().filter_map(|phase| phase_text(summary, phase)).collect());
+    document.facts("wire", wire(summary));
+    document.facts("traces", traces(summary));
+    document.heading("keys");
+    document.facts("keys", keys(summary));
+    let objects = summary.counts().windows.rows();
+    document.facts(
+        "objects",
+        quantity::counted(objects.into_iter().map(|(_, words, number)| (words, number))).collect(),
+    );
+    replies(document, summary);
+}
+
+/// What servers answered with that no plan foresees.
+pub(crate) fn replies(document: &mut Document, summary: &Summary) {
+    document.heading("errors");
+    document.facts("replies", error_words(summary, usize::MAX, usize::MAX));
+}
+
+fn counts_grid(corner: &str) -> Grid {
+    let numbers = HEADINGS.map(|heading| Column::spaced(heading, 8));
+    Grid::new([Column::of_words(corner, 14)].into_iter().chain(numbers).collect())
+}
+
+fn counts(requests: &RequestCounts, keys: &KeyCounts) -> [String; 7] {
+    let of_keys = |number: u64| if keys.requested > 0 { number.to_string() } else { "-".to_owned() };
+    let RequestCounts { scheduled, sent, unsent, .. } = requests;
+    let [due, sent, done, failed, unsent] =
+        [*scheduled, *sent, requests.completed(), requests.failed(), *unsent].map(|count| count.to_string());
+    [due, sent, done, failed, unsent, of_keys(keys.hit), of_keys(keys.miss)]
+}
+
+/// A phase that the plan does not have has no row.
+fn phase_rows(grid: &mut Grid, summary: &Summary, phase: &PhaseSummary) {
+    if phase.ops.is_empty() {
+        return;
+    }
+    let of = &phase.counts;
+    let row = counts(&of.requests, &of.keys);
+    grid.push(cells([phase.phase.name().to_owned()].into_iter().chain(row), Style::Bold));
+    let has_classes = summary.record.plan.classes.len() > 1;
+    for entry in &phase.ops {
+        let op = summary.record.plan.op_name(entry.op);
+        let name = match has_classes {
+            true => format!("  {}.{op}", summary.record.plan.classes[usize::from(entry.class)].name),
+            false => format!("  {op}"),
+        };
+        let row = counts(&entry.counts.requests, &entry.counts.keys);
+        grid.push(cells([name].into_iter().chain(row), Style::Plain));
+    }
+}
+
+/// `preload 41.2 ms, 250 kB out, 8.00 kB in, all confirmed`.
+fn phase_text(summary: &Summary, phase: &PhaseSummary) -> Option<String> {
+    let duration_ns = phase_duration_ns(summary, phase.phase).filter(|ns| *ns > 0)?;
+    let (name, bytes) = (phase.phase.name(), phase.bytes);
+    let confirmed = match summary.record.preload.filter(|_| phase.phase == brunt_plan::phase::Phase::Preload)
+    {
+        None => String::new(),
+        Some(preload) if preload.is_earlier => ", stored by an earlier run".to_owned(),
+        Some(preload) if preload.confirmed == preload.wanted => ", all confirmed".to_owned(),
+        Some(preload) => format!(", {} confirmed", preload.confirmed),
+    };
+    let [out, back] = [bytes.tx, bytes.rx].map(quantity::bytes);
+    Some(format!("{name} {}, {out} out, {back} in{confirmed}", quantity::time(duration_ns)))
+}
+
+/// What happened in the window, whenever it was due; the table counts what was due in it, whenever it happened.
+fn in_window(counts: &WindowCounts) -> Vec<String> {
+    if *counts == WindowCounts::default() {
+        return Vec::new();
+    }
+    let at_edges = |what: &str, at_start: u64, at_end: u64| {
+        format!("{what} {at_start} at its start, {at_end} at its end")
+    };
+    let waiting = (counts.waiting_at_start + counts.waiting_at_end > 0)
+        .then(|| at_edges("waiting", counts.waiting_at_start, counts.waiting_at_end));
+    [
+        format!("{} sent, {} done, {} failed", counts.sent, counts.completed(), counts.failed()),
+        at_edges("in flight", counts.in_flight_at_start, counts.in_flight_at_end),
+    ]
+    .into_iter()
+    .chain(waiting)
+    .collect()
+}
+
+fn keys(summary: &Summary) -> Vec<String> {
+    let keys = &summary.total.keys;
+    if keys.requested == 0 {
+        return Vec::new();
+    }
+    let RecacheCounts { won, stale, taken } = summary.counts().recache;
+    let others = [
+        ("missed", keys.miss),
+        ("failed", keys.failed),
+        ("foreign values, not checked", summary.counts().values_foreign),
+        ("stale", stale),
+        ("recache won", won),
+        ("recache taken", taken),
+    ];
+    let hit = format!("{} hit ({})", keys.hit, quantity::share(keys.hit, keys.requested));
+    [format!("{} requested", keys.requested), hit].into_iter().chain(quantity::counted(others)).collect()
+}
+
+fn wire(summary: &Summary) -> Vec<String> {
+    let (bytes, seconds) = (summary.bytes(), summary.window.seconds());
+    let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
+    let mut facts: Vec<String> = [("out", bytes.tx), ("in", bytes.rx)]
+        .map(|(name, bytes)| format!("{name} {}", quantity::byte_rate(rate(bytes))))
+        .into();
+    let requests = &summary.total.requests;
+    if requests.wire_requests != requests.sent {
+        facts.push(format!("{} commands on the wire", requests.wire_requests));
+    }
+    let rows = summary.counts().rows();
+    facts.extend(quantity::counted(rows.into_iter().map(|(_, words, number)| (words, number))));
+    facts
+}
+
+/// What became of the files that were replayed.
+fn traces(summary: &Summary) -> Vec<String> {
+    let of = |record: &TraceRecord| {
+        let end = if record.is_whole { "to its end" } else { "and not to its end" };
+        let unreadable = record.first_unreadable.as_ref().map(|first| {
+            let (line, text, reason) = (first.line, &first.text, &first.reason);
+            format!("{} skipped (first: line {line}, \"{text}\": {reason})", record.unreadable)
+        });
+        let error = record.error.as_ref().map(|error| format!("it cannot be read any further: {error}"));
+        let cut =
+            (record.cut > 0).then(|| format!("{} cut to 1000000 B", quantity::things(record.cut, "value")));
+        let substituted = (record.substituted > 0)
+            .then(|| format!("{} sent as another operation", quantity::things(record.substituted, "record")));
+        [
+            record.file.clone(),
+            format!("{} read {end}", quantity::things(record.lines, "line")),
+            quantity::things(record.records, "record"),
+        ]
+        .into_iter()
+        .chain([unreadable, cut, substituted, error].into_iter().flatten())
+        .collect::<Vec<_>>()
+    };
+    summary.record.run.traces.iter().flat_map(of).collect()
+}

@@ -1,0 +1,274 @@
+//! The client: what a request cost it, how busy its workers were, where the slowest requests spent their time; in a long report what its part of
+//! latencies rests on, its stops, its settings, what it metered, and what is known of it on this host.
+
+use super::latency::times_table;
+use crate::cost::{self, RequestCost};
+use crate::document::Document;
+use crate::grid::{Column, Grid};
+use crate::layout::{Layout, Style};
+use crate::metered::{self, Unit};
+use crate::quantity;
+use crate::wall_clock::date;
+use brunt_plan::plan::{MeterKind, Profile, Refill};
+use brunt_plan::quantile::Quantile;
+use brunt_stats::calibration::{CalibrationMatch, Lookup};
+use brunt_stats::client_basis::ClientBasis;
+use brunt_stats::headroom::{Headroom, HeadroomLimit};
+use brunt_stats::stack_delay::SAMPLES_MIN;
+use brunt_stats::stamps::{StampCounts, StampLoss};
+use brunt_stats::summary::Summary;
+use brunt_stats::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
+
+/// What a request cost the client, without what went into waiting for the next one, and how busy that kept it.
+pub(super) fn client(summary: &Summary) -> Vec<String> {
+    let cost = RequestCost::of(summary)
+        .map(|cost| format!("{} CPU/request", quantity::time(cost.cpu_working_ns().round() as u64)));
+    let busiest = cost::busiest(&summary.record.run.usage.workers).map(|most| {
+        let percent = percent_of(most.busy_ns, most.wall_ns);
+        format!("worker {} busy for {percent} % of the window", most.worker)
+    });
+    cost.into_iter().chain(busiest).collect()
+}
+
+fn percent_of(part: u64, whole: u64) -> String {
+    quantity::significant(100.0 * part as f64 / whole as f64)
+}
+
+/// Where the slowest 1 % of the requests spent their time: shares of the client, of waiting for a connection, and of wire and server.
+pub(super) fn slowest(shares: Option<[f64; 3]>) -> Vec<String> {
+    let names = ["client", "waiting for a connection", "wire and server"];
+    let shares = shares.into_iter().flat_map(|shares| names.into_iter().zip(shares));
+    shares.map(|(name, share)| format!("{name} {:.0} %", share * 100.0)).collect()
+}
+
+/// What the client's part rests on beside clock readings, and why not on more.
+pub(crate) fn client_basis(summary: &Summary) -> Vec<String> {
+    let run = &summary.record.run;
+    let wake_up = |name: &str| format!("{name} {}", quantity::time(run.host.wake_up_ns));
+    match summary.client_basis() {
+        ClientBasis::Timestamps => {
+            vec![format!("{} kernel timestamps", summary.total.stack_delay.samples())]
+        }
+        ClientBasis::Clock => {
+            let reason = run.usage.timestamps_reason.as_ref().map(|reason| format!(": {reason}"));
+            vec![format!("no kernel timestamps{}", reason.unwrap_or_default()), wake_up("wake-ups")]
+        }
+        ClientBasis::Incomplete => {
+            let stamped = quantity::things(summary.counts().stamps.matched, "request");
+            let is_in = run.unread_ns(summary.record.plan.has_open_loop()) > 0;
+            let facts = [format!("kernel timestamps of {stamped}, {SAMPLES_MIN} needed")];
+            facts.into_iter().chain(is_in.then(|| wake_up("one wake-up"))).collect()
+        }
+    }
+}
+
+// ---- the part of a long report ----------------------------------------------------------------------------------------
+
+pub(crate) fn part(document: &mut Document, summary: &Summary, layout: &Layout) {
+    let usage = &summary.record.run.usage;
+    document.heading("client");
+    document.table(workers(&usage.workers));
+    document.facts("cost", RequestCost::of(summary).map(|cost| cost_facts(&cost)).unwrap_or_default());
+    let basis = summary.client_basis().describe().to_owned();
+    document.facts("its part", [vec![basis], client_basis(summary)].concat());
+    document.facts("stops", stops(&usage.workers));
+    document.facts("setup", setup(summary));
+    document.facts("floor", floor(&summary.record.calibration, summary.total.rate.busiest()));
+    let (kept, overflow) = (summary.counts().samples_kept, summary.counts().samples_overflow);
+    document.facts("samples", quantity::counted([("kept", kept), ("dropped", overflow)]).collect());
+    document.gap();
+    stamps(document, summary, layout);
+    document.gap();
+    document.table(meters(summary));
+    let asks_timestamps =
+        summary.record.plan.meters.iter().any(|kind| MeterKind::OF_TIMESTAMPS.contains(kind));
+    let has_none = summary.total.stack_delay.samples() == 0 && asks_timestamps;
+    document.facts("meters", if has_none { client_basis(summary) } else { Vec::new() });
+}
+
+fn workers(workers: &[WorkerUsage]) -> Grid {
+    let numbers = ["busy%", "CPU%", "delay%", "preempted", "stops", "longest,ms"];
+    let numbers = numbers.map(|heading| Column::spaced(heading, 8));
+    let mut grid = Grid::new([Column::of_words("worker", 13)].into_iter().chain(numbers).collect());
+    for worker in workers.iter().filter(|worker| worker.wall_ns > 0) {
+        let percent = |ns: u64| percent_of(ns, worker.wall_ns);
+        let row = [
+            worker.worker.to_string(),
+            percent(worker.busy_ns),
+            percent(worker.cpu_ns),
+            worker.run_delay_ns.map_or("-".to_owned(), percent),
+            worker.involuntary_switches.to_string(),
+            worker.stalls.count.to_string(),
+            quantity::significant(worker.stalls.longest_ns as f64 / 1e6),
+        ];
+        grid.push_texts(row, Style::Plain);
+    }
+    grid
+}
+
+fn cost_facts(cost: &RequestCost) -> Vec<String> {
+    let time = |ns: f64| quantity::time(ns.round() as u64);
+    let (user, system) = (time(cost.cpu_user_ns), time(cost.cpu_system_ns));
+    // A worker that spins burns what it does not need, the more of it the fewer requests there are.
+    let waiting = match cost.cpu_waiting_ns {
+        Some(ns) => format!("{} spent waiting", time(ns)),
+        None => "waiting included".to_owned(),
+    };
+    vec![
+        format!("{} of CPU per request ({user} user, {system} system), {waiting}", time(cost.cpu_ns())),
+        format!("{} system calls per request", quantity::significant(cost.syscalls)),
+    ]
+}
+
+/// When the client stood still, if it did.
+fn stops(workers: &[WorkerUsage]) -> Vec<String> {
+    let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(workers) else {
+        return Vec::new();
+    };
+    let all = StallCounts::of_all(workers);
+    let [least, total, longest, at] =
+        [STALL_MIN_NS, all.total_ns, stalls.longest_ns, stalls.longest_at_ns].map(quantity::time);
+    vec![
+        format!("{} of more than {least}, {total} in all", quantity::things(all.count, "stop")),
+        format!("longest {longest} at +{at} (worker {worker})"),
+    ]
+}
+
+fn setup(summary: &Summary) -> Vec<String> {
+    let (usage, plan) = (&summary.record.run.usage, &summary.record.plan);
+    let reason = usage.io_reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
+    let mut facts = vec![
+        format!("{}{reason}", usage.io),
+        format!("wait {}", usage.wait),
+        quantity::things(usage.workers.len() as u64, "thread"),
+    ];
+    if plan.profile != Profile::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
+        facts.push(format!("profile {} (refill {}, gather {})", plan.profile, plan.refill, plan.gather));
+    }
+    let send_cost = metered::send_cost_ns(summary, Quantile::P50);
+    facts.extend(send_cost.map(|ns| format!("send cost p50 {}", quantity::time(ns))));
+    facts
+}
+
+/// What is known of this client on this host.
+fn floor(lookup: &Lookup, rate: f64) -> Vec<String> {
+    let CalibrationMatch { calibration, differences } = match lookup {
+        Lookup::Absent => return Vec::new(),
+        Lookup::Unfit(reason) => return vec![format!("not known: {reason}")],
+        Lookup::Fit(fit) => fit.as_ref(),
+    };
+    let [p50, p99] = [calibration.loopback.p50_ns, calibration.loopback.p99_ns].map(quantity::time);
+    let facts = [
+        format!("of this client over loopback: p50 {p50}, p99 {p99}"),
+        headroom(&calibration.headroom, rate),
+        format!("calibrated {}", date(calibration.made_at_s)),
+    ];
+    facts.into_iter().chain(differences.iter().cloned()).collect()
+}
+
+/// How many times the rate of the run the client is known to be capable of.
+fn headroom(headroom: &Headroom, rate: f64) -> String {
+    let times = |bound: u64| match rate {
+        0.0 => format!("{bound}/s"),
+        rate => format!("{} times this rate", quantity::significant(bound as f64 / rate)),
+    };
+    match (headroom.rate, headroom.limit, headroom.limit_rate) {
+        (Some(bound), HeadroomLimit::Client, _) => format!("capable of {}", times(bound)),
+        (None, HeadroomLimit::Client, Some(lowest)) => format!("not capable of {lowest}/s"),
+        (Some(bound), ..) => format!("capable of at least {}", times(bound)),
+        (None, ..) => "capacity not known".to_owned(),
+    }
+}
+
+/// Where the time of a request goes, by the kernel's own timestamps of some of them.
+fn stamps(document: &mut Document, summary: &Summary, layout: &Layout) {
+    let Some(spans) = summary.spans() else { return };
+    let counts = &summary.counts().stamps;
+    let name = |kind| match kind {
+        MeterKind::StackOut => "client-stack-out",
+        MeterKind::StackIn => "client-stack-in",
+        _ => "wire-and-server",
+    };
+    let row = |(kind, span): (MeterKind, brunt_stats::latency::LatencySummary)| {
+        let mean_ns = span.mean_ns.map(|ns| ns.round() as u64);
+        (name(kind).to_owned(), vec![span.min_ns, span.p50_ns(), mean_ns, span.p99_ns(), span.max_ns])
+    };
+    if counts.matched > 0 {
+        let rows = spans.into_iter().map(row).collect();
+        document.table(times_table("kernel", &["min", "p50", "mean", "p99", "max"], rows, layout));
+    }
+    document.facts("timestamps", stamp_facts(counts));
+}
+
+/// What became of the requests that the kernel was to stamp, and why some do not count.
+fn stamp_facts(counts: &StampCounts) -> Vec<String> {
+    let asked = quantity::things(counts.requested, "request");
+    let mut facts = vec![match counts.requested.saturating_sub(counts.matched) {
+        _ if counts.requested == 0 => "no request had its connection to itself".to_owned(),
+        0 => format!("of {asked}, none discarded"),
+        _ if counts.matched == 0 => format!("of {asked}, all discarded: no time is known"),
+        lost => format!("of {asked}, {lost} discarded"),
+    }];
+    let losses = StampLoss::ALL.into_iter().filter(|loss| counts.discarded(*loss) > 0);
+    facts.extend(losses.map(|loss| format!("{} {}", counts.discarded(loss), loss.describe())));
+    facts
+}
+
+/// The quantities that the plan asks for. Others that were metered anyway are in JSON.
+fn meters(summary: &Summary) -> Grid {
+    let numbers = ["count", "mean", "min", "p50", "p99", "max"].map(|heading| Column::spaced(heading, 8));
+    let first = [Column::of_words("meter", 13), Column::of_words("unit", 0)];
+    let mut grid = Grid::new(first.into_iter().chain(numbers).collect());
+    for meter in summary.meters.iter().filter(|meter| summary.record.plan.meters.contains(&meter.kind)) {
+        let (unit, summary) = (Unit::of(meter.kind), meter.summary());
+        let (scale, name) = match unit {
+            Unit::Nanoseconds => (1e3, "us"),
+            other => (1.0, other.name()),
+        };
+        let cell =
+            |value: Option<f64>| value.map_or("-".to_owned(), |value| quantity::significant(value / scale));
+        let whole = |value: Option<u64>| cell(value.map(|value| value as f64));
+        let row = [
+            meter.kind.name().to_owned(),
+            name.to_owned(),
+            summary.count.to_string(),
+            cell(summary.mean),
+            whole(summary.min),
+            whole(metered::percentile(&summary, Quantile::P50)),
+            whole(metered::percentile(&summary, Quantile::P99)),
+            whole(summary.max),
+        ];
+        grid.push_texts(row, Style::Plain);
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_discarded_timestamps() {
+        let lost = |number: u64| {
+            let mut counts =
+                StampCounts { requested: 1_458, matched: 1_458 - number, ..StampCounts::default() };
+            (0..number).for_each(|_| counts.discard(StampLoss::NoReceiveStamp));
+            stamp_facts(&counts).join(" · ")
+        };
+        assert_eq!(lost(0), "of 1458 requests, none discarded");
+        assert_eq!(lost(2), "of 1458 requests, 2 discarded · 2 without a stamp of receiving");
+        assert_eq!(
+            lost(1_458),
+            "of 1458 requests, all discarded: no time is known · 1458 without a stamp of receiving"
+        );
+    }
+
+    #[test]
+    fn the_slowest_spent_their_time_somewhere() {
+        assert_eq!(
+            slowest(Some([0.14, 0.0, 0.86])).join(" · "),
+            "client 14 % · waiting for a connection 0 % · wire and server 86 %"
+        );
+        assert_eq!(slowest(None), [""; 0]);
+    }
+}

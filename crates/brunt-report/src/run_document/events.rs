@@ -1,0 +1,160 @@
+//! What happened beside answering: outages, the p99 over time, faults of connections.
+//!
+//! Each is there only where there is something to see. A short report has the longest outages, a long one all, as far as a table has room.
+
+use crate::bar_scale::BarScale;
+use crate::document::{Content, Document};
+use crate::grid::{Column, Grid};
+use crate::instant::in_window_ns;
+use crate::layout::{Style, TimeUnit};
+use crate::quantity;
+use crate::server;
+use brunt_plan::plan::{Load, OpenRate};
+use brunt_stats::check::{CheckId, CheckStatus};
+use brunt_stats::fault::FaultKind;
+use brunt_stats::outage::Outage;
+use brunt_stats::outage_span::OutageKind;
+use brunt_stats::summary::Summary;
+use brunt_stats::timeline::TimelinePoint;
+
+/// Outages of a short report.
+const OUTAGES_MAX: usize = 4;
+/// Outages of a long one; JSON has all.
+const OUTAGES_LONG_MAX: usize = 20;
+/// Bars of the line over time, which leaves room for its scale.
+const BARS_MAX: u64 = 40;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Fewer pieces of time show no course.
+const PIECES_MIN: usize = 5;
+
+pub(super) fn write(document: &mut Document, summary: &Summary) {
+    document.gap();
+    let outages: Vec<&Outage> = summary.server_outages().collect();
+    let shown = longest_outages(outages.iter().copied(), OUTAGES_MAX);
+    document.push(1, Content::Table(outage_table(summary, &shown)));
+    let others = (outages.len() - shown.len()) as u64 + summary.outages_overflow();
+    let more = (others > 0).then(|| format!("{others} more outages: --details"));
+    document.push(6, Content::Facts { label: String::new(), facts: more.into_iter().collect() });
+    document.gap();
+    over_time(document, summary);
+}
+
+/// All outages, and faults of connections.
+pub(crate) fn part(document: &mut Document, summary: &Summary) {
+    document.heading("outages");
+    let shown = longest_outages(&summary.outages, OUTAGES_LONG_MAX);
+    document.table(outage_table(summary, &shown));
+    let others = [
+        ("none of them longer", (summary.outages.len() - shown.len()) as u64),
+        ("dropped", summary.outages_overflow()),
+    ];
+    let others = others.into_iter().filter(|(_, count)| *count > 0);
+    document.facts("more", others.map(|(what, count)| format!("{count} {what}")).collect());
+    document.heading("faults");
+    document.table(faults(summary));
+    let remedies = [FaultKind::NoPort, FaultKind::NoDescriptor, FaultKind::NoFile].into_iter();
+    for kind in remedies.filter(|kind| summary.faults().count_of(*kind) > 0) {
+        let (label, text) = (fault_name(kind), kind.remedy().unwrap_or_default().to_owned());
+        document.push(0, Content::Sentence { label, text, style: Style::Dim });
+    }
+}
+
+/// As many of them, the longest, by start.
+pub(crate) fn longest_outages<'a>(
+    outages: impl IntoIterator<Item = &'a Outage>,
+    most: usize,
+) -> Vec<&'a Outage> {
+    let mut shown: Vec<&Outage> = outages.into_iter().collect();
+    // Stable: of those that are as long, the first.
+    shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
+    shown.truncate(most);
+    shown.sort_by_key(|outage| (outage.start_ns, outage.server));
+    shown
+}
+
+fn seconds(ns: u64) -> String {
+    quantity::significant(ns as f64 / TimeUnit::S.ns())
+}
+
+fn outage_table(summary: &Summary, outages: &[&Outage]) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::of_words("outage, s", 17),
+        Column::spaced("start", 9),
+        Column::spaced("down", 7),
+        Column::spaced("back to 95 %", 0).lost_as(0),
+        Column::spaced("failed", 8),
+        Column::of_words("kind", 0),
+    ]);
+    for outage in outages {
+        let start = in_window_ns(summary, outage.start_ns) as f64 / TimeUnit::S.ns();
+        let recovery_ns = outage.recovered_ns.map(|at_ns| at_ns.saturating_sub(outage.start_ns));
+        let row = [
+            server::cell(summary, usize::from(outage.server)),
+            format!("{start:+.2}"),
+            outage.length_ns().map_or("open".to_owned(), seconds),
+            recovery_ns.map_or("-".to_owned(), seconds),
+            outage.failed.to_string(),
+            outage.kinds.names().map(kind_name).collect::<Vec<_>>().join(","),
+        ];
+        grid.push_texts(row, Style::Plain);
+    }
+    grid
+}
+
+/// A kind of outage without blanks: `no-replies`.
+fn kind_name(name: &str) -> String {
+    if name == OutageKind::Stalled.name() { "no-replies".to_owned() } else { name.replace('_', "-") }
+}
+
+fn fault_name(kind: FaultKind) -> String {
+    match kind {
+        FaultKind::Other(errno) => format!("errno-{errno}"),
+        kind => kind.name().replace('_', "-"),
+    }
+}
+
+fn faults(summary: &Summary) -> Grid {
+    let numbers = ["count", "first, s"].map(|heading| Column::spaced(heading, 8));
+    let columns = [Column::of_words("fault", 17), Column::of_words("phase", 9)].into_iter().chain(numbers);
+    let mut grid = Grid::new(columns.collect());
+    for fault in summary.faults().rows() {
+        let first = in_window_ns(summary, fault.first_ns) as f64 / TimeUnit::S.ns();
+        let row = [
+            fault_name(fault.kind),
+            fault.phase.name().to_owned(),
+            fault.count.to_string(),
+            format!("{first:+.2}"),
+        ];
+        grid.push_texts(row, Style::Plain);
+    }
+    grid
+}
+
+/// The p99 of each piece of the window as a line of bars, where it is not the same all the time.
+fn over_time(document: &mut Document, summary: &Summary) {
+    let is_profile = |load: &Load| matches!(load, Load::Open { rate: OpenRate::Profile(_), .. });
+    let has_outages = summary.server_outages().next().is_some();
+    let is_shown = has_outages
+        || summary.status.status_of(CheckId::Steady) > CheckStatus::Ok
+        || summary.record.plan.classes.iter().any(|class| is_profile(&class.load));
+    // Whatever --interval asks for: rows of a table are not bars.
+    let (timeline, window) = (summary.record.run.intervals.timeline(), &summary.window);
+    let least_ns = window.duration_ns().div_ceil(BARS_MAX).div_ceil(SECOND_NS).max(1) * SECOND_NS;
+    let piece_ns = least_ns.div_ceil(timeline.slice_ns()) * timeline.slice_ns();
+    let points = timeline.points(window.measure_ns..window.end_ns, piece_ns);
+    if !is_shown || points.len() < PIECES_MIN {
+        return;
+    }
+    // A piece that has too few requests for a p99 shows its largest; where most have, all do.
+    let p99s = points.iter().filter(|point| point.latency.p99_ns.is_some()).count();
+    let (name, value): (_, fn(&TimelinePoint) -> Option<u64>) = if 2 * p99s >= points.len() {
+        ("p99", |point| point.latency.p99_ns.or(point.latency.max_ns))
+    } else {
+        ("max", |point| point.latency.max_ns)
+    };
+    let values: Vec<Option<u64>> = points.iter().map(value).collect();
+    let Some(scale) = BarScale::of(&values) else { return };
+    let width_ns = points[0].end_ns - points[0].start_ns;
+    let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
+    document.push(9, Content::Chart { label: format!("{name} by {by}"), times_ns: values, scale });
+}

@@ -1,0 +1,257 @@
+//! Servers: what they counted and spent, each beside the others, and who of a cluster has which slots.
+
+use super::latency::times_table;
+use crate::document::{Content, Document};
+use crate::grid::{Column, Grid, shortened};
+use crate::layout::{Layout, Style, TimeUnit};
+use crate::quantity::{self, rate};
+use crate::server;
+use brunt_stats::cluster::HOPS_MAX;
+use brunt_stats::server::ServerCounts;
+use brunt_stats::server_stats::ServerSpan;
+use brunt_stats::summary::Summary;
+
+/// All slots of a cluster.
+const SLOTS: u64 = 16_384;
+/// Servers that have a row in a short report, and in a long one.
+const ROWS_SHORT_MAX: usize = 6;
+const ROWS_MAX: usize = 64;
+
+/// What the servers counted, whether that is what brunt did, and what it cost them.
+pub(super) fn server(summary: &Summary) -> Vec<String> {
+    if summary.record.run.server_records.is_empty() {
+        return Vec::new();
+    }
+    let mut facts = Vec::new();
+    if let Some(span) = server::window(summary) {
+        // memcached counts each key of a multi-get, Redis what it executed.
+        let thing = if summary.record.plan.protocol.is_resp() { "command" } else { "key" };
+        let is_compared = summary.agreement.iter().any(|held| held.most + held.counted > 0);
+        let differs = summary.agreement.iter().any(|held| held.difference() != 0);
+        let agreement = match (is_compared, differs) {
+            (false, _) => "",
+            (_, false) => ", as we counted",
+            (_, true) => ", not as we counted",
+        };
+        facts.extend(span.requests.map(|requests| {
+            format!("{} {thing}s/s by its own count{agreement}", rate(span.per_second(requests)))
+        }));
+        let cpu = span.cpu_ns_per_request();
+        facts.extend(cpu.map(|ns| format!("{} CPU/{thing}", quantity::time(ns.round() as u64))));
+        facts.extend(span.evictions.filter(|count| *count > 0).map(|count| format!("{count} evictions")));
+    }
+    facts.extend(troubles(summary));
+    // Of many servers the same trouble is said once.
+    facts.truncate(6);
+    facts
+}
+
+fn troubles(summary: &Summary) -> impl Iterator<Item = String> + '_ {
+    server::troubles(summary).map(|(name, record, trouble)| {
+        let none = if record.snapshots().is_empty() { "no statistics" } else { "no statistics any more" };
+        format!("{name}{none}: {trouble}")
+    })
+}
+
+/// What nodes of a cluster sent elsewhere.
+pub(super) fn cluster(summary: &Summary) -> Vec<String> {
+    let counts = &summary.counts().redirections;
+    if summary.record.run.cluster.is_none() || counts.operations + counts.too_many + counts.unknown == 0 {
+        return Vec::new();
+    }
+    let hops = quantity::things(u64::from(counts.hops_max), "hop");
+    let mut facts = vec![format!("{} redirected, at most {hops}", counts.operations)];
+    let failed =
+        [("failed after too many redirections", counts.too_many), ("sent to unknown nodes", counts.unknown)];
+    facts.extend(quantity::counted(failed));
+    facts
+}
+
+/// Several servers side by side, where one failed or sent requests elsewhere.
+pub(super) fn write(document: &mut Document, summary: &Summary) {
+    let is_eventful = |counts: &ServerCounts| counts.failed + counts.abandoned + counts.redirected > 0;
+    if summary.servers().len() > 1 && summary.servers().iter().any(is_eventful) {
+        document.gap();
+        document.push(4, Content::Table(server_table(summary, ROWS_SHORT_MAX)));
+    }
+}
+
+// ---- the part of a long report ----------------------------------------------------------------------------------------
+
+pub(super) fn part(document: &mut Document, summary: &Summary, layout: &Layout) {
+    document.heading("servers");
+    document.table(server_table(summary, ROWS_MAX));
+    let names = (0..).map(|index| shortened(&server::cell(summary, index), 30));
+    let times = names.zip(&summary.server_responses);
+    let times = times.map(|(name, times)| (name, vec![times.p50_ns(), times.p99_ns(), times.max_ns]));
+    let times: Vec<_> = times.collect();
+    if !times.is_empty() {
+        document.gap();
+    }
+    document.table(times_table("response", &["p50", "p99", "max"], times, layout));
+    document.facts("all of them", server::window(summary).map(|span| span_facts(&span)).unwrap_or_default());
+    document.facts("", troubles(summary).collect());
+    document.gap();
+    document.table(agreement(summary));
+    cluster_part(document, summary);
+}
+
+/// The servers side by side.
+pub(crate) fn server_table(summary: &Summary, rows_max: usize) -> Grid {
+    let (lines, is_cluster) = (server_lines(summary, rows_max), summary.record.run.cluster.is_some());
+    let all: f64 = lines.iter().map(|line| line.done_per_s).sum();
+    let has_cpu = lines.iter().any(|line| line.cpu_ns.is_some());
+    let mut columns = vec![
+        Column::of_words(if is_cluster { "node" } else { "server" }, 19),
+        Column::spaced("share%", 8),
+        Column::spaced("done/s", 10),
+        Column::spaced("failed", 8),
+    ];
+    columns.extend(is_cluster.then(|| Column::spaced("moved", 8)));
+    columns.extend(has_cpu.then(|| Column::spaced("CPU,us", 8)));
+    let mut grid = Grid::new(columns);
+    for line in lines {
+        let share = if all > 0.0 { format!("{:.1}", 100.0 * line.done_per_s / all) } else { "-".to_owned() };
+        let failed = line.counts.failed + line.counts.abandoned;
+        let mut row = vec![line.name.clone(), share, rate(line.done_per_s), failed.to_string()];
+        row.extend(is_cluster.then(|| line.counts.redirected.to_string()));
+        let cpu = line.cpu_ns.map_or("-".to_owned(), |ns| quantity::significant(ns / TimeUnit::Us.ns()));
+        row.extend(has_cpu.then_some(cpu));
+        grid.push_texts(row, if failed > 0 { Style::Bad } else { Style::Plain });
+    }
+    grid
+}
+
+/// What all servers say of themselves over the window.
+fn span_facts(span: &ServerSpan) -> Vec<String> {
+    let memory = span.bytes.map(|used| match span.bytes_max {
+        Some(most) => format!("{} of {}", quantity::bytes(used), quantity::bytes(most)),
+        None => quantity::bytes(used),
+    });
+    let all = [
+        span.requests.map(|count| format!("{} requests/s", quantity::significant(span.per_second(count)))),
+        span.hit_ratio().map(|ratio| format!("hit ratio {} %", quantity::significant(ratio * 100.0))),
+        span.evictions.map(|count| quantity::things(count, "eviction")),
+        span.items.map(|count| quantity::things(count, "item")),
+        memory,
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// The servers' counts beside brunt's; those that differ first.
+pub(crate) fn agreement(summary: &Summary) -> Grid {
+    let mut held: Vec<_> = summary.agreement.iter().filter(|held| held.most + held.counted > 0).collect();
+    held.sort_by_key(|held| held.difference() == 0);
+    let numbers = ["least", "most", "server", "differ"].map(|heading| Column::spaced(heading, 10));
+    let mut grid = Grid::new([Column::of_words("counted", 19)].into_iter().chain(numbers).collect());
+    for held in held {
+        let [least, most, server] = [held.least, held.most, held.counted].map(|count| count.to_string());
+        let differ = held.difference().to_string();
+        let style = if held.difference() == 0 { Style::Plain } else { Style::Doubt };
+        grid.push_texts([held.statistic.name().to_owned(), least, most, server, differ], style);
+    }
+    grid
+}
+
+fn cluster_part(document: &mut Document, summary: &Summary) {
+    let Some(record) = &summary.record.run.cluster else { return };
+    let counts = &summary.counts().redirections;
+    document.heading("cluster");
+    let numbers = ["slots", "share%"].map(|heading| Column::spaced(heading, 8));
+    let mut grid = Grid::new([Column::of_words("node", 19)].into_iter().chain(numbers).collect());
+    for (index, slots) in record.slots.of_servers.iter().copied().map(u64::from).enumerate() {
+        let share = format!("{:.1}", 100.0 * slots as f64 / SLOTS as f64);
+        grid.push_texts([server::cell(summary, index), slots.to_string(), share], Style::Plain);
+    }
+    document.table(grid);
+    let (moved, ask, again) = (counts.moved, counts.ask, counts.try_again);
+    let mut facts = vec![format!("moved {moved}, ask {ask}, tryagain {again}")];
+    if counts.operations > 0 {
+        let hops = quantity::things(u64::from(counts.hops_max), "hop");
+        facts.push(format!("{} redirected, at most {hops}", quantity::things(counts.operations, "request")));
+    }
+    if counts.too_many > 0 {
+        facts.push(format!("{} failed after {HOPS_MAX} hops: too many redirections", counts.too_many));
+    }
+    if counts.unknown > 0 {
+        let first = counts.unknown_node.as_ref().map_or(String::new(), |node| format!(" (first: {node})"));
+        facts.push(format!("{} sent to nodes that were not known at the start{first}", counts.unknown));
+    }
+    let slots =
+        [("of nodes not known at the start", record.slots.elsewhere), ("unassigned", record.slots.unserved)];
+    for (whose, number) in slots.into_iter().filter(|(_, number)| *number > 0) {
+        facts.push(format!("{} {whose}", quantity::things(u64::from(number), "slot")));
+    }
+    if !record.is_final {
+        facts.push("no node says who has which slot at the end".to_owned());
+    }
+    document.facts("redirections", facts);
+}
+
+/// What one server did from the beginning of the window on.
+struct ServerLine {
+    name: String,
+    counts: ServerCounts,
+    done_per_s: f64,
+    cpu_ns: Option<f64>,
+}
+
+/// Where there are many, those that failed most, then the busiest, in the order of the plan; the others as one.
+fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
+    let seconds = summary.window.seconds();
+    let cpu_ns = server::cpu_ns_per_request(summary);
+    let mut lines: Vec<ServerLine> = Vec::new();
+    for (index, (window, counts)) in since_window(summary).into_iter().enumerate() {
+        lines.push(ServerLine {
+            name: server::cell(summary, index),
+            counts,
+            done_per_s: if seconds > 0.0 { window.answered as f64 / seconds } else { 0.0 },
+            cpu_ns: cpu_ns[index],
+        });
+    }
+    if lines.len() <= rows_max {
+        return lines;
+    }
+    let mut worst: Vec<usize> = (0..lines.len()).collect();
+    let rank = |index: &usize| {
+        (lines[*index].counts.failed + lines[*index].counts.abandoned, lines[*index].counts.answered)
+    };
+    worst.sort_by_key(|index| std::cmp::Reverse(rank(index)));
+    worst.truncate(rows_max - 1);
+    let count = lines.len() - worst.len();
+    let mut rest = ServerLine {
+        name: format!("rest-{count}"),
+        counts: ServerCounts::default(),
+        done_per_s: 0.0,
+        cpu_ns: None,
+    };
+    let mut shown = Vec::new();
+    for (index, line) in lines.into_iter().enumerate() {
+        if worst.contains(&index) {
+            shown.push(line);
+        } else {
+            rest.counts.merge(&line.counts);
+            rest.done_per_s += line.done_per_s;
+        }
+    }
+    shown.push(rest);
+    shown
+}
+
+/// Of each server: what was counted in the window, and from its beginning to the end of the run.
+fn since_window(summary: &Summary) -> Vec<(ServerCounts, ServerCounts)> {
+    let mut sums = vec![(ServerCounts::default(), ServerCounts::default()); summary.servers().len()];
+    for slice in summary.record.run.intervals.timeline().slices() {
+        let middle_ns = slice.start_ns + (slice.end_ns - slice.start_ns) / 2;
+        if middle_ns < summary.window.measure_ns {
+            continue;
+        }
+        for ((window, all), counts) in sums.iter_mut().zip(&slice.servers) {
+            all.merge(counts);
+            if middle_ns < summary.window.end_ns {
+                window.merge(counts);
+            }
+        }
+    }
+    sums
+}
