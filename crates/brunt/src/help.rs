@@ -99,7 +99,7 @@ fn checks() -> String {
 fn exit_codes() -> String {
     let mut text = "Exit codes of brunt's own commands:\n\n".to_owned();
     Exit::MEANINGS.iter().for_each(|(exit, means)| entry(&mut text, &(*exit as u8).to_string(), means));
-    text += "\nWhere several apply: 2, 5, 1, 130, 3, 4, 0, the first of these.\n\
+    text += "\nWhere several apply: 2, 5, 1, 130, 4, 3, 0, the first of these.\n\
              Other tools' command lines (brunt mutilate ...) end as those do: docs/compat.md\n";
     text
 }
