@@ -113,6 +113,11 @@ impl Facts<'_> {
         self.record.plan.has_open_loop()
     }
 
+    /// Was an agent lost, with counts that it had not handed over yet?
+    fn is_agent_lost(&self) -> bool {
+        self.record.agents.iter().any(|agent| agent.lost.is_some())
+    }
+
     /// How a percentile of all requests is shown.
     fn mark(&self, quantile: Quantile) -> PercentileMark {
         self.total.mark(quantile, self.judgement().is_strict)

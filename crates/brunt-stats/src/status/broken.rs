@@ -115,13 +115,9 @@ fn clock(facts: &Facts<'_>) -> Option<Finding> {
     (count > 0).then(|| (format!("CLOCK_MONOTONIC went backwards {count} times"), fix, count))
 }
 
-fn is_agent_lost(facts: &Facts<'_>) -> bool {
-    facts.record.agents.iter().any(|agent| agent.lost.is_some())
-}
-
 /// Is every request, key and connection accounted for? With a lost agent some are not, which is said already.
 fn accounting(facts: &Facts<'_>) -> Option<Finding> {
-    if is_agent_lost(facts) {
+    if facts.is_agent_lost() {
         return None;
     }
     let store = &facts.record.run.intervals;
@@ -177,7 +173,7 @@ fn unbalanced_in_window(entry: &CountEntry) -> String {
 }
 
 fn little(facts: &Facts<'_>) -> Option<Finding> {
-    let of_agent = is_agent_lost(facts);
+    let of_agent = facts.is_agent_lost();
     let violation = little::violation(facts.record, facts.window).filter(|_| !of_agent)?;
     Some((format!("Little's law does not hold: {violation}"), REPORT, 1))
 }
@@ -187,7 +183,7 @@ fn fewer_counted(facts: &Facts<'_>) -> Option<Finding> {
     let (text, missing) = facts.servers.fewer_than_ours()?;
     let fix =
         "see what answers in place of the server: a proxy, a cache before it, or counters that were reset";
-    (!is_agent_lost(facts)).then_some((text, fix, missing))
+    (!facts.is_agent_lost()).then_some((text, fix, missing))
 }
 
 /// Were fewer requests issued than the plan asks for by number?

@@ -48,11 +48,13 @@ fn servers(facts: &Facts<'_>) -> Vec<String> {
             "{one} and {other} are the same server: sums over servers have it twice -> name each server once"
         )
     });
+    // What a lost agent did not hand over is ours all the same.
+    let more = servers.more_than_ours().filter(|_| !facts.is_agent_lost());
     let plan = &facts.record.plan;
     let is_unverified = plan.uses_transport(Transport::Tls) && plan.tls.is_insecure;
     let unverified =
         is_unverified.then(|| "the servers' certificates were not verified (--tls-insecure)".to_owned());
-    [reset, same, servers.more_than_ours(), unverified].into_iter().flatten().collect()
+    [reset, same, more, unverified].into_iter().flatten().collect()
 }
 
 fn cache(facts: &Facts<'_>) -> Vec<String> {
