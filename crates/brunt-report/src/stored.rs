@@ -167,7 +167,7 @@ pub struct StoredCampaign {
 /// What is wrong with it, in one sentence; for a user.
 fn summary(result: &Value) -> Result<Summary, String> {
     let record = run_of(result)?;
-    let objectives = result["assertions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let objectives = result["status"]["assertions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let objective = |assertion: &Value| -> Result<Objective, String> {
         let text = assertion["text"].as_str().unwrap_or_default();
         let objective: Objective = text.parse().map_err(|error| format!("assertions: {error}"))?;
