@@ -67,7 +67,7 @@ impl Studio {
 
     fn brunt(&self, words: &[&str]) -> anyhow::Result<()> {
         let status = Command::new(&self.brunt).args(words).stdin(Stdio::null()).status()?;
-        // Whatever the verdict.
+        // Whatever the status.
         let is_made = status.code().is_some_and(|code| code != 1 && code != 2);
         ensure!(is_made, "brunt {} ended with {status}", words.join(" "));
         Ok(())

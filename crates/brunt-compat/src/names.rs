@@ -1,6 +1,6 @@
 //! What the user of another tool calls what we have options for: our text in that tool's words.
 //!
-//! Not the text: plans, the engine and verdicts say what is wrong by our own options. Invariant: an option that is in a translated
+//! Not the text: plans, the engine and checks say what is wrong by our own options. Invariant: an option that is in a translated
 //! text is one of the tool's, or is said to be one of `brunt run`.
 
 use crate::options::Rule;

@@ -1,6 +1,6 @@
 //! What no tool's report has a place for, in lines for standard error.
 //!
-//! Not what is a tool's own to say. Invariant: where numbers are doubted, the reasons follow that decided it.
+//! Not what is a tool's own to say. Invariant: the checks that decided the status follow it.
 
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::summary::Summary;

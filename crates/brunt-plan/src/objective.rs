@@ -1,6 +1,6 @@
 //! An objective for a number of a run: `p99 < 1ms`, `get.hit >= 95%`.
 //!
-//! Not a check of the verdict (that asks whether a number may be believed) and not the number: `brunt-stats` compares the
+//! Not a check of the run (that asks whether a number may be believed) and not the number: `brunt-stats` compares the
 //! two. Bounds are exact integers, so an objective that is printed and read again is the same objective.
 
 use crate::op_name::OpName;

@@ -167,7 +167,7 @@ impl Invocation {
             time: Some(if settings.service { FOR_EVER } else { DurationNs::from_secs(self.seconds()) }),
             preload: Some(false),
             meter: settings.listen.is_some().then(|| vec![MeterKind::HitTime, MeterKind::MissTime]),
-            // The verdict cannot compare them with templates, whose kinds of operation it does not know.
+            // BROKEN cannot compare them with templates, whose kinds of operation it does not know.
             server_stats: Some(false),
             seed: Some(Count(seed)),
             data_seed: Some(Count(seed)),
