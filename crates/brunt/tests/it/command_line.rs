@@ -136,8 +136,8 @@ fn usage_errors_are_named() {
             &["--assert", "'mget.p99 < 1ms'", "'mget' is not sent", "get, set"],
         ),
         (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
-        (&["run", "--allow", "EMPTY"], &["invalid value 'EMPTY' for --allow: expected SAMPLES, ", "LAG"]),
-        (&["search", "--slo", "p99 < 1ms", "--allow", "LAG,"], &["invalid value '' for --allow: expected "]),
+        (&["run", "--allow", "EMPTY"], &["invalid value 'EMPTY' for --allow: expected BROKEN, ", "LOAD"]),
+        (&["search", "--slo", "p99 < 1ms", "--allow", "LOAD,"], &["invalid value '' for --allow: expected "]),
         (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
         (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
         (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "expected a duration from 250ms to"]),
@@ -627,13 +627,13 @@ fn findings_of_doctor_are_written_as_json() {
             *of("server"),
             json!({
                 "check": "server",
-                "verdict": "fail",
+                "status": "fail",
                 "value": "127.0.0.1:1 accepts no connection: Connection refused (os error 111)",
                 "fix": "start it, or correct --server"
             })
         );
         let files = of("open files");
-        assert_eq!((&files["verdict"], &files["fix"]), (&json!("ok"), &Value::Null));
+        assert_eq!((&files["status"], &files["fix"]), (&json!("ok"), &Value::Null));
         // Each line of the text is one of them.
         let lines =
             text.lines().filter(|line| ["ok ", "care", "fail"].iter().any(|word| line.starts_with(word)));

@@ -13,10 +13,14 @@ fn help(words: &[&str]) -> (i32, String, String) {
 fn topics_are_explained_and_listed() {
     let _beside = beside_others();
     let table: &[(&[&str], &str)] = &[
-        (&["LAG"], "LAG, a check of the verdict\n"),
-        (&["ci-thin"], "CI-THIN, a check of the verdict\n"),
-        (&["checks"], "Checks of the verdict"),
-        (&["exit-codes"], "\n  3            no assertion fails, but one is undecided or the verdict is NOT"),
+        (&["LOAD"], "LOAD, a check of every run\n"),
+        (&["client"], "CLIENT, a check of every run\n"),
+        (&["checks"], "Checks of a run"),
+        (
+            &["exit-codes"],
+            "\n  3            no assertion fails, but one is undecided or the status is INVALID",
+        ),
+        (&["exit-codes"], "\nWhere several apply: 2, 5, 1, 130, 4, 3, 0, the first of these.\n"),
         (&["exit"], "\n  3            no assertion fails"),
         (&["exitcodes"], "\n  3            no assertion fails"),
         (&["formats"], "\n  duration     "),
@@ -28,15 +32,12 @@ fn topics_are_explained_and_listed() {
         assert_eq!((exit, error.as_str()), (0, ""), "{words:?}");
         assert!(text.contains(expected), "{words:?}: {text}");
     }
-    let (exit, text, error) = help(&["lagg"]);
+    let (exit, text, error) = help(&["lode"]);
     assert_eq!((exit, text.as_str()), (2, ""));
     let error = error.replace('\n', " ");
-    for named in [
-        "unknown topic 'lagg': expected checks, causes, exit-codes, formats; ",
-        " (run, ",
-        " LAG, ",
-        "REPEAT)",
-    ] {
+    for named in
+        ["unknown topic 'lode': expected checks, exit-codes, formats; ", " (run, ", " LOAD, ", "REPEAT)"]
+    {
         assert!(error.contains(named), "{error}");
     }
 }

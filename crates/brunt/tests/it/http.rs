@@ -176,7 +176,7 @@ fn http_requests_do_not_disturb_a_run() {
     let early = run.metrics_with(1.0);
     drip(1);
     assert_eq!(early.sum("brunt_connections_open", &[]), 4.0);
-    assert_eq!(early.sum("brunt_verdict", &[("brunt_verdict", "pending")]), 1.0);
+    assert_eq!(early.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
     assert!(early.sum("brunt_server_requests_total", &[("server", &server.address)]) > 0.0);
     for (request, status) in [
         ("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK"),
@@ -302,7 +302,7 @@ fn the_page_of_a_run_becomes_that_of_its_result() {
     assert!(run.says("HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
     let result = run.end();
     followed.into_iter().for_each(|followed| followed.join().unwrap().check(&page));
-    assert_eq!(result["assertions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result["status"]["assertions"].as_array().map(Vec::len), Some(1));
 }
 
 /// After the last of several runs the page is that of all of them.

@@ -189,9 +189,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
     assert!(count("timeout") > 0 && count("completed") > 500 && measured.count("keys.miss") > 0, "{text}");
     let faults = measured.at("faults").as_array().unwrap();
     assert!(faults.iter().any(|fault| fault["kind"] == "timed_out"), "{text}");
-    let checks = measured.at("verdict.checks").as_array().unwrap();
-    let server = checks.iter().find(|check| check["id"] == "SERVER").unwrap();
-    assert!(server["message"].as_str().unwrap().contains("was restarted during the run"), "{server}");
+    assert!(measured.fact("was restarted during the run").is_some(), "{text}");
 }
 
 /// Whoever listens behind a path and is no server, or nobody.

@@ -44,9 +44,7 @@ fn summaries_are_added_and_annotations_printed() {
         assert_eq!(without.lines().filter(is_annotation).count(), 0, "{without}");
         assert_eq!(with.lines().count() == found.len(), options == ["-q"], "{with}");
     }
-    let again = brunt(&["report", &json, "--allow=BROKEN,LOAD,CLIENT,DATA", "-q", "--annotate", "github"])
-        .output()
-        .unwrap();
+    let again = brunt(&["report", &json, "-q", "--annotate", "github"]).output().unwrap();
     assert!(texts(&again)[0].starts_with(error), "{again:?}");
     let text = fs::read_to_string(&summary).unwrap();
     assert!(text.starts_with("# before\n### "), "{text}");
@@ -73,7 +71,7 @@ fn campaigns_and_comparisons_have_summaries() {
     for (command, result) in table {
         let output = brunt(&command).args(["--summary", &summary]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let report = ["report", &path(result), "--allow=BROKEN,LOAD,CLIENT,DATA", "-q", "--summary", &again];
+        let report = ["report", &path(result), "-q", "--summary", &again];
         assert_eq!(brunt(&report).status().unwrap().code(), Some(0));
         let text = fs::read_to_string(&summary).unwrap();
         assert!(text.starts_with("### ") && text.ends_with("\n```\n\n"), "{text}");

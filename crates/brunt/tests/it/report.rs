@@ -57,20 +57,17 @@ fn results(files: &Directory) -> Vec<String> {
 fn check(name: &str, words: &[&str]) {
     let files = Directory(own_directory());
     let run = brunt(words).args(results(&files)).output().unwrap();
-    check_report(name, words, &files, &run);
+    check_report(name, &files, &run);
 }
 
 /// Reports what a run left in these files, and compares everything.
-fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
+fn check_report(name: &str, files: &Directory, run: &Output) {
     let json = files.path("run.json");
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!text(run).is_empty(), "{name}: {said}");
     let again = RESULTS.map(|(option, ending)| (option, files.path(&format!("again.{ending}"))));
     let mut report = vec!["report", &json];
     again.iter().for_each(|(option, path)| report.extend([option, path.as_str()]));
-    if words.contains(&"--allow=BROKEN,LOAD,CLIENT,DATA") {
-        report.push("--allow=BROKEN,LOAD,CLIENT,DATA");
-    }
     let reported = brunt(&report).output().unwrap();
     let said = String::from_utf8_lossy(&reported.stderr).into_owned();
     assert_eq!(text(&reported), text(run), "{name}: {said}");
@@ -97,7 +94,7 @@ fn reports_of_runs_match_snapshots() {
     );
     check(
         "asserted",
-        &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "LAG"]),
+        &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "CLIENT"]),
     );
     check("strict", &with(&["--think", "1ms", "--strict", "--verify", "--samples-max", "0"]));
     check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]));
@@ -157,7 +154,7 @@ fn check_ended(name: &str, words: &[&str], await_something: impl FnOnce()) {
     let child = run.args(results(&files)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_something();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    check_report(name, words, &files, &child.wait_with_output().unwrap());
+    check_report(name, &files, &child.wait_with_output().unwrap());
 }
 
 #[test]
@@ -232,7 +229,7 @@ fn reports_of_campaigns_match_snapshots() {
         ("scan", &["--over", "rate=2k,4k,3.5k"]),
         ("scan", &["--over", "connections=1,2", "--repeat", "2", "--think", "1ms"]),
         ("search", &["--slo", "p99 < 1s", "--from", "1k", "--to", "4k"]),
-        ("run", &["--repeat", "3", "--think", "1ms", "--allow", "LAG,STEAL"]),
+        ("run", &["--repeat", "3", "--think", "1ms", "--allow", "CLIENT"]),
     ];
     for (command, flags) in table {
         let files = Directory(own_directory());
@@ -408,9 +405,7 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
             ["run", "-n", "3000", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", json];
         assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
     }
-    let report = |words: &[&str]| {
-        brunt(&[&["report", "--allow=BROKEN,LOAD,CLIENT,DATA"], words].concat()).output().unwrap()
-    };
+    let report = |words: &[&str]| brunt(&[&["report"], words].concat()).output().unwrap();
     let (page, figure) = (files.path("both.html"), format!("spectrum={}", files.path("both.svg")));
     let both = report(&[&one, &two, "--html", &page, "--figure", &figure]);
     let lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();

@@ -1,7 +1,7 @@
 //! Results are never lost: every way to lose one, tried.
 //!
 //! Not what results say. Of every command: what could be written is there and whole, what could not be is named, the exit code is
-//! that of the verdict, and nothing panics, which would exit with 101.
+//! that of the status, and nothing panics, which would exit with 101.
 
 use crate::server::{Server, beside_others, brunt, in_namespace, no_state, own_directory};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -15,7 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// A run of a few milliseconds; a host that is too slow for it decides nothing here.
 const LOAD: [&str; 8] = ["-n", "200", "-c", "2", "--keys", "50", "--warmup", "0s"];
-/// Its verdict does not count.
+/// Whatever its checks find.
 const ANYHOW: &str = "--allow=BROKEN,LOAD,CLIENT,DATA";
 const OLD: &str = "{\"old\": 1}\n";
 

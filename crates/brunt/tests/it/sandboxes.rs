@@ -8,7 +8,7 @@ use std::process::Output;
 /// What becomes of a run.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
-    /// It has a result, whatever its verdict.
+    /// It has a result, whatever its status.
     Result,
     /// It ends with this exit code and a message with these words.
     Error(i32, &'static str),

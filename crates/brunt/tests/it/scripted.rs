@@ -141,15 +141,15 @@ fn serve_ill(mut stream: &TcpStream, manner: Manner, served: &AtomicU64) {
     }
 }
 
-/// Every request is answered and none is lost, and yet something is wrong: the verdict says so, by kind and when first. Strictly
-/// it convicts where garbage came for more than a hundredth of the requests, as of failures.
+/// Every request is answered and none is lost, and yet something is wrong. Bytes that are no reply make any number of the run
+/// worthless, and one such reply is enough; connections that are closed between requests are counted, and are no doubt about the numbers.
 #[test]
-fn faults_without_failed_requests_reach_the_verdict() {
+fn bytes_that_are_no_reply_break_the_run() {
     let _beside = beside_others();
     let table = [
-        (Manner::GarbageBehind, "not_trusted", "malformed"),
-        (Manner::SomeGarbageBehind, "caution", "malformed"),
-        (Manner::Closes, "caution", "closed by peer"),
+        (Manner::GarbageBehind, "invalid", "malformed"),
+        (Manner::SomeGarbageBehind, "invalid", "malformed"),
+        (Manner::Closes, "ok", "closed_by_peer"),
     ];
     for (manner, status, kind) in table {
         let address = ill_mannered(manner);
@@ -160,23 +160,16 @@ fn faults_without_failed_requests_reach_the_verdict() {
         let text = &measured.text;
         measured.check_books();
         measured.check_connections();
-        let checks = measured.at("verdict.checks").as_array().unwrap();
-        let found = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap();
-        let count: u64 =
-            measured.at("faults").as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap()).sum();
-        assert!(count >= 4, "{manner:?}\n{text}");
-        let fault = found("FAULT");
-        assert_eq!(fault["status"], status, "{manner:?}\n{text}");
-        assert_eq!(fault["value"].as_f64(), Some(count as f64), "{manner:?}\n{text}");
-        assert!(fault["message"].as_str().unwrap().contains(&format!(" {kind} (first at +")), "{text}");
+        let faults = measured.at("faults").as_array().unwrap();
+        let count: u64 = faults.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+        assert!(count >= 4 && faults.iter().any(|row| row["kind"] == kind), "{manner:?}: {faults:?}\n{text}");
+        let (found, message) = measured.check("BROKEN");
+        assert_eq!(found, status, "{manner:?}\n{text}");
         if !matches!(manner, Manner::Closes) {
+            let counted = format!("bytes came that are no reply, {count} times: ");
+            assert!(message.starts_with(&counted), "{message}\n{text}");
             // A request may be on its way to one that closes.
-            assert_eq!(
-                (measured.count("requests.completed"), found("ERR")["status"].as_str()),
-                (4_000, Some("ok")),
-                "{text}"
-            );
+            assert_eq!((measured.count("requests.completed"), measured.exit), (4_000, 3), "{text}");
         }
-        assert_eq!(measured.convicting().contains(&"FAULT"), status == "not_trusted", "{text}");
     }
 }

@@ -31,7 +31,7 @@ fn check(asserted: &[&str], exit: i32, statuses: &[&str]) {
     asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
     let run = Measured::run_undisturbed(&server.address, &flags);
     assert_eq!(run.exit, exit, "{}", run.text);
-    let assertions = run.at("assertions").as_array().unwrap();
+    let assertions = run.at("status.assertions").as_array().unwrap();
     let found: Vec<_> = assertions.iter().map(|held| held["outcome"].as_str().unwrap()).collect();
     assert_eq!(found, statuses, "{}", run.text);
     let xml = std::fs::read_to_string(&junit).unwrap();

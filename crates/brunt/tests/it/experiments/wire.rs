@@ -174,8 +174,8 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     );
     let (missing_max, allowed) = if is_full() { (total / 50, bound) } else { (total / 5, 3.0 * bound) };
     let is_pareto = total.abs_diff(times.len() as u64) <= missing_max && distance <= allowed;
-    let host = if is_full() && said.contains(", LAG: ") { HOST_DISTURBED } else { "" };
-    let is_excused = !is_full() && said.contains(", LAG: ");
+    let host = if is_full() && said.contains("CLIENT: ") { HOST_DISTURBED } else { "" };
+    let is_excused = !is_full() && said.contains("CLIENT: ");
     assert!(is_pareto || is_excused, "{host} KS distance {distance}, bound {bound}: {text}{said}");
 }
 
