@@ -145,11 +145,11 @@ fn levels<const N: usize>(probabilities: [f64; N]) -> [f64; N] {
 }
 
 impl Samples {
-    fn to_scale(&self, value: f64) -> f64 {
+    fn scaled(&self, value: f64) -> f64 {
         if self.scale == ChangeScale::Ratio { value.ln() } else { value }
     }
 
-    fn from_scale(&self, shift: f64) -> f64 {
+    fn change_of(&self, shift: f64) -> f64 {
         if self.scale == ChangeScale::Ratio { shift.exp_m1() } else { shift }
     }
 
@@ -157,16 +157,16 @@ impl Samples {
     fn test(&self, design: Design) -> Option<Test> {
         let scaled = |side: &[Option<RunValue>]| {
             let of_run =
-                |run: &Option<RunValue>| Some(self.to_scale((*run)?.value)).filter(|value| value.is_finite());
+                |run: &Option<RunValue>| Some(self.scaled((*run)?.value)).filter(|value| value.is_finite());
             side.iter().map(of_run).collect::<Option<Vec<f64>>>().filter(|values| !values.is_empty())
         };
         Some(Test::of(design, &scaled(&self.a)?, &scaled(&self.b)?))
     }
 
     fn change(&self, test: Option<&Test>, level: f64, is_decided: bool) -> Change {
-        let least = |side| median_of(side, |run| run.least).map(|least| self.to_scale(least));
+        let least = |side| median_of(side, |run| run.least).map(|least| self.scaled(least));
         let shift = least(&self.a).zip(least(&self.b)).map(|(a, b)| b - a);
-        let without_client = shift.filter(|shift| shift.is_finite()).map(|shift| self.from_scale(shift));
+        let without_client = shift.filter(|shift| shift.is_finite()).map(|shift| self.change_of(shift));
         let interval = |level: f64| test.and_then(|test| test.interval(level));
         let change = test.and_then(|test| median_of_sorted(&test.candidates));
         let decided = is_decided.then(|| match (change, interval(level)) {
@@ -178,8 +178,8 @@ impl Samples {
         Change {
             a: median_of(&self.a, |run| run.value),
             b: median_of(&self.b, |run| run.value),
-            change: change.map(|shift| self.from_scale(shift)),
-            interval: shown.map(|ends| ends.map(|end| self.from_scale(end))),
+            change: change.map(|shift| self.change_of(shift)),
+            interval: shown.map(|ends| ends.map(|end| self.change_of(end))),
             without_client,
             finding: decided.map(|decided| decided.unwrap_or(Finding::Undecided)),
             reason: decided.and_then(Result::err),
@@ -188,13 +188,13 @@ impl Samples {
 
     /// Of a change and its interval on the scale of the test.
     fn finding(&self, change: f64, ends: [f64; 2], without_client: Option<f64>) -> Result<Finding, Reason> {
-        let [low, high] = ends.map(|end| self.from_scale(end));
+        let [low, high] = ends.map(|end| self.change_of(end));
         if low >= -MARGIN && high <= MARGIN {
             return Ok(Finding::Same);
         }
         if low <= 0.0 && high >= 0.0 {
             let distance = (ends[1] - change).max(change - ends[0]);
-            return Err(Reason::Spread { detectable: self.from_scale(distance * FOUND_DISTANCES) });
+            return Err(Reason::Spread { detectable: self.change_of(distance * FOUND_DISTANCES) });
         }
         if without_client.is_none_or(|without| without == 0.0 || (without > 0.0) != (low > 0.0)) {
             return Err(Reason::Client);

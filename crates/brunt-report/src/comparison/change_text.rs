@@ -17,3 +17,25 @@ fn text(change: f64, rounded: fn(f64) -> f64) -> String {
     // What rounds to nothing has no sign.
     if tenths == 0.0 { "0.0".to_owned() } else { format!("{:+.1}", tenths / 10.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_intervals_are_rounded_outwards() {
+        // 0.1 + 0.02 is a little above 0.12, and is 12 % all the same.
+        let table = [
+            (0.1 + 0.02, "+12.0", ["+12.0", "+12.0"]),
+            (0.1204, "+12.0", ["+12.0", "+12.1"]),
+            (-0.0204, "-2.0", ["-2.1", "-2.0"]),
+            (0.0004, "0.0", ["0.0", "+0.1"]),
+            (-0.0004, "0.0", ["-0.1", "0.0"]),
+            (8.1461, "+814.6", ["+814.6", "+814.7"]),
+        ];
+        for (change, rounded, ends) in table {
+            assert_eq!(change_text(change), rounded);
+            assert_eq!(interval_texts([change; 2]), ends, "{change}");
+        }
+    }
+}

@@ -307,7 +307,7 @@ fn the_change_that_is_named_is_found() {
     let mut draw = draws(17);
     // About normal, with a standard deviation of 6 %.
     let mut run = || 1.0 + 0.06 * ((0..12).map(|_| draw()).sum::<f64>() - 6.0);
-    for (design, runs) in [(Design::Pairs, 8), (Design::Pairs, 14), (Design::Apart, 8)] {
+    for (design, runs) in [(Design::Pairs, 8), (Design::Pairs, 10), (Design::Apart, 8)] {
         let (mut named, mut found) = (0, 0);
         for _ in 0..TRIALS {
             let mut side = |factor: f64| (0..runs).map(|_| factor * run()).collect::<Vec<_>>();
