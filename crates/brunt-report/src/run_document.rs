@@ -18,7 +18,7 @@ mod so_far;
 
 pub use so_far::{SoFarText, so_far};
 
-use crate::document::{Document, Level};
+use crate::document::{Content, Document, Level};
 use crate::layout::Layout;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -61,8 +61,9 @@ pub(crate) fn document(summary: &Summary, layout: &Layout) -> Document {
 fn facts(document: &mut Document, summary: &Summary) {
     document.gap();
     for (label, rank, facts) in fact_lines(summary) {
-        document.push(rank, crate::document::Content::Facts { label: label.to_owned(), facts });
+        document.push(rank, Content::Facts { label: label.to_owned(), facts });
     }
+    events::over_time(document, summary);
 }
 
 /// The same by label, with the rank of each.

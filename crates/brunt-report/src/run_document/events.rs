@@ -35,8 +35,6 @@ pub(super) fn write(document: &mut Document, summary: &Summary) {
     let others = (outages.len() - shown.len()) as u64 + summary.outages_overflow();
     let more = (others > 0).then(|| format!("{others} more outages: --details"));
     document.push(6, Content::Facts { label: String::new(), facts: more.into_iter().collect() });
-    document.gap();
-    over_time(document, summary);
 }
 
 /// All outages, and faults of connections.
@@ -131,7 +129,7 @@ fn faults(summary: &Summary) -> Grid {
 }
 
 /// The p99 of each piece of the window as a line of bars, where it is not the same all the time.
-fn over_time(document: &mut Document, summary: &Summary) {
+pub(super) fn over_time(document: &mut Document, summary: &Summary) {
     let is_profile = |load: &Load| matches!(load, Load::Open { rate: OpenRate::Profile(_), .. });
     let has_outages = summary.server_outages().next().is_some();
     let is_shown = has_outages

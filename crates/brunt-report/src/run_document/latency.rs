@@ -15,7 +15,7 @@ use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::op_summary::OpSummary;
+use brunt_stats::op_summary::{Distribution, OpSummary};
 use brunt_stats::percentile_mark::PercentileMark;
 use brunt_stats::summary::Summary;
 
@@ -239,21 +239,19 @@ pub(super) fn part(document: &mut Document, summary: &Summary, layout: &Layout) 
         document.table(percentiles(summary, layout, &rows, quantiles));
         document.gap();
     }
-    let kinds: [(&str, fn(&OpSummary) -> LatencySummary); 3] = [
-        ("", |of| of.latency.response.summary.clone()),
-        ("  service", |of| of.latency.service.summary.clone()),
-        ("  send lag", |of| of.latency.send_lag.summary.clone()),
-    ];
-    let moments =
-        rows.iter().filter(|(_, of)| of.latency.response.summary.count > 0).flat_map(|(name, of)| {
-            kinds.iter().map(move |(kind, times)| {
-                let times = times(of);
-                let name = if kind.is_empty() { name.clone() } else { (*kind).to_owned() };
-                let whole = |ns: Option<f64>| ns.map(|ns| ns.round() as u64);
-                (name, vec![times.min_ns, whole(times.mean_ns), whole(times.stddev_ns), times.max_ns])
-            })
-        });
-    document.table(times_table("moments", &["min", "mean", "sd", "max"], moments.collect(), layout));
+    let mut moments = Vec::new();
+    for (name, of) in rows.iter().filter(|(_, of)| of.latency.response.summary.count > 0) {
+        let kinds = [
+            (name.as_str(), &of.latency.response),
+            ("  service", &of.latency.service),
+            ("  send lag", &of.latency.send_lag),
+        ];
+        for (name, Distribution { summary: times, .. }) in kinds {
+            let [mean, sd] = [times.mean_ns, times.stddev_ns].map(|ns| ns.map(|ns| ns.round() as u64));
+            moments.push((name.to_owned(), vec![times.min_ns, mean, sd, times.max_ns]));
+        }
+    }
+    document.table(times_table("moments", &["min", "mean", "sd", "max"], moments, layout));
     let wanting: Vec<String> = rows.iter().flat_map(|(name, of)| wanting(summary, name, of)).collect();
     document.facts("run longer", wanting);
     let silent = rows.iter().filter(|(_, of)| is_unacknowledged(of)).map(|(name, _)| name.as_str());

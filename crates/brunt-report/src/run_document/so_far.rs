@@ -46,7 +46,10 @@ pub fn so_far(summary: &Summary, layout: &Layout, rows: usize) -> SoFarText {
             tables.into_iter().for_each(|grid| document.table(grid));
         }),
         requests: lines(&|document| requests(document, summary)),
-        events: lines(&|document| events::write(document, summary)),
+        events: lines(&|document| {
+            events::write(document, summary);
+            events::over_time(document, summary);
+        }),
         conclusion: lines(&|document| found(document, summary)),
     }
 }
