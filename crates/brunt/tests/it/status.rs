@@ -472,6 +472,7 @@ fn overloaded_servers_are_measured_at_their_rate() {
     let is_disturbed = measured.is_disturbed();
     assert!(completed >= 1_800 || is_disturbed, "{text}");
     assert!(measured.at("status.limit.bottleneck") == "server" || is_disturbed, "{text}");
+    assert!(!measured.check("LOAD").1.contains(" 0 % of the slots"), "{text}");
     assert_eq!(measured.at("rate.completed").as_f64(), Some(completed as f64), "{text}");
     assert!(measured.count("in_window.waiting_at_start") >= 5_000, "{text}");
     assert!(text.contains("\nin window "), "{text}");
@@ -506,19 +507,24 @@ fn connections_that_are_the_limit_are_named() {
     let address = parallel_server(Duration::from_millis(10));
     let load = ["-r", "2k", "-t", "2s", "--warmup", "0s", "--no-preload", "--mix", "get", "--keys", "100"];
     let load = [&load[..], &["-T", "1", "--no-server-stats", "-c"]].concat();
-    let few = run(&address, &[&load[..], &["8"]].concat());
-    let text = &few.text;
-    eprintln!("{text}");
-    assert_eq!((few.exit, few.check("LOAD").0), (3, "invalid"), "{text}");
-    if few.is_disturbed() {
+    for _ in 0..ATTEMPTS {
+        let few = Measured::run_undisturbed(&address, &[&load[..], &["8"]].concat());
+        let text = &few.text;
+        eprintln!("{text}");
+        assert_eq!((few.exit, few.check("LOAD").0), (3, "invalid"), "{text}");
+        if few.at("status.limit.bottleneck") != "connections" {
+            // Threads of the server, or the worker, that wait for a processor are slower than without load.
+            assert!(few.is_disturbed(), "{text}");
+            continue;
+        }
+        let needed = few.count("status.limit.connections_needed");
+        assert!((18..=33).contains(&needed), "{needed}\n{text}");
+        assert!(few.check("LOAD").1.starts_with("the connections are the limit: 8 of 8 "), "{text}");
+        assert_eq!(few.fix("LOAD"), format!("-c {needed}"), "{text}");
+        let enough = Measured::run_undisturbed(&address, &[&load[..], &[&needed.to_string()]].concat());
+        let text = &enough.text;
+        assert!(enough.check("LOAD").0 == "ok" || enough.is_disturbed(), "{text}");
         return;
     }
-    assert_eq!(few.at("status.limit.bottleneck"), "connections", "{text}");
-    assert!(few.check("LOAD").1.starts_with("the connections are the limit: "), "{text}");
-    let needed = few.count("status.limit.connections_needed");
-    assert!((18..=33).contains(&needed), "{needed}\n{text}");
-    assert_eq!(few.fix("LOAD"), format!("-c {needed}"), "{text}");
-    let enough = run(&address, &[&load[..], &[&needed.to_string()]].concat());
-    let text = &enough.text;
-    assert!(enough.check("LOAD").0 == "ok" || enough.is_disturbed(), "{text}");
+    assert!(!is_full(), "{HOST_DISTURBED}: threads waited for a processor each time");
 }
