@@ -3,7 +3,7 @@
 //! Not a report: only what calls for attention. Invariant: a line is one annotation, whatever a server or a user wrote.
 
 use crate::assertion_text::{self, AssertionText};
-use crate::campaign::{self, Campaign, CampaignResult, wanted};
+use crate::campaign::{self, Campaign, wanted};
 use crate::comparison::{AssertionRow, Comparison};
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::Capacity;
@@ -35,13 +35,12 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 /// What `out` returns.
 pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let status = &campaign.status;
-    if let CampaignResult::Search { objectives, capacity: Some(Capacity::Below { .. }), .. } =
-        &campaign.finding
-    {
+    if let Some(Capacity::Below { .. }) = campaign.question.capacity() {
         let found: Vec<String> =
             campaign::findings(campaign).into_iter().flat_map(|(_, facts)| facts).collect();
-        write_all("error", vec![annotation(wanted(objectives), found.join(" · "))], out)?;
+        write_all("error", vec![annotation(wanted(campaign), found.join(" · "))], out)?;
     }
+    write_all("error", unmet(campaign.assertions.iter().map(AssertionText::of)), out)?;
     let mut found = of_status(status);
     if found.is_empty() && status.status != Status::Ok {
         found.push(annotation(status.status.name().to_owned(), status.message.clone()));

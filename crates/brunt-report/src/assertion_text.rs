@@ -127,6 +127,7 @@ fn reason_text(reason: Reason) -> String {
         }
         Reason::Requests { more, ns: None } => format!("needs {more} more requests"),
         Reason::Resolution => "within 0.1 % of the bound".to_owned(),
+        Reason::Runs { opposite, of } => format!("{opposite} of {of} runs say the opposite of all together"),
         Reason::Client { part_ns: 0, unsent } => format!("{unsent} requests that were never sent decide"),
         Reason::Client { part_ns, unsent } => {
             let unsent = match unsent {

@@ -2,8 +2,8 @@
 //!
 //! Invariants: no value holds a blank; what is not known is `-`.
 
-use crate::campaign::text::{brief_of_repetitions, brief_of_scan, brief_of_search};
-use crate::campaign::{Campaign, CampaignResult};
+use crate::campaign::Campaign;
+use crate::campaign::text::brief;
 use crate::comparison::Comparison;
 use crate::figure::{Figures, unit_of};
 use crate::layout::Layout;
@@ -67,11 +67,7 @@ fn quote(summary: &Summary) -> String {
 /// # Errors
 /// What `out` returns.
 pub fn write_campaign(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    let finding = match &campaign.finding {
-        CampaignResult::Scan { points, knee, .. } => brief_of_scan(campaign, points, *knee),
-        CampaignResult::Search { capacity, .. } => brief_of_search(campaign, *capacity),
-        CampaignResult::Repeat { compared } => brief_of_repetitions(campaign, compared, layout),
-    };
+    let finding = brief(campaign, layout);
     let line = format!("status={} runs={} {finding}", campaign.status.status.name(), campaign.runs.len());
     writeln!(out, "{}", layout.in_characters(&line))
 }

@@ -22,6 +22,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::spec::PlanSpec;
+use brunt_plan::until::Precision;
 use brunt_stats::assertion::{Assertion, Reason};
 use brunt_stats::bound::Bounds;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
@@ -29,7 +30,7 @@ use brunt_stats::check::Check;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstMalformed};
-use brunt_stats::goal::{Goal, GoalState, UntilResult};
+use brunt_stats::goal::{GoalState, UntilResult};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::meter::Meter;
@@ -214,7 +215,7 @@ pub(crate) fn bounds(bounds: Bounds) -> Value {
     json!([bounds.low, Some(bounds.high).filter(|high| high.is_finite())])
 }
 
-fn assertion(assertion: &Assertion) -> Value {
+pub(crate) fn assertion(assertion: &Assertion) -> Value {
     let (more, ns) = match assertion.reason {
         Some(Reason::Requests { more, ns }) => (more, ns),
         _ => (0, None),
@@ -337,7 +338,7 @@ fn interval_basis(interval: &PercentileInterval) -> (String, Value) {
 }
 
 fn until(until: &UntilResult) -> Value {
-    let goal = |(goal, finding): &(Goal, GoalState)| {
+    let goal = |(goal, finding): &(Precision, GoalState)| {
         let half_width = finding.interval().and_then(PercentileInterval::relative_half_width);
         json!({
             "goal": goal.to_string(),
@@ -350,7 +351,6 @@ fn until(until: &UntilResult) -> Value {
         "looks": until.taken,
         "looks_max": until.looks,
         "enough_ns": until.enough_at_ns,
-        "aborted_ns": until.aborted_at_ns,
         "held_by": until.held_by,
         "unjudged": until.unjudged,
         "goals": list(&until.findings, goal),

@@ -4,7 +4,7 @@
 //! from. Invariants: the same result is the same bytes; letters are outlines of 8 points.
 
 use crate::campaign::curve::Curve;
-use crate::campaign::{Campaign, CampaignResult};
+use crate::campaign::{Campaign, CampaignQuestion};
 use crate::comparison::Comparison;
 use crate::html::course::Course;
 use crate::html::frame::{Frame, Key, SAMPLE, Size};
@@ -205,7 +205,7 @@ impl FigureSource<'_> {
         match self {
             Self::Runs([_]) => "the result of a single run".to_owned(),
             Self::Runs(runs) => format!("{} results of single runs", runs.len()),
-            Self::Campaign(campaign) => format!("a result of kind {}", campaign.finding.kind()),
+            Self::Campaign(campaign) => format!("a result of kind {}", campaign.question.kind()),
             Self::Comparison(_) => "a result of brunt compare".to_owned(),
         }
     }
@@ -348,7 +348,7 @@ fn timeline(run: &Summary, width: FigureWidth) -> Result<Picture, String> {
 }
 
 fn curve(campaign: &Campaign, width: FigureWidth) -> Result<Picture, String> {
-    if matches!(campaign.finding, CampaignResult::Repeat { .. }) {
+    if matches!(campaign.question, CampaignQuestion::Repeat { .. }) {
         return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.source()));
     }
     let curve = Curve::of(campaign).ok_or("fewer than two runs of the result have a p99")?;

@@ -4,11 +4,11 @@
 //! be concluded, or refused in one sentence; none of its texts steers a terminal, in whatever output it ends, for all have passed
 //! through `printable` here.
 
-use crate::campaign::{CampaignHeader, CampaignQuestion, CampaignRecord, RunRow};
+use crate::campaign::{CampaignQuestion, CampaignRecord, RunRow};
 use crate::json;
 use crate::paragraph::{make_printable, printable};
 use crate::record::run_record;
-use brunt_plan::objective::{Ceiling, Objective};
+use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::run_record::RunRecord;
@@ -81,26 +81,19 @@ impl StoredResult {
         let record = CampaignRecord::deserialize(held).map_err(|error| named(format!("record: {error}")))?;
         let CampaignRecord { question, runs: places } = record;
         let objectives = question.objectives().map_err(|error| named(format!("record: {error}")))?;
-        let ceilings: Option<Vec<Ceiling>> = objectives.iter().map(Objective::ceiling).collect();
-        let ceilings = ceilings.ok_or_else(|| named("record: an objective that no search has".to_owned()))?;
         let runs = self.runs();
-        if runs.len() != places.len() || runs.is_empty() {
+        if runs.len() != places.len() {
             return Err(named("record: other runs than those of the campaign".to_owned()));
         }
-        let (mut first_head, mut measured) = (None, Vec::new());
-        for (run, (setting, repetition)) in runs.iter().zip(places) {
-            let summary = run.summary()?;
-            first_head.get_or_insert_with(|| CampaignHeader::of(&summary, question.varied()));
-            let of_run =
-                RunRow::of(&summary, setting, repetition).map_err(|error| named(error.to_string()))?;
-            measured.push(match &question {
-                CampaignQuestion::Search { .. } => of_run.with_step(&summary, &ceilings),
-                CampaignQuestion::Repeat | CampaignQuestion::Scan { .. } => of_run,
-            });
+        let (mut first, mut measured) = (None, Vec::new());
+        for (run, place) in runs.iter().zip(places) {
+            let summary = run.summary()?.with_assertions(&objectives);
+            measured.push(RunRow::of(&summary, place).map_err(|error| named(error.to_string()))?);
+            first.get_or_insert(summary);
         }
-        let head = first_head.unwrap_or_default();
+        let first = first.ok_or_else(|| named("record: a campaign without a run".to_owned()))?;
         let interrupted = self.value["interrupted"].as_bool().unwrap_or(false);
-        Ok(StoredCampaign { head, runs: measured, question, interrupted })
+        Ok(StoredCampaign { first, runs: measured, question, interrupted })
     }
 
     /// The summary of a run.
@@ -151,8 +144,8 @@ impl StoredResult {
 /// A campaign that was read, to be concluded again.
 #[derive(Debug)]
 pub struct StoredCampaign {
-    /// What all runs have in common.
-    pub head: CampaignHeader,
+    /// The first run.
+    pub first: Summary,
     /// Every run.
     pub runs: Vec<RunRow>,
     /// What was asked.

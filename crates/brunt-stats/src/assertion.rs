@@ -8,6 +8,7 @@
 use crate::bound::{Bounds, Client, Decision, client_share_ns, decide};
 use crate::histogram::{Histogram, bucket_values};
 use crate::latency::LatencySummary;
+use crate::median::upper_median_of_sorted;
 use crate::op_summary::OpSummary;
 use brunt_plan::objective::{Comparison, Metric, Objective, Statistic};
 use brunt_plan::outcome::OutcomeClass;
@@ -15,6 +16,8 @@ use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
 
 /// A percentile holds where no request reached its bound and at least this many could have: of 300 requests a p99.
 const ALLOWED_MIN: u64 = 3;
+/// Where more than one run in so many says the opposite of all together, nothing is decided.
+const RUNS_OPPOSITE: usize = 3;
 
 /// One assertion and how it came out.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +68,13 @@ pub enum Reason {
     },
     /// The number lies so close to the bound that the width of a histogram bucket, a thousandth, decides.
     Resolution,
+    /// Of several runs too many say the opposite of all of them together.
+    Runs {
+        /// How many do.
+        opposite: usize,
+        /// Of how many.
+        of: usize,
+    },
     /// The client's part decides.
     Client {
         /// The client's part of the number, in nanoseconds.
@@ -104,9 +114,87 @@ impl Assertion {
         let is_closed_latency = objective.subject.metric.is_latency() && !has_open_loop;
         Self { at_rate: is_closed_latency.then_some(row.rate.completed), ..decided }
     }
+
+    /// The same assertion about several runs: their requests are counted together, of other numbers the majority decides. Undecided where
+    /// more than a third of the runs say the opposite.
+    pub fn of_runs(runs: &[Self]) -> Option<Self> {
+        let first = runs.first()?;
+        let reached = runs.iter().map(|run| run.reached).reduce(|sum, run| Some(sum?.with(&run?))).flatten();
+        let count = |decision| runs.iter().filter(|run| run.decision == decision).count();
+        let (holds, fails) = (count(Decision::Holds), count(Decision::Fails));
+        let together = match reached {
+            Some(reached) => decision(&first.objective, reached.is_statistic_below(&first.objective)),
+            None if holds == fails => Decision::Undecided,
+            None if holds > fails => Decision::Holds,
+            None => Decision::Fails,
+        };
+        let opposite = match together {
+            Decision::Holds => fails,
+            Decision::Fails => holds,
+            Decision::Undecided => 0,
+        };
+        let is_contested = RUNS_OPPOSITE * opposite > runs.len();
+        let reason = match together {
+            _ if is_contested => Some(Reason::Runs { opposite, of: runs.len() }),
+            Decision::Undecided => {
+                let more = reached.map_or(0, |reached| reached.missing(first.objective.subject.percentile()));
+                let of_run = runs.iter().find_map(|run| run.reason);
+                match of_run {
+                    _ if more > 0 => Some(Reason::Requests { more, ns: None }),
+                    Some(reason) if !matches!(reason, Reason::Requests { .. }) => Some(reason),
+                    _ => Some(Reason::Runs { opposite: holds.min(fails), of: runs.len() }),
+                }
+            }
+            _ => None,
+        };
+        let mut measured: Vec<f64> = runs.iter().filter_map(|run| run.measured).collect();
+        measured.sort_by(f64::total_cmp);
+        Some(Self {
+            measured: upper_median_of_sorted(&measured),
+            decision: if is_contested { Decision::Undecided } else { together },
+            reached,
+            unanswered: runs.iter().map(|run| run.unanswered).sum(),
+            reason,
+            another_run_ns: None,
+            ..first.clone()
+        })
+    }
+}
+
+/// What it means for an objective whether its statistic lies below the bound.
+fn decision(objective: &Objective, is_below: Option<bool>) -> Decision {
+    let is_upper = matches!(objective.comparison, Comparison::Less | Comparison::LessOrEqual);
+    match is_below {
+        Some(is_below) if is_below == is_upper => Decision::Holds,
+        Some(_) => Decision::Fails,
+        None => Decision::Undecided,
+    }
 }
 
 impl Reached {
+    fn with(&self, other: &Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            allowed: self.allowed + other.allowed,
+            with_client: self.with_client + other.with_client,
+            without_client: self.without_client + other.without_client,
+        }
+    }
+
+    /// How many more requests the percentile takes, or the maximum.
+    fn missing(&self, quantile: Option<Quantile>) -> u64 {
+        let above = if self.with_client == 0 { ALLOWED_MIN } else { SAMPLES_ABOVE_MIN };
+        let needed = quantile.map_or(1, |quantile| quantile.samples_with_above(above).unwrap_or(u64::MAX));
+        needed.saturating_sub(self.requests)
+    }
+
+    fn is_statistic_below(&self, objective: &Objective) -> Option<bool> {
+        match objective.subject.metric {
+            Metric::Response(Statistic::Max) | Metric::Service(Statistic::Max) => self.is_maximum_below(),
+            _ => self.is_below(),
+        }
+    }
+
     /// Does the percentile that allows so many lie below the bound? `None` where the requests do not decide.
     fn is_below(&self) -> Option<bool> {
         let Self { allowed, with_client, without_client, .. } = *self;
@@ -166,21 +254,10 @@ impl Count<'_> {
 
     /// A percentile or the maximum, by the requests that reached the bound.
     fn extreme(&self, statistic: Statistic, open: Assertion) -> Assertion {
-        let quantile = match statistic {
-            Statistic::Percentile(quantile) => Some(quantile),
-            Statistic::Mean | Statistic::Max => None,
-        };
+        let quantile = self.objective.subject.percentile();
         let reached = self.reached(statistic, quantile);
-        let is_below = match quantile {
-            Some(_) => reached.is_below(),
-            None => reached.is_maximum_below(),
-        };
-        let is_upper = matches!(self.objective.comparison, Comparison::Less | Comparison::LessOrEqual);
-        let decision = match is_below {
-            Some(is_below) if is_below == is_upper => Decision::Holds,
-            Some(_) => Decision::Fails,
-            None => Decision::Undecided,
-        };
+        let is_below = reached.is_statistic_below(&self.objective);
+        let decision = decision(&self.objective, is_below);
         let reason = is_below.is_none().then(|| self.reason(statistic, quantile, &reached, open.measured));
         let another_run_ns = is_below.and_then(|is_below| self.another_run_ns(is_below, quantile, decision));
         Assertion { decision, reached: Some(reached), reason, another_run_ns, ..open }
@@ -236,10 +313,9 @@ impl Count<'_> {
         reached: &Reached,
         measured: Option<f64>,
     ) -> Reason {
-        let above = if reached.with_client == 0 { ALLOWED_MIN } else { SAMPLES_ABOVE_MIN };
-        let needed = quantile.map_or(1, |quantile| quantile.samples_with_above(above).unwrap_or(u64::MAX));
-        if reached.requests < needed {
-            let (more, rate) = (needed - reached.requests, self.row.rate.completed);
+        let more = reached.missing(quantile);
+        if more > 0 {
+            let rate = self.row.rate.completed;
             return Reason::Requests { more, ns: (rate > 0.0).then(|| (more as f64 / rate * 1e9) as u64) };
         }
         let part_ns = measured.map_or(0, |value| self.part_ns(statistic, value));

@@ -82,12 +82,7 @@ pub struct Limit {
 
 impl LimitFacts {
     /// The facts of a run; `total` are its measured requests.
-    pub fn of(
-        record: &RunRecord,
-        window: &MeasuredWindow,
-        total: &OpSummary,
-        unloaded_service_ns: Option<u64>,
-    ) -> Self {
+    pub fn of(record: &RunRecord, window: &MeasuredWindow, total: &OpSummary) -> Self {
         let (plan, run) = (&record.plan, &record.run);
         let span = ServerSpan::sum(run.server_records.iter().map(|server| server.span_of_window(window)));
         let share = |part_ns: u64, wall_ns: u64| (part_ns as f64 / wall_ns.max(1) as f64).min(1.0);
@@ -110,7 +105,7 @@ impl LimitFacts {
             depth: plan.classes.iter().map(|class| u64::from(class.depth)).max().unwrap_or(1),
             slots_taken_share: (throughput * service_ns / 1e9 / slots.max(1) as f64).min(1.0),
             throughput,
-            unloaded_service_ns,
+            unloaded_service_ns: run.unloaded_service_ns,
             rate: plan.has_open_loop().then_some(total.rate.offered),
         }
     }
@@ -229,12 +224,12 @@ type Finding = (&'static str, String, String);
 
 fn connections(facts: &LimitFacts) -> Finding {
     let thread = facts.server_busiest_thread_share;
-    let thread = thread.map(|thread| format!(", the server's thread for {}", percent(thread)));
+    let thread = thread.map(|thread| format!(" thread for {}, its", percent(thread)));
     let slots = facts.slots;
     let reason = format!(
-        "{} of {slots} were busy all the time{}, its times as at low load",
+        "{} of {slots} were busy all the time, the server's{} times as at low load",
         rounded(facts.slots_taken_share * slots as f64),
-        thread.unwrap_or_else(|| ", the server".to_owned()),
+        thread.unwrap_or_default(),
     );
     let fix = facts.connections_needed().map_or("more of -c".to_owned(), |needed| format!("-c {needed}"));
     ("the connections", reason, fix)

@@ -1,15 +1,11 @@
-//! What a run says of a percentile: two bounds, and whether they decide a question.
+//! Bounds of a quantity, whether they decide a question, and what the client may have held back.
 //!
-//! The bounds enclose what a client without any delay would have measured, joined with the confidence interval, and a question
-//! is decided only where both ends answer it alike: the steps of a search, interim looks of a run that ends early, and comparisons. Assertions about
-//! one run are counted instead (`assertion.rs`). docs/measurement.md has the rule with its proof. Invariant: what is not known lies
-//! between 0 and infinity, and so decides nothing.
+//! A question is decided only where both ends answer it alike. Assertions about percentiles of one run count its requests instead
+//! (`assertion.rs`).
 
-use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
 use crate::op_summary::OpSummary;
-use brunt_plan::objective::{Ceiling, Statistic};
-use brunt_plan::quantile::Quantile;
+use brunt_plan::objective::Statistic;
 
 /// What a quantity is at the least and at the most, in the unit of its metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,54 +58,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Does a percentile of the response time of these requests lie below its bound?
-    pub fn decide_ceiling(&self, ceiling: &Ceiling, row: &OpSummary) -> Decision {
-        let bounds = self.percentile(row, ceiling.quantile);
-        decide(bounds, |ns| ns < ceiling.bound_ns as f64)
-    }
-
-    /// The bounds of a percentile of the response time; [`Bounds::UNKNOWN`] where the requests are too few, or the load is the client's own.
-    pub(crate) fn percentile(&self, row: &OpSummary, quantile: Quantile) -> Bounds {
-        let response = &row.latency.response.histogram;
-        if row.is_lag_the_load() || !quantile.is_supported_by(response.count()) {
-            return Bounds::UNKNOWN;
-        }
-        let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
-        // Without an interval the largest value serves as its upper end.
-        let share_above = interval.map_or(0.0, |interval| interval.fraction_above_high);
-        let high = upper(response, row.unanswered(), share_above);
-        let delay_ns = row.stack_delay.ns(Statistic::Percentile(quantile));
-        let low = interval.map_or(0.0, |interval| {
-            let least_ns = lower(&row.latency.least.histogram, interval.fraction_below_low);
-            self.less(row, least_ns.saturating_sub(delay_ns))
-        });
-        Bounds { low: low.min(high), high }
-    }
-
-    /// A least response time without what the client may have cost beside it.
-    fn less(&self, row: &OpSummary, ns: u64) -> f64 {
-        ns.saturating_sub(self.held_ns(row)) as f64
-    }
-
     /// For how long at the most, in nanoseconds, the client may have held a request beside what its least time leaves out.
     pub(crate) fn held_ns(&self, row: &OpSummary) -> u64 {
         // The busy periods of a server that other hosts load, too, are not known: no request was later than the latest.
         let elsewhere_ns = if self.has_others { row.latency.send_lag.summary.max_ns.unwrap_or(0) } else { 0 };
         elsewhere_ns.saturating_add(self.stop_ns)
     }
-}
-
-/// The highest value above which this fraction lies of these values and of `above` more that are larger than all of them.
-fn upper(histogram: &Histogram, above: u64, share_above: f64) -> f64 {
-    let count = histogram.count() + above;
-    let rank = count - (share_above * count as f64) as u64;
-    histogram.at_rank(rank).map_or(f64::INFINITY, |values| *values.end() as f64)
-}
-
-/// The lowest value of this rank, as a share; 0 where there is none.
-fn lower(histogram: &Histogram, share_below: f64) -> u64 {
-    let rank = (share_below * histogram.count() as f64).ceil() as u64;
-    histogram.at_rank(rank).map_or(0, |values| *values.start())
 }
 
 /// Client error of a statistic of the response time.
@@ -122,8 +76,3 @@ pub(crate) fn client_share_ns(row: &OpSummary, statistic: Statistic) -> u64 {
     let (full, less) = (of(&row.latency.response.summary), of(&row.latency.without_client.summary));
     full.zip(less).map_or(u64::MAX, |(full_ns, less_ns)| full_ns.saturating_sub(less_ns))
 }
-
-#[cfg(test)]
-mod replications;
-#[cfg(test)]
-mod tests;

@@ -5,79 +5,65 @@
 //! happens to be narrow stops too often at intervals that are narrow by mistake; few looks far apart keep that small,
 //! and doublings are few however long a run may be. Invariant: a run that no look has stopped ends as its plan says.
 
-use crate::bound::Client;
 use crate::change_point::Steadiness;
 use crate::check::{CheckId, CheckStatus};
-use crate::goal::{Goal, GoalState, UntilResult};
+use crate::goal::{GoalState, UntilResult, state};
 use crate::measured_window::MeasuredWindow;
 use crate::op_summary::{OpRow, OpSummary};
 use crate::row_sums::RowSums;
 use crate::status::{status_of_part, steady_check};
 use crate::store::IntervalStore;
 use brunt_plan::plan::Plan;
+use brunt_plan::until::Precision;
 use serde::{Deserialize, Serialize};
 
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in 10 ms later: so much
 /// later than its instant a look sees everything up to it.
 const HANDED_OVER_NS: u64 = 50_000_000;
-/// A client that was too late at this number of looks in a row stays so: one look may have met a stop of the host, and the next one
-/// sees a window of twice the length.
-const LATE_LOOKS_MAX: u32 = 2;
 
 /// The goals of a run, and the looks at them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
-    goals: Vec<Goal>,
+    goals: Vec<Precision>,
     /// Lengths of the window, ascending.
     looks_ns: Vec<u64>,
     taken: u32,
     /// The look that found it enough.
     enough: Option<InterimLook>,
-    /// Whether it is given up for a client that is too late to find anything out.
-    aborts_when_late: bool,
-    /// Looks in a row at which it was.
-    late_looks: u32,
-    aborted_at_ns: Option<u64>,
 }
 
 /// What one look saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct InterimLook {
     at_ns: u64,
-    findings: Vec<(Goal, GoalState)>,
+    findings: Vec<(Precision, GoalState)>,
     held_by: Vec<CheckId>,
     unjudged: Vec<CheckId>,
-    /// CLIENT is invalid: not the server's latencies are seen.
-    is_late: bool,
 }
 
 impl InterimLook {
     fn of(
-        goals: &[Goal],
+        goals: &[Precision],
         at_ns: u64,
-        client: &Client,
         rows: (&OpSummary, &[OpRow]),
         checks: [(CheckId, CheckStatus); 2],
     ) -> Self {
         let (total, ops) = rows;
-        let find = |goal: &Goal| match goal.op() {
-            None => goal.state(total, client),
+        let find = |goal: &Precision| match goal.op {
+            None => state(goal, total),
             Some(op) => ops
                 .iter()
                 .find(|row| row.name == op)
-                .map_or(GoalState::Unknown, |row| goal.state(&row.summary, client)),
+                .map_or(GoalState::Unknown, |row| state(goal, &row.summary)),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {
             checks.into_iter().filter(|(_, status)| is_so(*status)).map(|(id, _)| id).collect()
         };
-        // Bounds allow for whatever disturbs a run; a width alone says nothing of it.
-        let has_width = goals.iter().any(|goal| matches!(goal, Goal::Width(_)));
         Self {
             at_ns,
             findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
-            held_by: if has_width { ids(|status| status > CheckStatus::Ok) } else { Vec::new() },
+            held_by: ids(|status| status > CheckStatus::Ok),
             unjudged: ids(|status| status == CheckStatus::Skipped),
-            is_late: checks.contains(&(CheckId::Client, CheckStatus::Invalid)),
         }
     }
 
@@ -88,27 +74,20 @@ impl InterimLook {
 
 impl Convergence {
     /// Looks at these goals when the window has this length and its doublings, below the length that ends it.
-    pub fn new(goals: Vec<Goal>, first_look_ns: u64, max_ns: u64) -> Self {
+    pub fn new(goals: Vec<Precision>, first_look_ns: u64, max_ns: u64) -> Self {
         let doublings = (0..u64::BITS).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
         let looks_ns = doublings.take_while(|at_ns| *at_ns < max_ns).collect();
         Self { goals, looks_ns, ..Self::default() }
     }
 
-    /// Ends the run early once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made
-    /// again.
-    pub fn giving_up_when_late(mut self) -> Self {
-        self.aborts_when_late = true;
-        self
-    }
-
     /// As the plan has it; `None` where it asks for no precision.
     pub fn of(plan: &Plan) -> Option<Self> {
         let look = plan.stop.until.as_ref()?;
-        let goals = look.until.precisions.iter().copied().map(Goal::Width).collect();
+        let goals = look.until.precisions.clone();
         Some(Self::new(goals, look.first_look.0, plan.stop.time.map_or(u64::MAX, |time| time.0)))
     }
 
-    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough, or no use. `unread_ns`: what a wake-up costs
+    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough. `unread_ns`: what a wake-up costs
     /// beside what the clock readings hold of it.
     pub fn is_enough(
         &mut self,
@@ -120,7 +99,7 @@ impl Convergence {
     ) -> bool {
         let length_ns = now_ns.saturating_sub(started.measure_ns.saturating_add(HANDED_OVER_NS));
         let due = self.looks_ns.iter().take_while(|at_ns| **at_ns <= length_ns).count() as u32;
-        if due > self.taken && self.enough.is_none() && self.aborted_at_ns.is_none() {
+        if due > self.taken && self.enough.is_none() {
             // A look that was missed is not made up for.
             let at_ns = self.looks_ns[due as usize - 1];
             self.taken = due;
@@ -129,21 +108,15 @@ impl Convergence {
             let rows = RowSums::new(plan, store, &window, unread_ns);
             let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
             let checks = checks(plan, &Steadiness::of(plan, store, &window, &[]), &total);
-            // How long workers stood still is told at the end; until then a step that may have failed goes on no longer than it must.
-            let client = Client { has_others: !plan.agents.is_empty(), ..Client::default() };
-            let look = InterimLook::of(&self.goals, at_ns, &client, (&total, &ops), checks);
-            self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
-            self.aborted_at_ns =
-                (self.aborts_when_late && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
+            let look = InterimLook::of(&self.goals, at_ns, (&total, &ops), checks);
             self.enough = Some(look).filter(InterimLook::is_enough);
         }
-        self.enough.is_some() || self.aborted_at_ns.is_some()
+        self.enough.is_some()
     }
 
     /// What it came to, when the run is over: as the look saw it that was content, else as it is at the end.
     pub(crate) fn end(
         &self,
-        client: &Client,
         plan: &Plan,
         rows: (&OpSummary, &[OpRow]),
         steady: &Steadiness,
@@ -152,7 +125,7 @@ impl Convergence {
     ) -> UntilResult {
         let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
         let checks = checks(plan, steady, rows.0);
-        let last = || InterimLook::of(&self.goals, window.duration_ns(), client, rows, checks);
+        let last = || InterimLook::of(&self.goals, window.duration_ns(), rows, checks);
         let InterimLook { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
         UntilResult {
             findings,
@@ -161,7 +134,6 @@ impl Convergence {
             taken: self.taken,
             looks: self.looks_ns.len() as u32,
             enough_at_ns,
-            aborted_at_ns: self.aborted_at_ns,
             is_interrupted,
         }
     }

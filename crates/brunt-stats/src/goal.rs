@@ -1,15 +1,11 @@
-//! What a run is to find out about a percentile, and what its intervals say of that.
+//! How precisely a run is to find out a percentile, and what its intervals say of that.
 //!
 //! [`crate::convergence`] decides by it whether a run may end.
 
-use crate::bound::{Client, Decision};
 use crate::check::CheckId;
 use crate::confidence::PercentileInterval;
 use crate::number_text::{percent, time};
 use crate::op_summary::OpSummary;
-use brunt_plan::objective::Ceiling;
-use brunt_plan::op_name::OpName;
-use brunt_plan::quantile::Quantile;
 use brunt_plan::until::Precision;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,59 +13,15 @@ use std::fmt;
 /// Independent requests that must lie above a percentile before its interval counts as narrow.
 pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
 
-/// What a run is to find out about a percentile of the response time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Goal {
-    /// Its value, as precisely as this.
-    Width(Precision),
-    /// On which side of a bound it lies, whatever the client did.
-    Excludes(Ceiling),
-}
-
-impl Goal {
-    pub(crate) const fn op(&self) -> Option<OpName> {
-        match self {
-            Self::Width(precision) => precision.op,
-            Self::Excludes(ceiling) => ceiling.op,
-        }
-    }
-
-    const fn quantile(&self) -> Quantile {
-        match self {
-            Self::Width(precision) => precision.quantile,
-            Self::Excludes(ceiling) => ceiling.quantile,
-        }
-    }
-
-    /// Is it reached, going by the interval that `row`, the summary of the goal's operation, has for its percentile?
-    pub fn state(&self, row: &OpSummary, client: &Client) -> GoalState {
-        let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == self.quantile())
-        else {
-            return GoalState::Unknown;
-        };
-        let is_reached = match self {
-            Self::Width(precision) => {
-                let half_width = interval.relative_half_width();
-                interval.effective_above() >= EFFECTIVE_ABOVE_MIN
-                    && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
-            }
-            Self::Excludes(ceiling) => client.decide_ceiling(ceiling, row) != Decision::Undecided,
-        };
-        if is_reached { GoalState::Reached(*interval) } else { GoalState::Open(*interval) }
-    }
-}
-
-/// As a user writes it.
-impl fmt::Display for Goal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Width(precision) => precision.fmt(formatter),
-            Self::Excludes(Ceiling { op, quantile, bound_ns }) => {
-                let of = op.map(|op| format!("{op}.")).unwrap_or_default();
-                write!(formatter, "{of}{quantile} against {}", time(*bound_ns))
-            }
-        }
-    }
+/// Is this precision reached, going by the interval that `row`, the summary of its operation, has for its percentile?
+pub fn state(precision: &Precision, row: &OpSummary) -> GoalState {
+    let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == precision.quantile) else {
+        return GoalState::Unknown;
+    };
+    let half_width = interval.relative_half_width();
+    let is_reached = interval.effective_above() >= EFFECTIVE_ABOVE_MIN
+        && half_width.is_some_and(|found| found <= precision.half_width.as_f64());
+    if is_reached { GoalState::Reached(*interval) } else { GoalState::Open(*interval) }
 }
 
 /// What the intervals say of a goal.
@@ -102,7 +54,7 @@ impl GoalState {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UntilResult {
     /// Every goal with what was found, at the look that was content or else at the end.
-    pub findings: Vec<(Goal, GoalState)>,
+    pub findings: Vec<(Precision, GoalState)>,
     /// The checks that spoke against ending then, whatever the intervals were.
     pub held_by: Vec<CheckId>,
     /// The checks that could not speak against it, because the window was too short then or the plan leaves them no
@@ -114,8 +66,6 @@ pub struct UntilResult {
     pub looks: u32,
     /// Length of the window at the look that was content; `None` where none was.
     pub enough_at_ns: Option<u64>,
-    /// Length of the window at the look that gave it up, because the client was too late; `None` where none did.
-    pub aborted_at_ns: Option<u64>,
     /// The run was interrupted before.
     pub is_interrupted: bool,
 }
@@ -137,12 +87,11 @@ impl UntilResult {
     /// When the run ended, then what is known of each goal, and what else decided, as parts of a sentence.
     pub(crate) fn clauses(&self) -> Vec<String> {
         let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
-        let mut clauses = vec![match (self.enough_at_ns, self.aborted_at_ns) {
-            (Some(at_ns), _) => format!("reached {}", look(at_ns)),
-            (None, _) if self.is_interrupted => "interrupted before it was reached".to_owned(),
-            (None, Some(at_ns)) => format!("given up {}, for the client was too late", look(at_ns)),
-            (None, None) if self.is_reached() => "reached when the time was up".to_owned(),
-            (None, None) => "not reached when the time was up".to_owned(),
+        let mut clauses = vec![match self.enough_at_ns {
+            Some(at_ns) => format!("reached {}", look(at_ns)),
+            None if self.is_interrupted => "interrupted before it was reached".to_owned(),
+            None if self.is_reached() => "reached when the time was up".to_owned(),
+            None => "not reached when the time was up".to_owned(),
         }];
         clauses.extend(self.findings.iter().map(|(goal, finding)| {
             let found = match finding.interval().map(PercentileInterval::relative_half_width) {

@@ -129,15 +129,15 @@ impl Summary {
         let steady = Steadiness::of(plan, store, &window, &left_out);
         let meters = store.meters();
         let client = client_of(&record);
-        let until = record.convergence.as_ref().map(|convergence| {
-            convergence.end(&client, plan, (&total, &ops), &steady, &window, run.interrupted)
-        });
+        let until = record
+            .convergence
+            .as_ref()
+            .map(|convergence| convergence.end(plan, (&total, &ops), &steady, &window, run.interrupted));
         let backlogs = Backlog::of(plan, store, &window, false);
         let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
         let is_closed = !plan.has_open_loop() && run.unloaded_service_ns.is_some();
         let has_limit = is_over && (is_overload || is_closed);
-        let limit =
-            has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total, run.unloaded_service_ns)));
+        let limit = has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total)));
         let servers = server_evidence(&record, &window);
         let status = RunStatus::of(&Facts {
             record: &record,

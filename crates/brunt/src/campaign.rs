@@ -28,19 +28,16 @@ use brunt_engine::system_error::cannot;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
-use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
+use brunt_plan::split_mix;
 use brunt_plan::sweep::SweepPoint;
-use brunt_plan::units::{DurationNs, Rate};
+use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{
-    Campaign, CampaignHeader, CampaignQuestion, CampaignResult, QUANTILES, RunRow, SpreadRow, write_html,
-    write_json,
+    Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow, write_html, write_json,
 };
 use brunt_report::stored::StoredCampaign;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
-use brunt_stats::repeat::{Estimate, Spread};
-use brunt_stats::status::{Judgement, RunStatus};
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
 use std::io;
@@ -85,33 +82,26 @@ struct Series<'a> {
     servers: Servers,
     stop: Arc<AtomicBool>,
     flags: &'a cli::Run,
+    /// What runs are held against.
+    objectives: &'a [Objective],
     observers: Observers<'static>,
     /// How many runs are to be made, where that is known beforehand.
     of: Option<u64>,
-    /// The option that runs differ by.
-    varied: Option<&'static str>,
     /// The plan of the last run that stored its data sets, while they are complete.
     stored: Option<Plan>,
     /// Runs made, with those that are only to find a beginning.
     made: u64,
-    head: Option<CampaignHeader>,
+    first: Option<Summary>,
     runs: Vec<RunRow>,
 }
 
-/// One run that was made.
-struct CampaignRun {
-    summary: Summary,
-    measured: RunRow,
-}
-
 impl<'a> Series<'a> {
-    /// Finds or starts the servers, with room for the largest data set of these plans; at least one. Objectives are for observers.
+    /// Finds or starts the servers, with room for the largest data set of these plans; at least one.
     fn open(
         flags: &'a cli::Run,
-        varied: Option<&'static str>,
         plans: &[Plan],
         asked: &mut PlanRequest,
-        objectives: &[Objective],
+        objectives: &'a [Objective],
     ) -> Result<Self, Failure> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
@@ -119,30 +109,12 @@ impl<'a> Series<'a> {
         let stop = interrupt::flag().map_err(Failure::failed)?;
         let mut observers = Observers::of(&flags.progress, objectives, &stop)?;
         run::note_raised_threads(&asked.spec, largest, &mut observers);
-        let (stored, head, runs) = (None, None, Vec::new());
-        Ok(Self { servers, stop, flags, observers, of: None, varied, stored, made: 0, head, runs })
+        let (stored, first, runs) = (None, None, Vec::new());
+        Ok(Self { servers, stop, flags, objectives, observers, of: None, stored, made: 0, first, runs })
     }
 
     /// Makes one run with a seed of its own. `label` says where the campaign stands.
-    fn measure(
-        &mut self,
-        plan: &Plan,
-        setting: Option<SweepPoint>,
-        repetition: u32,
-        label: &str,
-    ) -> Result<CampaignRun, End> {
-        self.measure_until(plan, setting, repetition, label, Convergence::of(plan))
-    }
-
-    /// Makes one run that ends as soon as `convergence` is reached, whatever the plan's own goal.
-    fn measure_until(
-        &mut self,
-        plan: &Plan,
-        setting: Option<SweepPoint>,
-        repetition: u32,
-        label: &str,
-        convergence: Option<Convergence>,
-    ) -> Result<CampaignRun, End> {
+    fn measure(&mut self, plan: &Plan, label: &str) -> Result<Summary, End> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(End::Interrupted);
         }
@@ -155,27 +127,43 @@ impl<'a> Series<'a> {
         let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
         let judgement = self.flags.output.judging.judgement();
         let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
-        let step = Step { data, convergence, place, judgement };
+        let step = Step { data, convergence: Convergence::of(&plan), place, judgement };
         let summary = match measure(&plan, &self.servers, &self.stop, &mut self.observers, &step) {
             Err(failure) if failure.exit == Exit::Interrupted => return Err(End::Interrupted),
             ended => ended?,
         };
         self.made += 1;
         self.stored = (plan.preload && !consumes(&plan)).then_some(plan);
-        let measured = RunRow::of(&summary, setting, repetition)
-            .map_err(cannot("take the numbers of a run"))
-            .map_err(Failure::failed)?;
-        Ok(CampaignRun { summary, measured })
+        Ok(summary)
     }
 
-    /// Takes a run into the report.
-    fn keep(&mut self, made: CampaignRun) -> Result<(), End> {
-        let CampaignRun { summary, measured } = made;
-        self.head.get_or_insert_with(|| CampaignHeader::of(&summary, self.varied));
-        let interrupted = measured.interrupted;
-        self.runs.push(measured);
+    /// Makes one run, and takes it into the report.
+    fn keep(&mut self, plan: &Plan, place: RunPlace, label: &str) -> Result<&RunRow, End> {
+        let summary = self.measure(plan, label)?.with_assertions(self.objectives);
+        let row = RunRow::of(&summary, place).map_err(cannot("take the numbers of a run"));
+        self.runs.push(row.map_err(Failure::failed)?);
         check_agents(&summary)?;
-        if interrupted { Err(End::Interrupted) } else { Ok(()) }
+        let is_interrupted = summary.record.run.interrupted;
+        self.first.get_or_insert(summary);
+        match self.runs.last() {
+            Some(run) if !is_interrupted => Ok(run),
+            _ => Err(End::Interrupted),
+        }
+    }
+
+    /// Where the connections are said to be the limit, one run with as many as are needed shows whether they are.
+    fn confirm_connections(&mut self, asked: &PlanRequest, question: &CampaignQuestion) -> Result<(), End> {
+        let met = CampaignLimit::of(&self.runs, question);
+        let Some((place, needed)) =
+            met.and_then(|met| Some((self.runs[met.run].place, met.limit.connections_needed?)))
+        else {
+            return Ok(());
+        };
+        let connections = SweepPoint::Connections(Count(needed));
+        let settings: Vec<SweepPoint> = place.setting.into_iter().chain([connections]).collect();
+        let plan = plan_at(asked, &settings, "--connections")?;
+        let place = RunPlace { purpose: RunPurpose::Connections(needed), ..place };
+        self.keep(&plan, place, &format!("connections={needed}")).map(drop)
     }
 
     /// Runs a command to its end, while agents hear from us. Outside is what became of them, inside of the command.
@@ -221,8 +209,8 @@ impl<'a> Series<'a> {
         ended: Result<(), End>,
         question: CampaignQuestion,
     ) -> Result<Exit, Failure> {
-        let Self { flags, head, runs, mut observers, .. } = self;
-        let Some(head) = head else {
+        let Self { flags, first, runs, mut observers, .. } = self;
+        let Some(first) = first else {
             return match ended {
                 Err(End::Failed(failure)) => Err(failure),
                 _ => {
@@ -230,11 +218,10 @@ impl<'a> Series<'a> {
                 }
             };
         };
-        let stored = StoredCampaign { head, runs, question, interrupted: ended.is_err() };
-        let concluded = concluded(stored)?;
-        let campaign = &concluded.campaign;
-        observers.conclude(|out| write_html(campaign, out), |out| write_json(campaign, out));
-        let exit = deliver(&concluded, outputs, flags.progress.presentation());
+        let stored = StoredCampaign { first, runs, question, interrupted: ended.is_err() };
+        let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+        observers.conclude(|out| write_html(&campaign, out), |out| write_json(&campaign, out));
+        let exit = deliver(&campaign, outputs, flags.progress.presentation());
         match ended {
             Err(End::Failed(failure)) => Err(failure),
             Err(End::Interrupted) | Ok(()) => Ok(exit),
@@ -242,52 +229,18 @@ impl<'a> Series<'a> {
     }
 }
 
-/// A campaign with its conclusion.
-pub(crate) struct Concluded {
-    pub(crate) campaign: Campaign,
-    /// What was asked for cannot be had.
-    is_missed: bool,
-}
-
-/// Concludes a campaign.
-pub(crate) fn concluded(stored: StoredCampaign) -> Result<Concluded, Failure> {
-    let StoredCampaign { head, runs, question, interrupted } = stored;
-    let Conclusion { finding, status, is_missed } = match &question {
-        CampaignQuestion::Repeat => repeat::conclude(&runs, &head.quantiles()),
-        CampaignQuestion::Scan { is_load, closed_loop, .. } => {
-            let option = question.varied().ok_or_else(|| Failure::usage("a scan of no option"))?;
-            scan::conclude(&runs, option, *is_load, *closed_loop)
-        }
-        CampaignQuestion::Search { resolution, capacity, closed_loop, .. } => {
-            let objectives = question.objectives().map_err(Failure::usage)?;
-            search::conclude(&runs, objectives, *resolution, *capacity, *closed_loop)
-        }
-    };
-    let campaign = Campaign { head, runs, question, finding, status, interrupted };
-    Ok(Concluded { campaign, is_missed })
-}
-
 /// Writes what a campaign comes to.
-pub(crate) fn deliver(concluded: &Concluded, outputs: Outputs, presentation: Presentation) -> Exit {
-    let Concluded { campaign, is_missed } = concluded;
+pub(crate) fn deliver(campaign: &Campaign, outputs: Outputs, presentation: Presentation) -> Exit {
     let delivery = outputs.write_campaign(campaign, presentation);
     delivery.exit(if campaign.interrupted {
         Exit::Interrupted
-    } else if *is_missed {
+    } else if campaign.is_missed() {
         Exit::AssertionFailed
-    } else if campaign.status.is_invalid() {
+    } else if campaign.status.is_invalid() || campaign.is_undecided() {
         Exit::Invalid
     } else {
         Exit::Done
     })
-}
-
-/// What a campaign came to.
-struct Conclusion {
-    finding: CampaignResult,
-    status: RunStatus,
-    /// What was asked for cannot be had.
-    is_missed: bool,
 }
 
 /// Did the other plan store what this one needs? Where keys lie depends on the servers, which are the same.
@@ -307,38 +260,11 @@ pub(crate) fn consumes(plan: &Plan) -> bool {
             .any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
 }
 
-/// What the numbers of several runs come to: throughput and the percentiles of the tables.
-fn compared<'a>(runs: impl Iterator<Item = &'a RunRow> + Clone, quantiles: &[Quantile]) -> Vec<SpreadRow> {
-    let mut numbers = vec![("completed_per_s".to_owned(), runs.clone().map(throughput).collect::<Vec<_>>())];
-    let mut quantiles = [&QUANTILES, quantiles].concat();
-    quantiles.sort_unstable();
-    quantiles.dedup();
-    for quantile in quantiles {
-        numbers.push((quantile.key(), runs.clone().filter_map(|run| estimate(run, quantile)).collect()));
-    }
-    let spread = |(name, estimates): (String, Vec<Estimate>)| {
-        Some(SpreadRow { name, spread: Spread::of(&estimates)? })
-    };
-    numbers.into_iter().filter_map(spread).collect()
-}
-
-fn throughput(run: &RunRow) -> Estimate {
-    // A count over the whole window: it has no interval of its own.
-    Estimate { value: run.completed, half_width: None }
-}
-
-fn estimate(run: &RunRow, quantile: Quantile) -> Option<Estimate> {
-    run.percentile(quantile).map(|found| found.estimate())
-}
-
 /// Options that say something about one run.
 fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let output = &flags.output;
-    let given = [
-        ("--samples", output.samples.is_some()),
-        ("--samples-max", flags.planned.run.samples_max.is_some()),
-        ("--assert", !output.assert.is_empty()),
-    ];
+    let given =
+        [("--samples", output.samples.is_some()), ("--samples-max", flags.planned.run.samples_max.is_some())];
     let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
     match given.or_else(|| output.results.given(&Document::OF_ONE_RUN)) {
         Some(option) => {
@@ -348,19 +274,38 @@ fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     }
 }
 
-/// The plan at one setting; the error says at which.
-fn plan_at(asked: &PlanRequest, setting: SweepPoint, option: &str) -> Result<Plan, Failure> {
-    let mut spec: PlanSpec = asked.spec.clone();
-    let overlaid = spec.overlay(Default::default(), setting.class_spec());
-    let at = format!("{option} at {}={setting}", setting.option());
-    overlaid.map_err(|_| Failure::usage(format!("{at} requires a plan with one class")))?;
-    let resolved = asked.resolve(&spec);
-    resolved.map_err(|failure| Failure::new(failure.exit, failure.error.context(at)))
+/// Of runs of different loads no assertion can be made.
+fn check_no_assertions(flags: &cli::Run, command: &str) -> Result<(), Failure> {
+    match flags.output.assert.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("--assert cannot be used with {command}: it is of one plan"))),
+    }
 }
 
-/// How strictly the runs were judged.
-fn judgement_of(runs: &[RunRow]) -> Judgement {
-    runs.first().map(|run| run.status.judgement.clone()).unwrap_or_default()
+/// Objectives as a user writes them.
+fn texts(objectives: &[Objective]) -> Vec<String> {
+    objectives.iter().map(ToString::to_string).collect()
+}
+
+/// Settings in an order drawn from this seed.
+fn shuffled(settings: &[SweepPoint], seed: u64) -> Vec<SweepPoint> {
+    let draws = (0..).map(|index| split_mix::output(seed, index));
+    let mut keyed: Vec<(u64, SweepPoint)> = draws.zip(settings.iter().copied()).collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, setting)| setting).collect()
+}
+
+/// The plan at these settings; the error says at which.
+fn plan_at(asked: &PlanRequest, settings: &[SweepPoint], option: &str) -> Result<Plan, Failure> {
+    let mut spec: PlanSpec = asked.spec.clone();
+    let mut at = option.to_owned();
+    for setting in settings {
+        let overlaid = spec.overlay(Default::default(), setting.class_spec());
+        at += &format!(" at {}={setting}", setting.option());
+        overlaid.map_err(|_| Failure::usage(format!("{at} requires a plan with one class")))?;
+    }
+    let resolved = asked.resolve(&spec);
+    resolved.map_err(|failure| Failure::new(failure.exit, failure.error.context(at)))
 }
 
 /// A setting of the rate; rates below a request in ten minutes are none.
@@ -373,14 +318,14 @@ fn rate_setting(per_second: f64) -> SweepPoint {
 /// The most that a closed loop comes to on the same connections, in a short run: a first guess at where the limit lies.
 fn closed_loop_rate(series: &mut Series<'_>, asked: &PlanRequest) -> Result<f64, End> {
     let plan = closed_loop_plan(asked)?;
-    let made = series.measure(&plan, None, 1, "closed loop")?;
-    if made.measured.interrupted {
+    let summary = series.measure(&plan, "closed loop")?;
+    if summary.record.run.interrupted {
         return Err(End::Interrupted);
     }
-    if made.measured.completed > 0.0 {
-        return Ok(made.measured.completed);
+    if summary.total.rate.completed > 0.0 {
+        return Ok(summary.total.rate.completed);
     }
-    let error = anyhow!("{}", no_valid_reply(&made.summary, "at all"));
+    let error = anyhow!("{}", no_valid_reply(&summary, "at all"));
     Err(Failure::new(Exit::Unreachable, error).into())
 }
 

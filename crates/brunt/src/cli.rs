@@ -240,6 +240,9 @@ pub(crate) struct Scan {
     /// rate=auto, from a low load up to the limit of the server or the client
     #[arg(long, value_name = "OPTION=POINTS", default_value = "rate=auto", help_heading = "Campaign")]
     pub over: Sweep,
+    /// Keep the order of the settings [default: a random one, another in each pass]
+    #[arg(long, help_heading = "Campaign")]
+    pub ordered: bool,
 }
 
 /// Options of `brunt search`.
@@ -250,14 +253,14 @@ pub(crate) struct Search {
     /// Objective (repeatable): upper bound on a percentile of the response time, e.g. 'p99 < 1ms', 'get.p99.9 < 5ms'
     #[arg(long, value_name = "OBJECTIVE", required = true, help_heading = "Campaign")]
     pub slo: Vec<Objective>,
-    /// Lowest rate, tried first [default: 1/16 of the closed-loop maximum]
+    /// Lowest rate, tried first [default: half the closed-loop maximum, and lower where that is too much]
     #[arg(long, value_name = "RATE", help_heading = "Campaign")]
     pub from: Option<Rate>,
     /// Highest rate to try [default: no limit]
     #[arg(long, value_name = "RATE", help_heading = "Campaign")]
     pub to: Option<Rate>,
-    /// Final bracket width as a fraction of its upper end, at least 0.1%
-    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = resolution, help_heading = "Campaign")]
+    /// How far the rate that fails lies above the one that holds, at least 0.1%; up to four times as far where runs do not agree
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = resolution, help_heading = "Campaign")]
     pub resolution: Fraction,
 }
 

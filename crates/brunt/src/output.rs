@@ -200,7 +200,7 @@ impl Outputs {
                 Form::Nothing => Ok(()),
                 Form::Brief => brief::write_campaign(campaign, &layout, out),
                 Form::Short => campaign::write_text(campaign, &layout, out),
-                Form::Details => campaign::write_details(campaign, out),
+                Form::Details => campaign::write_details(campaign, &layout, out),
             }?;
             if has_annotations { annotations::write_campaign(campaign, out) } else { Ok(()) }
         })

@@ -3,7 +3,7 @@
 //! Not a measurement, and not how a result is read (`brunt_report::stored`). Invariant: nothing is printed that is not in the files: the
 //! same results come to the same bytes on any host.
 
-use crate::campaign::{concluded, deliver};
+use crate::campaign::deliver;
 use crate::cli;
 use crate::compare;
 use crate::destination::Document;
@@ -14,7 +14,7 @@ use crate::presentation::Presentation;
 use crate::run::{exit_of, say_unmet};
 use brunt_plan::objective::Objective;
 use brunt_plan::op::OpKind;
-use brunt_report::campaign;
+use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::{self, Comparison};
 use brunt_report::html::RESULTS_MAX;
 use brunt_report::publication::FigureSource;
@@ -35,9 +35,9 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
                 let others = [&Document::OF_ONE_RUN[..], &[Document::Ndjson]].concat();
                 refuse(output, &others, "the result holds a campaign")?;
                 let stored = result.campaign().map_err(Failure::usage)?;
-                let concluded = concluded(stored)?;
-                outputs.draw(output, FigureSource::Campaign(&concluded.campaign))?;
-                return Ok(deliver(&concluded, outputs, presentation));
+                let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+                outputs.draw(output, FigureSource::Campaign(&campaign))?;
+                return Ok(deliver(&campaign, outputs, presentation));
             }
             Some(comparison::SCHEMA) => {
                 let others = [Document::Csv, Document::Spectrum, Document::Hlog, Document::Ndjson];

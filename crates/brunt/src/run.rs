@@ -19,6 +19,7 @@ use anyhow::Context;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
+use brunt_plan::objective::Objective;
 use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -71,7 +72,12 @@ pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(),
         let message = format!("--samples-max {kept} requires --samples PATH");
         return Err(Failure::usage(message));
     }
-    for objective in &output.assert {
+    check_assertions(&output.assert, plan)
+}
+
+/// Refuses assertions on requests that the plan never makes.
+pub(crate) fn check_assertions(objectives: &[Objective], plan: &Plan) -> Result<(), Failure> {
+    for objective in objectives {
         let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
         plan.check_subject(&objective.subject).map_err(given)?;
     }

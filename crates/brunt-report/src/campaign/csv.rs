@@ -2,14 +2,15 @@
 //!
 //! Not the runs over time. docs/formats.md says what every column means; what is not known is empty.
 
-use super::{Campaign, PercentileEstimate};
+use super::table::status_word;
+use super::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose};
 use crate::csv::cell;
 use brunt_plan::quantile::Quantile;
 use std::io::{self, Write};
 
 /// The columns.
-const HEADING: &str = "run,repetition,option,setting,seed,duration_ns,offered_per_s,completed_per_s,p50_ns,p99_ns,p99_low_ns,\
-    p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,status,limit,end";
+const HEADING: &str = "run,repetition,purpose,option,setting,seed,duration_ns,offered_per_s,completed_per_s,p50_ns,p99_ns,p99_low_ns,\
+    p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,status,limit,step";
 
 /// Writes a heading and a line for every run.
 ///
@@ -17,14 +18,16 @@ const HEADING: &str = "run,repetition,option,setting,seed,duration_ns,offered_pe
 /// What `out` returns. A line is one small write: give it a buffered writer.
 pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
+    let is_search = matches!(campaign.question, CampaignQuestion::Search { .. });
     for (index, run) in campaign.runs.iter().enumerate() {
         let value = |quantile| cell(run.percentile(quantile).map(|found: PercentileEstimate| found.value_ns));
         let interval = run.percentile(Quantile::P99).and_then(|found| found.interval_ns);
         let cells = [
             index.to_string(),
-            run.repetition.to_string(),
-            cell(run.setting.map(|setting| setting.option())),
-            cell(run.setting.map(|setting| setting.as_f64())),
+            run.place.repetition.to_string(),
+            purpose(run.place.purpose),
+            cell(run.place.setting.map(|setting| setting.option())),
+            cell(run.place.setting.map(|setting| setting.as_f64())),
             run.seed.to_string(),
             run.duration_ns.to_string(),
             cell(run.offered),
@@ -36,11 +39,19 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
             value(Quantile::P999),
             cell(run.client_error_ns),
             cell(run.cpu_ns.map(|ns| ns.round())),
-            run.status.status.name().to_owned(),
-            cell(run.limit.as_ref().map(|limit| limit.name())),
-            cell(run.step.as_ref().map(|(end, _)| end.name())),
+            status_word(run).0.to_owned(),
+            cell(run.is_limited.then(|| run.limit.bottleneck.name())),
+            cell(is_search.then(|| run.step.name())),
         ];
         writeln!(out, "{}", cells.join(","))?;
     }
     Ok(())
+}
+
+fn purpose(purpose: RunPurpose) -> String {
+    match purpose {
+        RunPurpose::Step => "step".to_owned(),
+        RunPurpose::Pair => "pair".to_owned(),
+        RunPurpose::Connections(count) => format!("connections={count}"),
+    }
 }

@@ -1,12 +1,11 @@
 //! The chart of a campaign: latency over throughput with knee and limit, the steps of a search beside their objectives, or the runs of one
 //! plan; below it what a request costs.
 //!
-//! Invariant: every run that counts and has a p99 is in the chart; one that is INVALID, or that did not pass as a step, is hollow,
-//! one that met a limit is crossed, and
-//! joined to the others only if it lies beyond all that met none.
+//! Invariant: every run that counts and has a p99 is in the chart; one that is INVALID, or whose objectives do not hold, is hollow;
+//! one that met a limit is crossed, and joined to the others only if it lies beyond all that met none.
 
-use super::text::setting_text;
-use super::{Campaign, CampaignResult, RunRow, limits_passed};
+use super::table::setting_text;
+use super::{Campaign, CampaignQuestion, RunPurpose, RunRow};
 use crate::html::frame::{self, Frame, Key, Size, Values};
 use brunt_picture::{Anchor, Area, Fill, Ink, Picture, Point, Shape, Stroke};
 use brunt_plan::objective::{Bound, Objective};
@@ -68,14 +67,14 @@ impl<'a> Curve<'a> {
     pub(crate) fn of(campaign: &'a Campaign) -> Option<Self> {
         let mut marks = marks(campaign);
         marks.sort_by(|one, other| one.x.total_cmp(&other.x));
-        let (x_title, finding) = match campaign.finding {
-            CampaignResult::Scan { .. } => {
+        let (x_title, finding) = match campaign.question {
+            CampaignQuestion::Scan { .. } => {
                 ("done/s", "p99 and p50 over what was done; whiskers are 95 % intervals.")
             }
-            CampaignResult::Search { .. } => {
+            CampaignQuestion::Search { .. } => {
                 ("offered/s", "p99 and p50 of each step over its rate; whiskers are 95 % intervals.")
             }
-            CampaignResult::Repeat { .. } => {
+            CampaignQuestion::Repeat { .. } => {
                 ("run", "p99 and p50 of each run; whiskers are 95 % intervals within it.")
             }
         };
@@ -85,7 +84,7 @@ impl<'a> Curve<'a> {
 
     /// Is there an x axis on which lines join the runs?
     fn is_curve(&self) -> bool {
-        !matches!(self.campaign.finding, CampaignResult::Repeat { .. })
+        !matches!(self.campaign.question, CampaignQuestion::Repeat { .. })
     }
 
     fn x(&self) -> Values {
@@ -95,7 +94,7 @@ impl<'a> Curve<'a> {
     /// The runs that lines join, in their order: of a scan as they were set, since throughput may fall again.
     fn in_order(&self) -> Vec<&Mark<'a>> {
         let mut marks: Vec<&Mark<'a>> = self.marks.iter().filter(|mark| !mark.is_passing).collect();
-        let setting = |mark: &Mark<'_>| mark.run.setting.map_or(mark.x, SweepPoint::as_f64);
+        let setting = |mark: &Mark<'_>| mark.run.place.setting.map_or(mark.x, SweepPoint::as_f64);
         if self.is_curve() {
             marks.sort_by(|one, other| setting(one).total_cmp(&setting(other)));
         }
@@ -114,8 +113,9 @@ impl<'a> Curve<'a> {
         let mut frame = Frame::new("p99 and p50 of every run", size, (self.x(), self.x_title), y);
         let plot = frame.plot;
         frame.draw(|picture, frame| {
-            if let CampaignResult::Search { capacity: Some(Capacity::Between { passed, failed }), .. } =
-                self.campaign.finding
+            if let CampaignQuestion::Search {
+                capacity: Some(Capacity::Between { passed, failed, .. }), ..
+            } = self.campaign.question
             {
                 let (from, to) = (frame.x.pixel(passed), frame.x.pixel(failed));
                 let area = Area { x: from, width: (to - from).max(1.0), ..plot };
@@ -170,7 +170,8 @@ impl<'a> Curve<'a> {
     fn names(&self, frame: &mut Frame) {
         let mut end = f64::NEG_INFINITY;
         for mark in &self.marks {
-            let (Some(setting), to) = (mark.run.setting, frame.at(mark.x, mark.ends_ns.1 as f64)) else {
+            let (Some(setting), to) = (mark.run.place.setting, frame.at(mark.x, mark.ends_ns.1 as f64))
+            else {
                 continue;
             };
             if to.x - end < NAME_ROOM {
@@ -222,16 +223,16 @@ impl<'a> Curve<'a> {
         let ring = |outside, inside| Shape::Group { class: "", shapes: vec![dot(outside), dot(inside)] };
         let mut keys =
             vec![key("p99", "p99", frame::line_sample(P99)), key("p50", "p50", frame::line_sample(P50))];
-        let is_search = marks.iter().any(|mark| mark.run.step.is_some());
+        let is_search = matches!(self.campaign.question, CampaignQuestion::Search { .. });
         let [filled, hollow] = match is_search {
-            true => ["the step passed", "the step did not pass"],
+            true => ["the objectives hold", "they do not hold"],
             false => ["OK or CAUTION", "INVALID"],
         };
         keys.push(key(filled, "", dot(DOT)));
         if marks.iter().any(|mark| !is_filled(mark.run)) {
             keys.push(key(hollow, "", ring(DOT, HOLLOW)));
         }
-        if marks.iter().any(|mark| mark.run.limit.is_some()) {
+        if marks.iter().any(|mark| mark.run.is_limited) {
             let strokes = [(2.0, 12.0), (12.0, 2.0)].map(|(from, to)| Shape::Polyline {
                 points: vec![Point { x: 8.0, y: from }, Point { x: 18.0, y: to }],
                 stroke: LIMIT,
@@ -244,8 +245,8 @@ impl<'a> Curve<'a> {
             keys.push(key("throughput / p99 of the knee", "tangent", frame::line_sample(TANGENT)));
         }
         if matches!(
-            self.campaign.finding,
-            CampaignResult::Search { capacity: Some(Capacity::Between { .. }), .. }
+            self.campaign.question,
+            CampaignQuestion::Search { capacity: Some(Capacity::Between { .. }), .. }
         ) {
             keys.push(key("the capacity lies here", "bracket", frame::area_sample(BRACKET)));
         }
@@ -270,28 +271,27 @@ fn cpu_us(run: &RunRow, stroke: Stroke) -> Option<f64> {
 
 /// The runs that have a p99 and count.
 fn marks(campaign: &Campaign) -> Vec<Mark<'_>> {
-    let knee_runs: &[usize] = match &campaign.finding {
-        CampaignResult::Scan { points, knee: Some(Knee::At(index)), .. } => &points[*index].runs,
+    let is_scan = matches!(campaign.question, CampaignQuestion::Scan { .. });
+    let knee_runs: &[usize] = match campaign.knee {
+        Some(Knee::At(index)) => &campaign.points[index].runs,
         _ => &[],
     };
-    let passing: Vec<usize> = match &campaign.finding {
-        CampaignResult::Scan { points, .. } => {
-            let points = limits_passed(&campaign.runs, points).into_iter().map(|(point, _)| point);
-            points.flat_map(|point| point.runs.iter().copied()).collect()
-        }
-        _ => Vec::new(),
-    };
-    let runs = campaign.runs.iter().enumerate().filter(|(index, _)| !campaign.is_discarded(*index));
+    // A limit below a setting that met none was a trouble that came and went.
+    let setting = |run: &RunRow| run.place.setting.map_or(0.0, SweepPoint::as_f64);
+    let free = campaign.runs.iter().filter(|run| !run.is_limited).map(setting).fold(0.0, f64::max);
+    let runs = campaign.runs.iter().enumerate().filter(|(index, run)| {
+        !campaign.is_discarded(*index) && !matches!(run.place.purpose, RunPurpose::Connections(_))
+    });
     let mark = runs.filter_map(|(index, run)| {
         let found = run.percentile(Quantile::P99)?;
-        let x = match campaign.finding {
-            CampaignResult::Scan { .. } => run.completed,
-            CampaignResult::Search { .. } => run.setting.map_or(run.completed, SweepPoint::as_f64),
-            CampaignResult::Repeat { .. } => index as f64 + 1.0,
+        let x = match campaign.question {
+            CampaignQuestion::Scan { .. } => run.completed,
+            CampaignQuestion::Search { .. } => run.place.setting.map_or(run.completed, SweepPoint::as_f64),
+            CampaignQuestion::Repeat { .. } => index as f64 + 1.0,
         };
         let (low_ns, high_ns) = found.interval_ns.unwrap_or((found.value_ns, None));
         let ends_ns = (low_ns, high_ns.unwrap_or(found.value_ns));
-        let is_passing = passing.contains(&index) && run.limit.is_some();
+        let is_passing = is_scan && run.is_limited && setting(run) < free;
         let is_knee = knee_runs.contains(&index);
         Some(Mark { x, run, p99_ns: found.value_ns, ends_ns, is_knee, is_passing })
     });
@@ -299,21 +299,23 @@ fn marks(campaign: &Campaign) -> Vec<Mark<'_>> {
 }
 
 /// The objectives of a search that bound times, in nanoseconds.
-fn objectives(campaign: &Campaign) -> Vec<(&Objective, u64)> {
-    let CampaignResult::Search { objectives, .. } = &campaign.finding else { return Vec::new() };
-    let time = |objective: &Objective| match objective.bound {
-        Bound::Time(bound) => Some(bound.0),
+fn objectives(campaign: &Campaign) -> Vec<(Objective, u64)> {
+    if !matches!(campaign.question, CampaignQuestion::Search { .. }) {
+        return Vec::new();
+    }
+    let time = |objective: Objective| match objective.bound {
+        Bound::Time(bound) => Some((objective, bound.0)),
         Bound::Rate(_) | Bound::Fraction(_) => None,
     };
-    objectives.iter().filter_map(|objective| Some((objective, time(objective)?))).collect()
+    campaign.question.objectives().unwrap_or_default().into_iter().filter_map(time).collect()
 }
 
-/// Is its dot filled: did it pass, as a step of a search, or is it not INVALID?
+/// Is its dot filled: did its objectives hold, as a step of a search, or is it not INVALID?
 fn is_filled(run: &RunRow) -> bool {
-    if let Some((step, _)) = &run.step {
-        return *step == StepResult::Passed;
+    match run.assertions.is_empty() {
+        false => run.step == StepResult::Holds,
+        true => !run.status.is_invalid(),
     }
-    run.percentile(Quantile::P99).is_some() && !run.status.is_invalid()
 }
 
 fn draw(picture: &mut Picture, frame: &Frame, mark: &Mark<'_>) {
@@ -324,7 +326,7 @@ fn draw(picture: &mut Picture, frame: &Frame, mark: &Mark<'_>) {
         picture.push(Shape::Dots { points: vec![at], stroke: KNEE_INSIDE });
     }
     picture.line(from, to, P99);
-    if mark.run.limit.is_some() {
+    if mark.run.is_limited {
         for rise in [-6.0, 6.0] {
             let (start, end) =
                 (Point { x: at.x - 6.0, y: at.y - rise }, Point { x: at.x + 6.0, y: at.y + rise });

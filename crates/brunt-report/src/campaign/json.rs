@@ -2,9 +2,8 @@
 //!
 //! docs/formats.md says what every key means; what was not found is `null`.
 
-use super::{Campaign, CampaignRecord, CampaignResult, PercentileEstimate, RunRow, ScanPoint};
+use super::{Campaign, CampaignLimit, CampaignQuestion, CampaignRecord, RunPlace, RunRow, ScanPoint};
 use crate::indented;
-use brunt_stats::capacity::Capacity;
 use brunt_stats::knee::Knee;
 use brunt_stats::repeat::Spread;
 use serde_json::{Value, json};
@@ -25,43 +24,42 @@ fn value(campaign: &Campaign) -> serde_json::Result<Value> {
     let first = campaign.runs.first().map(|run| &run.json);
     let record = CampaignRecord {
         question: campaign.question.clone(),
-        runs: campaign.runs.iter().map(|run| (run.setting, run.repetition)).collect(),
+        runs: campaign.runs.iter().map(|run| run.place).collect(),
     };
+    let is_search = matches!(campaign.question, CampaignQuestion::Search { .. });
+    let runs = campaign.runs.iter().enumerate();
     Ok(json!({
         "schema": SCHEMA,
         "version": first.map(|json| &json["version"]),
         "host": first.map(|json| &json["host"]),
         "labels": first.map(|json| &json["labels"]),
         "started_at": first.map(|json| &json["started_at"]),
-        "kind": campaign.finding.kind(),
+        "kind": campaign.question.kind(),
         "interrupted": campaign.interrupted,
         "status": crate::json::status(&campaign.status),
+        "assertions": campaign.assertions.iter().map(crate::json::assertion).collect::<Vec<_>>(),
         "finding": finding(campaign),
-        "runs": campaign.runs.iter().enumerate().map(|(index, run)| measured(index, run)).collect::<Value>(),
+        "limit": campaign.limit.as_ref().map(|met| limit(campaign, met)),
+        "runs": runs.map(|(index, run)| measured(index, run, is_search)).collect::<Value>(),
         "record": serde_json::to_value(record)?,
     }))
 }
 
 /// A summary with its place in the campaign.
-fn measured(index: usize, run: &RunRow) -> Value {
+fn measured(index: usize, run: &RunRow, is_search: bool) -> Value {
     let mut value = run.json.clone();
+    let RunPlace { setting, repetition, purpose } = run.place;
     value["step"] = json!({
         "run": index,
-        "repetition": run.repetition,
-        "option": run.setting.map(|setting| setting.option()),
-        "setting": run.setting.map(|setting| setting.as_f64()),
-        "limit": run.limit,
-        "end": run.step.as_ref().map(|(end, _)| end.name()),
-        "bounded": run.step.as_ref().map(|(_, found)| {
-            found.iter().map(|found| found.map(percentile)).collect::<Vec<_>>()
-        }),
+        "repetition": repetition,
+        "purpose": purpose,
+        "option": setting.map(|setting| setting.option()),
+        "setting": setting.map(|setting| setting.as_f64()),
+        "limited": run.is_limited,
+        "limit": run.limit.bottleneck.name(),
+        "end": is_search.then(|| run.step.name()),
     });
     value
-}
-
-fn percentile(found: PercentileEstimate) -> Value {
-    let interval = found.interval_ns.map(|(low_ns, high_ns)| json!([low_ns, high_ns]));
-    json!({ "value_ns": found.value_ns, "interval_ns": interval, "thin": found.is_thin })
 }
 
 fn spread(spread: &Spread) -> Value {
@@ -76,25 +74,30 @@ fn spread(spread: &Spread) -> Value {
 }
 
 fn finding(campaign: &Campaign) -> Value {
-    match &campaign.finding {
-        CampaignResult::Scan { option, points, knee, closed_loop } => json!({
+    match &campaign.question {
+        CampaignQuestion::Scan { option, closed_loop, .. } => json!({
             "option": option,
             "closed_loop_per_s": closed_loop,
-            "points": points.iter().map(point).collect::<Vec<_>>(),
-            "knee": match knee {
-                Some(Knee::At(index)) => json!({ "point": index, "setting": points[*index].setting.as_f64() }),
+            "points": campaign.points.iter().map(point).collect::<Vec<_>>(),
+            "knee": match campaign.knee {
+                Some(Knee::At(index)) => {
+                    json!({ "point": index, "setting": campaign.points[index].setting.as_f64() })
+                }
                 _ => Value::Null,
             },
-            "limit": limit(campaign, points),
         }),
-        CampaignResult::Search { objectives, resolution, capacity: found, closed_loop } => json!({
-            "objectives": objectives.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        CampaignQuestion::Search { objectives, resolution, capacity, closed_loop } => json!({
+            "objectives": objectives,
             "resolution": resolution,
             "closed_loop_per_s": closed_loop,
-            "capacity": found.as_ref().map(|found| capacity(campaign, found)),
+            "capacity": capacity.map(|found| json!({
+                "result": found.name(),
+                "passed_per_s": found.passed(),
+                "not_passed_per_s": found.not_passed(),
+            })),
         }),
-        CampaignResult::Repeat { compared } => {
-            compared.iter().map(|held| (held.name.clone(), spread(&held.spread))).collect()
+        CampaignQuestion::Repeat { .. } => {
+            campaign.compared.iter().map(|held| (held.name.clone(), spread(&held.spread))).collect()
         }
     }
 }
@@ -108,26 +111,15 @@ fn point(point: &ScanPoint) -> Value {
     })
 }
 
-/// Where the curve ends, and who ended it.
-fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
-    let (point, run) = super::limit_met(&campaign.runs, points)?;
-    let limit = run.limit.as_ref()?;
-    Some(json!({
-        "bottleneck": limit,
-        "setting": point.setting.as_f64(),
-    }))
-}
-
-fn capacity(campaign: &Campaign, capacity: &Capacity) -> Value {
-    let result = match capacity {
-        Capacity::Between { .. } => "found",
-        Capacity::AtLeast { .. } => "at_least",
-        Capacity::Below { .. } => "below",
-        Capacity::Undecided { .. } => "unknown",
-        Capacity::ClientLimited { .. } => "client_limited",
-        Capacity::Broken { .. } => "broken",
-    };
-    let at = capacity.not_passed();
-    let end = at.and_then(|rate| campaign.step_at(rate)?.step.as_ref()).map(|(end, _)| end.name());
-    json!({ "result": result, "passed_per_s": capacity.passed(), "not_passed_per_s": at, "reason": end })
+/// Who limits it, by which run, and the run that confirms it.
+fn limit(campaign: &Campaign, met: &CampaignLimit) -> Value {
+    json!({
+        "bottleneck": met.limit.bottleneck.name(),
+        "sentence": met.limit.sentence(),
+        "fix": met.limit.fix,
+        "connections_needed": met.limit.connections_needed,
+        "setting": campaign.runs[met.run].place.setting.map(|setting| setting.as_f64()),
+        "run": met.run,
+        "run_with_more_connections": met.with_more,
+    })
 }

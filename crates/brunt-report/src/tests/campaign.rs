@@ -1,20 +1,23 @@
-//! Reports of made-up campaigns as snapshots: runs with numbers that were put there, over the JSON of a made-up run.
+//! Reports of made-up campaigns as snapshots: runs with numbers that were put there, over the JSON of a made-up run, concluded as the
+//! command does it.
 
 use super::run;
 use super::schema::reader::errors;
 use crate::campaign::{
-    Campaign, CampaignHeader, CampaignQuestion, CampaignResult, PercentileEstimate, RunRow, ScanPoint,
-    SpreadRow, write_csv, write_details, write_json,
+    Campaign, CampaignQuestion, PercentileEstimate, RunPlace, RunPurpose, RunRow, write_csv, write_details,
+    write_json,
 };
+use crate::layout::Layout;
+use crate::stored::StoredCampaign;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
-use brunt_stats::bottleneck::Bottleneck;
+use brunt_stats::assertion::{Assertion, Reached, Reason};
+use brunt_stats::bottleneck::{Bottleneck, Limit, LimitFacts};
+use brunt_stats::bound::Decision;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::check::{Check, CheckId, CheckStatus};
 use brunt_stats::knee::Knee;
-use brunt_stats::repeat::Spread;
-use brunt_stats::status::{Judgement, RunStatus, Status};
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use serde_json::Value;
 
@@ -27,292 +30,294 @@ fn rate(per_second: f64) -> SweepPoint {
 /// A percentile with an interval of 2 % to both sides.
 fn found(ns: f64) -> PercentileEstimate {
     let interval_ns = Some(((ns * 0.98) as u64, Some((ns * 1.02) as u64)));
-    PercentileEstimate { value_ns: ns as u64, interval_ns, is_thin: false }
+    PercentileEstimate { value_ns: ns as u64, interval_ns, is_upper_limit: false }
 }
 
 /// A run at a rate with a p99.
 fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99_ns: f64) -> RunRow {
-    let mut run = RunRow::of(summary, setting, repetition).unwrap();
+    let place = RunPlace { setting, repetition, purpose: RunPurpose::Step };
+    let mut run = RunRow::of(summary, place).unwrap();
     run.completed = setting.map_or(run.completed, SweepPoint::as_f64);
+    run.offered = setting.map(SweepPoint::as_f64);
     run.percentiles = [(Quantile::P50, 1.0 / 3.0), (Quantile::P99, 1.0), (Quantile::P999, 2.0)]
         .map(|(quantile, part)| (quantile, found(p99_ns * part)))
         .into();
+    (run.is_limited, run.status.status) = (false, Status::Ok);
     run.seed += u64::from(repetition) - 1;
     run
 }
 
-/// The same with a check that says who was the limit.
-fn limited(mut run: RunRow, bottleneck: Bottleneck, message: &str) -> RunRow {
-    let id = if bottleneck == Bottleneck::Client { CheckId::Client } else { CheckId::Load };
+/// The facts of an overload that this one limits: of 16 connections and a server that answers in 10 ms.
+fn limit(bottleneck: Bottleneck) -> Limit {
+    let facts =
+        LimitFacts { slots: 16, depth: 1, slots_taken_share: 1.0, rate: Some(11e3), ..Default::default() };
+    Limit::of(&match bottleneck {
+        Bottleneck::Server => {
+            LimitFacts { server_busiest_thread_share: Some(0.97), throughput: 1e4, ..facts }
+        }
+        Bottleneck::Client => LimitFacts { worker_busiest_share: 0.99, throughput: 1e4, ..facts },
+        Bottleneck::Connections => {
+            LimitFacts { unloaded_service_ns: Some(1_600_000), throughput: 1e4, ..facts }
+        }
+    })
+}
+
+/// The same with a load that was too much.
+fn limited(run: RunRow, bottleneck: Bottleneck) -> RunRow {
+    let mut run = RunRow { limit: limit(bottleneck), is_limited: true, ..run };
     run.status.status = Status::Invalid;
-    run.status.message = message.to_owned();
-    run.status.checks.retain(|check| check.id != id);
-    let (status, message, fix) = (CheckStatus::Invalid, message.to_owned(), "lower the rate".into());
-    run.status.checks.insert(0, Check { id, status, message, fix, value: 0.5, threshold: 0.01 });
-    run.limit = Some(bottleneck);
     run
 }
 
-fn campaign(summary: &Summary, runs: Vec<RunRow>, finding: CampaignResult) -> Campaign {
-    let head = CampaignHeader::of(summary, matches!(finding, CampaignResult::Scan { .. }).then_some("rate"));
-    let status =
-        RunStatus::of_runs(runs.iter().take(1).map(|run| run.status.status), &[], &Judgement::default());
-    let question = match &finding {
-        CampaignResult::Scan { option, knee, closed_loop, .. } => CampaignQuestion::Scan {
-            option: (*option).to_owned(),
-            is_load: knee.is_some(),
-            closed_loop: *closed_loop,
-        },
-        CampaignResult::Search { objectives, resolution, capacity, closed_loop } => {
-            CampaignQuestion::Search {
-                objectives: objectives.iter().map(ToString::to_string).collect(),
-                resolution: *resolution,
-                capacity: *capacity,
-                closed_loop: *closed_loop,
-            }
-        }
-        CampaignResult::Repeat { .. } => CampaignQuestion::Repeat,
-    };
-    Campaign { head, runs, question, finding, status, interrupted: false }
+fn campaign(summary: &Summary, runs: Vec<RunRow>, question: CampaignQuestion) -> Campaign {
+    let first = summary.clone();
+    Campaign::of(StoredCampaign { first, runs, question, interrupted: false }).unwrap()
 }
 
-/// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.
-fn scan(bottleneck: Bottleneck) -> Campaign {
-    scan_with(&run::open_loop().summary, bottleneck)
+fn scan_question(closed_loop: Option<f64>) -> CampaignQuestion {
+    CampaignQuestion::Scan { option: "rate".to_owned(), is_load: true, closed_loop }
 }
 
-/// Of runs whose client errors rest on what those of this one do.
+/// Of runs whose client's parts rest on what those of this one do.
 pub(super) fn scan_of(summary: &Summary) -> Campaign {
-    scan_with(summary, Bottleneck::Server)
+    let runs = scan_runs(summary, Bottleneck::Server);
+    campaign(summary, runs, scan_question(Some(10_000.0)))
 }
 
-fn scan_with(summary: &Summary, bottleneck: Bottleneck) -> Campaign {
-    let loads = [1e3, 2e3, 4e3, 5e3, 6e3, 8e3, 9e3];
-    let mut runs: Vec<RunRow> =
-        loads.map(|load| measured(summary, Some(rate(load)), 1, 4.605e9 / (1e4 - load))).into();
-    let message = match bottleneck {
-        Bottleneck::Client => "worker 0 was busy for 99.0 % of the window",
-        _ => "9980 requests/s answered of 11000/s offered in the last half of the window",
-    };
-    runs.push(limited(measured(summary, Some(rate(11e3)), 1, 5e8), bottleneck, message));
-    let point = |(index, run): (usize, &RunRow)| ScanPoint {
-        setting: run.setting.unwrap(),
-        runs: vec![index],
-        discarded: Vec::new(),
-        p99: Spread::of(&[run.percentiles[1].1.estimate()]),
-    };
-    let points = runs.iter().enumerate().map(point).collect();
-    let knee = Some(Knee::At(3));
-    campaign(
-        summary,
-        runs,
-        CampaignResult::Scan { option: "rate", points, knee, closed_loop: Some(10_000.0) },
-    )
+/// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much; as they were made, in no order.
+fn scan_runs(summary: &Summary, bottleneck: Bottleneck) -> Vec<RunRow> {
+    let at = |load: f64, p99_ns: f64| measured(summary, Some(rate(load)), 1, p99_ns);
+    let mut too_much = limited(at(11e3, 5e8), bottleneck);
+    too_much.completed = 9_980.0;
+    let loads = [5e3, 1e3, 9e3, 2e3, 6e3, 4e3, 8e3];
+    let free = loads.map(|load| at(load, 4.605e9 / (1e4 - load)));
+    free.into_iter().chain([too_much]).collect()
 }
 
-/// A host that takes the processors away: of the lower loads of a scan, at once at the first one, and of a repetition.
-fn spoiled_scan(is_interrupted: bool) -> Campaign {
+fn scan(bottleneck: Bottleneck) -> Campaign {
     let summary = run::open_loop().summary;
-    let steal =
-        |run| limited(run, Bottleneck::Client, "other threads had the processor for 31.2 % of the window");
+    campaign(&summary, scan_runs(&summary, bottleneck), scan_question(Some(10_000.0)))
+}
+
+/// More connections do as much as is offered, or no more than before.
+fn scan_of_few_connections(completed: f64) -> Campaign {
+    let summary = run::open_loop().summary;
+    let mut runs = scan_runs(&summary, Bottleneck::Connections);
+    let more = runs.last().unwrap().clone();
+    let place = RunPlace { purpose: RunPurpose::Connections(22), ..more.place };
+    runs.push(RunRow { place, completed, is_limited: completed < 11e3, ..more });
+    campaign(&summary, runs, scan_question(None))
+}
+
+/// A host that takes the processors away: of the lowest load of a scan at once, and of a repetition.
+fn scan_spoiled(is_interrupted: bool) -> Campaign {
+    let summary = run::open_loop().summary;
     let at = |load: f64, p99_ns: f64| measured(&summary, Some(rate(load)), 1, p99_ns);
     let mut runs = vec![
-        steal(at(1e3, 1.30e6)),
-        steal(at(1e3, 1.27e6)),
-        steal(at(2e3, 1.47e6)),
-        limited(at(2.5e3, 1.41e6), Bottleneck::Server, "the backlog grows"),
+        limited(at(1e3, 1.30e6), Bottleneck::Client),
+        at(1e3, 1.27e6),
+        limited(at(2e3, 1.47e6), Bottleneck::Client),
         at(3e3, 1.35e6),
     ];
     if is_interrupted {
-        runs.push(RunRow { interrupted: true, ..steal(at(4e3, 1.5e6)) });
+        runs.push(RunRow { interrupted: true, ..limited(at(4e3, 1.5e6), Bottleneck::Client) });
     }
-    let point = |load: f64, discarded: Vec<usize>, index: usize| ScanPoint {
-        setting: rate(load),
-        runs: vec![index],
-        discarded,
-        p99: Spread::of(&[runs[index].percentiles[1].1.estimate()]),
-    };
-    let mut points =
-        vec![point(1e3, vec![0], 1), point(2e3, vec![], 2), point(2.5e3, vec![], 3), point(3e3, vec![], 4)];
-    if is_interrupted {
-        points.push(ScanPoint { p99: None, ..point(4e3, vec![], 5) });
-    }
-    let finding =
-        CampaignResult::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: None };
-    let status = RunStatus::of_runs([Status::Invalid], &[], &Judgement::default());
-    Campaign { status, interrupted: is_interrupted, ..campaign(&summary, runs, finding) }
+    let question = scan_question(None);
+    Campaign::of(StoredCampaign { first: summary, runs, question, interrupted: is_interrupted }).unwrap()
 }
 
-/// Not even the lowest load is one that the client can offer.
-fn scan_of_a_client_that_can_nothing() -> Campaign {
+/// Two passes, of which the second is 10 % slower.
+fn scan_repeated() -> Campaign {
     let summary = run::open_loop().summary;
-    let at = |load: f64| {
-        let run = measured(&summary, Some(rate(load)), 1, 1.3e6);
-        limited(
-            run,
-            Bottleneck::Client,
-            "up to 812 us of the p99 of get, 1.30 ms, may be the client's own (62.5 %)",
-        )
+    let runs = [(1, 1.0), (2, 1.1)].into_iter().flat_map(|(pass, factor)| {
+        let at = |load: f64| measured(&summary, Some(rate(load)), pass, factor * 4.605e9 / (1e4 - load));
+        [8e3, 2e3, 5e3].map(at)
+    });
+    campaign(&summary, runs.collect(), scan_question(None))
+}
+
+/// An assertion about 10 000 requests of which so many reach 1 ms, where 100 may.
+fn asserted(reached: u64, p99_ns: f64) -> Assertion {
+    let (decision, reason) = match reached {
+        0..=100 => (Decision::Holds, None),
+        _ => (Decision::Fails, None),
     };
-    let runs = vec![at(494.0), at(494.0)];
-    let points = vec![ScanPoint {
-        setting: rate(494.0),
-        runs: vec![1],
-        discarded: vec![0],
-        p99: Spread::of(&[runs[1].percentiles[1].1.estimate()]),
-    }];
-    let finding = CampaignResult::Scan {
-        option: "rate",
-        points,
-        knee: Some(Knee::Unknown),
-        closed_loop: Some(4_940.0),
+    Assertion {
+        objective: "p99 < 1ms".parse().unwrap(),
+        measured: Some(p99_ns),
+        decision,
+        reached: Some(Reached {
+            requests: 10_000,
+            allowed: 100,
+            with_client: reached,
+            without_client: reached,
+        }),
+        unanswered: 0,
+        reason,
+        another_run_ns: None,
+        at_rate: None,
+    }
+}
+
+/// A step of a search, of which so many requests reach the bound.
+fn step(summary: &Summary, load: f64, reached: u64, purpose: RunPurpose) -> RunRow {
+    let p99_ns = 900.0 * US + reached as f64 * US;
+    let mut run = measured(summary, Some(rate(load)), 1, p99_ns);
+    run.place.purpose = purpose;
+    run.duration_ns = 1_000_000_000;
+    run.assertions = vec![asserted(reached, p99_ns)];
+    run.step = if reached > 100 { StepResult::Fails } else { StepResult::Holds };
+    run
+}
+
+fn search(capacity: Option<Capacity>, runs: Vec<RunRow>, summary: &Summary) -> Campaign {
+    let objectives = vec!["p99 < 1ms".to_owned()];
+    let question =
+        CampaignQuestion::Search { objectives, resolution: 0.05, capacity, closed_loop: Some(8_000.0) };
+    campaign(summary, runs, question)
+}
+
+/// A bracket, then runs of both rates in turns.
+fn search_found(is_confirmed: bool) -> Campaign {
+    let summary = run::open_loop().summary;
+    let of = |(load, reached): (f64, u64)| step(&summary, load, reached, RunPurpose::Step);
+    let mut runs: Vec<RunRow> = [(4e3, 0), (8e3, 700), (5_657.0, 91), (6_727.0, 180)].map(of).into();
+    let pair = |reached: [u64; 2]| {
+        [(5_657.0, reached[0]), (5_940.0, reached[1])]
+            .map(|(load, reached)| step(&summary, load, reached, RunPurpose::Pair))
     };
-    let status = RunStatus::of_runs([Status::Invalid], &[], &Judgement::default());
-    Campaign { status, ..campaign(&summary, runs, finding) }
+    let pairs =
+        if is_confirmed { [[92, 131], [88, 99], [93, 128]] } else { [[92, 97], [103, 99], [93, 128]] };
+    runs.extend(pairs.into_iter().flat_map(pair));
+    let capacity = Capacity::Between { passed: 5_657.0, failed: 5_940.0, is_confirmed };
+    search(Some(capacity), runs, &summary)
+}
+
+/// The load at which a search ends is too much for this one.
+fn search_limited(bottleneck: Bottleneck) -> Campaign {
+    let summary = run::open_loop().summary;
+    let of = |load: f64| step(&summary, load, 0, RunPurpose::Step);
+    let mut last = limited(of(8e3), bottleneck);
+    last.step = if bottleneck == Bottleneck::Client { StepResult::Client } else { StepResult::Overload };
+    let capacity = match bottleneck {
+        Bottleneck::Client => Capacity::ByClient { at: 8e3, passed: Some(4e3) },
+        _ => Capacity::Between { passed: 4e3, failed: 8e3, is_confirmed: true },
+    };
+    let more = step(&summary, 8e3, 0, RunPurpose::Connections(22));
+    let mut runs = vec![of(4e3), last];
+    runs.extend((bottleneck == Bottleneck::Connections).then_some(more));
+    search(Some(capacity), runs, &summary)
 }
 
 /// A search whose lowest rate took more time than there was.
 fn search_undecided() -> Campaign {
     let summary = run::open_loop().summary;
-    let mut run = measured(&summary, Some(rate(100.0)), 1, 900.0 * US);
-    run.step =
-        Some((StepResult::Undecided, vec![Some(PercentileEstimate { is_thin: true, ..found(900.0 * US) })]));
-    let finding = CampaignResult::Search {
-        objectives: vec!["p99 < 1ms".parse().unwrap()],
-        resolution: 0.02,
-        capacity: Some(Capacity::Undecided { at: 100.0 }),
-        closed_loop: None,
+    let mut run = step(&summary, 100.0, 5, RunPurpose::Step);
+    run.step = StepResult::Undecided;
+    run.assertions[0].decision = Decision::Undecided;
+    run.assertions[0].reason = Some(Reason::Requests { more: 600, ns: None });
+    search(Some(Capacity::Undecided { at: 100.0 }), vec![run], &summary)
+}
+
+fn search_below() -> Campaign {
+    let summary = run::open_loop().summary;
+    let run = step(&summary, 100.0, 500, RunPurpose::Step);
+    search(Some(Capacity::Below { failed: 100.0 }), vec![run], &summary)
+}
+
+/// Repetitions with these p99, of which so many requests each reach 1 ms.
+fn repeat(p99_us: &[f64], reached: &[u64]) -> Campaign {
+    let summary = run::open_loop().summary;
+    let of_run = |(number, us): (u32, &f64)| {
+        let mut run = measured(&summary, None, number, us * US);
+        let reached = reached.get(number as usize - 1).copied();
+        run.assertions.extend(reached.map(|reached| asserted(reached, us * US)));
+        run
     };
-    let status = RunStatus::of_runs([Status::Invalid], &[], &Judgement::default());
-    Campaign { status, ..campaign(&summary, vec![run], finding) }
+    let runs: Vec<RunRow> = (1..).zip(p99_us).map(of_run).collect();
+    let objectives = if reached.is_empty() { Vec::new() } else { vec!["p99 < 1ms".to_owned()] };
+    campaign(&summary, runs, CampaignQuestion::Repeat { objectives })
 }
 
 /// Repetitions of a large load on a disturbed host, with seeds as they are drawn.
 fn repeat_disturbed() -> Campaign {
-    let mut campaign = repeat(&[98_400.0, 98_700.0]);
-    campaign.status.status = Status::Invalid;
+    let mut campaign = repeat(&[98_400.0, 98_700.0], &[]);
     for run in &mut campaign.runs {
-        (run.seed, run.completed) = (1_234_567_890_123_456, 1_234_567.0);
-        *run = limited(run.clone(), Bottleneck::Client, "");
+        (run.seed, run.completed, run.failed) = (1_234_567_890_123_456, 1_234_567.0, 1_200);
+        run.status.status = Status::Invalid;
     }
-    campaign
-}
-
-fn search(capacity: Capacity) -> Campaign {
-    let summary = run::open_loop().summary;
-    let step = |load: f64, p99_ns: f64, end| {
-        let mut run = measured(&summary, Some(rate(load)), 1, p99_ns);
-        run.step = Some((end, vec![Some(found(p99_ns))]));
-        run
-    };
-    let mut runs = vec![
-        step(2_000.0, 160.0 * US, StepResult::Passed),
-        step(4_000.0, 350.0 * US, StepResult::Passed),
-        step(7_700.0, 980.0 * US, StepResult::Passed),
-        step(7_800.0, 1_090.0 * US, StepResult::Failed),
-        step(7_750.0, 1_003.0 * US, StepResult::Undecided),
-    ];
-    if let Capacity::ClientLimited { .. } = capacity {
-        let message = "worker 0 was busy for 99.0 % of the window";
-        let mut last =
-            limited(step(8_000.0, 990.0 * US, StepResult::ClientLimited), Bottleneck::Client, message);
-        last.interrupted = false;
-        runs.push(last);
-    }
-    let objectives = vec!["p99 < 1ms".parse().unwrap()];
-    let finding =
-        CampaignResult::Search { objectives, resolution: 0.02, capacity: Some(capacity), closed_loop: None };
-    campaign(&summary, runs, finding)
-}
-
-fn repeat(p99_us: &[f64]) -> Campaign {
-    let summary = run::open_loop().summary;
-    let runs: Vec<RunRow> =
-        (1..).zip(p99_us).map(|(number, us)| measured(&summary, None, number, us * US)).collect();
-    let estimates: Vec<_> = runs.iter().map(|run| run.percentiles[1].1.estimate()).collect();
-    let compared = vec![SpreadRow { name: "p99".to_owned(), spread: Spread::of(&estimates).unwrap() }];
-    let status = RunStatus::of_runs(
-        runs.iter().map(|run| run.status.status),
-        &[("p99".to_owned(), compared[0].spread)],
-        &Judgement::default(),
-    );
-    Campaign { status, ..campaign(&summary, runs, CampaignResult::Repeat { compared }) }
+    let Campaign { first, runs, question, .. } = campaign;
+    Campaign::of(StoredCampaign { first, runs, question, interrupted: false }).unwrap()
 }
 
 pub(super) fn all() -> Vec<(&'static str, Campaign)> {
-    let interrupted = Campaign { interrupted: true, ..repeat(&[400.0, 410.0]) };
     vec![
         ("scan_to_the_server", scan(Bottleneck::Server)),
         ("scan_to_the_client", scan(Bottleneck::Client)),
-        ("scan_spoiled_below", spoiled_scan(false)),
-        ("scan_spoiled_interrupted", spoiled_scan(true)),
-        ("scan_spoiled_throughout", scan_of_a_client_that_can_nothing()),
+        ("scan_of_few_connections", scan_of_few_connections(11e3)),
+        ("scan_of_enough_connections", scan_of_few_connections(10_100.0)),
+        ("scan_spoiled_below", scan_spoiled(false)),
+        ("scan_spoiled_interrupted", scan_spoiled(true)),
+        ("scan_repeated", scan_repeated()),
+        ("search_found", search_found(true)),
+        ("search_unconfirmed", search_found(false)),
+        ("search_client", search_limited(Bottleneck::Client)),
+        ("search_connections", search_limited(Bottleneck::Connections)),
         ("search_undecided", search_undecided()),
+        ("search_below", search_below()),
+        ("repeat_agrees", repeat(&[400.0, 402.0, 398.0, 404.0, 396.0, 400.0], &[])),
+        ("repeat_disagrees", repeat(&[400.0, 470.0, 402.0, 468.0, 399.0, 471.0], &[])),
+        ("repeat_asserted", repeat(&[400.0, 402.0, 398.0], &[90, 120, 80])),
+        ("repeat_contested", repeat(&[400.0, 402.0, 398.0], &[90, 80, 400])),
         ("repeat_disturbed", repeat_disturbed()),
-        ("repeat_ended_after_one", Campaign { interrupted: true, ..repeat(&[400.0]) }),
-        ("search_found", search(Capacity::Between { passed: 7_700.0, failed: 7_750.0 })),
-        ("search_client", search(Capacity::ClientLimited { at: 8_000.0, passed: Some(7_700.0) })),
-        ("repeat_agrees", repeat(&[400.0, 402.0, 398.0, 404.0, 396.0, 400.0])),
-        ("repeat_hysteresis", repeat(&[400.0, 470.0, 402.0, 468.0, 399.0, 471.0])),
-        ("repeat_interrupted", interrupted),
+        ("repeat_ended_after_one", Campaign { interrupted: true, ..repeat(&[400.0], &[]) }),
     ]
 }
 
-/// The runs of `repeat_hysteresis`, one of them with an interval that rests on too little.
 #[test]
-fn failed_requests_stand_beside_the_percentiles() {
-    let summary = run::open_loop().summary;
-    let at = |failed: u64| RunRow { failed, ..measured(&summary, Some(rate(1e3)), 1, 1e6) };
-    let limited = limited(at(1_200), Bottleneck::Server, "the backlog grows");
-    let run = |failed: u64| RunRow { step: Some((StepResult::Passed, vec![])), ..at(failed) };
-    let point = |index| ScanPoint { setting: rate(1e3), runs: vec![index], discarded: vec![], p99: None };
-    let scan = CampaignResult::Scan {
-        option: "rate",
-        points: vec![point(0), point(1)],
-        knee: Some(Knee::Unknown),
-        closed_loop: None,
-    };
-    let search =
-        CampaignResult::Search { objectives: vec![], capacity: None, closed_loop: None, resolution: 0.05 };
-    for (runs, finding, said) in [
-        (vec![at(12), limited], scan, &[", 12 failed", "limit: server, 1200 failed"][..]),
-        (vec![run(3)], search, &["passed, 3 failed"]),
-        (vec![at(4)], CampaignResult::Repeat { compared: vec![] }, &[", 4 failed"]),
+fn conclusions_follow_from_the_runs() {
+    let campaigns = all();
+    let of = |name: &str| &campaigns.iter().find(|(held, _)| *held == name).unwrap().1;
+    assert_eq!(of("scan_to_the_server").knee, Some(Knee::At(3)), "5 000/s of 10 000/s");
+    let who = |name: &str| of(name).limit.as_ref().map(|met| met.limit.bottleneck);
+    for (name, expected) in [
+        ("scan_to_the_server", Some(Bottleneck::Server)),
+        ("scan_to_the_client", Some(Bottleneck::Client)),
+        ("scan_of_few_connections", Some(Bottleneck::Connections)),
+        // That many connections would do more was not true.
+        ("scan_of_enough_connections", Some(Bottleneck::Server)),
+        ("search_connections", Some(Bottleneck::Connections)),
+        ("search_client", Some(Bottleneck::Client)),
+        // An objective that fails is no limit of anyone.
+        ("search_found", None),
+        // What came and went is none.
+        ("scan_spoiled_below", None),
     ] {
-        let mut text = Vec::new();
-        write_details(&campaign(&summary, runs, finding), &mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        // Lines are broken between words.
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.iter().all(|said| words.contains(said)), "{text}");
+        assert_eq!(who(name), expected, "{name}");
     }
-}
-
-#[test]
-fn a_thin_interval_explains_nothing() {
-    let estimates = |thin: Option<usize>| -> Vec<_> {
-        let runs = [400.0, 470.0, 402.0, 468.0, 399.0, 471.0].into_iter().enumerate();
-        runs.map(|(index, us)| {
-            PercentileEstimate { is_thin: Some(index) == thin, ..found(us * US) }.estimate()
-        })
-        .collect()
-    };
-    let sure = Spread::of(&estimates(None)).unwrap();
-    assert_eq!(sure.do_intervals_meet, Some(false), "{sure:?}");
-    assert_eq!(estimates(Some(2))[2].half_width, None);
-    let thin = Spread::of(&estimates(Some(2))).unwrap();
-    assert_eq!(thin.do_intervals_meet, None);
-    assert_eq!((thin.median, thin.min, thin.max), (sure.median, sure.min, sure.max));
+    let decisions = ["repeat_asserted", "repeat_contested"].map(|name| of(name).assertions[0].decision);
+    assert_eq!(decisions, [Decision::Holds, Decision::Undecided]);
+    assert!(of("repeat_contested").is_undecided() && of("search_below").is_missed());
+    for (name, expected) in [
+        ("scan_to_the_server", Status::Ok),
+        ("search_found", Status::Ok),
+        ("search_unconfirmed", Status::Caution),
+        ("search_client", Status::Invalid),
+        ("search_undecided", Status::Invalid),
+        ("repeat_disturbed", Status::Invalid),
+    ] {
+        assert_eq!(of(name).status.status, expected, "{name}");
+    }
 }
 
 #[test]
 fn texts_of_campaigns() {
     for (name, campaign) in all() {
         let mut out = Vec::new();
-        write_details(&campaign, &mut out).unwrap();
+        write_details(&campaign, &Layout::default(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         for line in text.lines() {
-            assert!(line.chars().count() <= 110, "{name}: {line:?} is too long");
+            assert!(line.chars().count() <= 120, "{name}: {line:?} is too long");
             assert!(line == line.trim_end(), "{name}: {line:?} ends in white space");
         }
         insta::assert_snapshot!(name, text);
@@ -341,9 +346,9 @@ fn json_of_campaigns() {
 #[test]
 fn csv_of_a_campaign() {
     let mut out = Vec::new();
-    write_csv(&search(Capacity::ClientLimited { at: 8_000.0, passed: Some(7_700.0) }), &mut out).unwrap();
+    write_csv(&search_limited(Bottleneck::Connections), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
-    assert_eq!(columns, [18; 7]);
+    assert_eq!(columns, [19; 4]);
     insta::assert_snapshot!(text);
 }

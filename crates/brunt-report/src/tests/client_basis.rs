@@ -58,14 +58,9 @@ fn client_errors_are_named_by_what_they_rest_on() {
             ),
             ("keys of pages and figures", keys.join("\n"), format!("\n{words}\n")),
             (
-                "scan",
-                written(|out| crate::campaign::write_text(&scan, &PIPE, out).unwrap()),
-                format!(" {label} "),
-            ),
-            (
                 "scan's details",
-                written(|out| crate::campaign::write_details(&scan, out).unwrap()),
-                format!(" client error {sign} "),
+                written(|out| crate::campaign::write_details(&scan, &PIPE, out).unwrap()),
+                format!(" {label},us "),
             ),
         ];
         for (name, text, expected) in table {

@@ -249,3 +249,38 @@ fn assertions_about_queues_are_right() {
         assert!(shares.iter().zip(floors).all(|(share, floor)| *share >= floor), "load {load}: {shares:?} %");
     }
 }
+
+/// Counts are added over runs; where more than a third of the runs say the opposite, nothing is decided.
+#[test]
+fn several_runs_are_counted_together() {
+    use Decision::{Fails, Holds, Undecided};
+    // Of 2 000 requests of each run so many reach 10 ms; 20 may.
+    let run = |slow: u64, objective: &str| {
+        let times_ns = (0..2_000).map(|place| if place < slow { 20 * MS } else { MS });
+        decided(objective, &row(times_ns, 0), &Client::default())
+    };
+    let table: [(&str, &[u64], Decision, Option<Reason>); 8] = [
+        ("p99 < 10ms", &[10, 15], Holds, None),
+        ("p99 < 10ms", &[0, 0, 25], Holds, None),
+        // One of three is a third, one of two is more.
+        ("p99 < 10ms", &[10, 0, 100], Undecided, Some(Reason::Runs { opposite: 2, of: 3 })),
+        ("p99 < 10ms", &[0, 25], Undecided, Some(Reason::Runs { opposite: 1, of: 2 })),
+        ("p99 < 10ms", &[21, 19, 30], Fails, None),
+        // Two requests of each run may reach it: together enough to decide.
+        ("p99.9 < 10ms", &[1; 5], Holds, None),
+        ("p99.9 < 10ms", &[1; 2], Undecided, Some(Reason::Requests { more: 6_000, ns: None })),
+        ("mean < 2ms", &[0, 0, 2_000], Holds, None),
+    ];
+    for (objective, slow, expected, reason) in table {
+        let runs: Vec<Assertion> = slow.iter().map(|slow| run(*slow, objective)).collect();
+        let found = Assertion::of_runs(&runs).unwrap();
+        assert_eq!((found.decision, found.reason), (expected, reason), "{objective} {slow:?}: {found:?}");
+        let together = counts_sum(&runs);
+        assert_eq!(found.reached.map(|reached| reached.requests), together, "{objective} {slow:?}");
+    }
+    assert_eq!(Assertion::of_runs(&[]), None);
+}
+
+fn counts_sum(runs: &[Assertion]) -> Option<u64> {
+    runs.iter().map(|run| run.reached.map(|reached| reached.requests)).sum()
+}

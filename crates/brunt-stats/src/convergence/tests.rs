@@ -9,7 +9,6 @@ use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
 use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
-use brunt_plan::objective::Ceiling;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -38,15 +37,15 @@ fn row(interval: Option<PercentileInterval>) -> OpSummary {
     OpSummary { intervals: interval.into_iter().collect(), ..nothing }
 }
 
-fn is_reached(goal: Goal, interval: PercentileInterval) -> bool {
-    let finding = goal.state(&row(Some(interval)), &Client::default());
+fn is_reached(goal: &Precision, interval: PercentileInterval) -> bool {
+    let finding = state(goal, &row(Some(interval)));
     assert_eq!(finding.interval(), Some(&interval));
     finding.is_reached()
 }
 
 #[test]
 fn a_width_is_reached_with_enough_requests() {
-    let goal = Goal::Width("p99=2%".parse().unwrap());
+    let goal = "p99=2%".parse().unwrap();
     let table = [
         (980, Some(1_020), 5_000.1, true),
         (979, Some(1_020), 5_000.1, false),
@@ -55,27 +54,11 @@ fn a_width_is_reached_with_enough_requests() {
     ];
     for (low_ns, high_ns, effective_count, expected) in table {
         let interval = interval(low_ns, high_ns, effective_count, 30);
-        assert_eq!(is_reached(goal, interval), expected, "{interval:?}");
+        assert_eq!(is_reached(&goal, interval), expected, "{interval:?}");
     }
-    let client = Client::default();
-    assert_eq!(goal.state(&row(None), &client), GoalState::Unknown);
-    let of_median = Goal::Width("p50=2%".parse().unwrap());
-    assert_eq!(of_median.state(&row(Some(interval(1, None, 1.0, 1))), &client), GoalState::Unknown);
-}
-
-/// What bounds a percentile is tested with the bounds; here, that they decide. 10 000 gets of 100 to 110 us.
-#[test]
-fn a_bound_is_excluded_from_below_or_above() {
-    let mut run = Run::new("time = '2s'", 10_000, 0);
-    run.go_on(S);
-    let window = MeasuredWindow { end_ns: run.until_ns, ..run.started };
-    let total = RowSums::new(&run.plan, &run.store, &window, 0).sum(|_, _| true);
-    let goal = |bound_ns: u64| Goal::Excludes(Ceiling { op: None, quantile: Quantile::P99, bound_ns });
-    for (bound_ns, expected) in [(90_000, true), (109_900, false), (112_000, true)] {
-        let finding = goal(bound_ns).state(&total, &Client::default());
-        assert_eq!(finding.is_reached(), expected, "{bound_ns}: {finding:?}");
-    }
-    assert_eq!(goal(1_100).to_string(), "p99 against 1.10 us");
+    assert_eq!(state(&goal, &row(None)), GoalState::Unknown);
+    let of_median = "p50=2%".parse().unwrap();
+    assert_eq!(state(&of_median, &row(Some(interval(1, None, 1.0, 1)))), GoalState::Unknown);
 }
 
 #[test]
@@ -188,7 +171,7 @@ impl Run {
         let rows = RowSums::new(&self.plan, &self.store, &window, 0);
         let steady = Steadiness::of(&self.plan, &self.store, &window, &[]);
         let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
-        convergence.end(&Client::default(), &self.plan, (&total, &ops), &steady, &window, false)
+        convergence.end(&self.plan, (&total, &ops), &steady, &window, false)
     }
 }
 
@@ -264,42 +247,6 @@ fn a_late_client_prevents_the_end() {
     let text = looked.to_string();
     assert!(text.starts_with("not reached when the time was up; p99=50%: "), "{text}");
     assert!(text.contains("; held up by CLIENT"), "{text}");
-}
-
-/// What lies beyond its bound by less than a wake-up that may be the client's is not decided.
-#[test]
-fn looks_allow_for_wake_ups() {
-    let goal = Goal::Excludes(Ceiling { op: None, quantile: Quantile::P99, bound_ns: 90_000 });
-    for (unread_ns, is_enough) in [(0, true), (52_000, false)] {
-        let mut run = Run::new("", 10_000, 0);
-        let mut convergence = Convergence::new(vec![goal], S, 9 * S);
-        run.go_on(S + 100 * MS);
-        assert_eq!(run.is_enough_with(&mut convergence, unread_ns), is_enough, "{unread_ns}");
-    }
-}
-
-/// At two looks in a row, not at one, and only a run that can be made again.
-#[test]
-fn a_run_with_a_late_client_is_aborted() {
-    let late = |gives_up: bool| {
-        let mut run = Run::new("until = 'p99=50%'\ntime = '1s'\nmax-time = '9s'", 10_000, 200_000);
-        let convergence = Convergence::of(&run.plan).unwrap();
-        let mut convergence = if gives_up { convergence.giving_up_when_late() } else { convergence };
-        let ended = [1, 2, 4].into_iter().find(|second| {
-            run.go_on(second * S + 100 * MS);
-            run.is_enough(&mut convergence)
-        });
-        (ended, run.end(convergence))
-    };
-    let (ended, looked) = late(true);
-    assert_eq!((ended, looked.aborted_at_ns, looked.enough_at_ns), (Some(2), Some(2 * S), None));
-    assert!(!looked.is_reached());
-    let text = looked.to_string();
-    assert!(
-        text.starts_with("given up at look 2 of 4, after 2.00 s, for the client was too late; p99"),
-        "{text}"
-    );
-    assert_eq!(late(false).0, None, "a precision that was asked for is not given up");
 }
 
 #[test]

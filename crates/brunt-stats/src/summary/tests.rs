@@ -309,12 +309,6 @@ fn client_errors_hold_wake_ups() {
         let summary = Summary::build(record);
         let found_ns = summary.total.client_error_ns(Quantile::P50).unwrap();
         assert_eq!(found_ns, expected_ns, "{load}, {wait}");
-        // Of these open loops no busy periods were recorded.
-        if load == closed {
-            let low = summary.client.percentile(&summary.total, Quantile::P50).low;
-            let expected = (100_000 - expected_ns) as f64;
-            assert!((low - expected).abs() < 200.0, "{load}, {wait}: {low}");
-        }
     }
 }
 

@@ -3,15 +3,13 @@
 //! Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each
 //! other.
 
-use super::{Conclusion, End, Series, check_output, compared, judgement_of, print_plan};
+use super::{End, Series, check_output, print_plan, texts};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
 use crate::run::{self, PlanRequest};
 use brunt_plan::plan::Plan;
-use brunt_plan::quantile::Quantile;
-use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
-use brunt_stats::status::RunStatus;
+use brunt_report::campaign::{CampaignQuestion, RunPlace};
 
 /// Measures as often as asked, and reports.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
@@ -25,10 +23,11 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         return print_plan(&plan, &remark);
     }
     let outputs = Outputs::open(&flags.output, &plan)?;
-    let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked, &[])?;
+    let objectives = &flags.output.assert;
+    let mut series = Series::open(flags, std::slice::from_ref(&plan), &mut asked, objectives)?;
     outputs.watch(&plan, &flags.progress, &mut series.observers)?;
     let ended = measure_all(&mut series, &plan, repeat);
-    series.report(outputs, ended, CampaignQuestion::Repeat)
+    series.report(outputs, ended, CampaignQuestion::Repeat { objectives: texts(objectives) })
 }
 
 /// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
@@ -36,21 +35,15 @@ pub(super) fn planned(
     flags: &cli::Repeated,
     read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
 ) -> Result<(PlanRequest, Plan), Failure> {
-    check_repeated(flags)?;
+    let is_once = flags.repeat.repeat == 1;
+    if is_once { check_between(&flags.repeat) } else { check_output(&flags.run, "--repeat") }?;
     let asked = read(&flags.run)?;
     let plan = asked.plan()?;
-    if flags.repeat.repeat == 1 {
-        run::check_output(&flags.run.output, &plan)?;
-    }
+    match is_once {
+        true => run::check_output(&flags.run.output, &plan),
+        false => run::check_assertions(&flags.run.output.assert, &plan),
+    }?;
     Ok((asked, plan))
-}
-
-/// Refuses what one run, or several, cannot have.
-fn check_repeated(flags: &cli::Repeated) -> Result<(), Failure> {
-    match flags.repeat.repeat {
-        1 => check_between(&flags.repeat),
-        _ => check_output(&flags.run, "--repeat"),
-    }
 }
 
 /// `--between` without a second repetition would never be run.
@@ -70,15 +63,7 @@ fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) 
             series.between(repeat.between.as_deref())?;
         }
         let label = format!("run {repetition} of {}", repeat.repeat);
-        let made = series.measure(plan, None, repetition, &label)?;
-        series.keep(made)?;
+        series.keep(plan, RunPlace { repetition, ..RunPlace::default() }, &label)?;
     }
     Ok(())
-}
-
-pub(super) fn conclude(runs: &[RunRow], quantiles: &[Quantile]) -> Conclusion {
-    let compared = compared(runs.iter().filter(|run| !run.interrupted), quantiles);
-    let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
-    let status = RunStatus::of_runs(runs.iter().map(|run| run.status.status), &spreads, &judgement_of(runs));
-    Conclusion { finding: CampaignResult::Repeat { compared }, status, is_missed: false }
 }

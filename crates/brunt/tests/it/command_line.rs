@@ -160,7 +160,7 @@ fn usage_errors_are_named() {
             &["--over at value-size=1GiB", "--value-size fixed:1073741824 exceeds 128MiB"],
         ),
         (&["scan", "--samples", "x.csv"], &["--samples", "one run"]),
-        (&["scan", "--assert", "p99 < 1ms"], &["--assert", "one run"]),
+        (&["scan", "--assert", "p99 < 1ms"], &["--assert", "one plan"]),
         (&["run", "--repeat", "2", "--hlog", "x.hlog"], &["--hlog", "one run"]),
         (&["man", "nosuch"], &["invalid value 'nosuch' for COMMAND: expected run, scan, "]),
         (&["man", "--dir", "/proc/x"], &["invalid value '/proc/x' for --dir ("]),
@@ -184,7 +184,7 @@ fn usage_errors_are_named() {
         ),
         (
             &["search", "--slo", "p99<1ms", "--until", "p99=2%"],
-            &["--until cannot be used with search", "--slo is decided"],
+            &["--until cannot be used with search", "as long as --slo takes"],
         ),
         (&["search", "--slo", "p99<1ms", "-n", "1000"], &["--requests cannot be used with search", "--time"]),
         (

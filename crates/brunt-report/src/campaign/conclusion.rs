@@ -1,0 +1,236 @@
+//! What a campaign comes to, from its runs and its question alone: a file of it is concluded again as the command did.
+
+use super::{Campaign, CampaignLimit, CampaignQuestion, RunPurpose, RunRow, ScanPoint, SpreadRow};
+use crate::quantity;
+use crate::stored::StoredCampaign;
+use brunt_plan::objective::Objective;
+use brunt_plan::quantile::Quantile;
+use brunt_stats::assertion::Assertion;
+use brunt_stats::bottleneck::{Bottleneck, Limit};
+use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::knee::{Knee, LoadPoint, knee};
+use brunt_stats::repeat::{Estimate, Spread};
+use brunt_stats::status::{Judgement, RunStatus, Status};
+
+/// Percentiles of which repetitions are compared, with those that the plan requests.
+const COMPARED: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
+
+impl Campaign {
+    /// Concludes a campaign.
+    ///
+    /// # Errors
+    /// What is wrong with its question; for a user.
+    pub fn of(stored: StoredCampaign) -> Result<Self, String> {
+        let StoredCampaign { first, runs, question, interrupted } = stored;
+        let objectives = question.objectives()?;
+        let is_scan = matches!(question, CampaignQuestion::Scan { .. });
+        let points = if is_scan { points(&runs) } else { Vec::new() };
+        let limit = CampaignLimit::of(&runs, &question);
+        let is_load = matches!(question, CampaignQuestion::Scan { is_load: true, .. });
+        let knee = is_load.then(|| knee_of(&runs, &points));
+        let is_repeat = matches!(question, CampaignQuestion::Repeat { .. });
+        let compared = if is_repeat { compared(&runs, &first.record.plan.percentiles) } else { Vec::new() };
+        let assertions = if is_repeat { together(&runs, &objectives) } else { Vec::new() };
+        let status = match question {
+            CampaignQuestion::Repeat { .. } => of_repetitions(&runs, &compared),
+            CampaignQuestion::Scan { .. } => of_scan(&runs),
+            CampaignQuestion::Search { .. } => of_search(&runs, question.capacity()),
+        };
+        Ok(Self { first, runs, question, points, knee, compared, assertions, limit, status, interrupted })
+    }
+}
+
+/// How strictly the runs were judged.
+fn judgement_of(runs: &[RunRow]) -> Judgement {
+    runs.first().map(|run| run.status.judgement.clone()).unwrap_or_default()
+}
+
+fn of_repetitions(runs: &[RunRow], compared: &[SpreadRow]) -> RunStatus {
+    let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
+    RunStatus::of_runs(runs.iter().map(|run| run.status.status), &spreads, &judgement_of(runs))
+}
+
+/// Where a load is too much the numbers say so: that is what a scan goes up for, and no fault of the scan.
+fn of_scan(runs: &[RunRow]) -> RunStatus {
+    let is_counted = |run: &&RunRow| !run.is_limited && run.place.purpose == RunPurpose::Step;
+    let counted: Vec<Status> = runs.iter().filter(is_counted).map(|run| run.status.status).collect();
+    let worst = counted.iter().copied().max();
+    let worse = counted.iter().filter(|status| Some(**status) == worst).count();
+    let message = match worst {
+        None => "no setting lies below the limit".to_owned(),
+        Some(Status::Ok) => format!("{} below the limit", quantity::things(counted.len() as u64, "run")),
+        Some(_) => format!("{worse} of {} runs below the limit", counted.len()),
+    };
+    told(worst.unwrap_or(Status::Invalid), message, runs)
+}
+
+/// This status, for this reason.
+fn told(status: Status, message: String, runs: &[RunRow]) -> RunStatus {
+    RunStatus { message, ..RunStatus::of_runs([status], &[], &judgement_of(runs)) }
+}
+
+fn of_search(runs: &[RunRow], capacity: Option<Capacity>) -> RunStatus {
+    let (status, message) = match capacity {
+        Some(Capacity::Between { is_confirmed: true, passed, failed }) => {
+            let of = |rate: f64, is: fn(StepResult) -> bool| {
+                let pair =
+                    runs.iter().filter(|run| run.place.purpose == RunPurpose::Pair && is_at(run, rate));
+                let pair: Vec<&RunRow> = pair.collect();
+                (pair.iter().filter(|run| is(run.step)).count(), pair.len())
+            };
+            let (held, of_held) = of(passed, |step| step == StepResult::Holds);
+            let (missed, of_missed) = of(failed, |step| step != StepResult::Holds);
+            let message = format!(
+                "the lower rate held in {held} of {of_held} runs, the upper one failed in {missed} of {of_missed}"
+            );
+            (Status::Ok, message)
+        }
+        Some(Capacity::Between { .. }) => (
+            Status::Caution,
+            "runs of the two rates in turns do not agree; the capacity lies near them".to_owned(),
+        ),
+        Some(Capacity::AtLeast { .. }) => (Status::Ok, "every rate that was tried holds".to_owned()),
+        Some(Capacity::Below { .. }) => (Status::Ok, "no rate that was tried holds".to_owned()),
+        Some(Capacity::ByClient { .. }) => {
+            (Status::Invalid, "the client is the limit, so that nothing is known of the server".to_owned())
+        }
+        Some(Capacity::Invalid { .. }) => {
+            (Status::Invalid, "a step measured what cannot be right".to_owned())
+        }
+        Some(Capacity::Undecided { .. }) => {
+            (Status::Invalid, "the lowest rate was not decided in the time that a step has".to_owned())
+        }
+        None => (Status::Invalid, "it was ended before it found anything".to_owned()),
+    };
+    told(status, message, runs)
+}
+
+fn is_at(run: &RunRow, rate: f64) -> bool {
+    run.place.setting.is_some_and(|setting| setting.as_f64() == rate)
+}
+
+impl CampaignLimit {
+    /// Who limits the campaign: in a scan at the lowest setting above every one that met no limit, in a search at the rate that does not hold.
+    pub fn of(runs: &[RunRow], question: &CampaignQuestion) -> Option<Self> {
+        let steps = runs
+            .iter()
+            .enumerate()
+            .filter(|(_, run)| !run.interrupted && !matches!(run.place.purpose, RunPurpose::Connections(_)));
+        let at = |run: &RunRow| run.place.setting.map(|setting| setting.as_f64());
+        let (index, run) = match question {
+            CampaignQuestion::Repeat { .. } => return None,
+            CampaignQuestion::Scan { .. } => {
+                let free = steps.clone().filter(|(_, run)| !run.is_limited);
+                let free = free.filter_map(|(_, run)| at(run)).fold(0.0, f64::max);
+                let above = steps.filter(|(_, run)| run.is_limited && at(run).is_some_and(|at| at > free));
+                above.min_by(|(_, one), (_, other)| {
+                    at(one).partial_cmp(&at(other)).unwrap_or(std::cmp::Ordering::Equal)
+                })?
+            }
+            CampaignQuestion::Search { capacity, .. } => {
+                let failed = (*capacity)?.not_passed()?;
+                let limits = |run: &RunRow| {
+                    run.step != StepResult::Holds
+                        && (run.is_limited || run.limit.bottleneck != Bottleneck::Server)
+                };
+                steps.filter(|(_, run)| is_at(run, failed) && limits(run)).last()?
+            }
+        };
+        let with_more = runs.iter().position(|more| {
+            matches!(more.place.purpose, RunPurpose::Connections(_))
+                && more.place.setting == run.place.setting
+        });
+        let mut limit = run.limit.clone();
+        if let Some(more) = with_more.map(|index| &runs[index])
+            && let RunPurpose::Connections(count) = more.place.purpose
+        {
+            let done = crate::text::latency::rate(more.completed);
+            limit = match more.removes_limit_of(run) {
+                true => Limit { reason: format!("{}; {count} did {done}/s", limit.reason), ..limit },
+                false => Limit {
+                    bottleneck: Bottleneck::Server,
+                    subject: "the server, or what lies behind it",
+                    reason: format!("{count} connections did no more than {done}/s"),
+                    fix: String::new(),
+                    connections_needed: None,
+                },
+            };
+        }
+        Some(Self { limit, run: index, with_more })
+    }
+}
+
+/// Runs of one setting together, ascending. Of two runs of one setting in one pass the first was spoiled.
+fn points(runs: &[RunRow]) -> Vec<ScanPoint> {
+    let mut points: Vec<ScanPoint> = Vec::new();
+    for (index, run) in runs.iter().enumerate().filter(|(_, run)| run.place.purpose == RunPurpose::Step) {
+        let Some(setting) = run.place.setting else { continue };
+        match points.iter_mut().find(|point| point.setting == setting) {
+            Some(point) => {
+                let is_again = |earlier: &usize| runs[*earlier].place.repetition == run.place.repetition;
+                point.discarded.extend(point.runs.pop_if(|earlier| is_again(earlier)));
+                point.runs.push(index);
+            }
+            None => points.push(ScanPoint { setting, runs: vec![index], discarded: Vec::new(), p99: None }),
+        }
+    }
+    points.sort_by(|one, other| one.setting.as_f64().total_cmp(&other.setting.as_f64()));
+    for point in &mut points {
+        let whole = point.runs.iter().map(|index| &runs[*index]).filter(|run| !run.interrupted);
+        let estimates: Vec<Estimate> = whole.filter_map(|run| run.estimate(Quantile::P99)).collect();
+        point.p99 = Spread::of(&estimates);
+    }
+    points
+}
+
+/// The knee of the curve of the points that met no limit, as an index of a point.
+fn knee_of(runs: &[RunRow], points: &[ScanPoint]) -> Knee {
+    let load = |point: &ScanPoint| {
+        let completed: Vec<Estimate> = point.runs.iter().map(|index| throughput(&runs[*index])).collect();
+        Some(LoadPoint { throughput: Spread::of(&completed)?.median, latency_ns: point.p99?.median })
+    };
+    let is_free = |point: &ScanPoint| {
+        point.runs.iter().all(|index| !runs[*index].is_limited && !runs[*index].interrupted)
+    };
+    let last_free = points.iter().rposition(is_free);
+    let is_limit_met = points.len() > last_free.map_or(0, |last| last + 1);
+    let free = points.iter().enumerate().filter(|(_, point)| is_free(point));
+    let curve: Vec<(usize, LoadPoint)> =
+        free.filter_map(|(index, point)| Some((index, load(point)?))).collect();
+    let loads: Vec<LoadPoint> = curve.iter().map(|(_, load)| *load).collect();
+    match knee(&loads, is_limit_met) {
+        Knee::At(index) => Knee::At(curve[index].0),
+        other => other,
+    }
+}
+
+/// What the numbers of repetitions come to: throughput and percentiles.
+fn compared(runs: &[RunRow], requested: &[Quantile]) -> Vec<SpreadRow> {
+    let runs = || runs.iter().filter(|run| !run.interrupted);
+    let mut numbers = vec![("completed_per_s".to_owned(), runs().map(throughput).collect::<Vec<_>>())];
+    let mut quantiles = [&COMPARED, requested].concat();
+    quantiles.sort_unstable();
+    quantiles.dedup();
+    for quantile in quantiles {
+        numbers.push((quantile.key(), runs().filter_map(|run| run.estimate(quantile)).collect()));
+    }
+    let spread = |(name, estimates): (String, Vec<Estimate>)| {
+        Some(SpreadRow { name, spread: Spread::of(&estimates)? })
+    };
+    numbers.into_iter().filter_map(spread).collect()
+}
+
+fn throughput(run: &RunRow) -> Estimate {
+    // A count over the whole window: it has no interval of its own.
+    Estimate { value: run.completed, half_width: None }
+}
+
+/// Each assertion about all runs together.
+fn together(runs: &[RunRow], objectives: &[Objective]) -> Vec<Assertion> {
+    let of_place = |place: usize| {
+        let of_runs: Vec<Assertion> =
+            runs.iter().filter_map(|run| run.assertions.get(place).cloned()).collect();
+        Assertion::of_runs(&of_runs)
+    };
+    (0..objectives.len()).filter_map(of_place).collect()
+}
