@@ -93,8 +93,12 @@ impl LimitFacts {
         let (busiest_worker, worker_busiest_share) =
             workers.max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap_or_default();
         let slots: u64 = plan.classes.iter().map(|class| plan.in_flight_slots(class)).sum();
-        let service_ns = total.latency.service.summary.mean_ns.unwrap_or(0.0);
         let throughput = total.rate.completed;
+        let slots_taken = match total.latency.service.summary.mean_ns {
+            Some(service_ns) => throughput * service_ns / 1e9,
+            // Nothing that was due in the window ended in it: what had waited before had the slots.
+            None => total.in_window.in_flight_at_start.min(total.in_window.in_flight_at_end) as f64,
+        };
         Self {
             server_busiest_thread_share: span
                 .and_then(|span| Some(share(span.thread_ns?, span.end_ns - span.start_ns))),
@@ -103,7 +107,7 @@ impl LimitFacts {
             has_free_processor: has_free_processor(&run.host, run.usage.workers.len() as u64),
             slots,
             depth: plan.classes.iter().map(|class| u64::from(class.depth)).max().unwrap_or(1),
-            slots_taken_share: (throughput * service_ns / 1e9 / slots.max(1) as f64).min(1.0),
+            slots_taken_share: (slots_taken / slots.max(1) as f64).min(1.0),
             throughput,
             unloaded_service_ns: run.unloaded_service_ns,
             rate: plan.has_open_loop().then_some(total.rate.offered),
@@ -223,13 +227,14 @@ fn percent(share: f64) -> String {
 type Finding = (&'static str, String, String);
 
 fn connections(facts: &LimitFacts) -> Finding {
-    let thread = facts.server_busiest_thread_share;
-    let thread = thread.map(|thread| format!(" thread for {}, its", percent(thread)));
+    let server = facts.server_busiest_thread_share.map_or_else(
+        || "the server's times as at low load".to_owned(),
+        |thread| format!("the server's thread for {}, its times as at low load", percent(thread)),
+    );
     let slots = facts.slots;
     let reason = format!(
-        "{} of {slots} were busy all the time, the server's{} times as at low load",
-        rounded(facts.slots_taken_share * slots as f64),
-        thread.unwrap_or_default(),
+        "{} of {slots} were busy all the time, {server}",
+        rounded(facts.slots_taken_share * slots as f64)
     );
     let fix = facts.connections_needed().map_or("more of -c".to_owned(), |needed| format!("-c {needed}"));
     ("the connections", reason, fix)
@@ -345,6 +350,10 @@ mod tests {
                 facts(Some(0.12), 0.4, 1.0, TEN_MS, 800.0),
                 "the connections are the limit: 8 of 8 were busy all the time, the server's thread for 12 %, its times as at \
                  low load -> -c 25",
+            ),
+            (
+                facts(None, 0.4, 1.0, TEN_MS, 800.0),
+                "the connections are the limit: 8 of 8 were busy all the time, the server's times as at low load -> -c 25",
             ),
             (
                 LimitFacts { has_free_processor: true, ..client },
