@@ -362,7 +362,6 @@ serde_as_text!(Fraction);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::OpKind;
     use crate::units::check_texts;
     use proptest::prelude::*;
 

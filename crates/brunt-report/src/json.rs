@@ -327,9 +327,7 @@ fn client_errors(summary: &OpSummary) -> Value {
 /// What an interval rests on.
 fn interval_basis(interval: &PercentileInterval) -> (String, Value) {
     let value = json!({
-        "thin": interval.is_thin(),
         "batches": interval.batches,
-        "batches_reached": interval.batches_reached,
         "design_effect": interval.design_effect,
         "effective_count": interval.effective_count,
         "quantisation_ns": interval.quantisation_ns,

@@ -82,11 +82,6 @@ impl Layout {
         self.columns.map_or(TABLE_WIDTH, |columns| columns.min(TABLE_WIDTH))
     }
 
-    /// What stands for plus or minus.
-    pub(crate) const fn plus_minus(&self) -> &'static str {
-        if self.is_ascii { "+-" } else { "±" }
-    }
-
     /// The text in characters that the reader takes. Each is replaced by one, so that nothing moves, but `±` in prose.
     pub fn in_characters(&self, text: &str) -> String {
         if !self.is_ascii {

@@ -22,7 +22,6 @@ pub mod campaign;
 pub mod comparison;
 mod cost;
 pub mod csv;
-mod details;
 pub mod document;
 mod figure;
 mod grid;

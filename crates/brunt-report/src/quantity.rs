@@ -57,24 +57,6 @@ pub(crate) fn time_as(unit_of_ns: u64, ns: u64) -> String {
     significant(ns as f64 / scale.map_or(1.0, |(scale, _)| *scale))
 }
 
-/// Times in nanoseconds without their unit: that of another time, and with as many decimals as it has.
-fn times_as(unit_of_ns: u64, times_ns: &[u64]) -> Vec<String> {
-    let like = time(unit_of_ns);
-    let (number, unit) = like.rsplit_once(' ').unwrap_or((&like, ""));
-    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let scale = TIME_UNITS.iter().find(|(_, name)| *name == unit).map_or(1.0, |(scale, _)| *scale);
-    times_ns.iter().map(|ns| format!("{:.decimals$}", *ns as f64 / scale)).collect()
-}
-
-/// An interval of times in the unit of the time that it belongs to: `[401..425]`, `[401..]` where no upper end was seen; `~` where it rests
-/// on too little.
-pub(crate) fn interval(unit_of_ns: u64, low_ns: u64, high_ns: Option<u64>, is_thin: bool) -> String {
-    let ends_ns: Vec<u64> = std::iter::once(low_ns).chain(high_ns).collect();
-    let ends = times_as(unit_of_ns, &ends_ns);
-    let high = ends.get(1).map_or("", String::as_str);
-    format!("[{}..{high}]{}", ends[0], if is_thin { "~" } else { "" })
-}
-
 /// A number of bytes.
 pub fn bytes(bytes: u64) -> String {
     in_unit(bytes as f64, &BYTE_UNITS)

@@ -23,8 +23,6 @@ enum Last {
     Number,
     /// Facts with dots between them; a line ends only between two of them.
     Facts,
-    /// A few words, one below the other if need be.
-    Words,
 }
 
 impl Table {
@@ -36,12 +34,6 @@ impl Table {
     /// Aligns the last column left.
     pub(crate) fn with_prose_last(mut self) -> Self {
         self.last = Last::Facts;
-        self
-    }
-
-    /// Makes the last column prose, broken between words.
-    pub(crate) fn with_words_last(mut self) -> Self {
-        self.last = Last::Words;
         self
     }
 
@@ -64,7 +56,7 @@ impl Table {
                 line.push_str(gap);
                 if self.last != Last::Number && column + 1 == columns {
                     let start = width_of(&line);
-                    line.push_str(&folded(cell, start, self.last));
+                    line.push_str(&folded(cell, start));
                 } else if column == 0 {
                     line.push_str(&format!("{cell:<width$}"));
                 } else {
@@ -77,16 +69,15 @@ impl Table {
     }
 }
 
-/// Prose that begins at this column, broken between its facts or words where a line would be too long.
-fn folded(prose: &str, start: usize, last: Last) -> String {
-    let (separator, end, room_min) =
-        if last == Last::Facts { (" · ", " ·", PROSE_MIN) } else { (" ", "", 0) };
-    let room = LINE_MAX.saturating_sub(start).max(room_min);
+/// Prose that begins at this column, broken between its facts where a line would be too long.
+fn folded(prose: &str, start: usize) -> String {
+    let separator = " · ";
+    let room = LINE_MAX.saturating_sub(start).max(PROSE_MIN);
     let (mut text, mut used) = (String::new(), 0);
     for fact in prose.split(separator) {
         let width = width_of(fact);
         if used > 0 && used + width_of(separator) + width > room {
-            text.push_str(&format!("{end}\n{}", " ".repeat(start)));
+            text.push_str(&format!(" ·\n{}", " ".repeat(start)));
             used = 0;
         } else if used > 0 {
             text.push_str(separator);
@@ -120,17 +111,6 @@ get          88.1 us  1.21 ms  fine
   client <=     3 us
 ";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn words_go_on_below_themselves() {
-        let number = "1".repeat(95);
-        let mut table = Table::new(&[number.as_str(), "verdict"]).with_words_last();
-        table.push(vec![number.clone(), "NOT TRUSTED LAG STEAL".to_owned()]);
-        let mut text = String::new();
-        table.write(&mut text);
-        let below = " ".repeat(97);
-        assert_eq!(text, format!("{number}  verdict\n{number}  NOT TRUSTED\n{below}LAG STEAL\n"));
     }
 
     #[test]

@@ -44,22 +44,9 @@ pub struct PercentileInterval {
     pub effective_count: f64,
     /// How many batches there were.
     pub batches: u32,
-    /// How many of them held a request as slow as the percentile, or slower.
-    pub batches_reached: u32,
 }
 
 impl PercentileInterval {
-    /// Rests the interval on too few batches: less than two thirds of them reached the percentile? Then its variance is
-    /// that of a few bursts, and it holds the truth less often than it says.
-    pub const fn is_thin(&self) -> bool {
-        self.batches_reached * 3 < self.batches * 2
-    }
-
-    /// Is it marked in reports: thin, or without an upper end?
-    pub const fn is_marked(&self) -> bool {
-        self.is_thin() || self.high_ns.is_none()
-    }
-
     /// Half the width of the interval over its estimate; `None` without an upper end.
     pub fn relative_half_width(&self) -> Option<f64> {
         let width_ns = self.high_ns? - self.low_ns;
@@ -98,7 +85,6 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
         |((quantile, values), (design_effect, of_all)): (&(Quantile, RangeInclusive<u64>), (f64, f64))| {
             let effective_count = count as f64 / design_effect;
             let [below_low, below_high] = wilson(fraction(*quantile), effective_count);
-            let reaches = |batch: &&&Batch| batch.response.max().is_some_and(|max| max >= *values.start());
             PercentileInterval {
                 quantile: *quantile,
                 value_ns: *values.end(),
@@ -111,7 +97,6 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
                 design_effect,
                 effective_count,
                 batches: batches.len() as u32,
-                batches_reached: batches.iter().filter(reaches).count() as u32,
             }
         };
     let mut found: Vec<PercentileInterval> =

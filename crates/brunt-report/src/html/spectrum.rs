@@ -37,7 +37,6 @@ const NOTE_PART: f64 = 0.6;
 const DOT: f64 = 5.0;
 const OP_DASHES: [&[f32]; OPS_MAX] = [&[2.0, 2.0], &[8.0, 3.0, 2.0, 3.0], &[1.0, 3.0], &[10.0, 4.0]];
 const BAND: Fill = Fill::faint(Ink::Series(0), 0.18);
-const THIN: Stroke = Stroke { ink: Ink::Series(0), width: 0.75, dash: &[2.0, 2.0] };
 const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
 
 /// One percentile of all requests. Times in nanoseconds.
@@ -170,7 +169,7 @@ fn keys(summary: &Summary) -> Vec<Key> {
     let key = |name: &str, class, sample| Key { name: name.to_owned(), class, sample };
     let mut keys = vec![
         key("response time", "response", frame::line_sample(RESPONSE)),
-        key("95 % interval (dashed: thin)", "band", frame::area_sample(BAND)),
+        key("95 % interval", "band", frame::area_sample(BAND)),
         key(summary.client_basis().describe(), "client", frame::area_sample(CLIENT)),
         key("service time", "service", frame::line_sample(SERVICE)),
     ];
@@ -260,8 +259,7 @@ fn dots(picture: &mut brunt_picture::Picture, points: Vec<Point>, stroke: Stroke
     picture.push(Shape::Dots { points, stroke: Stroke { width: DOT, ..stroke } });
 }
 
-/// Around the line the interval of each percentile; without an upper end it reaches the top, and fades; where it rests on too little, its
-/// edges are dashed.
+/// Around the line the interval of each percentile; without an upper end it reaches the top, and fades.
 pub(super) fn band(
     picture: &mut brunt_picture::Picture,
     levels: &[Level],
@@ -271,7 +269,7 @@ pub(super) fn band(
 ) {
     let with: Vec<(&Level, &PercentileInterval)> =
         levels.iter().filter_map(|level| Some((level, level.interval.as_ref()?))).collect();
-    let kind = |held: &PercentileInterval| (held.high_ns.is_some(), held.is_thin());
+    let kind = |held: &PercentileInterval| held.high_ns.is_some();
     let mut before: Option<(&Level, &PercentileInterval)> = None;
     for alike in with.chunk_by(|one, next| kind(one.1) == kind(next.1)) {
         // Joined to the part before.
@@ -280,14 +278,10 @@ pub(super) fn band(
         let lower = part.iter().map(|(level, held)| at(level, held.low_ns));
         let (upper, lower): (Vec<Point>, Vec<Point>) = (upper.collect(), lower.collect());
         let points: Vec<Point> = upper.iter().chain(lower.iter().rev()).copied().collect();
-        let (is_closed, is_thin) = kind(alike[0].1);
+        let is_closed = kind(alike[0].1);
         if points.len() > 2 {
             let fill = if is_closed { closed } else { Fill { opacity: closed.opacity * 0.4, ..closed } };
             picture.push(Shape::Polygon { points, fill });
-        }
-        let edges = [Some(lower), Some(upper).filter(|_| is_closed)];
-        for edge in edges.into_iter().flatten().filter(|edge| is_thin && edge.len() > 1) {
-            picture.push(Shape::Polyline { points: edge, stroke: Stroke { ink: closed.ink, ..THIN } });
         }
         before = part.last().copied();
     }

@@ -32,15 +32,13 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
 fn client_errors_are_named_by_what_they_rest_on() {
     for (basis, summary) in summaries() {
         assert_eq!(summary.client_basis(), basis);
-        let [row, label, sign, symbol, words, key] = match basis {
+        let [row, label, symbol, words, key] = match basis {
             ClientBasis::Timestamps => {
-                ["client ~", "client<~", "<~", "≲", "estimated part of the client", "timestamps"]
+                ["client ~", "client<~", "≲", "estimated part of the client", "timestamps"]
             }
-            ClientBasis::Clock => {
-                ["client <=", "client<=", "<=", "≤", "upper bound of the client's part", "clock"]
-            }
+            ClientBasis::Clock => ["client <=", "client<=", "≤", "upper bound of the client's part", "clock"],
             ClientBasis::Incomplete => {
-                ["client ~", "client<=?", "<=?", "≤?", "incomplete bound of the client's part", "incomplete"]
+                ["client ~", "client<=?", "≤?", "incomplete bound of the client's part", "incomplete"]
             }
         };
         let json = crate::json::value(&summary).unwrap();

@@ -19,14 +19,9 @@ use brunt_plan::spec::PlanSpec;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 
-fn interval(
-    low_ns: u64,
-    high_ns: Option<u64>,
-    effective_count: f64,
-    batches_reached: u32,
-) -> PercentileInterval {
+fn interval(low_ns: u64, high_ns: Option<u64>, effective_count: f64) -> PercentileInterval {
     let example = PercentileInterval::example(Quantile::P99);
-    PercentileInterval { low_ns, high_ns, effective_count, batches_reached, ..example }
+    PercentileInterval { low_ns, high_ns, effective_count, ..example }
 }
 
 /// Requests of which nothing is known but the interval.
@@ -53,12 +48,12 @@ fn a_width_is_reached_with_enough_requests() {
         (980, None, 5_000.1, false),
     ];
     for (low_ns, high_ns, effective_count, expected) in table {
-        let interval = interval(low_ns, high_ns, effective_count, 30);
+        let interval = interval(low_ns, high_ns, effective_count);
         assert_eq!(is_reached(&goal, interval), expected, "{interval:?}");
     }
     assert_eq!(state(&goal, &row(None)), GoalState::Unknown);
     let of_median = "p50=2%".parse().unwrap();
-    assert_eq!(state(&of_median, &row(Some(interval(1, None, 1.0, 1)))), GoalState::Unknown);
+    assert_eq!(state(&of_median, &row(Some(interval(1, None, 1.0)))), GoalState::Unknown);
 }
 
 #[test]
