@@ -55,9 +55,14 @@ brunt_plan::named! {
 impl StepResult {
     /// What a run came to that was held against objectives, and whose load is limited by this.
     pub fn of_run(summary: &Summary, limit: &Limit) -> Self {
-        let is_invalid = |check| summary.status.status_of(check) == CheckStatus::Invalid;
+        let status = &summary.status;
+        let is_broken = status.status_of(CheckId::Broken) == CheckStatus::Invalid;
+        // What is allowed is a caution; a search looks for the load that the server keeps up with all the same.
+        let is_allowed = status.judgement.allowed.contains(&CheckId::Load);
+        let least = if is_allowed { CheckStatus::Caution } else { CheckStatus::Invalid };
+        let is_overloaded = status.status_of(CheckId::Load) >= least;
         let is_by_client = limit.bottleneck == Bottleneck::Client;
-        Self::of(&summary.assertions, is_invalid(CheckId::Broken), is_invalid(CheckId::Load), is_by_client)
+        Self::of(&summary.assertions, is_broken, is_overloaded, is_by_client)
     }
 
     /// What the assertions about a run come to, with what is known of the run as a whole: whether its numbers are wrong, whether its backlog

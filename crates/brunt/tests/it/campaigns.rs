@@ -60,7 +60,7 @@ fn a_scan_measures_every_setting() {
         assert_eq!(run["plan"]["preload"], true);
     }
     assert_eq!(runs.len(), 3);
-    for word in ["scan         over connections, 3 settings · 3 runs", "knee  ", "connections   done/s"] {
+    for word in ["scan         over connections, 3 settings · 3 runs", "connections   done/s"] {
         assert!(measured.text.contains(word), "{word}: {}", measured.text);
     }
 }
@@ -102,7 +102,7 @@ fn assertions_about_repetitions_count_all_requests() {
         measured.text
     );
     assert!(measured.text.contains("holds        p99 < 10s: "), "{}", measured.text);
-    let measured = campaign(&["run", "--repeat", "2", "-n", "2000", "--mix", "get", "--assert", "p50 < 1ns"]);
+    let measured = campaign(&["run", "--repeat", "2", "-n", "2000", "--mix", "get", "--assert", "p50 > 10s"]);
     assert_eq!((measured.exit, &measured.json["assertions"][0]["outcome"]), (4, &"fails".into()));
 }
 
