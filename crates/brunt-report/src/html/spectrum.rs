@@ -134,8 +134,8 @@ fn finding(summary: &Summary) -> String {
     let total = &summary.total;
     let response = &total.latency.response.summary;
     let strict = summary.status.judgement.is_strict;
-    let shown = summary.record.plan.shown_quantiles().into_iter();
-    let shown = shown.filter(|quantile| total.mark(*quantile, strict) == PercentileMark::Quoted).last();
+    let mut shown = summary.record.plan.shown_quantiles().into_iter();
+    let shown = shown.rfind(|quantile| total.mark(*quantile, strict) == PercentileMark::Quoted);
     let quantile = shown.unwrap_or(Quantile::P50);
     let mut facts = Vec::new();
     if let Some(value_ns) = response.percentile_ns(quantile) {
