@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How often a run is tried that the host disturbs, before what only holds on a quiet one is left out.
 pub(crate) const ATTEMPTS: u32 = 4;
 /// CPUs that others may use in a run whose largest part of the client's time is judged.
-const OTHERS_MAX: f64 = 0.1;
+pub(crate) const OTHERS_MAX: f64 = 0.1;
 
 /// A run that is under way, to be meddled with.
 struct Running {
@@ -188,7 +188,7 @@ fn run(server: &str, flags: &[&str]) -> Measured {
 }
 
 /// CPUs of the workers that neither they nor the servers used, from the counters that the result has.
-fn others(measured: &Measured) -> f64 {
+pub(crate) fn others(measured: &Measured) -> f64 {
     let count = |path: &str| measured.count_or_0(path);
     let ours_ns =
         count("client.cpu_user_ns") + count("client.cpu_system_ns") + count("server_stats.window.cpu_ns");

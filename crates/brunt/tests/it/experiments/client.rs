@@ -5,7 +5,7 @@
 use super::is_full;
 use crate::measured::{HOST_DISTURBED, Measured, QUIET};
 use crate::server::{Server, alone, no_state, unique};
-use crate::status::{ATTEMPTS, stopped, two_processors};
+use crate::status::{ATTEMPTS, OTHERS_MAX, others, stopped, two_processors};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -112,7 +112,7 @@ impl Drop for StarvedGroup {
 
 /// A fifth of a processor for a generator whose schedule needs more: it is out of quota for 80 ms of every 100, and late. Twice as
 /// many requests may be in flight as are due from one such spell to the next, or it would wait for replies; where the hypervisor
-/// keeps the server from its processor, it does all the same: it is tried again, and in the end only asked to be INVALID.
+/// keeps the server from its processor, it does all the same: it is tried again, and in the end only asked for a CLIENT that is not ok.
 #[test]
 fn a_used_up_quota_is_named() {
     let _alone = alone();
@@ -121,15 +121,17 @@ fn a_used_up_quota_is_named() {
     for _ in 0..ATTEMPTS {
         let measured = starved(&group, &server);
         eprintln!("starved:\n{}", measured.text);
-        assert_eq!(measured.exit, 3, "{}", measured.text);
         let (status, message) = measured.check("CLIENT");
-        if status == "invalid" && message.contains(", as the CPU quota was used up") {
+        assert!(matches!(status, "caution" | "invalid"), "{}", measured.text);
+        measured.check_exit();
+        if message.contains(", as the CPU quota was used up") {
             assert!(measured.fix("CLIENT").contains("a larger CPU quota"), "{}", measured.text);
             return;
         }
-        assert!(measured.stolen() > 0.1, "{}", measured.text);
+        // Others take more of its time than the quota does.
+        assert!(measured.stolen() > 0.1 || others(&measured) > OTHERS_MAX, "{}", measured.text);
     }
-    assert!(!is_full(), "{HOST_DISTURBED}: the hypervisor had the processors each time");
+    assert!(!is_full(), "{HOST_DISTURBED}: others had the processors each time");
 }
 
 /// One run within the group's quota.
