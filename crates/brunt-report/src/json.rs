@@ -1,6 +1,6 @@
 //! The schema `brunt.summary.v1`: a summary as JSON, for scripts.
 //!
-//! Not for a person (that is [`crate::details`]). docs/formats.md says what every key means. Invariants: keys that exist
+//! Not for a person (that is [`crate::run_document`]). docs/formats.md says what every key means. Invariants: keys that exist
 //! keep their names, units and meaning, and new ones may be added; counts and times are exact integers (times in
 //! nanoseconds), and what there are too few samples for is `null`.
 
