@@ -208,12 +208,11 @@ impl RecordingHistogram {
         }
     }
 
-    /// Adds one value.
+    /// Adds one value, and says which bucket it lies in.
     #[inline]
-    pub fn record(&mut self, value: u64) {
+    pub fn record(&mut self, value: u64) -> usize {
         if value.wrapping_sub(self.min) >= self.width {
-            self.record_many(value, 1);
-            return;
+            return self.record_many(value, 1);
         }
         let bucket = bucket_of_tracked(value);
         let count = &mut self.counts[bucket];
@@ -227,6 +226,7 @@ impl RecordingHistogram {
         if is_saturated {
             self.saturate();
         }
+        bucket
     }
 
     /// Σ² has gone past what it can hold.
@@ -235,13 +235,13 @@ impl RecordingHistogram {
         self.sum_squares = u128::MAX;
     }
 
-    /// Adds a value as often as it was seen.
+    /// Adds a value as often as it was seen, and says which bucket it lies in.
     #[inline(never)]
-    pub fn record_many(&mut self, value: u64, times: u32) {
-        if times == 0 {
-            return;
-        }
+    pub fn record_many(&mut self, value: u64, times: u32) -> usize {
         let bucket = bucket_of(value);
+        if times == 0 {
+            return bucket;
+        }
         let count = u64::from(self.counts[bucket]) + u64::from(times);
         self.counts[bucket] = count as u16;
         if count > u64::from(u16::MAX) {
@@ -253,6 +253,7 @@ impl RecordingHistogram {
         self.sum += u128::from(value) * u128::from(times);
         let squares = (u128::from(value) * u128::from(value)).saturating_mul(u128::from(times));
         self.sum_squares = self.sum_squares.saturating_add(squares);
+        bucket
     }
 
     #[cold]

@@ -14,6 +14,7 @@ use crate::histogram::{Histogram, SparseHistogram};
 use crate::meter::Meter;
 use crate::object_fault::ObjectFaults;
 use crate::outage_span::OutageSpans;
+use crate::part_sums::PartSums;
 use crate::request_counts::CountEntry;
 use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, OpId};
@@ -132,6 +133,8 @@ pub struct Interval {
     pub books: Vec<CountEntry>,
     /// The (class, op) that have measured ops in this interval, in the order of the layout.
     pub rows: Vec<IntervalRow>,
+    /// What the response times of all of them that were completed consist of.
+    pub part_sums: PartSums,
     /// Response times of completed ops of the warm-up, where they are recorded. Hosts that work together know their windows
     /// beforehand, and have none to tell.
     #[serde(skip)]

@@ -50,6 +50,7 @@ pub mod occupancy;
 pub mod op_summary;
 pub mod outage;
 pub mod outage_span;
+pub mod part_sums;
 pub mod percentile_mark;
 pub mod period;
 pub mod rate_scan;

@@ -11,6 +11,7 @@ use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
 use crate::object_fault::{ObjectFault, ObjectFaults};
 use crate::outage_span::{OutageSpan, OutageSpans};
+use crate::part_sums::RecordingPartSums;
 use crate::request_counts::{CountEntry, CountTable, OpCounts, is_failed};
 use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;
@@ -164,17 +165,24 @@ struct Row {
 
 impl Row {
     /// Records several ops that have ended alike.
-    fn record_many(&mut self, sample: &Sample, count: u32) {
-        self.record_with(sample, count, |histogram, value| histogram.record_many(value, count));
+    fn record_many(&mut self, sample: &Sample, count: u32, part_sums: &mut RecordingPartSums) {
+        self.record_with(sample, count, part_sums, |histogram, value| histogram.record_many(value, count));
     }
 
-    /// Records `count` ops that have ended alike; `record` adds a value to a histogram.
+    /// Records `count` ops that have ended alike; `record` adds a value to a histogram, and says which bucket it lies in.
     #[inline(always)]
-    fn record_with(&mut self, sample: &Sample, count: u32, record: impl Fn(&mut RecordingHistogram, u64)) {
+    fn record_with(
+        &mut self,
+        sample: &Sample,
+        count: u32,
+        part_sums: &mut RecordingPartSums,
+        record: impl Fn(&mut RecordingHistogram, u64) -> usize,
+    ) {
         let (class, times) = (sample.outcome.class, &sample.times);
         if class.is_completed() {
             self.client_lag_ns += times.client_lag_ns() * u64::from(count);
-            record(&mut self.latencies.response, times.response_ns());
+            let bucket = record(&mut self.latencies.response, times.response_ns());
+            part_sums.add(bucket, times, count);
             record(&mut self.latencies.service, times.service_ns());
             record(&mut self.latencies.send_lag, times.send_lag_ns());
             record(&mut self.latencies.without_client, times.response_without_client_ns());
@@ -222,6 +230,7 @@ pub struct RecorderSet {
     layout: Layout,
     row_index: RowIndex,
     rows: Vec<Row>,
+    part_sums: RecordingPartSums,
     /// Response times of completed ops of the warm-up, where they are recorded.
     warmup: Option<Box<RecordingHistogram>>,
     books: CountTable,
@@ -251,6 +260,7 @@ impl RecorderSet {
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| Row::default()).collect(),
+            part_sums: RecordingPartSums::default(),
             warmup: layout.records_warmup.then(Box::default),
             books: CountTable::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
@@ -377,7 +387,7 @@ impl RecorderSet {
             }
             self.books.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(handle.row as usize) {
-                row.record_with(sample, 1, RecordingHistogram::record);
+                row.record_with(sample, 1, &mut self.part_sums, RecordingHistogram::record);
             } else if self.warmup.is_some() {
                 self.record_warmup(handle, sample, 1);
             }
@@ -392,7 +402,7 @@ impl RecorderSet {
         }
         self.books.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(handle.row as usize) {
-            row.record_many(sample, count);
+            row.record_many(sample, count, &mut self.part_sums);
         } else if self.warmup.is_some() {
             self.record_warmup(handle, sample, count);
         }
@@ -498,6 +508,7 @@ impl RecorderSet {
             start_ns,
             end_ns,
             rows: rows.filter(is_used).collect(),
+            part_sums: self.part_sums.take(),
             warmup: self.warmup.as_mut().map(|warmup| warmup.take()).unwrap_or_default(),
             books: self.take_books(),
             bytes: std::mem::take(&mut self.bytes),

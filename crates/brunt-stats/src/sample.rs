@@ -98,6 +98,12 @@ impl Times {
         self.least_response_ns(0)
     }
 
+    /// What the client may have held of the response time: R − R_lo, at most the client lag and min(g, S).
+    #[inline]
+    pub fn client_ns(&self) -> u64 {
+        self.response_ns() - self.response_without_client_ns()
+    }
+
     /// The response time that the server needed at the least, whatever the client did to its queue: `R − M − min(g, S)`, M the
     /// largest client lag of the busy period, at least the op's own. Delaying every arrival of a busy period by at most M
     /// delays every departure by at most M (docs/measurement.md, "Bounds").
@@ -174,6 +180,7 @@ mod tests {
             times.response_without_client_ns(),
         ];
         assert_eq!(derived, expected, "{times:?}");
+        assert_eq!(times.client_ns() + times.response_without_client_ns(), times.response_ns(), "{times:?}");
         // Where every request of the busy period was in time, its own lag counts; else the largest.
         let held_ns = times.read_gap_ns().min(times.service_ns());
         for busy_lag_ns in [0, 40, 1_000] {

@@ -15,6 +15,7 @@ use crate::histogram::Histogram;
 use crate::interval::{Bytes, HostMapping, Interval, IntervalRow, Latencies};
 use crate::meter::Meter;
 use crate::outage_span::{OutageSpan, OutageSpans};
+use crate::part_sums::PartSums;
 use crate::recorder::{Layout, RowIndex};
 use crate::request_counts::CountTable;
 use crate::server::{self, ServerCounts};
@@ -61,6 +62,7 @@ pub struct IntervalStore {
     layout: Layout,
     row_index: RowIndex,
     pub(crate) rows: Vec<RowTotals>,
+    pub(crate) part_sums: PartSums,
     pub(crate) books: CountTable,
     pub(crate) bytes: [Bytes; Phase::COUNT],
     pub(crate) connections: [ConnectionCounts; Phase::COUNT],
@@ -79,6 +81,7 @@ impl IntervalStore {
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| RowTotals::default()).collect(),
+            part_sums: PartSums::default(),
             books: CountTable::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
@@ -114,6 +117,7 @@ impl IntervalStore {
         for row in &interval.rows {
             self.rows[self.row_index.row(row.class, row.op)].add(row);
         }
+        self.part_sums.merge(&interval.part_sums);
         self.bytes.add(&interval.bytes);
         self.connections.add(&interval.connections);
         self.faults.merge(&interval.faults);
@@ -147,6 +151,7 @@ impl IntervalStore {
         self.timeline.merge(&other.timeline)?;
         self.rows.iter_mut().zip(&other.rows).for_each(|(ours, theirs)| ours.merge(theirs));
         other.books.entries().for_each(|entry| self.books.add(&entry));
+        self.part_sums.merge(&other.part_sums);
         self.bytes.add(&other.bytes);
         self.connections.add(&other.connections);
         self.faults.merge(&other.faults);
@@ -166,7 +171,8 @@ impl IntervalStore {
             let Latencies { response, service, send_lag, without_client, least, failed } = &row.latencies;
             [response, service, send_lag, without_client, least, failed].into_iter().map(of).sum::<usize>()
         };
-        self.rows.iter().map(of_row).sum::<usize>() + self.server_responses.iter().map(of).sum::<usize>()
+        let of_rows: usize = self.rows.iter().map(of_row).sum();
+        of_rows + self.part_sums.text_len() + self.server_responses.iter().map(of).sum::<usize>()
     }
 
     /// Makes what it holds of the run over time no longer than this many characters in a file; see [`Timeline::fit`].

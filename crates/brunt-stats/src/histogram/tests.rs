@@ -32,7 +32,9 @@ type Draw = fn(&mut Random) -> u64;
 
 fn recorded(values: &[u64]) -> RecordingHistogram {
     let mut histogram = RecordingHistogram::new();
-    values.iter().for_each(|value| histogram.record(*value));
+    values.iter().for_each(|value| {
+        histogram.record(*value);
+    });
     histogram
 }
 
@@ -150,7 +152,9 @@ fn values_beyond_the_last_bucket_keep_the_exact_maximum_and_sum() {
 fn counts_go_past_16_and_32_bits() {
     const FOUR_BILLION: u64 = 1 << 32;
     let mut recording = recorded(&[1_000, 5_000_000, 5_000_000]);
-    (0..200_000).for_each(|_| recording.record(5_000_000));
+    (0..200_000).for_each(|_| {
+        recording.record(5_000_000);
+    });
     recording.record_many(1_000, u32::MAX);
     recording.record(1_000);
     let sparse = recording.take();
@@ -175,7 +179,9 @@ fn take_and_clear_leave_an_empty_histogram() {
     let first = recording.take();
     assert!(recording.is_empty());
     assert!(recording.counts.iter().all(|count| *count == 0));
-    [7, 7, 90_000, u64::MAX].into_iter().for_each(|value| recording.record(value));
+    [7, 7, 90_000, u64::MAX].into_iter().for_each(|value| {
+        recording.record(value);
+    });
     assert_eq!(recording.take(), first);
     let mut histogram = merged(&[first]);
     histogram.clear();
@@ -244,7 +250,9 @@ proptest! {
         let (mut together, mut each) = (RecordingHistogram::new(), RecordingHistogram::new());
         for value in values {
             together.record_many(value, times);
-            (0..times).for_each(|_| each.record(value));
+            (0..times).for_each(|_| {
+each.record(value);
+});
         }
         prop_assert_eq!(together.take(), each.take());
     }

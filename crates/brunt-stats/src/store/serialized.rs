@@ -11,6 +11,7 @@ use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::meter::Meter;
 use crate::outage_span::OutageSpans;
+use crate::part_sums::PartSums;
 use crate::recorder::Layout;
 use crate::request_counts::{CountEntry, OpCounts, RequestCounts};
 use crate::server::ServerCounts;
@@ -26,6 +27,8 @@ const COUNT_MAX: u64 = 1 << 48;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SerializedStore {
     rows: Vec<SerializedRow>,
+    #[serde(default)]
+    part_sums: PartSums,
     request_counts: Vec<CountEntry>,
     #[serde(default)]
     bytes: [Bytes; Phase::COUNT],
@@ -59,6 +62,7 @@ impl From<&IntervalStore> for SerializedStore {
         };
         Self {
             rows: store.rows().map(row).collect(),
+            part_sums: store.part_sums.clone(),
             request_counts: store.books.entries().collect(),
             bytes: store.bytes,
             connections: store.connections,
@@ -119,6 +123,7 @@ impl SerializedStore {
         (store.bytes, store.connections, store.faults) = (self.bytes, self.connections, self.faults);
         (store.servers, store.outages, store.meters) = (self.servers, self.outages, self.meters);
         (store.server_responses, store.timeline) = (self.server_responses, self.timeline);
+        store.part_sums = self.part_sums;
         Ok(store)
     }
 }

@@ -9,6 +9,7 @@ use crate::fault::FaultTable;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
 use crate::measured_window::MeasuredWindow;
 use crate::outage_span::OutageSpans;
+use crate::part_sums::PartSums;
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::run_data::SLICES_CHARACTERS_MAX;
 use crate::server::ServerCounts;
@@ -40,6 +41,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         end_ns,
         books: vec![CountEntry { phase: Phase::Measure, class: 0, op: op.into(), counts }],
         rows: vec![IntervalRow { class: 0, op: op.into(), latencies, client_lag_ns: 0 }],
+        part_sums: PartSums::default(),
         warmup: SparseHistogram::default(),
         bytes: [Bytes::default(); Phase::COUNT],
         connections: [ConnectionCounts::default(); Phase::COUNT],
