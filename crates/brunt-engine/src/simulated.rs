@@ -24,6 +24,7 @@ mod replies;
 mod servers;
 mod shared_connections;
 pub(crate) mod sim;
+mod slowest;
 mod stamps;
 mod timeouts;
 mod tokens;

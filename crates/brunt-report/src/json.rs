@@ -101,7 +101,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "rate": total.rate,
         "in_window": in_window(total),
         "bytes": summary.bytes(),
-        "latency": latency(total),
+        "latency": latency_of_all(summary),
         "client_error_basis": summary.client_basis().name(),
         "ops": ops(&summary.ops),
         "classes": object(&summary.classes, class),
@@ -369,6 +369,12 @@ fn latency(summary: &OpSummary) -> Value {
         }),
         "interval_basis": object(&summary.intervals, interval_basis),
     })
+}
+
+fn latency_of_all(summary: &Summary) -> Value {
+    let mut value = latency(&summary.total);
+    value["slowest"] = json!(summary.slowest());
+    value
 }
 
 fn op(summary: &OpSummary) -> Value {

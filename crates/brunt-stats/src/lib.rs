@@ -70,6 +70,7 @@ pub mod server_evidence;
 pub mod server_stats;
 #[cfg(test)]
 mod simulated_run;
+pub mod slowest;
 pub mod stack_delay;
 pub mod stamps;
 pub mod status;

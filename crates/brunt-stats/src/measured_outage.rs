@@ -86,10 +86,7 @@ pub(crate) fn of_servers<'a>(
         alike.map(|other| other.server).collect::<BTreeSet<u16>>().len()
     };
     let stood = move |outage: &Outage| {
-        let stop = |worker: &WorkerUsage| {
-            let start_ns = window.measure_ns + worker.stalls.longest_at_ns;
-            start_ns..start_ns + worker.stalls.longest_ns
-        };
+        let stop = |worker: &WorkerUsage| worker.stalls.longest_span(window.measure_ns);
         workers.iter().any(|worker| is_most(&stop(worker), &at(outage)))
     };
     let is_hosts = move |outage: &Outage| {

@@ -30,10 +30,11 @@ use crate::run_record::RunRecord;
 use crate::server::ServerCounts;
 use crate::server_evidence::server_evidence;
 use crate::server_stats::StatComparison;
+use crate::slowest::Slowest;
 use crate::status::{Facts, RunStatus};
 use crate::store::IntervalStore;
 use crate::timeline::{Timeline, TimelinePoint};
-use crate::usage::WorkerUsage;
+use crate::usage::{StallCounts, WorkerUsage};
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
 use brunt_plan::op_name::OpName;
@@ -223,6 +224,19 @@ impl Summary {
         let workers = &self.record.run.usage.workers;
         let own = measured_outage::of_servers(&self.outages, self.servers().len(), &self.window, workers);
         own.filter(|outage| !outage.kinds.are_errors_alone())
+    }
+
+    /// Where the slowest 1 % of the completed requests spent their time; `None` with fewer than 1 000, or of an older result.
+    pub fn slowest(&self) -> Option<Slowest> {
+        let outages = self.server_outages().map(|outage| {
+            let end_ns = outage.end_ns.unwrap_or(self.window.drained_ns);
+            outage.start_ns..end_ns
+        });
+        let stop = StallCounts::longest_of(&self.record.run.usage.workers)
+            .map(|worker| worker.stalls.longest_span(self.window.measure_ns));
+        let store = &self.record.run.intervals;
+        let response = &self.total.latency.response.histogram;
+        Slowest::of(response, &store.part_sums, &store.timeline, outages.chain(stop).collect())
     }
 
     /// Outage spans beyond the capacity, so that outages may be missing.

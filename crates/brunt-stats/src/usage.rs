@@ -58,6 +58,12 @@ impl StallCounts {
         }
     }
 
+    /// The longest one, of a window that begins at `measure_ns`.
+    pub fn longest_span(&self, measure_ns: u64) -> Range<u64> {
+        let start_ns = measure_ns + self.longest_at_ns;
+        start_ns..start_ns + self.longest_ns
+    }
+
     /// For how long at least the worker was not even ready to run while it stood still longest; 0 where that is not known.
     pub fn longest_stop_ns(&self) -> u64 {
         self.longest_run_delay_ns.map_or(0, |ns| self.longest_ns - ns.min(self.longest_ns))
