@@ -38,7 +38,7 @@ use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
 use brunt_stats::worker_counts::WorkerCounts;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Orders are polled at least this often.
 const ORDERS_POLL_NS: u64 = 20_000_000;
@@ -75,6 +75,8 @@ pub(crate) struct Orders {
     pub stop: AtomicBool,
     /// End at once without a result.
     pub abort: AtomicBool,
+    /// Workers whose preload is over, by their own count.
+    pub loaded: AtomicU32,
 }
 
 /// A worker's notice before the schedule starts.
@@ -519,7 +521,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
             Stage::Preloading => self.step_preloading(now_ns),
             Stage::Unloaded => {
                 self.step_unloaded(now_ns);
-                next_ns = next_ns.min(self.unloaded.until_ns);
+                let is_waiting = self.unloaded.is_waiting();
+                next_ns =
+                    next_ns.min(if is_waiting { now_ns + AWAIT_START_NS } else { self.unloaded.until_ns });
             }
             Stage::AwaitingStart => {
                 self.step_awaiting_start(now_ns);
@@ -545,7 +549,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 self.traffic.in_flight() == 0 && (now_ns >= self.traffic.window.end_ns || self.is_quiet())
             }
             Stage::Preloading => self.is_quiet(),
-            Stage::Unloaded => self.traffic.in_flight() == 0,
+            Stage::Unloaded => !self.unloaded.is_waiting() && self.traffic.in_flight() == 0,
             Stage::Connecting | Stage::AwaitingStart | Stage::Finished => false,
         }
     }
@@ -814,7 +818,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stored = (0, now_ns);
             self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = now_ns);
             if is_prepared {
-                self.end_preload(0, now_ns);
+                self.end_preload(0);
             }
         }
     }
@@ -842,7 +846,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
-            self.end_preload(confirmed, now_ns);
+            self.end_preload(confirmed);
         } else if is_stuck {
             let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
             self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
@@ -850,20 +854,26 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Goes on with the requests that are asked one at a time, or waits for the start.
-    fn end_preload(&mut self, confirmed: u64, now_ns: u64) {
-        match self.unloaded.begin(now_ns, confirmed, self.traffic.recording.last) {
-            Some(lanes) => {
-                self.traffic.install(lanes);
-                self.stage = Stage::Unloaded;
-            }
-            None => self.await_start(confirmed),
+    /// Goes on to the requests that are asked one at a time, or waits for the start.
+    fn end_preload(&mut self, confirmed: u64) {
+        self.orders.loaded.fetch_add(1, Ordering::AcqRel);
+        match self.unloaded.is_waiting() {
+            true => (self.stage, self.unloaded.confirmed) = (Stage::Unloaded, confirmed),
+            false => self.await_start(confirmed),
         }
     }
 
     /// Notes the request that has ended, and waits for the start when there are no more.
     fn step_unloaded(&mut self, now_ns: u64) {
         self.hand_over_early(now_ns);
+        if self.unloaded.is_waiting() {
+            // Until every worker of this host has stored its keys, there is load, and there may be misses.
+            let loaded = self.orders.loaded.load(Ordering::Acquire);
+            if let Some(lanes) = self.unloaded.begin(now_ns, loaded, self.traffic.recording.last) {
+                self.traffic.install(lanes);
+            }
+            return;
+        }
         let is_up = self.traffic.connections.iter().all(|connection| connection.failures == 0);
         if is_up && self.traffic.in_flight() == 0 {
             self.unloaded.note(self.traffic.recording.last);

@@ -10,7 +10,6 @@ use crate::layout::Layout;
 use crate::quantity::{exact_percent, rate};
 use crate::run_document::latency::{interval, is_unacknowledged, is_unbounded};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::percentile_mark::PercentileMark;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -45,21 +44,11 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
     format!(
         "status={} quote={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={} limit={}",
         status.status.name(),
-        quote(summary),
+        summary.status.quote.map_or("-".to_owned(), |quantile| quantile.to_string()),
         rate(if is_unacknowledged(total) { total.rate.sent } else { total.rate.completed }),
         requests.failed() + requests.abandoned,
         status.limit.as_ref().map_or("none", |limit| limit.bottleneck.name())
     )
-}
-
-/// The highest percentile up to which all may be quoted; `-` where none may.
-fn quote(summary: &Summary) -> String {
-    let strict = summary.status.judgement.is_strict;
-    let is_any = !is_unbounded(summary) && !summary.status.is_invalid();
-    let quoted =
-        |quantile: &Quantile| is_any && summary.total.mark(*quantile, strict) == PercentileMark::Quoted;
-    let highest = summary.record.plan.shown_quantiles().into_iter().take_while(quoted).last();
-    highest.map_or("-".to_owned(), |quantile| quantile.to_string())
 }
 
 /// Writes the line of a campaign.

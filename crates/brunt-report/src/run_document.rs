@@ -78,7 +78,7 @@ pub(crate) fn fact_lines(summary: &Summary) -> Vec<(&'static str, u8, Vec<String
         ("udp", 5, connections::udp(summary)),
         ("server", 2, servers::server(summary)),
         ("client", 2, client::client(summary)),
-        ("slowest 1 %", 1, client::slowest(None)),
+        ("slowest 1 %", 1, client::slowest(summary.slowest().map(|slowest| slowest.parts()))),
         ("until", 0, summary.until.iter().map(ToString::to_string).collect()),
     ]
 }

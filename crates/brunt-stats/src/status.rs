@@ -16,7 +16,7 @@ mod steady;
 pub(crate) use client::status_of_part;
 pub(crate) use steady::check as steady_check;
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, BacklogLevel};
 use crate::bottleneck::{Bottleneck, Limit};
 use crate::change_point::Steadiness;
 use crate::check::{Check, CheckId, CheckStatus};
@@ -141,6 +141,8 @@ pub struct RunStatus {
     pub status: Status,
     /// One sentence without its full stop: which percentiles may be quoted, or why none.
     pub message: String,
+    /// The highest percentile up to which all that are shown may be quoted; `None` where none may, and of a campaign.
+    pub quote: Option<Quantile>,
     /// Every check, in the order of [`crate::check::RULES`]; of a campaign REPEAT alone.
     pub checks: Vec<Check>,
     /// What happened and is no doubt about the measurement, a sentence each.
@@ -159,7 +161,7 @@ impl RunStatus {
             load::check(facts),
             client::check(facts),
             data::check(facts),
-            steady::check(facts.steady),
+            steady_beside_load(facts),
             Check::skipped(CheckId::Repeat, "one run"),
         ];
         let judgement = facts.judgement().clone();
@@ -167,7 +169,15 @@ impl RunStatus {
         let status = worst(&checks);
         let message = message::message(facts, status, &checks);
         let facts_told = if facts.is_over { facts::all(facts) } else { Vec::new() };
-        Self { status, message, checks, facts: facts_told, limit: facts.limit.clone(), judgement }
+        Self {
+            status,
+            message,
+            quote: message::quote(facts, &checks),
+            checks,
+            facts: facts_told,
+            limit: facts.limit.clone(),
+            judgement,
+        }
     }
 
     /// Of a campaign whose runs have these statuses; `spreads` are those of percentiles by their names, where its runs repeat each other.
@@ -180,7 +190,7 @@ impl RunStatus {
         let checks = vec![judgement.weigh(repeat::check(spreads))];
         let status = runs.iter().copied().chain([worst(&checks)]).max().unwrap_or(Status::Ok);
         let (judgement, message) = (judgement.clone(), repeat::message(&runs, &checks[0]));
-        Self { status, message, checks, facts: Vec::new(), limit: None, judgement }
+        Self { status, message, quote: None, checks, facts: Vec::new(), limit: None, judgement }
     }
 
     /// What a check found; `None` in a campaign, which has REPEAT alone.
@@ -220,6 +230,14 @@ impl RunStatus {
     /// The status and its sentence.
     pub fn headline(&self) -> String {
         format!("{}: {}", self.status.name(), self.message)
+    }
+}
+
+/// In an overload the median grows with the backlog, which LOAD says.
+fn steady_beside_load(facts: &Facts<'_>) -> Check {
+    match facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok) {
+        true => Check::skipped(CheckId::Steady, "the backlog grew, and response times with it"),
+        false => steady::check(facts.steady),
     }
 }
 

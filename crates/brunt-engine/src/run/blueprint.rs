@@ -514,7 +514,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         audits: Audit::all(plan, shard.part),
     });
     let preload_lanes = blueprint.preload_lanes(&shard, &class_connections, preload_depth);
-    let shared = blueprint.clone();
+    let (shared, shard_workers) = (blueprint.clone(), shard.part.of);
     let unloaded = blueprint.unloaded_class(&shard, &class_connections).map(|_| {
         let (shared, shard, class_connections) =
             (blueprint.clone(), shard.clone(), class_connections.clone());
@@ -533,7 +533,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     };
     let (pace, endpoints) = (Pace::of(plan, cpus), blueprint.endpoints.clone());
     Worker::new(io, traffic, pace, phase_times, orders, endpoints, (preload_lanes, make_lanes))
-        .with_unloaded(Unloaded::new(unloaded))
+        .with_unloaded(Unloaded::new(unloaded, shard_workers))
 }
 
 /// A worker's connections of a class.

@@ -21,24 +21,31 @@ pub(crate) type MakeUnloadedLanes = Box<dyn FnOnce(u64) -> Lanes + Send>;
 #[derive(Default)]
 pub(crate) struct Unloaded {
     make_lanes: Option<MakeUnloadedLanes>,
+    /// Workers of the host.
+    workers: u32,
     /// When no more requests are sent, if there are any left; `u64::MAX` afterwards.
     pub until_ns: u64,
-    /// Keys that the preload has confirmed.
+    /// Keys that the preload of this worker has confirmed.
     pub confirmed: u64,
     last: Ended,
     service_ns: Vec<u64>,
 }
 
 impl Unloaded {
-    pub(crate) fn new(make_lanes: Option<MakeUnloadedLanes>) -> Self {
+    pub(crate) fn new(make_lanes: Option<MakeUnloadedLanes>, workers: u32) -> Self {
         let room = if make_lanes.is_some() { REQUESTS as usize } else { 0 };
-        Self { make_lanes, service_ns: Vec::with_capacity(room), ..Self::default() }
+        Self { make_lanes, workers, service_ns: Vec::with_capacity(room), ..Self::default() }
     }
 
-    /// Begins, where this worker is to and has not.
-    pub(crate) fn begin(&mut self, now_ns: u64, confirmed: u64, last: Ended) -> Option<Lanes> {
-        let lanes = self.make_lanes.take()?(now_ns);
-        (self.until_ns, self.confirmed, self.last) = (now_ns + TIME_MAX_NS, confirmed, last);
+    /// Is this worker to ask, and has not begun?
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.make_lanes.is_some()
+    }
+
+    /// Begins where it waits and the preload of all workers is over.
+    pub(crate) fn begin(&mut self, now_ns: u64, loaded: u32, last: Ended) -> Option<Lanes> {
+        let lanes = self.make_lanes.take_if(|_| loaded >= self.workers)?(now_ns);
+        (self.until_ns, self.last) = (now_ns + TIME_MAX_NS, last);
         Some(lanes)
     }
 

@@ -4,6 +4,8 @@
 //! of the percentile and no caution.
 
 use super::Facts;
+use crate::backlog::BacklogLevel;
+use crate::bottleneck::Bottleneck;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::client_budget::ClientBudget;
 use crate::latency::ClientError;
@@ -33,7 +35,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
     let worst = worst_part(&rows, &facts.asked);
     let value = worst.map_or(0.0, |(_, error)| share(error.error_ns, error.response_ns));
     let found: Vec<Finding> =
-        [unsent(facts), parts(facts, &rows), stops(facts)].into_iter().flatten().collect();
+        [unsent(facts), limits(facts), parts(facts, &rows), stops(facts)].into_iter().flatten().collect();
     if found.is_empty() {
         let message = match worst {
             Some((quantile, error)) => {
@@ -113,6 +115,13 @@ fn unsent(facts: &Facts<'_>) -> Option<Finding> {
         ),
         is_invalid: true,
     })
+}
+
+/// An overload of which the client is the limit.
+fn limits(facts: &Facts<'_>) -> Option<Finding> {
+    let is_overload = facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
+    let limit = facts.limit.as_ref().filter(|limit| is_overload && limit.bottleneck == Bottleneck::Client)?;
+    Some(Finding { message: format!("it limits the load: {}", limit.reason), is_invalid: false })
 }
 
 /// Percentiles of which most is the client's.

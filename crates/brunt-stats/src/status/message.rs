@@ -42,6 +42,18 @@ pub(super) fn message(facts: &Facts<'_>, status: Status, checks: &[Check]) -> St
     percentiles(facts)
 }
 
+/// The highest of the percentiles up to which all may be quoted.
+pub(super) fn quote(facts: &Facts<'_>, checks: &[Check]) -> Option<Quantile> {
+    let is_quoted = |quantile: &Quantile| {
+        facts.mark(*quantile) == PercentileMark::Quoted && outage_of(facts, *quantile).is_none()
+    };
+    let at = |id: CheckId| checks[id as usize].status;
+    let has_quotes = checks.iter().all(|check| check.status < CheckStatus::Invalid)
+        && (at(CheckId::Load) <= CheckStatus::Ok || facts.longest_silence().is_some());
+    let shown = facts.record.plan.shown_quantiles().into_iter();
+    shown.take_while(|quantile| has_quotes && is_quoted(quantile)).last()
+}
+
 /// What was answered of what was offered.
 fn throughput(facts: &Facts<'_>) -> String {
     let rate = &facts.total.rate;
