@@ -7,11 +7,12 @@
 
 use crate::change_point::Steadiness;
 use crate::check::{CheckId, CheckStatus};
+use crate::client_part;
 use crate::goal::{GoalState, UntilResult, state};
 use crate::measured_window::MeasuredWindow;
 use crate::op_summary::{OpRow, OpSummary};
 use crate::row_sums::RowSums;
-use crate::status::{status_of_part, steady_check};
+use crate::steady;
 use crate::store::IntervalStore;
 use brunt_plan::plan::Plan;
 use brunt_plan::until::Precision;
@@ -141,10 +142,10 @@ impl Convergence {
 
 /// The checks that speak against ending a run early: what the window holds so far changes, or is the client's.
 fn checks(plan: &Plan, steady: &Steadiness, total: &OpSummary) -> [(CheckId, CheckStatus); 2] {
-    let client = status_of_part(plan, total);
+    let client = client_part::status_of_part(plan, total);
     // In a closed loop a late client lowers the load, and no length of the run makes it less late.
     let client = if plan.has_open_loop() { client } else { CheckStatus::Ok };
-    [(CheckId::Client, client), (CheckId::Steady, steady_check(steady).status)]
+    [(CheckId::Client, client), (CheckId::Steady, steady::check(steady).status)]
 }
 
 #[cfg(test)]

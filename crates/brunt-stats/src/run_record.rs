@@ -6,8 +6,8 @@ use crate::agent::AgentRecord;
 use crate::calibration::Lookup;
 use crate::convergence::Convergence;
 use crate::interval::HostMapping;
+use crate::judgement::Judgement;
 use crate::run_data::RunData;
-use crate::status::Judgement;
 use brunt_plan::plan::Plan;
 use serde::{Deserialize, Serialize};
 

@@ -11,16 +11,13 @@ mod facts;
 mod load;
 mod message;
 mod repeat;
-mod steady;
-
-pub(crate) use client::status_of_part;
-pub(crate) use steady::check as steady_check;
 
 use crate::backlog::{Backlog, BacklogLevel};
 use crate::bottleneck::{Bottleneck, Limit};
 use crate::change_point::Steadiness;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::goal::UntilResult;
+use crate::judgement::Judgement;
 use crate::measured_outage::MeasuredOutage;
 use crate::measured_window::MeasuredWindow;
 use crate::op_summary::{ClassSummary, OpSummary};
@@ -28,6 +25,7 @@ use crate::percentile_mark::PercentileMark;
 use crate::repeat::Spread;
 use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
+use crate::steady;
 use brunt_plan::quantile::Quantile;
 use serde::{Deserialize, Serialize};
 
@@ -52,32 +50,6 @@ impl From<CheckStatus> for Status {
             CheckStatus::Caution => Self::Caution,
             CheckStatus::Invalid => Self::Invalid,
         }
-    }
-}
-
-/// These are invalid instead of cautious in a strict judgement.
-const STRICT: [CheckId; 4] = [CheckId::Load, CheckId::Client, CheckId::Steady, CheckId::Repeat];
-
-/// How strictly a user wants a run to be judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Judgement {
-    /// As for a publication: cautions of LOAD, CLIENT, STEADY and REPEAT are invalid, and the client's part of a number may be 5 %.
-    pub is_strict: bool,
-    /// What would be INVALID for these is a CAUTION.
-    pub allowed: Vec<CheckId>,
-}
-
-impl Judgement {
-    fn weigh(&self, check: Check) -> Check {
-        let is_caution = check.status == CheckStatus::Caution;
-        let status = if self.is_strict && is_caution && STRICT.contains(&check.id) {
-            CheckStatus::Invalid
-        } else {
-            check.status
-        };
-        let most = if self.allowed.contains(&check.id) { CheckStatus::Caution } else { CheckStatus::Invalid };
-        Check { status: status.min(most), ..check }
     }
 }
 

@@ -26,7 +26,7 @@ use brunt_report::publication::{FigureRequest, FigureWidth};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::CheckId;
-use brunt_stats::status::Judgement;
+use brunt_stats::judgement::Judgement;
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;

@@ -111,12 +111,12 @@ mod tests {
     use brunt_plan::resolve::{Host, resolve};
     use brunt_stats::calibration::Lookup;
     use brunt_stats::datagrams::DatagramCounts;
+    use brunt_stats::judgement::Judgement;
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::run_data::RunData;
     use brunt_stats::run_record::{Environment, RunRecord};
     use brunt_stats::run_times::RunTimes;
     use brunt_stats::sample::{Sample, Times};
-    use brunt_stats::status::Judgement;
     use brunt_stats::store::IntervalStore;
     use brunt_stats::window_counts::WindowCounts;
     use brunt_stats::worker_counts::WorkerCounts;

@@ -36,12 +36,10 @@ fn check(what: &str, toml: &str, options: SimOptions, trouble: Option<Range<u64>
     let slowest = slowest.unwrap_or_else(|| panic!("{what}: nothing is said"));
     let (samples, completed) = slow_samples(&outcome);
     let sum = |part_ns: &dyn Fn(&Sample) -> u64| samples.iter().map(part_ns).sum::<u64>() as f64;
-    let response_ns = sum(&|Sample { times, .. }| times.done_ns - times.intended_ns);
-    let client_ns = sum(&|Sample { times, .. }| {
-        let unread_ns = (times.done_ns - times.polled_ns).min(times.done_ns - times.sent_ns);
-        times.picked_ns - times.intended_ns + unread_ns
-    });
-    let wait_ns = sum(&|Sample { times, .. }| times.sent_ns - times.picked_ns);
+    let response_ns = sum(&|sample| sample.times.response_ns());
+    let client_ns =
+        sum(&|Sample { times, .. }| times.client_lag_ns() + times.read_gap_ns().min(times.service_ns()));
+    let wait_ns = sum(&|sample| sample.times.connection_wait_ns());
     let rest_ns = response_ns - client_ns - wait_ns;
     let due = |sample: &&Sample| trouble.as_ref().is_some_and(|at| at.contains(&sample.times.intended_ns));
     let due = samples.iter().filter(due).count() as f64 / samples.len() as f64;

@@ -8,9 +8,10 @@ use brunt_plan::quantile::Quantile;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bottleneck::{Bottleneck, Limit};
 use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::judgement::Judgement;
 use brunt_stats::knee::{Knee, LoadPoint, knee};
 use brunt_stats::repeat::{Estimate, Spread};
-use brunt_stats::status::{Judgement, RunStatus, Status};
+use brunt_stats::status::{RunStatus, Status};
 
 /// Percentiles of which repetitions are compared, with those that the plan requests.
 const COMPARED: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
@@ -112,7 +113,7 @@ fn is_at(run: &RunRow, rate: f64) -> bool {
 impl CampaignLimit {
     /// Who limits the campaign: in a scan at the lowest setting above every one that met no limit, in a search at the rate that does not hold.
     pub fn of(runs: &[RunRow], question: &CampaignQuestion) -> Option<Self> {
-        let steps = runs
+        let mut steps = runs
             .iter()
             .enumerate()
             .filter(|(_, run)| !run.interrupted && !matches!(run.place.purpose, RunPurpose::Connections(_)));
@@ -133,7 +134,7 @@ impl CampaignLimit {
                     run.step != StepResult::Holds
                         && (run.is_limited || run.limit.bottleneck != Bottleneck::Server)
                 };
-                steps.filter(|(_, run)| is_at(run, failed) && limits(run)).last()?
+                steps.rfind(|(_, run)| is_at(run, failed) && limits(run))?
             }
         };
         let with_more = runs.iter().position(|more| {

@@ -305,7 +305,7 @@ fn reached_cells(assertions: impl Iterator<Item = Assertion>) -> [String; 2] {
     let closest = shares.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
     closest.map_or(["-", "-"].map(str::to_owned), |(_, reached, may)| {
         [reached, may].map(|percent| match percent {
-            none if none == 0.0 => "0".to_owned(),
+            0.0 => "0".to_owned(),
             whole if whole.fract().abs() < 1e-9 => format!("{whole:.0}"),
             part => quantity::significant(part),
         })

@@ -8,7 +8,7 @@ use crate::grid::Grid;
 use crate::layout::{Layout, TimeUnit, painted};
 use crate::run_document::document;
 use crate::run_document::latency::is_unbounded;
-use brunt_stats::status::Judgement;
+use brunt_stats::judgement::Judgement;
 use brunt_stats::summary::Summary;
 use run::Run;
 

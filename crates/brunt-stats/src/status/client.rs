@@ -8,17 +8,13 @@ use crate::backlog::BacklogLevel;
 use crate::bottleneck::Bottleneck;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::client_budget::ClientBudget;
+use crate::client_part::{PART_MAX, is_most, judged};
 use crate::latency::ClientError;
 use crate::number_text::{percent, share, time};
 use crate::op_summary::OpSummary;
 use crate::usage::StallCounts;
-use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 
-/// The client's part up to this is below what a kernel's wake-up costs.
-const PART_FLOOR_NS: u64 = 10_000;
-/// More than this share of a percentile may not be the client's.
-const PART_MAX: f64 = 0.5;
 /// Share of the requests due that may stay unsent for lack of the client's time.
 const UNSENT_MAX: f64 = 0.01;
 /// In a closed loop stops of the client may take this share of the window.
@@ -65,18 +61,6 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
         .with_value(value, PART_MAX)
 }
 
-/// How the client's part of all requests comes out while a run goes on.
-pub(crate) fn status_of_part(plan: &Plan, total: &OpSummary) -> CheckStatus {
-    let asked = plan.asked_quantiles();
-    let errors = || judged(total, &asked);
-    match (errors().any(is_most), errors().all(is_most)) {
-        _ if errors().next().is_none() => CheckStatus::Skipped,
-        (true, true) if plan.has_open_loop() => CheckStatus::Invalid,
-        (true, _) => CheckStatus::Caution,
-        (false, _) => CheckStatus::Ok,
-    }
-}
-
 /// All requests, and each class where there are several.
 fn rows<'a>(
     total: &'a OpSummary,
@@ -84,14 +68,6 @@ fn rows<'a>(
 ) -> Vec<&'a OpSummary> {
     let several = classes.len() > 1;
     std::iter::once(total).chain(classes.filter(|_| several)).collect()
-}
-
-fn judged<'a>(row: &'a OpSummary, asked: &'a [Quantile]) -> impl Iterator<Item = &'a ClientError> {
-    row.client_error.iter().filter(|error| asked.contains(&error.quantile))
-}
-
-fn is_most(error: &ClientError) -> bool {
-    error.error_ns > PART_FLOOR_NS && error.error_ns as f64 > PART_MAX * error.response_ns as f64
 }
 
 /// The percentile of which the client's part is the largest share.

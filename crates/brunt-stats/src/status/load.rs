@@ -17,7 +17,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
     let limit = facts.limit.as_ref();
     let Some(worst) = Backlog::worst(&facts.backlogs) else {
         let check = Check::ok(CheckId::Load, "closed loop: each request waits for the one before");
-        return limit.map_or(check, |limit| of_closed_loop(limit));
+        return limit.map_or(check, of_closed_loop);
     };
     let status = match worst.level {
         BacklogLevel::Ok => {
