@@ -70,9 +70,9 @@ const TEXT: [u32; 3] = [0x1a_1f24, 0xe8_ecf0, 0x00_0000];
 const SOFT: [u32; 3] = [0x57_606a, 0x9a_a5b1, 0x26_2626];
 const AXIS: [u32; 3] = [0x8c_959f, 0x6b_7683, 0x33_3333];
 const GRID: [u32; 3] = [0xd0_d7de, 0x2b_333b, 0xdd_dddd];
-const TRUSTED: [u32; 3] = [0x08_707a, 0x5f_e0ea, 0x59_5959];
+const OK: [u32; 3] = [0x08_707a, 0x5f_e0ea, 0x59_5959];
 const CAUTION: [u32; 3] = [0x9a_5200, 0xf7_d23e, 0x40_4040];
-const DISTRUSTED: [u32; 3] = [0x7d_0f2e, 0xee_6a86, 0x00_0000];
+const INVALID: [u32; 3] = [0x7d_0f2e, 0xee_6a86, 0x00_0000];
 /// Told apart by the colour-blind, too: the least ΔE2000 of a pair in normal, protan, deutan and tritan sight is 13.
 const SERIES: [[u32; 3]; Ink::SERIES] = [
     [0x0f_5fb0, 0x86_b6f2, 0x00_0000],
@@ -101,9 +101,9 @@ impl Ink {
     /// Every colour that differs between the themes.
     pub fn all() -> impl Iterator<Item = Self> {
         let inks = [Self::Page, Self::Text, Self::Soft, Self::Axis, Self::Grid];
-        let trust = [Self::Ok, Self::Caution, Self::Invalid];
+        let status = [Self::Ok, Self::Caution, Self::Invalid];
         let series = (0..Self::SERIES).map(Self::Series);
-        inks.into_iter().chain(trust).chain(series).chain((0..Self::HEAT_STEPS).map(Self::Heat))
+        inks.into_iter().chain(status).chain(series).chain((0..Self::HEAT_STEPS).map(Self::Heat))
     }
 
     /// The colour on a page.
@@ -116,9 +116,9 @@ impl Ink {
             Self::Grid => GRID,
             Self::Series(index) => SERIES[index % SERIES.len()],
             Self::Heat(step) => HEAT[step.min(HEAT.len() - 1)],
-            Self::Ok => TRUSTED,
+            Self::Ok => OK,
             Self::Caution => CAUTION,
-            Self::Invalid => DISTRUSTED,
+            Self::Invalid => INVALID,
             Self::Fixed(color) => return color,
         };
         Color::of(pair[theme as usize])

@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "brunt.calibration.v1";
 /// The name of the schema of the file that keeps several.
 pub const SCHEMA_OF_ALL: &str = "brunt.calibrations.v1";
 
-/// Share of the headroom that a run may use, as the check HEADROOM has it.
+/// Share of the headroom that a run may use.
 const USABLE: f64 = 0.70;
 
 /// Writes the page.

@@ -114,6 +114,12 @@ impl LimitFacts {
         }
     }
 
+    /// Was a processor used up? If not, only an unloaded service time tells what limits a closed loop.
+    pub fn is_known(&self) -> bool {
+        let is_busy = self.is_server_busy() || self.worker_busiest_share >= BUSY;
+        is_busy || self.unloaded_service_ns.is_some()
+    }
+
     fn bottleneck(&self) -> Bottleneck {
         let is_server = self
             .server_busiest_thread_share

@@ -1,6 +1,6 @@
 //! What the host did to a run: time that others took, clocks, packets that got lost.
 //!
-//! Measured elsewhere, judged in [`crate::verdict`]. A number that the host does not tell is `None`, which is not 0.
+//! Measured elsewhere, judged in [`crate::status`]. A number that the host does not tell is `None`, which is not 0.
 //! Everything covers the measured window but for what says otherwise.
 
 use serde::{Deserialize, Serialize};

@@ -71,10 +71,11 @@ impl Times {
         since(self.picked_ns, self.intended_ns)
     }
 
-    /// The wait for a connection with room: sent − picked. The server's part, or the plan's limit.
+    /// The wait for a connection with room: sent − picked. The server's part, or the plan's limit. Of a redirected request the client's part
+    /// is in `picked`, which may lie behind its first sending: it did not wait then.
     #[inline]
     pub fn connection_wait_ns(&self) -> u64 {
-        since(self.sent_ns, self.picked_ns)
+        self.sent_ns.saturating_sub(self.picked_ns)
     }
 
     /// From sent until the first byte of the reply.

@@ -136,9 +136,9 @@ impl Summary {
             .map(|convergence| convergence.end(plan, (&total, &ops), &steady, &window, run.interrupted));
         let backlogs = Backlog::of(plan, store, &window, false);
         let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
-        let is_closed = !plan.has_open_loop() && run.unloaded_service_ns.is_some();
-        let has_limit = is_over && (is_overload || is_closed);
-        let limit = has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total)));
+        let facts = LimitFacts::of(&record, &window, &total);
+        let has_limit = is_over && (is_overload || !plan.has_open_loop() && facts.is_known());
+        let limit = has_limit.then(|| Limit::of(&facts));
         let servers = server_evidence(&record, &window);
         let status = RunStatus::of(&Facts {
             record: &record,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// How often a preload session tries again what had no reply, or was declined without an error, over all of its keys, before it gives up:
 /// enough for a server that restarts, an end for one that never takes the keys. A session with more slots than this may
-/// fail once in each of them: one lost connection is no verdict.
+/// fail once in each of them: one lost connection decides nothing.
 pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
 
 /// How long a preload waits after an error before it tries one key alone: at first, and at most after as many errors in a row.

@@ -130,7 +130,7 @@ impl Verifier {
         Self { id, expected, received: 0, head: [0; HEAD_LEN], differs_at: usize::MAX }
     }
 
-    /// The verdict on a value of the key `id` that lies there whole: the same as feeding it in pieces and asking.
+    /// The integrity on a value of the key `id` that lies there whole: the same as feeding it in pieces and asking.
     #[inline(always)]
     pub fn verify(payload: &Payload, id: u64, expected: Expected, value: &[u8]) -> Integrity {
         match expected.exact() {
@@ -250,7 +250,7 @@ impl Verifier {
         (id == self.id).then_some(version)
     }
 
-    /// The verdict, once all pieces are in.
+    /// The integrity, once all pieces are in.
     pub fn finish(&self, payload: &Payload) -> Integrity {
         if let Expected::Written { len, is_ours, .. } = self.expected {
             return self.finish_written(payload, len, is_ours);
@@ -277,7 +277,7 @@ impl Verifier {
         self.finish_body(expected_len)
     }
 
-    /// The verdict where the head is what it should be, or there is none.
+    /// The integrity where the head is what it should be, or there is none.
     fn finish_body(&self, expected_len: u32) -> Integrity {
         match (self.differs_at != usize::MAX, self.received.cmp(&(expected_len as usize))) {
             (true, _) => Integrity::Torn,
@@ -287,7 +287,7 @@ impl Verifier {
         }
     }
 
-    /// The verdict where every version may be there.
+    /// The integrity where every version may be there.
     fn finish_written(&self, payload: &Payload, len: u32, is_ours: bool) -> Integrity {
         let unknown = if is_ours { Integrity::Torn } else { Integrity::Foreign };
         let head = &self.head[..self.received.min(HEAD_LEN)];
@@ -308,14 +308,14 @@ impl Verifier {
         self.finish_body(len)
     }
 
-    /// The verdict on a value that names another key. One that a trace has stored and one of a data set do not name the same key
+    /// The integrity on a value that names another key. One that a trace has stored and one of a data set do not name the same key
     /// alike: a value stored by the other is no fault.
     fn of_another_key(&self, id: u64) -> Integrity {
         let is_of_other_kind = (id ^ self.id) & NAMED_BY_TEXT != 0;
         if is_of_other_kind { Integrity::Foreign } else { Integrity::WrongKey { id } }
     }
 
-    /// The verdict where nothing but the head and the shortest length is known.
+    /// The integrity where nothing but the head and the shortest length is known.
     fn finish_head(&self, payload: &Payload) -> Integrity {
         let (len_min, is_ours) = match self.expected {
             Expected::Grown { len_min } => (len_min, true),
@@ -373,70 +373,70 @@ mod tests {
         [parts.head(), &payload.block()[parts.offset..parts.offset + parts.len]].concat()
     }
 
-    /// Whole, byte by byte, and cut in two at every place: the verdict must be the same.
+    /// Whole, byte by byte, and cut in two at every place: the integrity must be the same.
     fn check(payload: &Payload, expected_len: u32, bytes: &[u8], expected: Integrity) {
         let wanted = Expected::Version { version: 1, len: expected_len };
         assert_eq!(Verifier::verify(payload, 7, wanted, bytes), expected, "whole");
-        let verdict = |pieces: &[&[u8]]| {
+        let integrity = |pieces: &[&[u8]]| {
             let mut verifier = Verifier::new(7, Expected::Version { version: 1, len: expected_len });
             pieces.iter().for_each(|piece| verifier.feed(payload, piece));
             verifier.finish(payload)
         };
-        assert_eq!(verdict(&bytes.chunks(1).collect::<Vec<_>>()), expected);
+        assert_eq!(integrity(&bytes.chunks(1).collect::<Vec<_>>()), expected);
         for cut in 0..=bytes.len() {
             let (first, second) = bytes.split_at(cut);
-            assert_eq!(verdict(&[first, second]), expected, "cut at {cut} of {}", bytes.len());
+            assert_eq!(integrity(&[first, second]), expected, "cut at {cut} of {}", bytes.len());
         }
     }
 
     #[test]
     fn grown_and_foreign_values() {
         let payload = Payload::new(1, 300);
-        let verdict = |expected, bytes: &[u8]| {
+        let integrity = |expected, bytes: &[u8]| {
             let mut verifier = Verifier::new(7, expected);
             bytes.chunks(7).for_each(|piece| verifier.feed(&payload, piece));
-            let verdict = verifier.finish(&payload);
-            assert_eq!(Verifier::verify(&payload, 7, expected, bytes), verdict, "whole");
-            verdict
+            let integrity = verifier.finish(&payload);
+            assert_eq!(Verifier::verify(&payload, 7, expected, bytes), integrity, "whole");
+            integrity
         };
         let (own, other) = (value(&payload, 7, 0, 100), value(&payload, 8, 0, 100));
         let prepended = [value(&payload, 7, 1, 100), own.clone()].concat();
         let spliced = [&own[..50], &other[50..]].concat();
         let grown = Expected::Grown { len_min: 100 };
-        assert_eq!(verdict(grown, &own), Integrity::Intact);
-        assert_eq!(verdict(grown, &prepended), Integrity::Intact);
-        assert_eq!(verdict(grown, &own[..60]), Integrity::Truncated);
-        assert_eq!(verdict(grown, &other), Integrity::WrongKey { id: 8 });
-        assert_eq!(verdict(grown, &[b'x'; 100]), Integrity::Torn);
-        assert_eq!(verdict(Expected::Grown { len_min: 5 }, b"abcde"), Integrity::Intact);
+        assert_eq!(integrity(grown, &own), Integrity::Intact);
+        assert_eq!(integrity(grown, &prepended), Integrity::Intact);
+        assert_eq!(integrity(grown, &own[..60]), Integrity::Truncated);
+        assert_eq!(integrity(grown, &other), Integrity::WrongKey { id: 8 });
+        assert_eq!(integrity(grown, &[b'x'; 100]), Integrity::Torn);
+        assert_eq!(integrity(Expected::Grown { len_min: 5 }, b"abcde"), Integrity::Intact);
         let named = |len| Expected::Named { len, own_len: 100 };
-        assert_eq!(verdict(named(100), &own), Integrity::Intact);
+        assert_eq!(integrity(named(100), &own), Integrity::Intact);
         assert_eq!(
-            verdict(named(40), &own[..40]),
+            integrity(named(40), &own[..40]),
             Integrity::Intact,
             "another length is another run's data set"
         );
-        assert_eq!(verdict(named(200), &prepended), Integrity::Intact, "it has grown since");
-        assert_eq!(verdict(named(100), &spliced), Integrity::Torn);
-        assert_eq!(verdict(named(100), &other), Integrity::WrongKey { id: 8 });
-        assert_eq!(verdict(named(40), &other[..40]), Integrity::WrongKey { id: 8 });
-        assert_eq!(verdict(named(100), &[b'x'; 100]), Integrity::Foreign);
-        assert_eq!(verdict(named(400), &[b'x'; 400]), Integrity::Foreign);
-        assert_eq!(verdict(named(5), b"abcde"), Integrity::Foreign);
+        assert_eq!(integrity(named(200), &prepended), Integrity::Intact, "it has grown since");
+        assert_eq!(integrity(named(100), &spliced), Integrity::Torn);
+        assert_eq!(integrity(named(100), &other), Integrity::WrongKey { id: 8 });
+        assert_eq!(integrity(named(40), &other[..40]), Integrity::WrongKey { id: 8 });
+        assert_eq!(integrity(named(100), &[b'x'; 100]), Integrity::Foreign);
+        assert_eq!(integrity(named(400), &[b'x'; 400]), Integrity::Foreign);
+        assert_eq!(integrity(named(5), b"abcde"), Integrity::Foreign);
     }
 
     #[test]
     fn values_of_any_version() {
         let payload = Payload::new(1, 5_000);
         let judged = |len: u32, is_ours: bool, bytes: &[u8]| {
-            let verdict = |piece: usize| {
+            let integrity = |piece: usize| {
                 let mut verifier = Verifier::new(7, Expected::Written { len, is_ours, whole: true });
                 bytes.chunks(piece).for_each(|piece| verifier.feed(&payload, piece));
                 (verifier.finish(&payload), verifier.version(&payload))
             };
-            let whole = verdict(bytes.len().max(1));
+            let whole = integrity(bytes.len().max(1));
             for piece in [1, 7, 15, 16, 17] {
-                assert_eq!(verdict(piece), whole, "pieces of {piece}");
+                assert_eq!(integrity(piece), whole, "pieces of {piece}");
             }
             assert_eq!(
                 Verifier::verify(&payload, 7, Expected::Written { len, is_ours, whole: true }, bytes),
@@ -488,20 +488,20 @@ mod tests {
             (Expected::Laid { offset, len }, laid_value),
             (Expected::Exact { version: 3, len }, value(&payload, 7, 3, len)),
         ] {
-            let verdict = |bytes: &[u8]| {
+            let integrity = |bytes: &[u8]| {
                 let mut verifier = Verifier::new(7, expected);
                 bytes.chunks(97).for_each(|piece| verifier.feed(&payload, piece));
-                let verdict = verifier.finish(&payload);
-                assert_eq!(Verifier::verify(&payload, 7, expected, bytes), verdict, "whole");
-                verdict
+                let integrity = verifier.finish(&payload);
+                assert_eq!(Verifier::verify(&payload, 7, expected, bytes), integrity, "whole");
+                integrity
             };
-            assert_eq!(verdict(&own), Integrity::Intact);
-            assert_eq!(verdict(&own[..1_999]), Integrity::Truncated);
-            assert_eq!(verdict(&[&own[..], &[7]].concat()), Integrity::Overlong);
+            assert_eq!(integrity(&own), Integrity::Intact);
+            assert_eq!(integrity(&own[..1_999]), Integrity::Truncated);
+            assert_eq!(integrity(&[&own[..], &[7]].concat()), Integrity::Overlong);
             for at in [0, 500, 1_000, 1_999] {
                 let mut torn = own.clone();
                 torn[at] ^= 1;
-                assert_eq!(verdict(&torn), Integrity::Torn, "{expected:?} {at}");
+                assert_eq!(integrity(&torn), Integrity::Torn, "{expected:?} {at}");
             }
         }
     }
@@ -568,10 +568,11 @@ mod tests {
         // Of long values the front and the end are compared.
         let long = Payload::new(1, 5_000);
         check(&long, 5_000, &value(&long, 7, 1, 5_000), Integrity::Intact);
-        for (at, verdict) in [(500, Integrity::Torn), (3_000, Integrity::Intact), (4_990, Integrity::Torn)] {
+        for (at, integrity) in [(500, Integrity::Torn), (3_000, Integrity::Intact), (4_990, Integrity::Torn)]
+        {
             let mut torn = value(&long, 7, 1, 5_000);
             torn[at] ^= 1;
-            check(&long, 5_000, &torn, verdict);
+            check(&long, 5_000, &torn, integrity);
         }
         let spliced = [&own(100)[..50], &value(&payload, 8, 1, 100)[50..]].concat();
         check(&payload, 100, &spliced, Integrity::Torn);

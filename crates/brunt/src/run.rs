@@ -230,10 +230,10 @@ fn resolved(spec: &PlanSpec) -> Result<Plan, Failure> {
     of_user(spec, &host())
 }
 
-/// The plan of a specification of the user, whose results say what limits its load. A closed loop of so many requests sends no others.
+/// The plan of a specification of the user, whose results say what limits an open loop; not with agents, which would still preload.
 fn of_user(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
     let plan = checked(resolve(spec, host))?;
-    Ok(Plan { measures_unloaded: plan.has_open_loop() || plan.stop.requests.is_none(), ..plan })
+    Ok(Plan { measures_unloaded: plan.has_open_loop() && plan.agents.is_empty(), ..plan })
 }
 
 /// Says so where a plan has more workers than were asked for.

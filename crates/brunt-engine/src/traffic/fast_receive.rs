@@ -70,14 +70,14 @@ impl<C: Codec> Traffic<C> {
                 Some((_, Found { key, value, token, .. }))
                     if in_flight.answers_oldest(&connection.chain, token) =>
                 {
-                    let mut verdict = None;
+                    let mut integrity = None;
                     let ended = in_flight.pop_simple(read.index, &mut connection.chain, |entry| {
                         if !is_shared || entry.lane() == lane_index {
-                            verdict = check_fast_hit::<C>(lane, payload, entry, key, value);
+                            integrity = check_fast_hit::<C>(lane, payload, entry, key, value);
                         }
-                        verdict.is_some()
+                        integrity.is_some()
                     });
-                    if verdict == Some(Integrity::Foreign) {
+                    if integrity == Some(Integrity::Foreign) {
                         recording.counts.values_foreign += 1;
                     }
                     if ended.is_some_and(|entry| entry.row.is_measured()) {
@@ -127,7 +127,7 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// The verdict on a value, if this is the reply to a simple get and the value is intact, or foreign where that is
+/// The integrity on a value, if this is the reply to a simple get and the value is intact, or foreign where that is
 /// possible. Extended values are verified elsewhere.
 #[inline(always)]
 fn check_fast_hit<C: Codec>(
@@ -148,8 +148,8 @@ fn check_fast_hit<C: Codec>(
         Checking::Named => Expected::Named { len: value.len() as u32, own_len },
         Checking::Nothing => return Some(Integrity::Intact),
     };
-    let verdict = Verifier::verify(payload, id, expected, value);
-    matches!(verdict, Integrity::Intact | Integrity::Foreign).then_some(verdict)
+    let integrity = Verifier::verify(payload, id, expected, value);
+    matches!(integrity, Integrity::Intact | Integrity::Foreign).then_some(integrity)
 }
 
 /// What a hit's sample has of its operation.

@@ -251,34 +251,34 @@ impl<C: Codec> Traffic<C> {
             .note(ValueFault::WrongKey, FaultExample { other_key, ..FaultExample::of(requested, at_ns) });
     }
 
-    /// Notes the verdict on a value.
+    /// Notes the integrity on a value.
     #[inline]
     pub(super) fn judge(&mut self, index: u32, head: EntryId, verifier: &Verifier, at_ns: u64) {
-        let verdict = verifier.finish(&self.payload);
+        let integrity = verifier.finish(&self.payload);
         if let Some(age_ms) = verifier.expired_ms() {
             let kind = ObjectFaultKind::Expired { age_ms };
             let observed = ObservedObject { index, head, id: verifier.id(), at_ns };
             self.note_object(kind, &observed, &ValueParts::EMPTY, Some(verifier));
-        } else if verdict != Integrity::Intact
+        } else if integrity != Integrity::Intact
             && let Some(parts) = verifier.of_window(&self.payload)
         {
             self.recording.counts.windows.verify_failed += 1;
             let observed = ObservedObject { index, head, id: verifier.id(), at_ns };
             self.note_object(ObjectFaultKind::Value, &observed, &parts, Some(verifier));
         }
-        match verdict {
+        match integrity {
             Integrity::Intact if !verifier.is_of_any_version() => {}
             Integrity::Foreign => self.recording.counts.values_foreign += 1,
-            verdict => self.judge_in_doubt(head, verifier, verdict, at_ns),
+            integrity => self.judge_in_doubt(head, verifier, integrity, at_ns),
         }
     }
 
     /// As `judge`, of a wrong value or one whose version must be judged.
-    fn judge_in_doubt(&mut self, head: EntryId, verifier: &Verifier, verdict: Integrity, at_ns: u64) {
+    fn judge_in_doubt(&mut self, head: EntryId, verifier: &Verifier, integrity: Integrity, at_ns: u64) {
         let entry = self.in_flight.get_mut(head);
         let (id, version) = (verifier.id(), verifier.version(&self.payload));
         let example = FaultExample { version: version.map(Version), ..FaultExample::of(id, at_ns) };
-        let fault = match verdict {
+        let fault = match integrity {
             Integrity::Intact | Integrity::Foreign => {
                 let read = CheckedRead { id, began_ns: entry.picked_ns, done_ns: at_ns };
                 let audit = self.audits.get(usize::from(entry.class));

@@ -69,7 +69,7 @@ function show(text) {
   const main = document.querySelector("main");
   const kept = new Set();
   document.title = page.title;
-  // The foot of printed pages tells the verdict, too.
+  // The foot of printed pages tells the status, too.
   const style = page.querySelector("style");
   if (style) document.querySelector("style").textContent = style.textContent;
   for (const section of page.querySelectorAll("main > *")) {

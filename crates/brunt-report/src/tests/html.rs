@@ -354,7 +354,7 @@ fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
     String::from_utf8(page).unwrap()
 }
 
-/// At any point of a run its page is whole and bounded, says how far it is, and has no verdict.
+/// At any point of a run its page is whole and bounded, says how far it is, and has no status.
 #[test]
 fn pages_of_runs_that_go_on_are_whole() {
     let measured = all_runs().into_iter().filter(|(_, run)| run.summary.window.duration_ns() > 0);

@@ -49,7 +49,7 @@ pub(crate) fn run(address: &str, flags: &[&str]) -> Measured {
 fn check_names(measured: &Measured, address: &str, transport: &str) {
     assert_eq!(measured.at("server"), address, "{}", measured.text);
     assert_eq!(measured.at("plan.transport"), transport, "{}", measured.text);
-    assert!(measured.text.contains(&format!(" · {transport}")), "{}", measured.text);
+    assert!(measured.text.contains(&format!(" over {transport}")), "{}", measured.text);
 }
 
 #[test]

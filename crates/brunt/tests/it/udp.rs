@@ -75,7 +75,7 @@ fn memcached_counts_match_over_udp() {
                 let (ours, theirs) = (sent(kind), statistics[statistic]);
                 assert!((ours - timeouts..=ours).contains(&theirs), "{kind} {ours} {theirs}\n{text}");
             }
-            assert!(text.contains("· udp"), "{text}");
+            assert!(text.contains(" over udp"), "{text}");
         }
     }
 }

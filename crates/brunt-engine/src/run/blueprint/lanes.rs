@@ -251,8 +251,7 @@ impl Blueprint {
         shard: &Shard,
         class_connections: &[ClassConnections],
     ) -> Option<(usize, Mix)> {
-        // Other hosts would still preload.
-        let is_asked = self.plan.measures_unloaded && self.plan.agents.is_empty() && shard.part.index == 0;
+        let is_asked = self.plan.measures_unloaded && shard.part.index == 0;
         let is_plain = |class: &Class| {
             class.trace.is_none()
                 && class.popularity.window().is_none()
