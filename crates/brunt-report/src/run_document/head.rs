@@ -6,7 +6,7 @@ use crate::document::{Content, Document};
 use crate::paragraph::printable;
 use crate::quantity;
 use brunt_plan::arrival::Arrival;
-use brunt_plan::plan::{Class, Load, OpRoute, OpenRate, Plan, SessionScope, Transport};
+use brunt_plan::plan::{Class, KeyForm, Load, OpRoute, OpenRate, Plan, SessionScope, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::spec::PlanSpec;
@@ -187,6 +187,9 @@ fn data(summary: &Summary) -> Vec<String> {
         let keys =
             if has_window { "keys".to_owned() } else { format!("{} keys", in_thousands(keyspace.keys)) };
         facts.push(format!("{keys} {}, values {}", size(&keyspace.key_size), size(&keyspace.value_size)));
+        if keyspace.key_form != KeyForm::default() {
+            facts.push(format!("key form {}", keyspace.key_form));
+        }
         for class in plan.classes.iter().filter(|class| class.keyspace == *keyspace && class.trace.is_none())
         {
             let popularity = class.popularity.to_string();

@@ -22,9 +22,9 @@ fn kernel_timestamps_split_response_times() {
         assert_eq!(run.count(&format!("timestamps.{span}_ns.count")), matched);
         assert_eq!(run.count(&format!("meters.{}.count", span.replace('_', "-"))), matched);
     }
-    let rows: Vec<&str> = run.text.lines().filter(|line| line.starts_with("client stack")).collect();
+    let rows: Vec<&str> = run.text.lines().filter(|line| line.starts_with("client-stack-")).collect();
     assert_eq!(rows.len(), 2, "{}", run.text);
-    assert!(run.text.contains("\nwire and server "), "{}", run.text);
+    assert!(run.text.contains("\nwire-and-server "), "{}", run.text);
     assert!(run.text.contains(&format!("\ntimestamps    of {asked} requests")), "{}", run.text);
 }
 

@@ -156,6 +156,7 @@ fn signals_end_runs_whatever_agents_do() {
                     let (output, took, address) = run(server, how, &plan, Some(signal));
                     let (shown, said) =
                         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+                    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ").into();
                     let last = said.lines().last().unwrap_or_default();
                     assert!(last.ends_with(reason), "{how:?} {plan:?}: {said}");
                     let is_reported = matches!(how, Stuck::NeverEnds | Stuck::Trickles);

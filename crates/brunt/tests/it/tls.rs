@@ -173,7 +173,7 @@ fn redis_counts_match_over_tls() {
         let calls = server.redis_counts("commandstats");
         assert_eq!(calls["cmdstat_get"], measured.over_phases("ops.get"), "{io}\n{}", measured.text);
         check_handshakes(&measured);
-        assert!(measured.text.contains(" · resp3 · tls\n"), "{}", measured.text);
+        assert!(measured.text.contains(", resp3 over tls · "), "{}", measured.text);
     }
 }
 
