@@ -5,11 +5,13 @@
 //! another either, where a single pause of anything counts in full: medians of a tenth of the window. Invariant: what fills a system
 //! that keeps up, while its first requests are not answered yet, is no growth.
 
+use crate::agent::AgentRecord;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::measured_window::MeasuredWindow;
 use crate::request_counts::CountEntry;
 use crate::store::IntervalStore;
 use crate::timeline::{Slice, Timeline};
+use crate::usage::WorkerUsage;
 use crate::window::WindowCounts;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
@@ -42,11 +44,13 @@ pub enum BacklogLevel {
     Invalid,
 }
 
-/// The backlog of one class of an open loop.
+/// The backlog of one class of an open loop, or of all of them on one of several hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backlog {
-    /// The name of the class.
+    /// The name of the class; empty where it is a host's.
     pub class: String,
+    /// The name of the agent whose it is.
+    pub agent: Option<String>,
     /// Requests by which it grew over the window.
     pub growth: i64,
     /// Requests that were due in the window.
@@ -64,22 +68,42 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// The backlog of each class of an open loop, in the order of the plan; a closed loop has none. With `is_excused`, by an outage or a
-    /// stop of the client whose backlog had not drained at the end of the window, no level is above `Caution`; nor is that of a class
-    /// whose rate the plan changes.
-    pub fn of(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow, is_excused: bool) -> Vec<Self> {
+    /// The backlog of each class of an open loop, in the order of the plan; a closed loop has none. No level is above `Caution` for a
+    /// class whose rate the plan changes.
+    pub fn of(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow) -> Vec<Self> {
         let classes = plan.classes.iter().enumerate();
         let open = classes.filter(|(_, class)| matches!(class.load, Load::Open { .. }));
         let of_class = |(index, class): (usize, &Class)| {
             let history = History::of(index as ClassId, store, window);
             let found = history.backlog(&class.name, window);
-            let most = match is_excused || is_uneven(class) {
-                true => BacklogLevel::Caution,
-                false => BacklogLevel::Invalid,
-            };
+            let most = if is_uneven(class) { BacklogLevel::Caution } else { BacklogLevel::Invalid };
             Self { level: history.level(&found).min(most), ..found }
         };
         open.map(of_class).collect()
+    }
+
+    /// The backlog of each of several agents. Its level is that of the counts alone: the course of the window is known of classes only.
+    pub fn of_agents(agents: &[AgentRecord], workers: &[WorkerUsage], window: &MeasuredWindow) -> Vec<Self> {
+        let of_agent = |agent: &AgentRecord| {
+            let numbers = agent.first_worker..agent.first_worker.saturating_add(agent.workers);
+            let its = workers.iter().filter(|usage| numbers.contains(&usage.worker)).map(|usage| usage.backlog);
+            let (growth, due) = its.fold((0, 0), |sum, its| (sum.0 + its.growth, sum.1 + its.due));
+            let ended = (due as i64 - growth).max(1) as f64;
+            let found = Self::grown(growth, due, window.duration_ns() as f64 / ended);
+            let level = match found.growth >= GROWTH_MIN {
+                true if found.share > INVALID_SHARE => BacklogLevel::Invalid,
+                true if found.share > CAUTION_SHARE => BacklogLevel::Caution,
+                _ => BacklogLevel::Ok,
+            };
+            Self { agent: Some(agent.name.clone()), level, ..found }
+        };
+        if agents.len() > 1 { agents.iter().map(of_agent).collect() } else { Vec::new() }
+    }
+
+    fn grown(growth: i64, due: u64, per_request_ns: f64) -> Self {
+        let positive = growth.max(0) as f64;
+        let share = positive / due.max(1) as f64;
+        Self { growth, due, share, wait_ns: (positive * per_request_ns) as u64, ..Self::default() }
     }
 
     /// The worst of several; `None` of none.
@@ -158,13 +182,9 @@ impl History {
         let (at, peak) = self.held.iter().enumerate().rev().max_by_key(|(_, held)| **held).unwrap_or((0, &0));
         Backlog {
             class: class.to_owned(),
-            growth,
-            due: self.due,
-            share: growth.max(0) as f64 / self.due.max(1) as f64,
-            wait_ns: (growth.max(0) as f64 * per_request_ns) as u64,
             peak: (*peak).max(0) as u64,
             peak_at_ns: (at as u64 * self.slice_ns).min(window.duration_ns()),
-            level: BacklogLevel::Ok,
+            ..Backlog::grown(growth, self.due, per_request_ns)
         }
     }
 

@@ -134,7 +134,8 @@ impl Summary {
             .convergence
             .as_ref()
             .map(|convergence| convergence.end(plan, (&total, &ops), &steady, &window, run.interrupted));
-        let backlogs = Backlog::of(plan, store, &window, false);
+        let mut backlogs = Backlog::of(plan, store, &window);
+        backlogs.extend(Backlog::of_agents(&record.agents, &run.usage.workers, &window));
         let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
         let facts = LimitFacts::of(&record, &window, &total);
         let has_limit = is_over && (is_overload || !plan.has_open_loop() && facts.is_known());

@@ -2,6 +2,9 @@
 //!
 //! Measured elsewhere; here it is data for the checks and the report. Everything covers the measured window.
 
+use crate::interval::Interval;
+use brunt_plan::op::ClassId;
+use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -90,6 +93,28 @@ impl StallCounts {
     }
 }
 
+/// The requests of all classes of an open loop of one worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerBacklog {
+    /// By how many more were due and not ended at the end of the measured window than at its beginning.
+    pub growth: i64,
+    /// Those that were due in the window.
+    pub due: u64,
+}
+
+impl WorkerBacklog {
+    /// Adds what an interval of the worker counted of classes of an open loop.
+    pub fn add(&mut self, interval: &Interval, is_open: impl Fn(ClassId) -> bool) {
+        for entry in interval.books.iter().filter(|entry| is_open(entry.class)) {
+            let counts = entry.in_window();
+            self.growth += (counts.waiting_at_end + counts.in_flight_at_end) as i64;
+            self.growth -= (counts.waiting_at_start + counts.in_flight_at_start) as i64;
+            self.due += if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
+        }
+    }
+}
+
 /// What one worker did with its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -113,6 +138,8 @@ pub struct WorkerUsage {
     pub colocation: Colocation,
     /// When it stood still.
     pub stalls: StallCounts,
+    /// How its backlog grew.
+    pub backlog: WorkerBacklog,
 }
 
 impl WorkerUsage {

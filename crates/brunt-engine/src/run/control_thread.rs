@@ -14,6 +14,7 @@ use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 use crate::run_error::RunError;
 use crate::state::trace_feed::Feeds;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
+use brunt_plan::plan::{Load, Plan};
 use brunt_plan::shard::Shard;
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::host::HostEvidence;
@@ -22,8 +23,9 @@ use brunt_stats::recorder::Layout;
 use brunt_stats::run_data::RunData;
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::usage::{ClientUsage, WorkerUsage};
+use brunt_stats::usage::{ClientUsage, WorkerBacklog, WorkerUsage};
 use brunt_stats::warmup::WarmupEnd;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +69,8 @@ pub(super) struct ControlThread<'a> {
     orders: Arc<Orders>,
     workers: Vec<WorkerHandle>,
     pub(super) intervals: IntervalStore,
+    /// Of all workers of all hosts, by their numbers.
+    backlogs: BTreeMap<u32, WorkerBacklog>,
     /// Maps the local classes to those of the whole run.
     host_mapping: HostMapping,
     clock: Clock,
@@ -103,6 +107,7 @@ impl<'a> ControlThread<'a> {
             orders: Arc::new(Orders::default()),
             workers: Vec::new(),
             intervals: IntervalStore::new(&Layout::of(plan)).with_slices(plan.interval.map(|width| width.0)),
+            backlogs: BTreeMap::new(),
             host_mapping: HostMapping { classes: part.classes.to_vec(), ..HostMapping::default() },
             clock,
             usage,
@@ -305,11 +310,12 @@ impl<'a> ControlThread<'a> {
         have_ours_ended: bool,
         stop: Option<Stop>,
     ) -> Result<RemoteStatus, RemoteError> {
-        let Self { coordinator, intervals, observe, clock, .. } = self;
+        let Self { setup, coordinator, intervals, backlogs, observe, clock, .. } = self;
         let to_local_clock = to_local_clock(clock);
         coordinator.poll_running(have_ours_ended, stop, &mut |interval| {
             let interval = to_local_clock.interval(interval);
             observe(RunEvent::Interval(&interval));
+            add_backlog(backlogs, setup.plan, &interval);
             intervals.push(&interval);
         })
     }
@@ -362,6 +368,7 @@ impl<'a> ControlThread<'a> {
         let interval = self.host_mapping.interval(interval);
         (self.observe)(RunEvent::Interval(&interval));
         self.coordinator.publish_interval(&interval, self.clock.monotonic_of(0));
+        add_backlog(&mut self.backlogs, self.setup.plan, &interval);
         self.intervals.push(&interval);
     }
 
@@ -405,6 +412,9 @@ impl<'a> ControlThread<'a> {
         if self.coordinator.has_lost() {
             self.intervals.end_lost();
         }
+        for worker in &mut data.usage.workers {
+            worker.backlog = self.backlogs.get(&worker.worker).copied().unwrap_or_default();
+        }
         data.times.epoch_us = self.epoch_us;
         data.intervals = self.intervals;
         Ok(data)
@@ -419,6 +429,12 @@ fn to_local_clock(clock: &Clock) -> HostMapping {
 fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
     // A panic has printed its message already; the run must not look like a success.
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn add_backlog(backlogs: &mut BTreeMap<u32, WorkerBacklog>, plan: &Plan, interval: &Interval) {
+    let load = |class: u16| plan.classes.get(usize::from(class)).map(|class| &class.load);
+    let is_open = |class| matches!(load(class), Some(Load::Open { .. }));
+    backlogs.entry(interval.worker).or_default().add(interval, is_open);
 }
 
 fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {

@@ -4,6 +4,9 @@
 //! release build (`cargo xtask replications`) takes 1 000 and 200. Seeds are fixed: a result changes with the code only.
 
 use super::*;
+use crate::agent::AgentRecord;
+use crate::measured_window::MeasuredWindow;
+use crate::usage::WorkerBacklog;
 use crate::simulated_run::{MS, Request, S, markovian, plan, record};
 
 const RUNS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
@@ -14,10 +17,10 @@ fn uniform(rate: i64, seconds: i64, taken_ns: impl Fn(i64) -> i64) -> Vec<Reques
     due.map(|due_ns| Request { due_ns, done_ns: due_ns + taken_ns(due_ns), is_hit: true }).collect()
 }
 
-fn backlogs(toml: &str, requests: &[Request], seconds: f64, room: usize, is_excused: bool) -> Vec<Backlog> {
+fn backlogs(toml: &str, requests: &[Request], seconds: f64, room: usize) -> Vec<Backlog> {
     let plan = plan(toml);
     let (store, window) = record(&plan, requests, seconds, room);
-    Backlog::of(&plan, &store, &window, is_excused)
+    Backlog::of(&plan, &store, &window)
 }
 
 const OPEN: &str = "rate = 1000\nmix = 'get'\nthreads = 1";
@@ -31,7 +34,7 @@ fn at_least(level: BacklogLevel, found: &[Backlog]) -> f64 {
 
 fn runs(load: f64, seconds: f64) -> Vec<Backlog> {
     let run = |seed| {
-        backlogs(OPEN, &markovian(1_000.0, load, seconds, seed * 7_919), seconds, ROOM, false).remove(0)
+        backlogs(OPEN, &markovian(1_000.0, load, seconds, seed * 7_919), seconds, ROOM).remove(0)
     };
     let count = if seconds > 10.0 { RUNS / 5 } else { RUNS };
     (1..=count).map(run).collect()
@@ -58,7 +61,7 @@ fn replications_of_queues_beyond_capacity_have_a_backlog_and_others_none() {
 }
 
 fn one(requests: &[Request], seconds: f64) -> Backlog {
-    backlogs(OPEN, requests, seconds, ROOM, false).remove(0)
+    backlogs(OPEN, requests, seconds, ROOM).remove(0)
 }
 
 /// 1 000 requests a second to a server that answers 800: 200 a second are left over, and half of the schedule of 8 s is in the way
@@ -79,7 +82,7 @@ fn a_backlog_grows_by_what_is_left_over() {
 #[test]
 fn requests_that_a_full_queue_keeps_in_the_schedule_are_of_the_backlog() {
     let requests = uniform(1_000, 8, |due: i64| due / 4 + MS as i64);
-    let found = backlogs(OPEN, &requests, 8.0, 100, false).remove(0);
+    let found = backlogs(OPEN, &requests, 8.0, 100).remove(0);
     assert_eq!((found.due, found.level), (8_000, BacklogLevel::Invalid));
     assert!((1_450..=1_550).contains(&found.growth), "{found:?}");
 }
@@ -96,26 +99,61 @@ fn a_system_that_keeps_up_has_none() {
     assert_eq!((pause.growth, pause.peak, pause.level), (0, 100, BacklogLevel::Ok));
 }
 
-/// An outage or a stop (`is_excused`), and a rate that the plan changes. A closed loop beside an open one has no backlog.
+/// A closed loop beside an open one has no backlog.
 #[test]
-fn what_explains_a_backlog_makes_it_a_caution() {
+fn rates_that_the_plan_changes_make_a_backlog_a_caution() {
     let overload = uniform(1_000, 8, |due| due / 4 + MS as i64);
-    let level = |toml: &str, is_excused| {
-        let found = backlogs(toml, &overload, 8.0, ROOM, is_excused);
+    let level = |toml: &str| {
+        let found = backlogs(toml, &overload, 8.0, ROOM);
         found.into_iter().map(|held| (held.class, held.level)).collect::<Vec<_>>()
     };
     let two =
         "threads = 1\n[[class]]\nname = 'a'\nrate = 1000\nmix = 'get'\n[[class]]\nname = 'b'\nmix = 'get'";
     let mmpp = "arrival = 'mmpp:4,100ms,0.1'\nrate = 1000\nmix = 'get'\nthreads = 1";
     let profile = "rate-profile = '0s=1k,8s=1k'\nmix = 'get'\nthreads = 1";
-    for (toml, is_excused, class, expected) in [
-        (OPEN, false, "main", BacklogLevel::Invalid),
-        (OPEN, true, "main", BacklogLevel::Caution),
-        (mmpp, false, "main", BacklogLevel::Caution),
-        (profile, false, "main", BacklogLevel::Caution),
-        (two, false, "a", BacklogLevel::Invalid),
+    for (toml, class, expected) in [
+        (OPEN, "main", BacklogLevel::Invalid),
+        (mmpp, "main", BacklogLevel::Caution),
+        (profile, "main", BacklogLevel::Caution),
+        (two, "a", BacklogLevel::Invalid),
     ] {
-        assert_eq!(level(toml, is_excused), [(class.to_owned(), expected)], "{toml} {is_excused}");
+        assert_eq!(level(toml), [(class.to_owned(), expected)], "{toml}");
+    }
+}
+
+/// Growth and requests due of the workers of two agents of two workers each → the worst agent and its level. Of one agent it is that of
+/// the classes.
+#[test]
+fn the_worst_agent_is_named() {
+    let agent = |name: &str, first_worker| AgentRecord {
+        name: name.to_owned(),
+        host: String::new(),
+        first_worker,
+        workers: 2,
+        weight: 1,
+        clock_offset_ns: 0,
+        clock_error_ns: 0,
+        lost: None,
+        lost_after_ns: None,
+        lost_after_interruption: false,
+    };
+    let agents = [agent("a", 0), agent("b", 2)];
+    let window = MeasuredWindow { start_ns: 0, measure_ns: 0, end_ns: S, drained_ns: S };
+    for (backlogs, name, level) in [
+        ([(0, 1_000), (10, 1_000), (30, 1_000), (80, 1_000)], "b", BacklogLevel::Invalid),
+        ([(40, 1_000), (10, 1_000), (0, 1_000), (0, 1_000)], "a", BacklogLevel::Caution),
+        ([(0, 100), (0, 100), (19, 100), (0, 100)], "b", BacklogLevel::Ok),
+    ] {
+        let usage = |(worker, (growth, due))| WorkerUsage {
+            worker,
+            backlog: WorkerBacklog { growth, due },
+            ..WorkerUsage::default()
+        };
+        let workers: Vec<_> = (0..).zip(backlogs).map(usage).collect();
+        let found = Backlog::of_agents(&agents, &workers, &window);
+        let worst = Backlog::worst(&found).unwrap();
+        assert_eq!((worst.agent.as_deref(), worst.level), (Some(name), level), "{backlogs:?}");
+        assert!(Backlog::of_agents(&agents[..1], &workers, &window).is_empty());
     }
 }
 

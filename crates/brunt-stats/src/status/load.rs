@@ -45,11 +45,12 @@ fn of_closed_loop(limit: &Limit) -> Check {
 }
 
 fn growth(facts: &Facts<'_>, backlog: &Backlog) -> String {
-    let of_class = match facts.record.plan.classes.len() {
-        1 => String::new(),
-        _ => format!(" of class '{}'", backlog.class),
+    let whose = match &backlog.agent {
+        Some(agent) => format!(" of agent {agent}"),
+        None if facts.record.plan.classes.len() == 1 => String::new(),
+        None => format!(" of class '{}'", backlog.class),
     };
-    format!("the backlog{of_class} grew by {}", growth_text(backlog))
+    format!("the backlog{whose} grew by {}", growth_text(backlog))
 }
 
 fn growth_text(backlog: &Backlog) -> String {

@@ -291,16 +291,19 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     measured.check_books();
     let samples = read_samples(&csv);
     assert_eq!(samples.len() as u64, measured.count("requests.scheduled"));
+    // Requests without load come before those of the window.
+    let before = measured.over_phases("requests.sent") - samples.len() as u64;
     // The connection's end brings the log up to date; the server is done with it when the last record is there.
     let records = loop {
         let read = brunt_server::log::read(&std::fs::read(&log).unwrap());
         let records = read.map(|(_, records)| records).unwrap_or_default();
-        if records.len() == samples.len() {
-            break records;
+        assert!(records.len() as u64 <= before + samples.len() as u64, "{name}: {}", measured.text);
+        if records.len() as u64 == before + samples.len() as u64 {
+            break records.into_iter().skip(before as usize).collect::<Vec<_>>();
         }
         std::thread::yield_now();
     };
-    let service_ns = |number: usize| service.service_ns(seed, number as u64) as i64;
+    let service_ns = |number: usize| service.service_ns(seed, before + number as u64) as i64;
     let arrivals: Vec<i64> = records.iter().map(|record| record.arrival_ns as i64).collect();
     let intended: Vec<i64> = samples.iter().map(|sample| sample.intended_ns).collect();
     let of = |time: fn(&Times) -> i64| samples.iter().map(time).collect::<Vec<i64>>();
