@@ -53,16 +53,6 @@ pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<Plan, Failure> {
     repeat::planned(flags, PlanRequest::without_agents).map(|(_, plan)| plan)
 }
 
-/// Refuses what `brunt scan` refuses before it opens a file or a connection.
-pub(crate) fn check_scan(flags: &cli::Scan) -> Result<(), Failure> {
-    scan::planned(flags, PlanRequest::without_agents).map(drop)
-}
-
-/// Refuses what `brunt search` refuses before it opens a file or a connection.
-pub(crate) fn check_search(flags: &cli::Search) -> Result<(), Failure> {
-    search::planned(flags, PlanRequest::without_agents).map(drop)
-}
-
 /// Why a campaign goes no further.
 enum End {
     /// The user wants no more.

@@ -41,11 +41,6 @@ fn planned(flags: &cli::Compare) -> Result<Option<Plan>, Failure> {
     }
 }
 
-/// Refuses what `brunt compare` refuses before it opens a file or a connection.
-pub(crate) fn check(flags: &cli::Compare) -> Result<(), Failure> {
-    planned(flags).map(drop)
-}
-
 /// What a comparison comes to.
 pub(crate) fn exit_of(comparison: &Comparison) -> Exit {
     if comparison.is_interrupted() {

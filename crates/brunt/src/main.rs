@@ -18,7 +18,6 @@ mod doctor;
 mod embedded;
 mod environment;
 mod exit;
-mod foreign;
 mod help;
 mod host_facts;
 mod http;
@@ -74,9 +73,6 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => return refused(&words, error),
     };
-    if let Some(answer) = foreign::answer_to_missing_plan(&words, &matches) {
-        return told(&answer);
-    }
     if let Some((tool, arguments)) = cli::tool_of(&matches) {
         return tool::carry_out(tool, tool.name, &arguments);
     }
@@ -117,10 +113,9 @@ fn explain(name: &str) -> ExitCode {
 
 /// Ends with what is wrong with the command line, or with the help that it asks for.
 fn refused(words: &[String], error: clap::Error) -> ExitCode {
-    let of_value = || invalid_value::message(&error).map(|message| format!("error: {message}"));
-    match foreign::answer(words).or_else(of_value) {
-        Some(answer) => told(&answer),
-        None => told(&parsers_words(suggestion::without_far_ones(error, cli::command(), words))),
+    match invalid_value::message(&error) {
+        Some(message) => told(&format!("error: {message}")),
+        None => told(&parsers_words(suggestion::corrected(error, cli::command(), words))),
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 }
 
 /// What `brunt load` is asked for, and its plan.
-pub(crate) fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
+fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
     let (run, class) = flags.planned.spec();
     let spec = read_spec(flags.plan.as_deref(), run, class)?;
     let plan = resolved(&spec)?;

@@ -1,15 +1,52 @@
-//! Words of our own that an error offers for one that we do not have.
+//! What an error offers for an option or a command that brunt does not have: the misspelled one, the commands that have it, and the
+//! load generators that have it.
 //!
-//! The parser offers what shares letters; here only misspellings stay, and the commands that have the option.
+//! The parser offers whatever shares letters; here only misspellings stay. Invariant: no option in [`TOOLS`] is one of `brunt run`.
 
-use brunt_compat::spelling;
+use brunt_compat::{spelling, tools};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
+/// Load generators without a front end here, and their options. docs/migrating.md has what brunt has instead.
+const TOOLS: [(&str, &str); 4] = [
+    (
+        "memtier_benchmark",
+        "--host --port -p --unix-socket -S --uri -u -P --authenticate -a --cert --key --cacert \
+        --tls-skip-verify --tls-protocols --sni --run-count -x --debug -D --cluster-mode --transaction --out-file -o \
+        --json-out-file --client-stats --hdr-file-prefix --show-config --hide-histogram --print-percentiles \
+        --print-all-runs --realtime-latencies --command-stats-breakdown --command-miss-tracking \
+        --miss-rate-threshold --statsd-host --statsd-port --statsd-prefix --statsd-run-label --graphite-port \
+        --prometheus-port --prometheus-bind-addr --prometheus-run-label --prometheus-latency-buckets \
+        --rate-limiting --clients --test-time --clients-start --clients-step --step-duration --ratio --pipeline \
+        --reconnect-interval --reconnect-on-error --max-reconnect-attempts --reconnect-backoff-factor \
+        --retry-on-error --max-retries --retry-backoff-ms --retry-backoff-factor --retry-on --max-retry-queue \
+        --failed-keys-file --connection-timeout --connection-stage-timeout \
+        --thread-conn-start-min-jitter-micros --thread-conn-start-max-jitter-micros --multi-key-get --select-db \
+        --distinct-client-seed --randomize --command-ratio --command-key-pattern --command-is-read \
+        --monitor-input --monitor-pattern --scan-incremental-iteration --scan-incremental-max-iterations \
+        --read-preference --read-server --replica-clients --replicas-per-shard --read-preference-fallback \
+        --data-size --data-offset --random-data -R --data-size-range --data-size-list --data-size-pattern \
+        --expiry-range --data-import --data-verify --verify-only --generate-keys --no-expiry --key-prefix \
+        --key-minimum --key-maximum --key-pattern --key-stddev --key-median --key-zipf-exp --wait-ratio \
+        --num-slaves --wait-timeout --ipv4 --ipv6 --tls",
+    ),
+    (
+        "redis-benchmark",
+        "-p -u -a --dbnum --enable-tracking -k -P --precision -l -I -e -x --sni --cacert --cacertdir \
+        --insecure --cert --key --tls-ciphers --tls-ciphersuites --tls",
+    ),
+    (
+        "valkey-benchmark",
+        "--rps --duration --sequential --rfr --dataset --maxdocs --xml-root-element --num-functions \
+        --num-keys-in-fcall --rdma --mptcp",
+    ),
+    ("YCSB", "-P -p"),
+];
+
 /// Takes suggestions out of the error of a command line that are no misspelling of what was typed, and names the other commands of
-/// `program` that have the option.
-pub(crate) fn without_far_ones(mut error: Error, mut program: Command, words: &[String]) -> Error {
+/// `program` and the load generators that have the option.
+pub(crate) fn corrected(mut error: Error, mut program: Command, words: &[String]) -> Error {
     // "to pass '--x' as a value, use '-- --x'": no plan file begins with dashes.
     error.remove(ContextKind::Suggested);
     let pairs = [
@@ -41,24 +78,45 @@ pub(crate) fn without_far_ones(mut error: Error, mut program: Command, words: &[
         if let Some(usage) = command.map(Command::render_usage) {
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }
-        if let Some(tip) = other_commands(&error, &program) {
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-        }
+        let tips = tips(&error, &program, words);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
 }
 
-/// Which commands have the option that one of them does not have.
-fn other_commands(error: &Error, program: &Command) -> Option<StyledStr> {
-    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
-    let long = typed.strip_prefix("--")?.split([' ', '=']).next()?;
-    let has = |command: &&Command| command.get_arguments().any(|arg| arg.get_long() == Some(long));
-    let names: Vec<String> = program
+/// Who has the option that a command does not have.
+fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return Vec::new() };
+    let option = typed.split([' ', '=']).next().unwrap_or_default();
+    // The parser reads a word behind one dash as letters, and names the first that is unknown.
+    if !words.iter().any(|word| word.split('=').next() == Some(option)) {
+        return Vec::new();
+    }
+    let commands = program
         .get_subcommands()
-        .filter(has)
-        .map(|command| format!("brunt {}", command.get_name()))
+        .filter(|command| command.get_arguments().any(|arg| is_named(option, arg.get_long(), arg.get_short())))
+        .map(Command::get_name);
+    let mut front_ends: Vec<_> = tools::TOOLS
+        .iter()
+        .filter(|tool| tool.names.options.iter().any(|rule| is_named(option, Some(rule.long), rule.short)))
         .collect();
-    (!names.is_empty()).then(|| format!("--{long} is an option of {}", names.join(", ")).into())
+    front_ends.dedup_by_key(|tool| std::ptr::from_ref(tool.names));
+    let commands = commands.chain(front_ends.iter().map(|tool| tool.name));
+    let commands: Vec<String> = commands.map(|name| format!("brunt {name}")).collect();
+    let others = TOOLS.iter().filter(|(_, options)| options.split(' ').any(|held| held == option));
+    let others: Vec<&str> = others.map(|(tool, _)| *tool).collect();
+    [(commands.join(", "), ""), (others.join(", "), ": see docs/migrating.md")]
+        .into_iter()
+        .filter(|(owners, _)| !owners.is_empty())
+        .map(|(owners, more)| format!("{option} is an option of {owners}{more}").into())
+        .collect()
+}
+
+fn is_named(option: &str, long: Option<&str>, short: Option<char>) -> bool {
+    match option.strip_prefix("--") {
+        Some(name) => long == Some(name),
+        None => short.is_some_and(|letter| option == format!("-{letter}")),
+    }
 }
 
 /// Can one be had from the other by one change of a letter, or two in a word of ten letters and more?
@@ -88,6 +146,17 @@ mod tests {
         ];
         for (typed, meant, expected) in table {
             assert_eq!(is_misspelling(typed, meant), expected, "{typed} {meant}");
+        }
+    }
+
+    #[test]
+    fn options_of_other_tools_are_none_of_run() {
+        let mut program = crate::cli::command();
+        program.build();
+        let run = program.find_subcommand("run").unwrap();
+        for option in TOOLS.iter().flat_map(|(_, options)| options.split(' ')) {
+            let is_of_run = run.get_arguments().any(|arg| is_named(option, arg.get_long(), arg.get_short()));
+            assert!(option.starts_with('-') && !is_of_run, "{option}");
         }
     }
 }

@@ -19,7 +19,7 @@ use brunt_stats::rate_scan::{LoadResult, RateScan};
 
 /// Measures every setting, as often as asked, and reports the curve.
 pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
-    let (mut asked, plans) = planned(flags, PlanRequest::of)?;
+    let (mut asked, plans) = planned(flags)?;
     let cli::Scan { run, over, .. } = flags;
     if run.output.print_plan {
         let remark = match over {
@@ -47,15 +47,12 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
 }
 
 /// What is asked for and its plans, with everything checked that can be before a file or a connection is opened.
-pub(super) fn planned(
-    flags: &cli::Scan,
-    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
-) -> Result<(PlanRequest, Vec<Plan>), Failure> {
+fn planned(flags: &cli::Scan) -> Result<(PlanRequest, Vec<Plan>), Failure> {
     let cli::Scan { run, repeat, over, .. } = flags;
     check_output(run, "a scan")?;
     super::check_no_assertions(run, "a scan")?;
     check_between(repeat)?;
-    let asked = read(run)?;
+    let asked = PlanRequest::of(run)?;
     asked.check_free(over.option(), &format!("--over {}", over.option()))?;
     let plans = plans(&asked, over)?;
     Ok((asked, plans))

@@ -34,7 +34,7 @@ const WARMUP: DurationNs = DurationNs(300_000_000);
 
 /// Searches, and reports every step.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
-    let Planned { mut asked, steps, first } = planned(flags, PlanRequest::of)?;
+    let Planned { mut asked, steps, first } = planned(flags)?;
     let cli::Search { run, slo, from, to, resolution } = flags;
     if run.output.print_plan {
         return print_plan(&first, "a step of a search; its rates are found on the way");
@@ -101,10 +101,7 @@ fn needed(objectives: &[Objective]) -> u64 {
 }
 
 /// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
-pub(super) fn planned(
-    flags: &cli::Search,
-    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
-) -> Result<Planned, Failure> {
+fn planned(flags: &cli::Search) -> Result<Planned, Failure> {
     let cli::Search { run, slo, from, to, .. } = flags;
     check_output(run, "a search")?;
     check_no_assertions(run, "a search")?;
@@ -115,7 +112,7 @@ pub(super) fn planned(
         let message = format!("invalid value '{to}' for --to: expected at least the rate of --from, {from}");
         return Err(Failure::usage(message));
     }
-    let mut asked = read(run)?;
+    let mut asked = PlanRequest::of(run)?;
     asked.check_free("rate", "--from and --to of a search")?;
     let steps = steps(&mut asked)?;
     let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));

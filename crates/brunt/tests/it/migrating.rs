@@ -1,9 +1,8 @@
-//! README.md and docs/migrating.md: their command lines run. The options in the tables of docs/migrating.md are accepted, and agree with
-//! what brunt answers to those of other tools.
+//! README.md and docs/migrating.md: their command lines run, and the options in the tables of docs/migrating.md are accepted.
 //!
-//! Runs are shortened, and go to a reference server. Not about the words of those answers (`foreign.rs`).
+//! Runs are shortened, and go to a reference server.
 
-use crate::foreign::words;
+use crate::suggestion::words;
 use crate::server::{Server, beside_others, own_directory, plain};
 use std::path::Path;
 
@@ -71,29 +70,14 @@ fn command_lines_of_documents_run() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// A row of a table: the tool of its heading, the options there, and those here.
-struct Row {
-    tool: &'static str,
-    theirs: &'static str,
-    ours: &'static str,
-}
-
-fn rows() -> Vec<Row> {
-    let mut tool = "";
-    let mut rows = Vec::new();
-    for line in DOCUMENT.lines() {
-        tool = line.strip_prefix("## ").unwrap_or(tool);
-        let mut cells = line.trim_matches('|').split('|').map(str::trim);
-        if let (true, Some(theirs), Some(ours)) = (line.starts_with("| `"), cells.next(), cells.next()) {
-            rows.push(Row { tool, theirs, ours });
-        }
-    }
-    rows
-}
-
-/// What a cell has in backquotes, where that is all it has.
-fn code(cell: &str) -> Option<&str> {
-    cell.strip_prefix('`')?.strip_suffix('`').filter(|code| !code.contains('`'))
+/// The options of brunt in the rows of the tables.
+fn options() -> impl Iterator<Item = &'static str> {
+    let rows = DOCUMENT.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.filter_map(|row| row.trim_matches('|').split('|').map(str::trim).nth(1));
+    cells.filter(|cell| !cell.is_empty()).map(|cell| {
+        let code = cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`'));
+        code.filter(|code| !code.contains('`')).unwrap_or_else(|| panic!("{cell}: no options alone"))
+    })
 }
 
 #[test]
@@ -101,8 +85,7 @@ fn options_in_the_tables_are_accepted() {
     let _beside = beside_others();
     let directory = own_directory();
     std::fs::write(directory.join("redis.pw"), "x\n").unwrap();
-    for row in rows().iter().filter(|row| !row.ours.is_empty()) {
-        let ours = code(row.ours).unwrap_or_else(|| panic!("{}: no options alone", row.ours));
+    for ours in options() {
         let mut line = words(&format!("run {ours} --print-plan"));
         if !ours.contains("--server") {
             let server = match (ours.contains("--tls-"), ours.contains("--protocol")) {
@@ -118,31 +101,4 @@ fn options_in_the_tables_are_accepted() {
         assert_eq!(output.status.code(), Some(0), "{line:?}: {message}");
     }
     std::fs::remove_dir_all(&directory).unwrap();
-}
-
-#[test]
-fn tables_agree_with_the_answers_to_options_of_other_tools() {
-    let _beside = beside_others();
-    // An option of that tool alone, so that the others of the line are read as its own.
-    let markers = [
-        ("memtier_benchmark", "--hide-histogram"),
-        ("valkey-benchmark and redis-benchmark", "--precision 3"),
-    ];
-    let mut compared = 0;
-    for row in rows() {
-        let Some((_, marker)) = markers.iter().find(|(tool, _)| *tool == row.tool) else { continue };
-        let (Some(theirs), Some(ours)) = (code(row.theirs), code(row.ours)) else { continue };
-        let beside = if ours.contains("--tls-") && !theirs.contains("--tls ") { " --tls" } else { "" };
-        let line = words(&format!("run {theirs} {marker}{beside}"));
-        let line: Vec<&str> = line.iter().map(String::as_str).collect();
-        let output = plain(&line).output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        let (_, offered) = message.split_once("The whole command line:\n").expect(&message);
-        // In any order.
-        for option in ours.split(" --").map(|option| option.trim_start_matches("--")) {
-            assert!(offered.contains(&format!("--{option}")), "{theirs}: {ours}, but {message}");
-        }
-        compared += 1;
-    }
-    assert!(compared >= 40, "{compared}");
 }
