@@ -276,14 +276,14 @@ fn neighbours_on_the_processor_are_named() {
     }
 }
 
-/// Client and server on one processor, where the server's work keeps the client from it in either loop.
+/// Client and server on one processor, which the server never leaves: each time slice of the server keeps the client from it in either loop.
 #[test]
 fn servers_on_the_processor_are_named() {
     let _beside = beside_others();
     let [_, cpu] = two_processors();
-    let server = Server::reference(&["--cpus", &cpu]);
+    let server = Server::reference(&["--cpus", &cpu, "--busy-poll"]);
     let load = ["-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "16", "-T", "1", "--cpus", &cpu];
-    for rate in [&[][..], &["-r", "10k"]] {
+    for rate in [&[][..], &["-r", "500"]] {
         let fixes = ["put them on different processors", "use a client host of its own"];
         check_client(", which the server had", &fixes, 0.0, || {
             run(&server.address, &[&load[..], rate].concat())
