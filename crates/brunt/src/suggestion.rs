@@ -94,7 +94,9 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
     }
     let commands = program
         .get_subcommands()
-        .filter(|command| command.get_arguments().any(|arg| is_named(option, arg.get_long(), arg.get_short())))
+        .filter(|command| {
+            command.get_arguments().any(|arg| is_named(option, arg.get_long(), arg.get_short()))
+        })
         .map(Command::get_name);
     let mut front_ends: Vec<_> = tools::TOOLS
         .iter()

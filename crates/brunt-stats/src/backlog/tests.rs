@@ -6,8 +6,8 @@
 use super::*;
 use crate::agent::AgentRecord;
 use crate::measured_window::MeasuredWindow;
-use crate::usage::WorkerBacklog;
 use crate::simulated_run::{MS, Request, S, markovian, plan, record};
+use crate::usage::WorkerBacklog;
 
 const RUNS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
 
@@ -33,9 +33,8 @@ fn at_least(level: BacklogLevel, found: &[Backlog]) -> f64 {
 }
 
 fn runs(load: f64, seconds: f64) -> Vec<Backlog> {
-    let run = |seed| {
-        backlogs(OPEN, &markovian(1_000.0, load, seconds, seed * 7_919), seconds, ROOM).remove(0)
-    };
+    let run =
+        |seed| backlogs(OPEN, &markovian(1_000.0, load, seconds, seed * 7_919), seconds, ROOM).remove(0);
     let count = if seconds > 10.0 { RUNS / 5 } else { RUNS };
     (1..=count).map(run).collect()
 }

@@ -2,8 +2,8 @@
 //!
 //! Runs are shortened, and go to a reference server.
 
-use crate::suggestion::words;
 use crate::server::{Server, beside_others, own_directory, plain};
+use crate::suggestion::words;
 use std::path::Path;
 
 const DOCUMENT: &str = include_str!("../../../../docs/migrating.md");
