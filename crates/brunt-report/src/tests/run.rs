@@ -274,6 +274,7 @@ impl Scene {
                     voluntary_switches: 345,
                     colocation: Colocation { looks: 90, shared: 41 },
                     stalls: self.stalls,
+                    backlog: Default::default(),
                 }],
             },
             host: HostEvidence {
