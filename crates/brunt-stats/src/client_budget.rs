@@ -139,7 +139,7 @@ impl ClientBudget {
         }
     }
 
-    /// The part that made requests late more than the others; of own work counts what goes beyond [`IDLE_ENOUGH`], twice, so that
+    /// The part that made requests late more than the others; of own work counts what goes beyond `IDLE_ENOUGH`, twice, so that
     /// a worker without idle time counts as working all the time.
     pub fn largest(&self) -> ClientPart {
         // Of equal ones the last: without any loss it is its own work.

@@ -3,7 +3,7 @@
 //! Not the run's totals (those are exact and kept apart, in the store). An interval belongs to the slice that its middle
 //! lies in, so a worker that was late in ending one moves a little work to a neighbouring slice and loses none. Slices are
 //! 100 ms long at first; whenever there would be too many, neighbours are merged. Longer slices have more different latencies, so buckets
-//! become wider where their histograms would take more than [`ENCODED_BYTES_MAX`]. Invariants: what there is does not depend on
+//! become wider where their histograms would take more than `ENCODED_BYTES_MAX`. Invariants: what there is does not depend on
 //! the order in which intervals came, but for how wide buckets are; neither changes a sum, a count or an extreme.
 
 mod grid;
