@@ -3,7 +3,6 @@
 //! Runs, signals, files, agents and streams belong to the driver in the binary. Invariant: a front end reads no clock and
 //! writes nothing itself. What it knows of the world is in its arguments, so that a test can carry out any command line.
 
-use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
 use crate::names::Names;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
@@ -104,6 +103,51 @@ pub struct Runs {
     pub period: Option<DurationNs>,
 }
 
+/// A process that waits to be led.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentMode {
+    /// Where it listens; 0 is any port that is free.
+    pub port: u16,
+    /// Its threads.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub lambda_mul: u32,
+    /// They are pinned.
+    pub affinity: bool,
+    /// They sleep, whatever the master says.
+    pub blocking: bool,
+    /// Nothing is said on standard error.
+    pub quiet: bool,
+    /// The folder of those who may lead it; without one everybody may.
+    pub auth: Option<String>,
+}
+
+/// A process that leads others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerMode {
+    /// The agents, each with its port.
+    pub agents: Vec<(String, u16)>,
+    /// The folder of those whom it trusts.
+    pub auth: Option<String>,
+    /// Its own threads.
+    pub threads: u32,
+    /// Agents tell what is metered beside counts and histograms.
+    pub meters: bool,
+}
+
+/// What an agent says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentCapacity {
+    /// Its address as the user gave it, with its port.
+    pub name: String,
+    /// Its host, as that calls itself.
+    pub host: String,
+    /// Its threads.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub weight: u32,
+}
+
 /// A file that a front end writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
@@ -194,13 +238,23 @@ pub struct RunFailure {
     pub message: String,
 }
 
+impl RunFailure {
+    /// Says it, with the name of the tool.
+    pub(crate) fn say(&self, tool: &str, console: &mut Console) {
+        match self.kind {
+            FailureKind::Interrupted => {
+                console.say(format_args!("{tool}: interrupted before anything was measured"));
+            }
+            _ => console.say(format_args!("{tool}: {}", self.message)),
+        }
+    }
+}
+
 /// Kinds of reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// A signal asked for an end before anything was measured.
     Interrupted,
-    /// A server cannot be reached, or does not take the data set.
-    Unreachable,
     /// A file of requests cannot be read; the message does not name the option.
     Trace,
     /// Anything else.

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod front_end;
-pub mod hosts;
 pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
@@ -16,5 +15,4 @@ pub mod names;
 pub mod options;
 pub mod remarks;
 pub mod rpc_perf;
-pub mod spelling;
 pub mod tools;

@@ -14,8 +14,6 @@ pub struct Rule {
     pub short: Option<char>,
     /// A value follows it.
     pub takes_value: bool,
-    /// Its value is a whole number.
-    pub is_integer: bool,
     /// It may be given several times.
     pub repeats: bool,
     /// Nothing behind it is looked at.
@@ -33,7 +31,6 @@ pub(crate) const FLAG: Rule = Rule {
     long: "",
     short: None,
     takes_value: false,
-    is_integer: false,
     repeats: false,
     ends: false,
     is_ours: false,
@@ -42,8 +39,6 @@ pub(crate) const FLAG: Rule = Rule {
 };
 /// An option without a letter, with a value, which may be given once.
 pub(crate) const VALUE: Rule = Rule { takes_value: true, ..FLAG };
-/// One whose value is a whole number.
-pub(crate) const INTEGER: Rule = Rule { is_integer: true, ..VALUE };
 
 impl Rule {
     pub(crate) const fn short(self, letter: char) -> Self {
@@ -67,9 +62,8 @@ impl Rule {
     }
 }
 
-/// Declares the options of a tool once, each in a row: name and rule, and behind `=>` the field of the command line with its type and how it
-/// is read. With `set(line, long, text)` options are taken one by one, and a row has the default and the expression for a given value;
-/// with `read(...)` a row has one expression, over the whole command line.
+/// Declares the options of a tool once, each in a row: name and rule; behind `=>` the field of the command line with its type, its default
+/// and the expression for a given value; behind that when the option has no effect, and why.
 macro_rules! options {
     ($($long:literal: $rule:expr;)+) => {
         /// Every option: the tool's, and last ours.
@@ -77,13 +71,22 @@ macro_rules! options {
     };
     (
         $(#[$attribute:meta])*
-        set($line:ident, $long:ident, $text:ident) {
+        set($line:ident, $long:ident, $text:ident) -> $error:ty {
             $($name:literal: $rule:expr
-                $(=> $(#[$of_field:meta])* $field:ident: $type:ty = $default:expr, $read:expr)?;)+
+                $(=> $(#[$of_field:meta])* $field:ident: $type:ty = $default:expr, $read:expr
+                    $(, $idle:expr => $why:expr)*)?;)+
         }
     ) => {
         $crate::options::options! { $($name: $rule;)+ }
-        $crate::options::options! { @line $(#[$attribute])* { $($($(#[$of_field])* $field: $type,)?)+ } }
+
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "the fields are the options of the same names")]
+        pub struct CommandLine {
+            $($($(#[$of_field])* pub $field: $type,)?)+
+            /// Given, and without effect or not what it looks like: for the user, each without its prefix.
+            pub warnings: Vec<String>,
+        }
 
         impl Default for CommandLine {
             fn default() -> Self {
@@ -93,7 +96,7 @@ macro_rules! options {
 
         impl CommandLine {
             /// Takes one option.
-            fn set(&mut self, $long: &'static str, $text: &str) -> Result<(), String> {
+            pub(crate) fn set(&mut self, $long: &str, $text: &str) -> Result<(), $error> {
                 let $line = self;
                 match $long {
                     $($($name => $line.$field = $read,)?)+
@@ -101,45 +104,39 @@ macro_rules! options {
                 }
                 Ok(())
             }
-        }
-    };
-    (
-        $(#[$attribute:meta])*
-        read($($argument:ident: $of:ty),+) {
-            $($name:literal: $rule:expr $(=> $(#[$of_field:meta])* $field:ident: $type:ty = $read:expr)?;)+
-        }
-        $($(#[$of_other:meta])* $other:ident: $other_type:ty = $read_other:expr;)+
-    ) => {
-        $crate::options::options! { $($name: $rule;)+ }
-        $crate::options::options! {
-            @line $(#[$attribute])* {
-                $($($(#[$of_field])* $field: $type,)?)+
-                $($(#[$of_other])* $other: $other_type,)+
-            }
-        }
 
-        impl CommandLine {
-            fn read($($argument: $of),+) -> Result<Self, String> {
-                Ok(Self {
-                    $($($field: $read,)?)+
-                    $($other: $read_other,)+
-                    warnings: Vec::new(),
-                })
+            /// Takes all options in their order, and notes what has no effect.
+            pub(crate) fn apply(&mut self, parsed: &ParsedOptions) -> Result<(), $error> {
+                for option in &parsed.given {
+                    self.set(option.long, option.value.as_deref().unwrap_or_default())?;
+                }
+                #[allow(unused_variables, reason = "a tool may have no option that is without effect")]
+                let $line = &*self;
+                let idle = [$($($(($name, $idle, $why),)*)?)+];
+                let warnings = parsed.warnings(&idle);
+                self.warnings.extend(warnings);
+                Ok(())
             }
-        }
-    };
-    (@line $(#[$attribute:meta])* { $($(#[$of_field:meta])* $field:ident: $type:ty,)+ }) => {
-        $(#[$attribute])*
-        #[derive(Clone, Debug, PartialEq)]
-        #[allow(missing_docs, reason = "the fields are the options of the same names")]
-        pub struct CommandLine {
-            $($(#[$of_field])* pub $field: $type,)+
-            /// Given, and without effect or not what it looks like: for the user, each without its prefix.
-            pub warnings: Vec<String>,
         }
     };
 }
 pub(crate) use options;
+
+/// Help: between head and tail every option with what its value is and what it does.
+pub(crate) fn help(head: &str, rules: &[Rule], tail: &str) -> String {
+    const COLUMN: usize = 30;
+    let line = |rule: &Rule| {
+        let letter = rule.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let option = format!("  {letter}--{} {}", rule.long, rule.value);
+        let option = option.trim_end();
+        match option.len() < COLUMN - 1 {
+            true => format!("{option:COLUMN$}{}\n", rule.about),
+            false => format!("{option}\n{:COLUMN$}{}\n", "", rule.about),
+        }
+    };
+    let lines: String = rules.iter().map(line).collect();
+    format!("{head}\nOptions:\n{lines}{tail}")
+}
 
 /// The action that a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,14 +168,18 @@ pub struct ParsedOptions {
 }
 
 impl ParsedOptions {
+    /// What is printed instead of a run, if that is asked for.
+    pub fn answer<L>(&self) -> Option<Action<L>> {
+        match () {
+            () if self.has("help") => Some(Action::Help),
+            () if self.has("version") => Some(Action::Version),
+            () => None,
+        }
+    }
+
     /// Was it given?
     pub fn has(&self, long: &str) -> bool {
         self.given.iter().any(|given| given.long == long)
-    }
-
-    /// How many times was it given?
-    pub fn count(&self, long: &str) -> usize {
-        self.given.iter().filter(|given| given.long == long).count()
     }
 
     /// Its value, where it was given.
@@ -186,15 +187,16 @@ impl ParsedOptions {
         self.given.iter().find(|given| given.long == long).and_then(|given| given.value.as_deref())
     }
 
+    /// Warnings of stray words, and of the given ones of these options that are without effect: name, whether it is, and why.
+    pub(crate) fn warnings(&self, idle: &[(&str, bool, &str)]) -> Vec<String> {
+        let idle = idle.iter().filter(|(long, is_idle, _)| *is_idle && self.has(long));
+        let idle = idle.map(|(long, _, why)| format!("--{long}: without effect; {why}"));
+        self.stray_warnings().into_iter().chain(idle).collect()
+    }
+
     /// Warnings of words that are neither options nor their values.
     pub fn stray_warnings(&self) -> Vec<String> {
         self.strays.iter().map(|stray| format!("'{stray}' belongs to no option and has no effect")).collect()
-    }
-
-    /// The parts of all its values, which commas separate; `\,` is a comma in a part.
-    pub fn list(&self, long: &str) -> Vec<String> {
-        let values = self.given.iter().filter(|given| given.long == long);
-        values.filter_map(|given| given.value.as_deref()).flat_map(split_commas).collect()
     }
 }
 
@@ -231,6 +233,16 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// The name that is nearest to a misspelled one, if one is near: hyphens and underscores count as the same, and at most a third of the
+/// letters differ.
+pub fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |text: &str| text.trim_matches('-').replace('_', "-").to_lowercase();
+    let given = plain(given);
+    let distances = names.into_iter().map(|name| (strsim::osa_distance(&given, &plain(name)), name));
+    let (least, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    (least <= name.len().div_ceil(3).min(given.len() / 2 + 1)).then_some(name)
+}
 
 /// The message for a value that an option does not accept.
 pub fn invalid_value(long: &str, text: &str, accepted: &str) -> String {
@@ -346,20 +358,10 @@ fn scan_cluster<'a>(
     Ok(found)
 }
 
-fn split_commas(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' if characters.peek() == Some(&',') => {
-                characters.next();
-                parts.last_mut().into_iter().for_each(|part| part.push(','));
-            }
-            ',' => parts.push(String::new()),
-            character => parts.last_mut().into_iter().for_each(|part| part.push(character)),
-        }
-    }
-    parts
+/// The parts of a text between commas; `\,` is a comma in a part.
+pub fn split_commas(text: &str) -> Vec<String> {
+    // No argument of a program has a NUL.
+    text.replace("\\,", "\0").split(',').map(|part| part.replace('\0', ",")).collect()
 }
 
 /// A whole number as `strtol` reads it with base 0: `0x40` is 64 and `010` is 8. `None` where anything else follows, or where it
@@ -542,9 +544,46 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_help_of_every_tool_has_all_its_options() {
+        for (name, text) in [
+            ("mutilate", crate::mutilate::help()),
+            ("memaslap", crate::memaslap::help()),
+            ("mcperf", crate::mcperf::help()),
+            ("rpc-perf", crate::rpc_perf::help("rpc-perf")),
+        ] {
+            let tool = crate::tools::find(name).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for Rule { long, value, about, takes_value, .. } in tool.names.options {
+                let option = format!("--{long} {value}");
+                let at = lines.iter().position(|line| line.contains(option.trim_end()));
+                let at = at.unwrap_or_else(|| panic!("{name}: {long}: {text}"));
+                assert!(lines[at].ends_with(about) || lines[at + 1].trim_start() == *about, "{name} {long}");
+                assert!(!about.is_empty() && *takes_value != value.is_empty(), "{name} {long}");
+            }
+            assert!(lines.iter().all(|line| line.len() <= 120), "{text}");
+        }
+    }
+
+    #[test]
+    fn near_names_are_suggested() {
+        let names = ["server", "service", "rate", "request-timeout", "style", "seed", "size"];
+        for (given, expected) in [
+            ("-server", Some("server")),
+            ("sever", Some("server")),
+            ("ratee", Some("rate")),
+            ("request_timeot", Some("request-timeout")),
+            ("Styel", Some("style")),
+            ("colour", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(closest(given, names), expected, "{given}");
+        }
+    }
+
+    #[test]
     fn lists_are_split_at_commas() {
-        let parsed = parsed(r"-s a,b -s c\,d,").unwrap();
-        assert_eq!(parsed.list("server"), ["a", "b", "c,d", ""]);
+        assert_eq!(split_commas(r"a,b,c\,d,"), ["a", "b", "c,d", ""]);
     }
 
     #[test]

@@ -3,11 +3,9 @@
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
 use crate::front_end::{Answer, Caller, Outcome};
-use crate::mcperf::{self, front_end::read as mcperf};
-use crate::memaslap::{self, front_end::read as memaslap};
-use crate::mutilate::{self, Generation, front_end::read as mutilate};
+use crate::mutilate::Generation;
 use crate::names::Names;
-use crate::rpc_perf::{self, front_end::read as rpc_perf};
+use crate::{mcperf, memaslap, mutilate, rpc_perf};
 
 /// A name that a tool is called by.
 #[derive(Clone, Copy)]
@@ -15,14 +13,20 @@ use crate::rpc_perf::{self, front_end::read as rpc_perf};
 pub struct Tool {
     /// The name.
     pub name: &'static str,
-    /// What `brunt --help` says of it.
-    pub about: &'static str,
+    /// Whose command line it takes, and what else is to be said of it.
+    of: &'static str,
+    remark: &'static str,
     /// Its options, and which of them are meant where our messages name ours.
     pub names: &'static Names,
     reader: fn(&[String], &Caller<'_>) -> Outcome,
 }
 
 impl Tool {
+    /// What `brunt --help` says of it.
+    pub fn about(&self) -> String {
+        format!("Take {}'s command line and print its report{}", self.of, self.remark)
+    }
+
     /// Reads a command line, without the program's name.
     pub fn read(&self, arguments: &[String], caller: &Caller<'_>) -> Outcome {
         match (self.reader)(arguments, caller) {
@@ -34,44 +38,30 @@ impl Tool {
     }
 }
 
+const fn tool(
+    [name, of, remark]: [&'static str; 3],
+    names: &'static Names,
+    reader: fn(&[String], &Caller<'_>) -> Outcome,
+) -> Tool {
+    Tool { name, of, remark, names, reader }
+}
+
+const LINK: &str = "; a link of this name does the same";
+const SECOND: &str = " with the columns of its second generation";
+const DEBIAN: &str = ", under the name that Debian gives it";
+
 /// Every name.
-pub const TOOLS: [Tool; 6] = [
-    Tool {
-        name: "mutilate",
-        about: "Take mutilate's command line and print its report; a link named mutilate does the same",
-        names: &mutilate::NAMES,
-        reader: |arguments, caller| mutilate(arguments, Generation::First, caller),
-    },
-    Tool {
-        name: "mutilate-g2",
-        about: "Take mutilate's command line and print its report with the columns of its second generation",
-        names: &mutilate::NAMES,
-        reader: |arguments, caller| mutilate(arguments, Generation::Second, caller),
-    },
-    Tool {
-        name: "memaslap",
-        about: "Take memaslap's command line and print its report; a link named memaslap does the same",
-        names: &memaslap::NAMES,
-        reader: memaslap,
-    },
-    Tool {
-        name: "memcaslap",
-        about: "Take memaslap's command line and print its report, under the name that Debian gives it",
-        names: &memaslap::NAMES,
-        reader: memaslap,
-    },
-    Tool {
-        name: "mcperf",
-        about: "Take mcperf's command line and print its report; a link named mcperf does the same",
-        names: &mcperf::NAMES,
-        reader: mcperf,
-    },
-    Tool {
-        name: "rpc-perf",
-        about: "Take rpc-perf's command line and file and print its log; a link named rpc-perf does the same",
-        names: &rpc_perf::NAMES,
-        reader: rpc_perf,
-    },
+pub static TOOLS: [Tool; 6] = [
+    tool(["mutilate", "mutilate", LINK], &mutilate::NAMES, |arguments, caller| {
+        mutilate::read(arguments, Generation::First, caller)
+    }),
+    tool(["mutilate-g2", "mutilate", SECOND], &mutilate::NAMES, |arguments, caller| {
+        mutilate::read(arguments, Generation::Second, caller)
+    }),
+    tool(["memaslap", "memaslap", LINK], &memaslap::NAMES, memaslap::read),
+    tool(["memcaslap", "memaslap", DEBIAN], &memaslap::NAMES, memaslap::read),
+    tool(["mcperf", "mcperf", LINK], &mcperf::NAMES, mcperf::read),
+    tool(["rpc-perf", "rpc-perf", LINK], &rpc_perf::NAMES, rpc_perf::read),
 ];
 
 /// The tool of this name.

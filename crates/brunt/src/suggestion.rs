@@ -3,7 +3,7 @@
 //!
 //! The parser offers whatever shares letters; here only misspellings stay. Invariant: no option in [`TOOLS`] is one of `brunt run`.
 
-use brunt_compat::{spelling, tools};
+use brunt_compat::tools;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
@@ -79,7 +79,9 @@ pub(crate) fn corrected(mut error: Error, mut program: Command, words: &[String]
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }
         let tips = tips(&error, &program, words);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
     }
     error
 }
@@ -124,7 +126,7 @@ fn is_named(option: &str, long: Option<&str>, short: Option<char>) -> bool {
 /// Can one be had from the other by one change of a letter, or two in a word of ten letters and more?
 fn is_misspelling(typed: &str, meant: &str) -> bool {
     let most = if typed.chars().count().min(meant.chars().count()) >= 10 { 2 } else { 1 };
-    spelling::distance(typed, meant) <= most
+    strsim::osa_distance(typed, meant) <= most
 }
 
 #[cfg(test)]

@@ -371,7 +371,6 @@ fn plan(spec: &PlanSpec, host: &Host) -> Result<Plan, RunFailure> {
 fn failure_of(failure: Failure) -> RunFailure {
     let kind = match failure.exit {
         Exit::Interrupted => FailureKind::Interrupted,
-        Exit::Unreachable => FailureKind::Unreachable,
         _ => FailureKind::Other,
     };
     RunFailure { kind, message: format!("{:#}", failure.error) }

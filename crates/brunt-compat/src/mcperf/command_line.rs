@@ -3,10 +3,9 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in
 //! a refusal.
 
-use super::distribution;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
 use crate::options::{
-    Action, FLAG, Fault, ParsedOption, Rule, VALUE, invalid_value, natural, options, real, scan_to_fault,
+    Action, FLAG, Fault, ParsedOptions, Rule, VALUE, invalid_value, natural, options, real, scan_to_fault,
 };
 use brunt_plan::mcperf_draw::McperfShape;
 use brunt_plan::op::OpKind;
@@ -39,7 +38,7 @@ const SECONDS_MAX: f64 = 100.0 * 366.0 * 86_400.0;
 
 options! {
     /// A command line that asks for a run, with mcperf's defaults.
-    set(line, long, text) {
+    set(line, long, text) -> String {
         "help": FLAG.short('h').help("", "print this");
         "version": FLAG.short('V').help("", "print the version");
         "verbosity": VALUE.short('v')
@@ -70,7 +69,7 @@ options! {
             .help("N", "expiry of what is stored: seconds, or a Unix time (default: 0, never)")
             => expiry_s: u64 = 0, whole(long, text)?;
         "use-noreply": FLAG.short('q').help("", "ask for no reply; not with get and gets")
-            => use_noreply: bool = false, true;
+            => use_noreply: bool = false, true, line.method.is_retrieval() => "get and gets have replies";
         "prefix": VALUE.short('P').help("S", "front of all keys, up to 16 bytes (default: mcp:)")
             => prefix: String = "mcp:".to_owned(), prefix(long, text)?;
         "client": VALUE.short('c').help("I/N", "client I of N: seed of what is drawn (default: 0/1)")
@@ -107,32 +106,22 @@ options! {
 pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     let (parsed, fault) = scan_to_fault(OPTIONS, arguments);
     let mut line = CommandLine::default();
-    let mut is_bare_size = false;
-    for ParsedOption { long, value } in &parsed.given {
-        let value = value.as_deref().unwrap_or_default();
-        if *long == "sizes" {
-            is_bare_size = !value.starts_with(|first: char| first.is_ascii_alphabetic());
-        }
-        line.set(long, value)?;
-    }
+    line.apply(&parsed)?;
     if let Some(fault) = fault {
         return Err(in_words(&fault));
     }
-    if parsed.has("help") {
-        return Ok(Action::Help);
-    }
-    if parsed.has("version") {
-        return Ok(Action::Version);
+    if let Some(answer) = parsed.answer() {
+        return Ok(answer);
     }
     for (long, count) in [("num-conns", line.num_conns), ("num-calls", line.num_calls)] {
         if count == 0 {
             return Err(invalid_value(long, "0", "a whole number from 1"));
         }
     }
-    line.warnings.extend(parsed.stray_warnings());
-    if let (true, McperfShape::Fixed(bytes)) = (is_bare_size, line.sizes) {
-        let given = parsed.given.iter().rfind(|given| given.long == "sizes");
-        let given = given.and_then(|given| given.value.as_deref()).unwrap_or_default();
+    let sizes = parsed.given.iter().rfind(|given| given.long == "sizes");
+    let sizes = sizes.and_then(|given| given.value.as_deref());
+    let bare = sizes.filter(|text| !text.starts_with(|first: char| first.is_ascii_alphabetic()));
+    if let (Some(given), McperfShape::Fixed(bytes)) = (bare, line.sizes) {
         line.warnings.push(format!(
             "--sizes: '{given}' without a letter is a rate: values of 1/{given} bytes, which is {}; d{given} means \
              {given} bytes",
@@ -151,7 +140,7 @@ fn wanted(long: &str) -> &'static str {
         "prefix" => "the front of all keys",
         "client" => "I/N, such as 0/1",
         "timeout" => "seconds",
-        "conn-rate" | "call-rate" | "sizes" => distribution::ACCEPTED,
+        "conn-rate" | "call-rate" | "sizes" => ACCEPTED,
         "wait" => "sleep, hybrid or spin",
         _ => "a whole number",
     }
@@ -224,15 +213,49 @@ fn client(long: &str, text: &str) -> Result<u32, String> {
 }
 
 fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
-    distribution::parse(text).map_err(|fault| {
-        format!("invalid value '{text}' for --{long}: {fault}; expected {}", distribution::ACCEPTED)
-    })
+    distribution(text)
+        .map_err(|fault| format!("invalid value '{text}' for --{long}: {fault}; expected {ACCEPTED}"))
+}
+
+/// The syntax that error messages name.
+const ACCEPTED: &str = "a rate R, or dR, uMIN,MAX, eMEAN or sFIRST with numbers above 0";
+
+/// Reads `[d|u|e|s]R1[,R2]`, or a rate without a letter; `None` where nothing is drawn, which is `0`. A number N without a letter is a rate, and 1/N is drawn.
+///
+/// # Errors
+/// What is wrong with it.
+fn distribution(text: &str) -> Result<Option<McperfShape>, String> {
+    let mut letters = text.chars();
+    let (letter, numbers) = (letters.next().unwrap_or_default(), letters.as_str());
+    Ok(Some(match letter {
+        'd' => McperfShape::Fixed(part_above_zero("the interval", numbers)?),
+        'e' => McperfShape::Exponential(part_above_zero("the mean", numbers)?),
+        's' => McperfShape::Sequential(part_above_zero("the first number", numbers)?),
+        'u' => {
+            let (min, max) = numbers.split_once(',').ok_or("a comma and a maximum are missing")?;
+            let (min, max) = (part_above_zero("the minimum", min)?, part_above_zero("the maximum", max)?);
+            if max < min {
+                return Err(format!("the maximum {max} is below the minimum {min}"));
+            }
+            McperfShape::Uniform(min, max)
+        }
+        _ => match real(text) {
+            Some(0.0) => return Ok(None),
+            Some(rate) if rate > 0.0 && (1.0 / rate).is_finite() => McperfShape::Fixed(1.0 / rate),
+            _ => return Err(format!("'{text}' is no rate of at least 0")),
+        },
+    }))
+}
+
+fn part_above_zero(name: &str, text: &str) -> Result<f64, String> {
+    real(text).filter(|number| *number > 0.0).ok_or_else(|| format!("{name} '{text}' is no number above 0"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::tests::words;
+    use McperfShape::{Exponential, Fixed, Sequential, Uniform};
 
     fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
         parse(&words(line))
@@ -388,5 +411,49 @@ mod tests {
         );
         assert!(warned("-z 0.01").contains("values of 1/0.01 bytes, which is 100;"));
         assert_eq!(warned("-z 100 -z d100"), "");
+    }
+
+    #[test]
+    fn distributions_are_parsed() {
+        let table = [
+            ("0", None),
+            ("0.0", None),
+            ("-0", None),
+            ("1000", Some(Fixed(0.001))),
+            ("0.01", Some(Fixed(100.0))),
+            ("0x10", Some(Fixed(0.0625))),
+            ("d1", Some(Fixed(1.0))),
+            ("d0.001", Some(Fixed(0.001))),
+            ("u1,16", Some(Uniform(1.0, 16.0))),
+            ("u1000,1000", Some(Uniform(1000.0, 1000.0))),
+            ("u 1, 16", Some(Uniform(1.0, 16.0))),
+            ("e50", Some(Exponential(50.0))),
+            ("s5", Some(Sequential(5.0))),
+        ];
+        for (text, expected) in table {
+            assert_eq!(distribution(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid_distributions_are_rejected() {
+        let table = [
+            ("-5", "'-5' is no rate of at least 0"),
+            ("x", "'x' is no rate of at least 0"),
+            ("", "'' is no rate of at least 0"),
+            ("inf", "'inf' is no rate of at least 0"),
+            ("1e-320", "'1e-320' is no rate of at least 0"),
+            ("d0", "the interval '0' is no number above 0"),
+            ("e", "the mean '' is no number above 0"),
+            ("s-1", "the first number '-1' is no number above 0"),
+            ("u5", "a comma and a maximum are missing"),
+            ("u0,5", "the minimum '0' is no number above 0"),
+            ("u1,x", "the maximum 'x' is no number above 0"),
+            ("u1,2,3", "the maximum '2,3' is no number above 0"),
+            ("u5,1", "the maximum 1 is below the minimum 5"),
+        ];
+        for (text, fault) in table {
+            assert_eq!(distribution(text), Err(fault.to_owned()), "{text}");
+        }
     }
 }

@@ -4,11 +4,10 @@
 //! stays empty, as there.
 
 use super::command_line;
-use super::help::usage;
 use super::invocation::Invocation;
 use super::numbers::Numbers;
 use super::report::{self, Precision};
-use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, remarks};
+use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, help, remarks};
 use crate::front_end::{
     Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup,
 };
@@ -22,13 +21,13 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     let text = |err: String| Outcome::Answer(Answer { err, ..Answer::default() });
     let refused = |err: String| Outcome::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });
     match command_line::parse(arguments) {
-        Ok(Action::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
+        Ok(Action::Help) => text(format!("{VERSION}\r\n\n{}", help())),
         Ok(Action::Version) => text(format!("{VERSION}\r\n\n")),
         Ok(Action::Run(line)) => match Invocation::new(*line, caller) {
             Ok(invocation) => Outcome::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
             Err(message) => refused(format!("mcperf: {message}\n")),
         },
-        Err(message) => refused(format!("mcperf: {message}\n{}", usage())),
+        Err(message) => refused(format!("mcperf: {message}\n{}", help())),
     }
 }
 
@@ -58,12 +57,9 @@ impl FrontEnd for Loader {
     }
 
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
-        if failure.kind == FailureKind::Interrupted {
-            console.say("mcperf: interrupted before anything was measured");
-            return End::with(EXIT_INTERRUPTED);
-        }
-        console.say(format_args!("mcperf: {}", failure.message));
-        End::with(EXIT_FAILED)
+        failure.say("mcperf", console);
+        let is_interrupted = failure.kind == FailureKind::Interrupted;
+        End::with(if is_interrupted { EXIT_INTERRUPTED } else { EXIT_FAILED })
     }
 
     fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
@@ -125,9 +121,9 @@ mod tests {
     fn answers_have_mcperfs_exit_codes_and_stream() {
         let table = [
             ("-V", 0, "This is mcperf-0.1.1\r\n\n".to_owned()),
-            ("-h", 0, format!("This is mcperf-0.1.1\r\n\n{}", usage())),
-            ("-V -h x", 0, format!("This is mcperf-0.1.1\r\n\n{}", usage())),
-            ("-j", 1, format!("mcperf: '-j' is no option; --help lists them\n{}", usage())),
+            ("-h", 0, format!("This is mcperf-0.1.1\r\n\n{}", help())),
+            ("-V -h x", 0, format!("This is mcperf-0.1.1\r\n\n{}", help())),
+            ("-j", 1, format!("mcperf: '-j' is no option; --help lists them\n{}", help())),
         ];
         for (line, code, err) in table {
             let Outcome::Answer(answer) = asked(line) else { panic!("{line}: a front end") };
@@ -159,7 +155,6 @@ mod tests {
     fn failures_have_a_message() {
         for (kind, code, message) in [
             (FailureKind::Interrupted, 130, "mcperf: interrupted before anything was measured\n"),
-            (FailureKind::Unreachable, 1, "mcperf: why\n"),
             (FailureKind::Other, 1, "mcperf: why\n"),
         ] {
             let mut console = Console::default();

@@ -5,7 +5,7 @@
 
 use super::PORT;
 use crate::options::{
-    Action, FLAG, ParsedOption, Rule, VALUE, invalid_value, options, scan_to_fault, split_integer,
+    Action, FLAG, ParsedOptions, Rule, VALUE, invalid_value, options, scan_to_fault, split_integer,
     split_number,
 };
 use std::fmt;
@@ -34,43 +34,44 @@ const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
 options! {
     /// A command line that asks for a run, with memaslap's defaults.
-    set(line, long, text) {
-        "servers": VALUE.short('s').help("", "Servers to load, with commas between them: HOST[:PORT], [IPV6]:PORT, the path\n\
-            of a socket. Else those of MEMCACHED_SERVERS. Thread i loads server i mod N.") =>
+    set(line, long, text) -> InvalidOption {
+        "servers": VALUE.short('s')
+            .help("LIST", "Servers, with commas: HOST[:PORT], [IPV6]:PORT, a socket's path [MEMCACHED_SERVERS]") =>
             /// As the user gave them, by `--servers` or by MEMCACHED_SERVERS.
             servers: String = String::new(), text.to_owned();
-        "threads": VALUE.short('T').help("", "Threads. [1]")
+        "threads": VALUE.short('T').help("N", "Threads. [1]")
             => threads: u32 = 1, above_zero(line, long, text)?;
         "concurrency": VALUE.short('c')
-            .help("", "Clients in all, each with one operation under way; a multiple of --threads. [16]")
+            .help("N", "Clients in all, each with one operation under way; a multiple of --threads. [16]")
             => concurrency: u32 = 16, above_zero(line, long, text)?;
-        "conn_sock": VALUE.short('n').help("", "TCP connections of each client, which take turns. [1]")
+        "conn_sock": VALUE.short('n').help("N", "TCP connections of each client, which take turns. [1]")
             => conn_sock: u32 = 1, above_zero(line, long, text)?;
-        "execute_number": VALUE.short('x').help("", "End after so many operations of all clients together.") =>
+        "execute_number": VALUE.short('x').help("N", "End after so many operations of all clients together.") =>
             /// None: the run ends by time.
             execute_number: Option<u64> = None, Some(above_zero(line, long, text)?);
-        "time": VALUE.short('t').help("", "End after so long; s, m, h or d behind the number. [600s]")
-            => time_s: u64 = 600, seconds(line, long, text)?;
-        "cfg_cmd": VALUE.short('F').help("", "File with the sizes of keys and values and the shares of set and get.\n\
-            [~/.memslap.cnf where there is one]")
+        "time": VALUE.short('t').help("TIME", "End after so long; s, m, h or d behind the number. [600s]")
+            => time_s: u64 = 600, seconds(line, long, text)?,
+            line.execute_number.is_some() => "--execute_number ends the run";
+        "cfg_cmd": VALUE.short('F')
+            .help("FILE", "Sizes of keys and values and shares of set and get. [~/.memslap.cnf, if there is one]")
             => cfg_cmd: Option<String> = None, Some(text.to_owned());
-        "win_size": VALUE.short('w').help("", "Objects that a client keeps in its window; k (1024), m or g behind the\n\
-            number. [10k]") =>
+        "win_size": VALUE.short('w')
+            .help("OBJECTS", "Objects in the window of a client; k (1024), m or g behind the number. [10k]") =>
             /// Objects in the window of each concurrency.
             win_size: u64 = 10 * 1024, window(line, long, text)?;
-        "fixed_size": VALUE.short('X').help("", "Every value has so many bytes.")
+        "fixed_size": VALUE.short('X').help("BYTES", "Every value has so many bytes.")
             => fixed_size: Option<u32> = None, Some(value_size(line, long, text)?);
-        "verify": VALUE.short('v').help("", "Compare this share of the values that are read, such as 0.01.")
+        "verify": VALUE.short('v').help("SHARE", "Compare this share of the values that are read, such as 0.01.")
             => verify: f64 = 0.0, share(line, long, text)?;
-        "division": VALUE.short('d').help("", "Keys in a get. [1]")
+        "division": VALUE.short('d').help("N", "Keys in a get. [1]")
             => division: u32 = 1, above_zero(line, long, text)?;
         "stat_freq": VALUE.short('S')
-            .help("", "Print statistics so often, and at the end; s, m, h or d behind the number.")
+            .help("TIME", "Print statistics so often, and at the end; s, m, h or d behind the number.")
             => stat_freq_s: Option<u64> = None, Some(seconds(line, long, text)?);
-        "exp_verify": VALUE.short('e').help("", "This share of the objects expires after 60 s, which is checked.")
+        "exp_verify": VALUE.short('e').help("SHARE", "This share of the objects expires after 60 s, which is checked.")
             => exp_verify: f64 = 0.0, share(line, long, text)?;
-        "overwrite": VALUE.short('o').help("", "This share of the sets gives an object of the window a new value; the others\n\
-            put new objects there.")
+        "overwrite": VALUE.short('o')
+            .help("SHARE", "This share of the sets gives an object of the window a new value.")
             => overwrite: f64 = 0.0, share(line, long, text)?;
         "reconnect": FLAG.short('R').help("", "Connect again when a connection is lost.")
             => reconnect: bool = false, true;
@@ -78,18 +79,19 @@ options! {
         "facebook": FLAG.short('a').help("", "Set over TCP and get over UDP; with --division of at least 2.")
             => facebook: bool = false, true;
         "binary": FLAG.short('B').help("", "Binary protocol.") => binary: bool = false, true;
-        "tps": VALUE.short('P').help("", "Operations per second of all clients together; k (1024), m or g behind the\n\
-            number.") =>
+        "tps": VALUE.short('P')
+            .help("N", "Operations per second of all clients together; k (1024), m or g behind the number.") =>
             /// 0 is as fast as it goes.
             tps: u64 = 0, kibi(line, long, text)?;
-        "rep_write": VALUE.short('p').help("", "Each set goes to the first N servers, and gets take turns over them.")
+        "rep_write": VALUE.short('p').help("N", "Each set goes to the first N servers, and gets take turns over them.")
             => rep_write: Option<u32> = None, Some(above_zero(line, long, text)?);
         "verbose": FLAG.short('b').help("", "Say what was wrong with each value that is not as it should be.")
-            => verbose: bool = false, true;
+            => verbose: bool = false, true,
+            line.verify == 0.0 && line.exp_verify == 0.0 => "nothing is verified";
         "help": FLAG.short('h').ending().help("", "Print this.");
         "version": FLAG.short('V').ending().help("", "Print the version.");
-        "seed": VALUE.ours().help("", "Number that all random choices follow from. Else keys and values follow from\n\
-            the second of the start, and what else is drawn from no number.")
+        "seed": VALUE.ours()
+            .help("N", "Seed of all random choices. [keys and values: the second of the start]")
             => seed: Option<u64> = None, Some(seed(long, text)?);
         "printable-keys": FLAG.ours().help("", "Keys of printable characters, as proxies want them.")
             => printable_keys: bool = false, true;
@@ -112,13 +114,10 @@ pub fn parse(
 ) -> Result<Action<CommandLine>, InvalidOption> {
     let (parsed, fault) = scan_to_fault(OPTIONS, arguments);
     let mut line = CommandLine::default();
-    for ParsedOption { long, value } in &parsed.given {
-        let value = value.as_deref().unwrap_or_default();
-        match *long {
-            "help" => return Ok(Action::Help),
-            "version" => return Ok(Action::Version),
-            long => line.set(long, value)?,
-        }
+    line.apply(&parsed)?;
+    // Nothing behind it is looked at.
+    if let Some(answer) = parsed.answer() {
+        return Ok(answer);
     }
     if let Some(fault) = fault {
         return Err(fault.to_string().into());
@@ -144,21 +143,7 @@ pub fn parse(
             shows_help: true,
         });
     }
-    line.warnings.extend(parsed.stray_warnings());
-    line.warn(parsed.has("time"));
     Ok(Action::Run(Box::new(line)))
-}
-
-impl CommandLine {
-    /// Notes what has no effect.
-    fn warn(&mut self, has_time: bool) {
-        if has_time && self.execute_number.is_some() {
-            self.warnings.push("--time: without effect beside --execute_number".to_owned());
-        }
-        if self.verbose && self.verify == 0.0 && self.exp_verify == 0.0 {
-            self.warnings.push("--verbose: without effect, for nothing is verified".to_owned());
-        }
-    }
 }
 
 /// The whole number that a text begins with, as memaslap reads it; what is behind it is for the user to know.
@@ -305,8 +290,8 @@ mod tests {
             ("-v 0.50abc", "--verify: '0.50abc' is read as 0.5"),
             ("-t 1.9m", "--time: '1.9m' is read as 1m"),
             ("-c 8,5 -T 4", "--concurrency: '8,5' is read as 8"),
-            ("-t 1s -x 10", "--time: without effect beside --execute_number"),
-            ("-bB", "--verbose: without effect, for nothing is verified"),
+            ("-t 1s -x 10", "--time: without effect; --execute_number ends the run"),
+            ("-bB", "--verbose: without effect; nothing is verified"),
         ];
         for (options, warning) in table {
             assert_eq!(run(&format!("-s h {options}")).warnings, [warning], "{options}");

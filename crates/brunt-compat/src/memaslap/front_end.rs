@@ -4,14 +4,11 @@
 //! holds what memaslap's would, and everything else is a line on standard error.
 
 use super::command_line::{self, InvalidOption};
-use super::help::help;
 use super::invocation::Invocation;
 use super::report::{self, Stretch};
 use super::tally::Tallies;
-use super::{EXIT_FAILED, VERSION, counters, failures};
-use crate::front_end::{
-    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, RunFailure, Runs, Setup,
-};
+use super::{EXIT_FAILED, VERSION, counters, failures, help};
+use crate::front_end::{Answer, Caller, Console, End, FrontEnd, Next, Outcome, RunFailure, Runs, Setup};
 use crate::options::Action;
 use brunt_plan::phase::Phase;
 use brunt_plan::units::{Count, DurationNs};
@@ -69,10 +66,7 @@ impl FrontEnd for Loader {
     }
 
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
-        match failure.kind {
-            FailureKind::Interrupted => console.say("memaslap: interrupted before anything was measured"),
-            _ => console.say(format_args!("memaslap: {}", failure.message)),
-        }
+        failure.say("memaslap", console);
         End::with(EXIT_FAILED)
     }
 
@@ -152,7 +146,7 @@ impl Loader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::Printed;
+    use crate::front_end::{FailureKind, Printed};
     use std::io::{self, ErrorKind};
 
     fn asked(line: &str, file: Option<&str>) -> Outcome {
@@ -222,7 +216,7 @@ mod tests {
             assert!(code == 1 && err.starts_with(said) && out.starts_with(shown), "{line}: {err}");
             assert!(err.ends_with('\n') && out.is_empty() == shown.is_empty(), "{line}: {out}");
         }
-        for kind in [FailureKind::Interrupted, FailureKind::Unreachable, FailureKind::Other] {
+        for kind in [FailureKind::Interrupted, FailureKind::Other] {
             let Outcome::FrontEnd(mut front_end) = asked("-s h --legacy-exit --quiet", None) else {
                 panic!()
             };

@@ -3,8 +3,8 @@
 //! Not a run. Invariant: what memaslap refuses before it connects is refused here, in its order: servers, file, what does not go
 //! together, sizes.
 
+use super::PORT;
 use super::command_line::CommandLine;
-use super::server_list;
 use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
 use crate::front_end::Caller;
 use crate::options::invalid_value;
@@ -22,6 +22,7 @@ use brunt_plan::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
+use std::net::Ipv6Addr;
 
 /// Time to live of objects that expire.
 const TTL: DurationNs = DurationNs::from_secs(60);
@@ -52,7 +53,7 @@ impl Invocation {
     pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
         let mut remarks: Vec<String> =
             line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
-        let servers = server_list::parse(&line.servers)?;
+        let servers = servers(&line.servers)?;
         let file = workload(&line, caller, &mut remarks)?;
         check_together(&line, &servers)?;
         file.check_sizes(line.fixed_size.is_some())?;
@@ -73,6 +74,35 @@ impl Invocation {
     pub fn period_s(&self) -> Option<u64> {
         self.line.stat_freq_s.filter(|_| self.line.execute_number.is_none())
     }
+}
+
+/// Reads a list of `HOST[:PORT[ WEIGHT]]`. Empty items, such as the one behind a comma at the end, are none; weights, which libmemcached
+/// reads and memaslap does not look at, are dropped.
+///
+/// # Errors
+/// An item is no server.
+fn servers(text: &str) -> Result<Vec<ServerAddress>, String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(server).collect()
+}
+
+fn server(item: &str) -> Result<ServerAddress, String> {
+    let accepted = |_| invalid_value("servers", item, "HOST, HOST:PORT, [IPV6]:PORT or the path of a socket");
+    let place = item.split_whitespace().next().unwrap_or_default();
+    if place.starts_with('/') {
+        return format!("unix:{place}").parse().map_err(accepted);
+    }
+    // Of HOST:PORT:WEIGHT. IPv6 literals have their own colons.
+    let is_literal = place.starts_with('[') || place.parse::<Ipv6Addr>().is_ok();
+    let weightless = match place.splitn(3, ':').collect::<Vec<_>>().as_slice() {
+        [host, port, weight] if weight.parse::<u32>().is_ok() && !is_literal => {
+            format!("{host}:{port}")
+        }
+        _ => place.to_owned(),
+    };
+    let without_port =
+        weightless.strip_suffix(":0").filter(|host| !host.contains(':') || host.ends_with(']'));
+    let address = without_port.unwrap_or(&weightless).parse::<ServerAddress>().map_err(accepted)?;
+    Ok(address.at_port(PORT))
 }
 
 /// The file that is named, else the usual one where there is one, else memaslap's own sizes and shares.
@@ -574,5 +604,29 @@ reconnect = \"never\"
             assert!(foreign.is_empty() && has_advice.contains(&true), "{line}: {said}");
         }
         assert!(refused > 1_000, "{refused}");
+    }
+
+    #[test]
+    fn server_lists_are_parsed() {
+        let table = [
+            ("127.0.0.1:11212", "127.0.0.1:11212"),
+            ("a", "a:11211"),
+            ("a:1,b:2,", "a:1 b:2"),
+            ("a:1, b:2", "a:1 b:2"),
+            ("a:0,b:7 5,c:8:5", "a:11211 b:7 c:8"),
+            ("[::1]:7,::1,[::1]:0", "[::1]:7 [::1]:11211 [::1]:11211"),
+            ("/tmp/mc.sock,unix:/run/x", "unix:/tmp/mc.sock unix:/run/x"),
+        ];
+        for (text, expected) in table {
+            let shown: Vec<String> = servers(text).unwrap().iter().map(ToString::to_string).collect();
+            assert_eq!(shown.join(" "), expected, "{text}");
+        }
+        for text in ["a:b", "a:1:x", "a:99999", "!"] {
+            let refusal = servers(&format!("ok,{text}")).unwrap_err();
+            assert!(
+                refusal.starts_with(&format!("invalid value '{text}' for --servers: expected HOST")),
+                "{refusal}"
+            );
+        }
     }
 }

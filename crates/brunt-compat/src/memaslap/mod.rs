@@ -7,14 +7,15 @@ pub mod command_line;
 pub mod counters;
 pub mod failures;
 pub mod front_end;
-pub mod help;
 pub mod invocation;
 pub mod report;
-pub mod server_list;
 pub mod tally;
 pub mod workload_file;
 
+pub use front_end::read;
+
 use crate::names::Names;
+use crate::options;
 
 /// memaslap's names for what brunt has options for.
 pub static NAMES: Names = Names {
@@ -50,3 +51,21 @@ pub const EXIT_FAILED: u8 = 1;
 pub const VERSION: &str = "memaslap v1.0";
 /// The port of a server that is named without one.
 pub(crate) const PORT: u16 = 11211;
+
+/// Text of `--help`.
+pub fn help() -> String {
+    options::help(
+        &format!(
+            "{VERSION}\n    Loads memcached servers and prints what came of it (brunt memaslap).\n\nUsage:\n    \
+             memaslap -hV | -s servers [-F config_file] [-t time | -x exe_num] [...]\n"
+        ),
+        command_line::OPTIONS,
+        "\nExamples:\n    memaslap -s 127.0.0.1:11211 -S 5s\n    \
+         memaslap -s 127.0.0.1:11211 -t 2m -v 0.2 -e 0.05 -b\n    \
+         memaslap -s 127.0.0.1:11211 -F config -t 2m -w 40k -S 20s -o 0.2\n    \
+         memaslap -s 127.0.0.1:11211 -F config -t 2m -T 4 -c 128 -d 20 -P 40k\n    \
+         memaslap -s 127.0.0.1:11211 -F config -t 2m -d 50 -a -n 40\n    \
+         memaslap -s 127.0.0.1:11211,127.0.0.1:11212 -F config -t 2m\n    \
+         memaslap -s 127.0.0.1:11211,127.0.0.1:11212 -F config -t 2m -p 2\n\n",
+    )
+}

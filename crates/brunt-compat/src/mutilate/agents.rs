@@ -4,7 +4,7 @@
 //! sends that, and the agents the rest.
 
 use super::invocation::{Invocation, pairs};
-use crate::hosts::AgentCapacity;
+use crate::front_end::AgentCapacity;
 use brunt_plan::host_role::HostRole;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::units::{Count, Rate};
@@ -40,10 +40,15 @@ fn threads(agents: &[AgentCapacity]) -> u64 {
 }
 
 impl Invocation {
+    /// The agents, each with its port.
+    pub fn agents(&self) -> Vec<(String, u16)> {
+        let agents = self.line.agents.iter();
+        agents.map(|(host, port)| (host.clone(), port.unwrap_or(self.line.agent_port))).collect()
+    }
+
     /// Does the master send all of this rate, because `--measure_qps` is no lower? Then agents are not asked.
     pub fn is_masters_alone(&self, qps: u64) -> bool {
-        let own =
-            self.line.master.as_ref().filter(|_| self.line.threads > 0).and_then(|master| master.measure_qps);
+        let own = self.line.measure_qps.filter(|_| self.line.has_agents() && self.line.threads > 0);
         own.is_some_and(|own| qps > 0 && own >= qps)
     }
 
@@ -75,8 +80,11 @@ impl Invocation {
 
     /// The plan of a measurement at this rate with these agents, if any.
     pub fn leading(&self, qps: u64, agents: &[AgentCapacity]) -> PlanSpec {
-        let Some(master) = &self.line.master else { return self.measuring(qps) };
-        let depth = Some(Count(u64::from(master.measure_depth.unwrap_or(self.line.depth))));
+        let line = &self.line;
+        if !line.has_agents() {
+            return self.measuring(qps);
+        }
+        let depth = Some(Count(u64::from(line.measure_depth.unwrap_or(line.depth))));
         if self.is_masters_alone(qps) {
             let mut spec = self.measuring(qps);
             spec.base.depth = depth;
@@ -84,12 +92,11 @@ impl Invocation {
         }
         let mut spec = self.measuring(0);
         let own_connections = spec.base.connections.take().map_or(0, |count| count.0);
-        let own_weight =
-            if self.line.threads > 0 { own_connections * u64::from(master.lambda_mul) } else { 0 };
+        let own_weight = if line.threads > 0 { own_connections * u64::from(line.lambda_mul) } else { 0 };
         let weight = agents.iter().map(|agent| self.connections_of(agent) * u64::from(agent.weight)).sum();
-        let rates = Rates::of(qps, master.measure_qps, weight, own_weight);
+        let rates = Rates::of(qps, line.measure_qps, weight, own_weight);
         let agents_connections = self.connections_of_all(agents);
-        spec.run.agent = Some(master.agents.iter().map(|(host, port)| format!("{host}:{port}")).collect());
+        spec.run.agent = Some(self.agents().iter().map(|(host, port)| format!("{host}:{port}")).collect());
         spec.run.threads = Some(Count(self.threads_of_use(agents)));
         spec.run.samples_max =
             self.samples_max(rates.master.map_or(0, |rate| rate.micro_per_second.div_ceil(1_000_000)));
@@ -101,7 +108,7 @@ impl Invocation {
         };
         self.pace(&mut agents, rates.agents);
         spec.classes = vec![agents];
-        if self.line.threads > 0 {
+        if line.threads > 0 {
             let mut own = ClassSpec {
                 name: Some("measure".to_owned()),
                 connections: Some(Count(own_connections)),

@@ -3,12 +3,30 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in
 //! a refusal.
 
-use super::EXIT_SYNTAX;
-use super::host_options::MasterOptions;
-use super::invalid_option::{InvalidOption, stray_warning};
-use super::numbers::Numbers;
-use crate::hosts::AgentMode;
-use crate::options::{FLAG, INTEGER, ParsedOptions, Rule, VALUE, leading_number, options, scan};
+use super::{EXIT_REFUSED, EXIT_SYNTAX, Generation};
+use crate::options::{
+    Action, FLAG, ParsedOptions, Rule, VALUE, integer, invalid_value, leading_integer, leading_number,
+    number, options, scan, split_commas,
+};
+use brunt_plan::resolve::fleet::split;
+use std::net::Ipv6Addr;
+use std::ops::RangeBounds;
+
+/// Why nothing is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidOption {
+    /// The exit code.
+    pub code: u8,
+    /// The message for the user.
+    pub message: String,
+}
+
+/// A command line that can be read and not be carried out.
+impl From<String> for InvalidOption {
+    fn from(message: String) -> Self {
+        Self { code: EXIT_REFUSED, message }
+    }
+}
 
 /// Options that the second generation brought: with one of them the report has its columns.
 const OF_SECOND_GENERATION: [&str; 12] = [
@@ -46,335 +64,318 @@ pub struct SearchBound {
     pub bound_us: f64,
 }
 
+/// Why options of masters are without effect: there are no agents; `--threads 0`.
+const NO_AGENTS: &str = "it is of use with agents only";
+const NO_THREADS: &str = "with --threads 0 the master measures nothing";
+
 options! {
-    /// A command line that asks for a run, with mutilate's defaults.
-    read(parsed: &ParsedOptions, numbers: &Numbers) {
-        "help": FLAG.short('h').ending();
-        "version": FLAG.ending();
-        "verbose": FLAG.short('v').repeated() => verbose: usize = parsed.count("verbose");
-        "quiet": FLAG => quiet: bool = parsed.has("quiet");
-        "server": VALUE.short('s').repeated() => servers: Vec<String> = parsed.list("server");
-        "binary": FLAG => binary: bool = parsed.has("binary");
-        "qps": INTEGER.short('q') => qps: u64 = numbers.count("qps", 0);
-        "time": INTEGER.short('t') => time_s: u64 = numbers.count("time", 5);
-        "keysize": VALUE.short('K')
-            => keysize: String = text(parsed, "keysize").unwrap_or_else(|| "30".to_owned());
-        "valuesize": VALUE.short('V')
-            => valuesize: String = text(parsed, "valuesize").unwrap_or_else(|| "200".to_owned());
-        "records": INTEGER.short('r') => records: u64 = numbers.count("records", 10_000);
-        "update": VALUE.short('u') => update: f64 = numbers.update;
-        "username": VALUE.short('U') => username: Option<String> = text(parsed, "username");
-        "password": VALUE.short('P') => password: Option<String> = text(parsed, "password");
-        "threads": INTEGER.short('T') => threads: u32 = numbers.count("threads", 1) as u32;
-        "affinity": FLAG => affinity: bool = parsed.has("affinity");
-        "connections": INTEGER.short('c') => connections: u32 = numbers.count("connections", 1) as u32;
-        "depth": INTEGER.short('d') => depth: u32 = numbers.count("depth", 1) as u32;
-        "roundrobin": FLAG.short('R') => roundrobin: bool = parsed.has("roundrobin");
-        "iadist": VALUE.short('i') => iadist: Option<String> = text(parsed, "iadist");
-        "skip": FLAG.short('S') => skip: bool = parsed.has("skip");
-        "moderate": FLAG => moderate: bool = parsed.has("moderate");
-        "noload": FLAG => noload: bool = parsed.has("noload");
-        "loadonly": FLAG => loadonly: bool = parsed.has("loadonly");
-        "blocking": FLAG.short('B') => blocking: bool = parsed.has("blocking");
-        "no_nodelay": FLAG => no_nodelay: bool = parsed.has("no_nodelay");
-        "warmup": INTEGER.short('w') => warmup_s: u64 = numbers.count("warmup", 0);
-        "wait": INTEGER.short('W') => wait_s: u64 = numbers.count("wait", 0);
-        "save": VALUE => save: Option<String> = text(parsed, "save");
-        "search": VALUE => search: Option<SearchBound> = parsed.value("search").map(search_bound).transpose()?;
-        "scan": VALUE => scan: Option<ScanRange> = parsed.value("scan").map(scan_range).transpose()?;
-        "agentmode": FLAG.short('A');
-        "agent": VALUE.short('a').repeated();
-        "agent_port": VALUE.short('p');
-        "lambda_mul": INTEGER.short('l');
-        "measure_connections": INTEGER.short('C')
-            => measure_connections: Option<u32> = numbers.get("measure_connections").map(|count| count as u32);
-        "measure_qps": INTEGER.short('Q');
-        "measure_depth": INTEGER.short('D');
-        "unix_socket": FLAG => unix_socket: bool = parsed.has("unix_socket");
-        "redis": FLAG => redis: bool = parsed.has("redis");
-        "getset": FLAG => getset: bool = parsed.has("getset");
-        "getsetorset": FLAG => getsetorset: bool = parsed.has("getsetorset");
-        "successful": FLAG => successful: bool = parsed.has("successful");
-        "prefix": VALUE => prefix: String = text(parsed, "prefix").unwrap_or_default();
-        "delete90": FLAG => delete90: bool = parsed.has("delete90");
-        "assoc": INTEGER =>
+    /// A command line, with mutilate's defaults.
+    set(line, long, text) -> InvalidOption {
+        "help": FLAG.short('h').ending().help("", "print this");
+        "version": FLAG.ending().help("", "print the version");
+        "verbose": FLAG.short('v').repeated().help("", "more on standard error; twice: still more")
+            => verbose: usize = 0, line.verbose + 1;
+        "quiet": FLAG.help("", "nothing on standard error") => quiet: bool = false, true;
+        "server": VALUE.short('s').repeated()
+            .help("HOST[:PORT]", "a server; several times, or a list with commas [port 11211]")
+            => servers: Vec<String> = Vec::new(), [line.servers.clone(), split_commas(text)].concat();
+        "binary": FLAG.help("", "memcached's binary protocol") => binary: bool = false, true;
+        "qps": VALUE.short('q').help("N", "requests per second in all; 0 is as fast as it goes [0]")
+            => qps: u64 = 0, count(long, text, 0.., "0 (as fast as it goes) or more")?;
+        "time": VALUE.short('t').help("SECONDS", "length of the measurement [5]")
+            => time_s: u64 = 5, count(long, text, 1.., "1 second or more")?,
+            line.read_file.is_some() => "the run ends with the last line of --read_file",
+            line.queries > 0 && line.read_file.is_none() => "the run ends after --queries";
+        "keysize": VALUE.short('K').help("DISTRIBUTION", "bytes of keys [30]")
+            => keysize: String = "30".to_owned(), text.to_owned();
+        "valuesize": VALUE.short('V').help("DISTRIBUTION", "bytes of values [200]")
+            => valuesize: String = "200".to_owned(), text.to_owned();
+        "records": VALUE.short('r').help("N", "keys, divided by the number of servers [10000]")
+            => records: u64 = 10_000, count(long, text, 1.., "1 or more")?;
+        "update": VALUE.short('u').help("FRACTION", "of requests that are sets [0.0]")
+            => update: f64 = 0.0, fraction(long, text)?,
+            line.read_file.is_some() => "the lines of --read_file say what is asked for",
+            line.follows() && line.read_file.is_none()
+                => "with --getset every request is a get, and a set follows a miss";
+        "username": VALUE.short('U').help("NAME", "log in with this name (--binary)")
+            => username: Option<String> = None, Some(text.to_owned()),
+            !line.binary => "credentials are asked for with --binary only";
+        "password": VALUE.short('P').help("WORD", "and this password")
+            => password: Option<String> = None, Some(text.to_owned()),
+            line.username.is_none() => "nobody logs in without --username";
+        "threads": VALUE.short('T').help("N", "[1]") => threads: u32 = 1, count(long, text, 0.., THREADS)?;
+        "affinity": FLAG.help("", "pin threads to processors")
+            => affinity: bool = false, true, line.threads == 1 => "one thread is not pinned";
+        "connections": VALUE.short('c').help("N", "per server and thread, 1 to 512 [1]")
+            => connections: u32 = 1, count(long, text, 1..=512, "from 1 to 512")?,
+            !line.has_agents() && line.measure_connections.is_some() => "--measure_connections was given as well";
+        "depth": VALUE.short('d').help("N", "requests in flight on a connection [1]")
+            => depth: u32 = 1, count(long, text, 1.., "1 or more")?;
+        "roundrobin": FLAG.short('R').help("", "deal the servers out to the threads")
+            => roundrobin: bool = false, true,
+            line.threads == 1 && !line.has_agents() => "one thread has connections to every server";
+        "iadist": VALUE.short('i')
+            .help("DISTRIBUTION", "of the gaps between requests, scaled to -q [exponential]")
+            => iadist: Option<String> = None, Some(text.to_owned()),
+            !line.is_paced() => "without --qps a request follows a reply, and nothing is drawn";
+        "skip": FLAG.short('S').help("", "accepted; requests that are late are sent all the same")
+            => skip: bool = false, true,
+            true => "a request that is late is sent all the same, for leaving it out would hide how long it waited";
+        "moderate": FLAG.help("", "without -q: pause 250 us behind each reply") => moderate: bool = false, true,
+            line.is_paced() => "a rate makes requests due, and it moves none of them";
+        "noload": FLAG.help("", "do not store the keys first") => noload: bool = false, true;
+        "loadonly": FLAG.help("", "store the keys and end") => loadonly: bool = false, true;
+        "blocking": FLAG.short('B').help("", "sleep between requests, never spin")
+            => blocking: bool = false, true;
+        "no_nodelay": FLAG.help("", "leave TCP_NODELAY off") => no_nodelay: bool = false, true,
+            line.unix_socket => "a path is reached without TCP, and nothing is kept back";
+        "warmup": VALUE.short('w').help("SECONDS", "run so long before")
+            => warmup_s: u64 = 0, count(long, text, 0.., "0 seconds or more")?;
+        "wait": VALUE.short('W').help("SECONDS", "do not measure before so long after the start")
+            => wait_s: u64 = 0, count(long, text, 0.., "0 seconds or more")?;
+        "save": VALUE.help("FILE", "the time and latency of every read")
+            => save: Option<String> = None, Some(text.to_owned()),
+            line.scan.is_some() && line.search.is_none() => "a scan saves no samples",
+            line.threads == 0 => "single requests are the master's, and with --threads 0 it sends none";
+        "search": VALUE.help("N:X", "the highest rate with an N-th percentile of reads below X us")
+            => search: Option<SearchBound> = None, Some(search_bound(text)?),
+            line.loadonly => "--loadonly measures nothing";
+        "scan": VALUE.help("MIN:MAX:STEP", "a row for each rate")
+            => scan: Option<ScanRange> = None, Some(scan_range(text)?),
+            line.loadonly => "--loadonly measures nothing",
+            line.search.is_some() && !line.loadonly => "--search was given as well";
+        "agentmode": FLAG.short('A').help("", "wait for masters, for ever, and do as they say")
+            => agentmode: bool = false, true;
+        "agent": VALUE.short('a').repeated()
+            .help("HOST", "have this agent send, too; several times, or a list with commas") =>
+            /// Each with its port, if that is not `--agent_port`.
+            agents: Vec<(String, Option<u16>)> = Vec::new(), with_agents(&line.agents, text)?,
+            line.loadonly => "with --loadonly the master stores everything";
+        "agent_port": VALUE.short('p').help("PORT", "of agents [5556]")
+            => agent_port: u16 = 5556, agent_port(text, 0)?,
+            !line.has_agents() => NO_AGENTS;
+        "lambda_mul": VALUE.short('l').help("N", "a thread here sends N times as much as one of weight 1") =>
+            /// How much a thread of this process weighs.
+            lambda_mul: u32 = 1, count(long, text, 1.., "1 or more")?,
+            !line.has_agents() => NO_AGENTS;
+        "measure_connections": VALUE.short('C').help("N", "takes the place of -c here, not on agents")
+            => measure_connections: Option<u32> = None, Some(count(long, text, 1..=512, "from 1 to 512")?),
+            line.threads == 0 => NO_THREADS;
+        "measure_qps": VALUE.short('Q')
+            .help("N", "of -q, what this process sends itself; the agents send the rest") =>
+            /// 0 is as fast as it goes.
+            measure_qps: Option<u64> = None, Some(count(long, text, 0.., "0 (as fast as it goes) or more")?),
+            !line.has_agents() => NO_AGENTS,
+            line.threads == 0 => NO_THREADS;
+        "measure_depth": VALUE.short('D').help("N", "takes the place of -d here, not on agents")
+            => measure_depth: Option<u32> = None, Some(count(long, text, 1.., "1 or more")?),
+            !line.has_agents() => NO_AGENTS,
+            line.threads == 0 => NO_THREADS;
+        "unix_socket": FLAG.help("", "-s is the path of a socket") => unix_socket: bool = false, true;
+        "redis": FLAG.help("", "Redis's protocol")
+            => redis: bool = false, true, line.binary => "--binary was given as well";
+        "getset": FLAG.help("", "gets, and a set behind every miss") => getset: bool = false, true;
+        "getsetorset": FLAG.help("", "the same; with --read_file its sets, too")
+            => getsetorset: bool = false, true, line.getset => "--getset was given as well";
+        "successful": FLAG.help("", "rows and rate of what succeeded only") => successful: bool = false, true;
+        "prefix": VALUE.help("TEXT", "before every key") => prefix: String = String::new(), text.to_owned();
+        "delete90": FLAG.help("", "with --getset and -N: delete 90 % of the keys after half of them")
+            => delete90: bool = false, true;
+        "assoc": VALUE.help("BYTES", "with --redis: so many at the end of a key are the field of a hash") =>
             /// Bytes of a field, where keys are split.
-            assoc: Option<u32> = numbers.get("assoc").map(|bytes| bytes as u32);
-        "read_file": VALUE => read_file: Option<String> = text(parsed, "read_file");
-        "twitter_trace": INTEGER
-            => twitter_trace: Option<u32> = numbers.get("twitter_trace").map(|layout| layout as u32);
-        "misswindow": INTEGER.short('m') =>
+            assoc: Option<u32> = None,
+            Some(count(long, text, 1..=249, "from 1 to 249 bytes at the end of a key that are the field")?);
+        "read_file": VALUE
+            .help("FILE", "what the lines of a file say, in their order; unpacked where its name ends in .zst")
+            => read_file: Option<String> = None, Some(text.to_owned());
+        "twitter_trace": VALUE
+            .help("0|1|2", "its columns: with read and write [0], Twitter's, or with 1 for get and 2 for set")
+            => twitter_trace: Option<u32> = None,
+            Some(count(long, text, 0..=2, "0, 1 or 2: the layout of --read_file")?),
+            line.read_file.is_none() => "it is the layout of --read_file",
+            line.read_file.is_some() && line.getset
+                => "with --getset the columns of --read_file are T,App,Req,Key,ValueLen";
+        "misswindow": VALUE.short('m')
+            .help("N", "the part of reads that missed, on standard error, of every N requests") =>
             /// 0 is no windows.
-            misswindow: u64 = numbers.count("misswindow", 0);
-        "queries": INTEGER.short('N') =>
+            misswindow: u64 = 0, count(long, text, 0.., "0 (no windows) or more requests")?,
+            line.threads == 0 => "single requests are the master's, and with --threads 0 it sends none";
+        "queries": VALUE.short('N').help("N", "end after so many requests instead") =>
             /// 0 is no bound.
-            queries: u64 = numbers.count("queries", 0);
-        "legacy-latency": FLAG => legacy_latency: bool = parsed.has("legacy-latency");
-        "agent-sampling": FLAG;
-        "auth": VALUE;
+            queries: u64 = 0, count(long, text, 0.., "0 (no bound) or more")?;
+        "legacy-latency": FLAG.help("", "latency from when a request was sent, not from when it was due")
+            => legacy_latency: bool = false, true;
+        "agent-sampling": FLAG.help("", "rows of everyone, not only of this process") =>
+            /// Latencies of agents are in the rows, too.
+            agent_sampling: bool = false, true,
+            !line.has_agents() => NO_AGENTS,
+            line.has_agents() && line.successful
+                => "--successful shows single requests, and those of agents stay with them";
+        "auth": VALUE
+            .help("DIR", "masters and agents have the same folder of brunt agent --new-auth: TLS and a token") =>
+            /// The folder of those who may lead an agent, or whom a master trusts.
+            auth: Option<String> = None, Some(text.to_owned()),
+            !line.has_agents() => NO_AGENTS;
     }
-    /// Agents, where there are any.
-    master: Option<MasterOptions> = MasterOptions::of(parsed, numbers)?;
-    /// An option of the second generation was given.
-    is_second: bool = OF_SECOND_GENERATION.iter().any(|long| parsed.has(long));
 }
 
 impl CommandLine {
     /// Is there a rate, in one of the runs at least?
     pub(super) fn is_paced(&self) -> bool {
-        let of_master = self.master.as_ref().and_then(|master| master.measure_qps).is_some_and(|qps| qps > 0);
-        self.qps > 0 || self.scan.is_some() || self.search.is_some() || of_master
+        let own_qps = self.measure_qps.filter(|qps| *qps > 0 && self.has_agents());
+        self.qps > 0 || self.scan.is_some() || self.search.is_some() || own_qps.is_some()
     }
 
     /// Is a key stored when it is missed?
     pub(super) fn follows(&self) -> bool {
         self.getset || self.getsetorset
     }
+
+    /// Is this the command line of a master?
+    pub(super) fn has_agents(&self) -> bool {
+        !self.agents.is_empty()
+    }
 }
 
-/// The action that a command line asks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// `--help`.
-    Help,
-    /// `--version`.
-    Version,
-    /// `--agentmode`.
-    Agent(Box<AgentMode>),
-    /// Anything else.
-    Run(Box<CommandLine>),
-}
-
-/// Reads a command line, without the program's name.
+/// Reads a command line, without the program's name; and which generation has its options.
 ///
 /// # Errors
 /// It cannot be read, or asks for what cannot be done.
-pub fn parse(arguments: &[String]) -> Result<Action, InvalidOption> {
-    let syntax = |message: String| InvalidOption { code: EXIT_SYNTAX, message };
+pub fn parse(arguments: &[String]) -> Result<(Action<CommandLine>, Generation), InvalidOption> {
     let parsed = scan(OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
-    if parsed.has("help") {
-        return Ok(Action::Help);
+    if let Some(answer) = parsed.answer() {
+        return Ok((answer, Generation::First));
     }
-    if parsed.has("version") {
-        return Ok(Action::Version);
+    let mut line = CommandLine::default();
+    line.apply(&parsed)?;
+    if line.threads == 0 && (line.agentmode || !line.has_agents()) {
+        return Err(invalid_value("threads", "0", THREADS).into());
     }
-    let numbers = Numbers::read(OPTIONS, &parsed).map_err(syntax)?;
-    check_ranges(&numbers, &parsed)?;
-    if parsed.has("agentmode") {
-        return Ok(Action::Agent(Box::new(AgentMode::of(&parsed, &numbers)?)));
-    }
-    check_known(&parsed)?;
-    Ok(Action::Run(Box::new(command_line(&parsed, &numbers)?)))
-}
-
-/// In mutilate's order.
-fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), String> {
-    let outside = |long: &str, range: std::ops::RangeInclusive<i32>, accepted: &str| {
-        let value = numbers.get(long).filter(|value| !range.contains(value));
-        value
-            .map_or(Ok(()), |value| Err(format!("invalid value '{value}' for --{long}: expected {accepted}")))
-    };
-    let least = |least: i32| least..=i32::MAX;
-    outside("depth", least(1), "1 or more")?;
-    outside("qps", least(0), "0 (as fast as it goes) or more")?;
-    if !(0.0..=1.0).contains(&numbers.update) {
-        return Err(format!(
-            "invalid value '{}' for --update: expected the part of requests that are sets, from 0 to 1",
-            numbers.update
-        ));
-    }
-    outside("time", least(1), "1 second or more")?;
-    outside("connections", 1..=512, "from 1 to 512")?;
-    if parsed.list("server").is_empty() && !parsed.has("agentmode") {
-        return Err("--server is required: HOST[:PORT] of at least one server".to_owned());
-    }
-    let is_master = parsed.has("agent") && !parsed.has("agentmode");
-    let threads = "1 or more, or 0 beside --agent: without threads of its own only agents send";
-    outside("threads", least(if is_master { 0 } else { 1 }), threads)?;
-    outside("records", least(1), "1 or more")?;
-    outside("measure_connections", 1..=512, "from 1 to 512")?;
-    outside("measure_qps", least(0), "0 (as fast as it goes) or more")?;
-    outside("measure_depth", least(1), "1 or more")?;
-    outside("lambda_mul", least(1), "1 or more")?;
-    outside("warmup", least(0), "0 seconds or more")?;
-    outside("wait", least(0), "0 seconds or more")?;
-    outside("misswindow", least(0), "0 (no windows) or more requests")?;
-    outside("twitter_trace", 0..=2, "0, 1 or 2: the layout of --read_file")?;
-    outside("assoc", 1..=249, "from 1 to 249 bytes at the end of a key that are the field")?;
-    outside("queries", least(0), "0 (no bound) or more")
-}
-
-fn check_known(parsed: &ParsedOptions) -> Result<(), String> {
-    if parsed.has("assoc") && !parsed.has("redis") {
-        return Err("--assoc requires --redis: hashes are Redis's".to_owned());
-    }
-    if parsed.has("assoc") && parsed.has("binary") {
-        return Err(
-            "--assoc cannot be used with --binary, which replaces --redis: hashes are Redis's".to_owned()
-        );
-    }
-    if parsed.has("delete90") {
-        let is_getset = parsed.has("getset") || parsed.has("getsetorset");
-        if !is_getset || !parsed.has("queries") || parsed.has("read_file") {
-            return Err("--delete90 requires --getset and --queries, after half of which it deletes; it cannot be used with --read_file".to_owned());
+    if line.agentmode {
+        line.warnings = agent_warnings(&parsed);
+    } else {
+        line.check()?;
+        line.check_master()?;
+        line.warnings.extend(line.master_warnings());
+        if line.successful && line.search.is_some() {
+            line.warnings.push("--successful: --search judges all reads".to_owned());
         }
     }
-    if parsed.has("unix_socket") && parsed.has("agent") {
-        return Err(
-            "--unix_socket cannot be used with --agent: no agent opens a file that a master names".to_owned()
-        );
-    }
-    if parsed.has("read_file") && parsed.has("agent") {
-        return Err("--read_file cannot be used with --agent: the file is read on this host".to_owned());
-    }
-    Ok(())
+    let is_second = OF_SECOND_GENERATION.iter().any(|long| parsed.has(long));
+    let generation = if is_second { Generation::Second } else { Generation::First };
+    Ok((Action::Run(Box::new(line)), generation))
 }
 
-fn text(parsed: &ParsedOptions, long: &str) -> Option<String> {
-    parsed.value(long).map(str::to_owned)
+/// An agent takes a few options from its own command line. The master sends all others.
+fn agent_warnings(parsed: &ParsedOptions) -> Vec<String> {
+    const OF_AGENTS: [&str; 8] =
+        ["agentmode", "agent_port", "lambda_mul", "threads", "affinity", "blocking", "quiet", "auth"];
+    let mut warnings = Vec::new();
+    for given in parsed.given.iter().filter(|given| !OF_AGENTS.contains(&given.long)) {
+        let why = if given.long == "verbose" { "it says all it has to say" } else { "the master decides" };
+        let warning = format!("--{}: without effect on an agent; {why}", given.long);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    [warnings, parsed.stray_warnings()].concat()
 }
 
-fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine, String> {
-    let line = CommandLine::read(parsed, numbers)?;
-    if let Some(master) = &line.master {
-        master.check(&line)?;
+impl CommandLine {
+    /// Refuses what does not go together.
+    fn check(&self) -> Result<(), String> {
+        let is_getset = self.follows() && self.queries > 0 && self.read_file.is_none();
+        let rules = [
+            (self.servers.is_empty(), "--server is required: HOST[:PORT] of at least one server"),
+            (self.assoc.is_some() && !self.redis, "--assoc requires --redis: hashes are Redis's"),
+            (
+                self.assoc.is_some() && self.binary,
+                "--assoc cannot be used with --binary, which replaces --redis: hashes are Redis's",
+            ),
+            (
+                self.delete90 && !is_getset,
+                "--delete90 requires --getset and --queries, after half of which it deletes; it cannot be used with --read_file",
+            ),
+        ];
+        refuse(&rules)
     }
-    let mut warnings = warnings(&line, parsed);
-    warnings.extend(line.master.iter().flat_map(|master| master.warnings(&line)));
-    Ok(CommandLine { warnings, ..line })
+}
+
+/// Refuses the first rule that applies.
+pub(super) fn refuse(rules: &[(bool, &str)]) -> Result<(), String> {
+    rules.iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, message)| Err((*message).to_owned()))
+}
+
+const THREADS: &str = "1 or more, or 0 beside --agent: without threads of its own only agents send";
+
+fn syntax(message: String) -> InvalidOption {
+    InvalidOption { code: EXIT_SYNTAX, message }
+}
+
+/// A whole number in a range.
+fn count<T: TryFrom<i32>>(
+    long: &str,
+    text: &str,
+    range: impl RangeBounds<i32>,
+    accepted: &str,
+) -> Result<T, InvalidOption> {
+    let any = || syntax(invalid_value(long, text, &format!("a whole number up to {}", i32::MAX)));
+    let value = integer(text).ok_or_else(any)?;
+    let fitting = T::try_from(value).ok().filter(|_| range.contains(&value));
+    fitting.ok_or_else(|| invalid_value(long, &value.to_string(), accepted).into())
+}
+
+fn fraction(long: &str, text: &str) -> Result<f64, InvalidOption> {
+    let value = number(text).ok_or_else(|| syntax(invalid_value(long, text, "a number")))?;
+    let accepted = "the part of requests that are sets, from 0 to 1";
+    let fitting = Some(value).filter(|value| (0.0..=1.0).contains(value));
+    fitting.ok_or_else(|| invalid_value(long, &value.to_string(), accepted).into())
+}
+
+/// `--agent_port`, from `least` on.
+pub(super) fn agent_port(text: &str, least: u16) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|port| *port >= least);
+    port.ok_or_else(|| invalid_value("agent_port", text, &format!("a port of TCP, from {least} to 65535")))
+}
+
+/// These agents and those of a list: hosts, or as brunt alone takes it hosts with their ports.
+fn with_agents(agents: &[(String, Option<u16>)], text: &str) -> Result<Vec<(String, Option<u16>)>, String> {
+    let agent = |name: String| {
+        if name.parse::<Ipv6Addr>().is_ok() {
+            return Ok((format!("[{name}]"), None));
+        }
+        let accepted = || invalid_value("agent", &name, "HOST or HOST:PORT, or several behind commas");
+        let (_, port) = split(&name).ok_or_else(accepted)?;
+        let host = if port.is_some() { name.rsplit_once(':').map_or("", |(host, _)| host) } else { &name };
+        Ok((host.to_owned(), port))
+    };
+    agents.iter().cloned().map(Ok).chain(split_commas(text).into_iter().map(agent)).collect()
 }
 
 fn search_bound(text: &str) -> Result<SearchBound, String> {
-    let accepted = || {
-        format!(
-            "invalid value '{text}' for --search: expected N:X, a percentile above 0 and below 100 and its bound in \
-             microseconds, such as 95:1000"
-        )
+    let read = || {
+        let (percentile, bound) = text.split_once(':')?;
+        let (percentile, bound_us) = (leading_number(percentile), leading_number(bound));
+        let is_read = percentile > 0.0 && percentile < 100.0 && bound_us > 0.0;
+        is_read.then_some(SearchBound { percentile, bound_us })
     };
-    let (percentile, bound) = text.split_once(':').ok_or_else(accepted)?;
-    let (percentile, bound_us) = (leading_number(percentile), leading_number(bound));
-    let is_read = percentile > 0.0 && percentile < 100.0 && bound_us > 0.0;
-    is_read.then_some(SearchBound { percentile, bound_us }).ok_or_else(accepted)
+    let accepted = "N:X, a percentile above 0 and below 100 and its bound in microseconds, such as 95:1000";
+    read().ok_or_else(|| invalid_value("search", text, accepted))
 }
 
 fn scan_range(text: &str) -> Result<ScanRange, String> {
-    let accepted = || {
-        format!(
-            "invalid value '{text}' for --scan: expected MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000"
-        )
-    };
-    let fields: Option<Vec<u64>> = text
-        .split(':')
-        .filter(|field| !field.is_empty())
-        .map(|field| u64::try_from(crate::options::leading_integer(field)).ok())
-        .collect();
-    match fields.ok_or_else(accepted)?.as_slice() {
-        [min, max, step, ..] if *step > 0 && min > max => Err(format!(
-            "invalid value '{text}' for --scan: expected MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
-        )),
-        [min, max, step, ..] if *step > 0 => Ok(ScanRange { min: *min, max: *max, step: *step }),
-        _ => Err(accepted()),
-    }
-}
-
-/// What was given and has no effect, each in a sentence.
-fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
-    let mut warnings: Vec<String> = parsed.strays.iter().map(|stray| stray_warning(stray)).collect();
-    warnings.extend(load_warnings(line));
-    if line.master.is_none() {
-        let options = ["measure_qps", "measure_depth", "lambda_mul", "agent_port", "agent-sampling", "auth"];
-        for long in options.into_iter().filter(|long| parsed.has(long)) {
-            warnings.push(format!("--{long}: without effect; it is of use with agents only"));
+    let fields = text.split(':').filter(|field| !field.is_empty());
+    let fields: Option<Vec<u64>> = fields.map(|field| u64::try_from(leading_integer(field)).ok()).collect();
+    let accepted = match fields.as_deref() {
+        Some([min, max, step, ..]) if *step > 0 && min <= max => {
+            return Ok(ScanRange { min: *min, max: *max, step: *step });
         }
-    }
-    warnings.extend(replaced_warnings(line, parsed));
-    warnings
-}
-
-/// Options that the load, the connections or the campaign leave without effect.
-fn load_warnings(line: &CommandLine) -> impl Iterator<Item = String> {
-    let is_paced = line.is_paced();
-    let rules = [
-        (
-            line.username.is_some() && !line.binary,
-            "--username: without effect; credentials are asked for with --binary only",
-        ),
-        (
-            line.password.is_some() && line.username.is_none(),
-            "--password: without effect; nobody logs in without --username",
-        ),
-        (line.affinity && line.threads == 1, "--affinity: without effect; one thread is not pinned"),
-        (
-            line.roundrobin && line.threads == 1 && line.master.is_none(),
-            "--roundrobin: without effect; one thread has connections to every server",
-        ),
-        (
-            line.iadist.is_some() && !is_paced,
-            "--iadist: without effect; without --qps a request follows a reply, and nothing is drawn",
-        ),
-        (
-            line.skip,
-            "--skip: without effect; a request that is late is sent all the same, for leaving it out would hide how long it waited",
-        ),
-        (
-            line.moderate && is_paced,
-            "--moderate: without effect on requests that a rate makes due; it moves none of them",
-        ),
-        (
-            line.no_nodelay && line.unix_socket,
-            "--no_nodelay: without effect; a path is reached without TCP, and nothing is kept back",
-        ),
-        (line.save.is_some() && line.scan.is_some(), "--save: without effect; a scan saves no samples"),
-        (line.scan.is_some() && line.search.is_some(), "--scan: without effect; --search was given as well"),
-        (
-            line.loadonly && (line.scan.is_some() || line.search.is_some()),
-            "--scan and --search: without effect; --loadonly measures nothing",
-        ),
-    ];
-    applying(rules)
-}
-
-/// Options that another one replaces.
-fn replaced_warnings(line: &CommandLine, parsed: &ParsedOptions) -> impl Iterator<Item = String> {
-    let has = |long: &str| parsed.has(long);
-    let rules = [
-        (line.binary && line.redis, "--redis: without effect; --binary was given as well"),
-        (
-            line.follows() && line.read_file.is_none() && has("update"),
-            "--update: without effect; with --getset every request is a get, and a set follows a miss",
-        ),
-        (
-            line.read_file.is_some() && has("update"),
-            "--update: without effect; the lines of --read_file say what is asked for",
-        ),
-        (line.getset && line.getsetorset, "--getsetorset: without effect; --getset was given as well"),
-        (
-            line.twitter_trace.is_some() && line.read_file.is_none(),
-            "--twitter_trace: without effect; it is the layout of --read_file",
-        ),
-        (
-            line.twitter_trace.is_some() && line.read_file.is_some() && line.getset,
-            "--twitter_trace: without effect; with --getset the columns of --read_file are T,App,Req,Key,ValueLen",
-        ),
-        (
-            line.read_file.is_some() && has("time"),
-            "--time: without effect; the run ends with the last line of --read_file",
-        ),
-        (
-            line.queries > 0 && line.read_file.is_none() && has("time"),
-            "--time: without effect; the run ends after --queries",
-        ),
-        (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
-        (
-            line.master.is_none() && line.measure_connections.is_some() && has("connections"),
-            "--connections: without effect; --measure_connections was given as well",
-        ),
-    ];
-    applying(rules)
-}
-
-fn applying<const N: usize>(rules: [(bool, &str); N]) -> impl Iterator<Item = String> {
-    rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned())
+        Some([_, _, step, ..]) if *step > 0 => {
+            "MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
+        }
+        _ => "MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000",
+    };
+    Err(invalid_value("scan", text, accepted))
 }
 
 #[cfg(test)]
@@ -383,10 +384,7 @@ mod tests {
     use crate::options::tests::words;
 
     fn parsed(line: &str) -> Result<CommandLine, InvalidOption> {
-        match parse(&words(line))? {
-            Action::Run(line) => Ok(*line),
-            other => panic!("{line}: {other:?}"),
-        }
+        parse(&words(line)).map(|(action, _)| action.run())
     }
 
     #[test]
@@ -395,7 +393,7 @@ mod tests {
         assert_eq!((line.qps, line.time_s, line.records, line.update), (0, 5, 10_000, 0.0));
         assert_eq!((line.threads, line.connections, line.depth), (1, 1, 1));
         assert_eq!((line.keysize.as_str(), line.valuesize.as_str()), ("30", "200"));
-        assert!(line.warnings.is_empty() && !line.is_second);
+        assert!(line.warnings.is_empty());
     }
 
     #[test]
@@ -481,9 +479,10 @@ mod tests {
     #[test]
     fn options_of_the_second_generation_are_recognized() {
         for line in ["--redis", "--getset", "-N 5", "-m 5", "--prefix x", "--successful", "--unix_socket"] {
-            assert!(parsed(&format!("-s h {line}")).unwrap().is_second, "{line}");
+            let (_, generation) = parse(&words(&format!("-s h {line}"))).unwrap();
+            assert_eq!(generation, Generation::Second, "{line}");
         }
-        assert!(!parsed("-s h -q 5 -v -v -R").unwrap().is_second);
+        assert_eq!(parse(&words("-s h -q 5 -v -v -R")).unwrap().1, Generation::First);
     }
 
     #[test]

@@ -3,18 +3,16 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what mutilate's would, and everything else is a line on standard error.
 
-use super::command_line::{self, ScanRange, SearchBound};
-use super::help::HELP;
-use super::invalid_option::InvalidOption;
+use super::command_line::{self, CommandLine, InvalidOption, ScanRange, SearchBound};
 use super::invocation::{Campaign, Invocation};
 use super::report::{self, Layout};
 use super::search::Search;
-use super::{EXIT_REFUSED, Generation, VERSION};
+use super::{EXIT_REFUSED, Generation, VERSION, help};
 use crate::front_end::{
-    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
-    Setup,
+    AgentCapacity, AgentMode, Answer, Caller, Console, ControllerMode, End, FailureKind, FrontEnd, Next,
+    Outcome, OutputFile, Run, RunFailure, Runs, Setup,
 };
-use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
+use crate::options::Action;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, RunPosition};
@@ -27,13 +25,13 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -> Outcome {
     let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
-    let read = command_line::parse(arguments).and_then(|asked| {
+    let read = command_line::parse(arguments).and_then(|(asked, of_options)| {
         Ok(match asked {
-            command_line::Action::Help => text(HELP.to_owned()),
-            command_line::Action::Version => text(format!("{VERSION}\n")),
-            command_line::Action::Agent(mode) => Outcome::FrontEnd(Box::new(Agent(*mode))),
-            command_line::Action::Run(line) => {
-                let invocation = Invocation::new(*line, generation, caller.allowed_cpus)?;
+            Action::Help => text(help()),
+            Action::Version => text(format!("{VERSION}\n")),
+            Action::Run(line) if line.agentmode => Outcome::FrontEnd(Box::new(Agent(*line))),
+            Action::Run(line) => {
+                let invocation = Invocation::new(*line, generation.max(of_options), caller.allowed_cpus)?;
                 Outcome::FrontEnd(Box::new(Master::new(invocation)))
             }
         })
@@ -50,13 +48,22 @@ fn refuse(message: &str, console: &mut Console) -> End {
 }
 
 /// `--agentmode`.
-struct Agent(AgentMode);
+struct Agent(CommandLine);
 
 impl FrontEnd for Agent {
     fn setup(&mut self, console: &mut Console) -> Setup {
-        let said = self.0.warnings.iter().filter(|_| !self.0.quiet);
+        let Self(line) = self;
+        let said = line.warnings.iter().filter(|_| !line.quiet);
         said.for_each(|warning| console.say(format_args!("warning: {warning}")));
-        Setup::Agent(self.0.clone())
+        Setup::Agent(AgentMode {
+            port: line.agent_port,
+            threads: line.threads,
+            lambda_mul: line.lambda_mul,
+            affinity: line.affinity,
+            blocking: line.blocking,
+            quiet: line.quiet,
+            auth: line.auth.clone(),
+        })
     }
 
     fn next(&mut self, _ended: Option<Summary>, _console: &mut Console) -> Next {
@@ -118,24 +125,25 @@ impl FrontEnd for Master {
         let invocation = &self.invocation;
         invocation.warnings.iter().for_each(|warning| self.say(console, &format!("warning: {warning}")));
         self.verbose(console, 2, &format!("options->records = {}", invocation.records));
-        let master = invocation.line.master.as_ref().filter(|_| invocation.campaign != Campaign::LoadOnly);
-        let save = invocation.line.save.as_ref();
+        let line = &invocation.line;
+        let leads = line.has_agents() && invocation.campaign != Campaign::LoadOnly;
         Setup::Runs(Runs {
             plans: vec![invocation.loading(), invocation.measuring(0)],
             // For mutilate `-` is a file of that name.
-            files: save
+            files: line
+                .save
+                .iter()
                 .map(|path| OutputFile {
                     option: "--save",
                     path: if path == "-" { "./-".to_owned() } else { path.clone() },
                     is_log: false,
                 })
-                .into_iter()
                 .collect(),
-            leading: master.map(|master| ControllerMode {
-                agents: master.agents.clone(),
-                auth: master.auth.clone(),
-                threads: invocation.line.threads,
-                meters: master.sampling,
+            leading: leads.then(|| ControllerMode {
+                agents: invocation.agents(),
+                auth: line.auth.clone(),
+                threads: line.threads,
+                meters: line.agent_sampling,
             }),
             ..Runs::default()
         })
@@ -175,7 +183,7 @@ impl FrontEnd for Master {
                 End::with(EXIT_INTERRUPTED)
             }
             FailureKind::Trace => refuse(&format!("--read_file: {}", failure.message), console),
-            FailureKind::Unreachable | FailureKind::Other => refuse(&failure.message, console),
+            FailureKind::Other => refuse(&failure.message, console),
         };
         End { saves: self.reported.is_some(), ..end }
     }
@@ -413,7 +421,7 @@ impl Master {
             generation: self.invocation.generation,
             successful: self.invocation.line.successful,
             legacy_latency: self.invocation.line.legacy_latency,
-            masters_rows: self.invocation.line.master.as_ref().is_some_and(|master| !master.sampling),
+            masters_rows: self.invocation.line.has_agents() && !self.invocation.line.agent_sampling,
         }
     }
 
@@ -539,7 +547,6 @@ mod tests {
         let table = [
             (FailureKind::Interrupted, 130, ""),
             (FailureKind::Trace, 255, "mutilate: --read_file: why\n"),
-            (FailureKind::Unreachable, 255, "mutilate: why\n"),
             (FailureKind::Other, 255, "mutilate: why\n"),
         ];
         for (kind, code, said) in table {

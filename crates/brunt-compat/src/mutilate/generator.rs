@@ -45,6 +45,12 @@ pub struct KeySize {
     pub is_cut: bool,
 }
 
+/// Lengths that are drawn.
+enum Lengths {
+    One(f64),
+    Drawn(Distribution),
+}
+
 impl Generator {
     /// What lengths of keys are read from.
     pub const OF_KEYS: &str = "a whole number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE, \
@@ -87,61 +93,66 @@ impl Generator {
         })
     }
 
+    /// Lengths, in a plan's words, all longer by `shift` but for a single one.
+    fn lengths(&self, shift: f64) -> Result<Lengths, String> {
+        let moved = |law: &Generalised| Generalised { location: law.location + shift, ..*law };
+        // mutilate's formulas divide by the shape.
+        let shaped = |law: &Generalised| match law.shape == 0.0 {
+            true => Err("its SHAPE is 0; expected any other number".to_owned()),
+            false => Ok(moved(law)),
+        };
+        let distribution = match self {
+            Self::Fixed(length) | Self::Normal(length, 0.0) => return Ok(Lengths::One(*length)),
+            Self::Uniform(max) if *max <= 0.0 => return Ok(Lengths::One(0.0)),
+            Self::Exponential(lambda) if *lambda <= 0.0 => return Ok(Lengths::One(0.0)),
+            Self::Uniform(max) => Distribution::Uniform { min: shift, max: shift + max },
+            Self::Normal(mean, sd) => Distribution::Normal { mean: mean + shift, sd: *sd },
+            Self::Exponential(lambda) => {
+                Distribution::Pareto(Generalised { location: shift, scale: 1.0 / lambda, shape: 0.0 })
+            }
+            Self::Pareto(law) => Distribution::Pareto(shaped(law)?),
+            Self::Gev(law) => Distribution::Gev(shaped(law)?),
+            Self::FbKey => Distribution::Gev(moved(&FB_KEY)),
+            Self::FbInterarrival => Distribution::Pareto(moved(&FB_INTERARRIVAL)),
+            // Most of it is a table of whole numbers, which do not move.
+            Self::FbValue => Distribution::FbValue,
+        };
+        distribution.check()?;
+        Ok(Lengths::Drawn(distribution))
+    }
+
     /// The length of keys with at least this many digits, behind a prefix of this many bytes.
     ///
     /// # Errors
     /// No plan has such keys; for a user.
     pub fn key_size(&self, digits: u32, prefix: u32) -> Result<KeySize, String> {
         let least = (digits + prefix).min(KEY_BYTES_MAX);
-        let behind = f64::from(prefix);
-        let fixed = |length: f64| {
-            let length = length.round() + behind;
-            let cut = length.clamp(f64::from(least), f64::from(KEY_BYTES_MAX));
-            Ok(KeySize {
-                distribution: SizeDistribution::Fixed(cut as u32),
-                is_cut: length > f64::from(KEY_BYTES_MAX),
-            })
-        };
-        // The prefix moves a law by its length.
-        let moved = |distribution: &Generalised| Generalised {
-            location: distribution.location + behind,
-            ..*distribution
-        };
-        let (distribution, usual_max) = match self {
-            Self::Fixed(length) if *length < 0.0 => return Err("expected lengths from 0 bytes".to_owned()),
-            Self::Fixed(length) => return fixed(*length),
-            Self::Uniform(max) if *max <= 0.0 => return fixed(0.0),
-            Self::Normal(mean, 0.0) => return fixed(*mean),
-            Self::Exponential(lambda) if *lambda <= 0.0 => return fixed(0.0),
-            Self::FbValue => {
+        let (distribution, usual_max) = match self.lengths(f64::from(prefix))? {
+            Lengths::One(length) if length < 0.0 => return Err("expected lengths from 0 bytes".to_owned()),
+            Lengths::One(length) => {
+                let length = length.round() + f64::from(prefix);
+                let cut = length.clamp(f64::from(least), f64::from(KEY_BYTES_MAX));
+                (SizeDistribution::Fixed(cut as u32), length)
+            }
+            Lengths::Drawn(Distribution::FbValue) => {
                 return Err(
                     "it draws lengths that no record number repeats, so that nobody finds a key again; \
                             expected fb_key, or any other distribution"
                         .to_owned(),
                 );
             }
-            Self::Uniform(max) => (Distribution::Uniform { min: behind, max: behind + max }, behind + max),
-            Self::Normal(mean, sd) => {
-                (Distribution::Normal { mean: mean + behind, sd: *sd }, behind + mean + 3.0 * sd)
+            Lengths::Drawn(distribution) => {
+                let usual_max = match &distribution {
+                    Distribution::Uniform { max, .. } => *max,
+                    Distribution::Normal { mean, sd } => mean + 3.0 * sd,
+                    Distribution::Pareto(law) if law.shape == 0.0 => law.location + 5.0 * law.scale,
+                    Distribution::Pareto(law) | Distribution::Gev(law) => law.location,
+                    _ => 0.0,
+                };
+                (SizeDistribution::Mutilate { distribution, min: least, max: KEY_BYTES_MAX }, usual_max)
             }
-            Self::Exponential(lambda) => {
-                let distribution = Generalised { location: behind, scale: 1.0 / lambda, shape: 0.0 };
-                (Distribution::Pareto(distribution), behind + 5.0 / lambda)
-            }
-            Self::Pareto(distribution) => {
-                (Distribution::Pareto(with_shape(&moved(distribution))?), behind + distribution.location)
-            }
-            Self::Gev(distribution) => {
-                (Distribution::Gev(with_shape(&moved(distribution))?), behind + distribution.location)
-            }
-            Self::FbKey => (Distribution::Gev(moved(&FB_KEY)), behind),
-            Self::FbInterarrival => (Distribution::Pareto(moved(&FB_INTERARRIVAL)), behind),
         };
-        distribution.check()?;
-        Ok(KeySize {
-            distribution: SizeDistribution::Mutilate { distribution, min: least, max: KEY_BYTES_MAX },
-            is_cut: usual_max > f64::from(KEY_BYTES_MAX),
-        })
+        Ok(KeySize { distribution, is_cut: usual_max > f64::from(KEY_BYTES_MAX) })
     }
 
     /// The length of values. mutilate truncates what it draws and plans round, so that a law is moved by half a byte.
@@ -149,38 +160,21 @@ impl Generator {
     /// # Errors
     /// No plan has such values; for a user.
     pub fn value_size(&self) -> Result<SizeDistribution, String> {
-        let moved = |distribution: &Generalised| Generalised {
-            location: distribution.location - 0.5,
-            ..*distribution
-        };
-        let fixed = |length: f64| match length.trunc() {
-            whole if (0.0..=f64::from(u32::MAX)).contains(&whole) => {
-                Ok(SizeDistribution::Fixed(whole as u32))
+        if let Self::Uniform(max) = self
+            && *max > 1.0
+        {
+            return Ok(SizeDistribution::Uniform { min: 0, max: (max.ceil() - 1.0) as u32 });
+        }
+        match self.lengths(-0.5)? {
+            Lengths::One(length) if (0.0..=f64::from(u32::MAX)).contains(&length.trunc()) => {
+                Ok(SizeDistribution::Fixed(length as u32))
             }
-            _ => Err(format!("expected lengths from 0 to {} bytes", u32::MAX)),
-        };
-        let distribution = match self {
-            Self::Fixed(length) => return fixed(*length),
-            Self::Uniform(max) if *max <= 1.0 => return fixed(0.0),
-            Self::Uniform(max) => {
-                let most = (max.ceil() - 1.0).min(f64::from(u32::MAX));
-                return Ok(SizeDistribution::Uniform { min: 0, max: most as u32 });
+            Lengths::One(_) => Err(format!("expected lengths from 0 to {} bytes", u32::MAX)),
+            Lengths::Drawn(Distribution::Uniform { .. }) => Ok(SizeDistribution::Fixed(0)),
+            Lengths::Drawn(distribution) => {
+                Ok(SizeDistribution::Parametric { distribution, min: 0, max: VALUE_BYTES_MAX })
             }
-            Self::Normal(mean, 0.0) => return fixed(*mean),
-            Self::Exponential(lambda) if *lambda <= 0.0 => return fixed(0.0),
-            Self::Normal(mean, sd) => Distribution::Normal { mean: mean - 0.5, sd: *sd },
-            Self::Exponential(lambda) => {
-                Distribution::Pareto(Generalised { location: -0.5, scale: 1.0 / lambda, shape: 0.0 })
-            }
-            Self::Pareto(distribution) => Distribution::Pareto(moved(&with_shape(distribution)?)),
-            Self::Gev(distribution) => Distribution::Gev(moved(&with_shape(distribution)?)),
-            Self::FbKey => Distribution::Gev(moved(&FB_KEY)),
-            Self::FbInterarrival => Distribution::Pareto(moved(&FB_INTERARRIVAL)),
-            // Most of it is a table of whole numbers, which rounding leaves alone.
-            Self::FbValue => Distribution::FbValue,
-        };
-        distribution.check()?;
-        Ok(SizeDistribution::Parametric { distribution, min: 0, max: VALUE_BYTES_MAX })
+        }
     }
 
     /// How arrivals are spaced: only the shape counts, for the mean follows from the rate.
@@ -234,15 +228,6 @@ impl fmt::Display for Generator {
             Self::FbInterarrival => generalised("GPareto", &FB_INTERARRIVAL, formatter),
             Self::FbValue => generalised("GPareto", &FB_VALUE_TAIL, formatter),
         }
-    }
-}
-
-/// mutilate's formulas divide by the shape.
-fn with_shape(distribution: &Generalised) -> Result<Generalised, String> {
-    if distribution.shape == 0.0 {
-        Err("its SHAPE is 0; expected any other number".to_owned())
-    } else {
-        Ok(*distribution)
     }
 }
 

@@ -97,7 +97,6 @@ impl Invocation {
             );
         }
         line.save = line.save.filter(|_| line.search.is_some() || line.scan.is_none());
-        let is_second = generation == Generation::Second || line.is_second;
         Ok(Self {
             campaign: match (line.loadonly, line.search, line.scan) {
                 (true, ..) => Campaign::LoadOnly,
@@ -105,7 +104,7 @@ impl Invocation {
                 (_, None, Some(range)) => Campaign::Scan(range),
                 (_, None, None) => Campaign::Run,
             },
-            generation: if is_second { Generation::Second } else { Generation::First },
+            generation,
             records,
             generators: logged(&line, is_paced),
             arrival,
@@ -308,17 +307,14 @@ pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::{Action, parse};
-    use super::super::invalid_option::InvalidOption;
+    use super::super::command_line::{InvalidOption, parse};
     use super::*;
     use crate::options::tests::words;
     use brunt_plan::resolve::{Host, resolve};
 
     fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
-        match parse(&words(line))? {
-            Action::Run(line) => Ok(Invocation::new(*line, Generation::First, &[0, 1, 2, 3])?),
-            other => panic!("{line}: {other:?}"),
-        }
+        let (action, generation) = parse(&words(line))?;
+        Ok(Invocation::new(action.run(), generation, &[0, 1, 2, 3])?)
     }
 
     /// The lines of the plan at its own rate that differ from those of `-s h`.

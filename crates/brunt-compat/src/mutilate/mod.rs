@@ -7,16 +7,15 @@ pub mod agents;
 pub mod command_line;
 pub mod front_end;
 pub mod generator;
-pub mod help;
-pub mod host_options;
-pub mod invalid_option;
 pub mod invocation;
 mod master;
-mod numbers;
 pub mod report;
 mod search;
 
+pub use front_end::read;
+
 use crate::names::Names;
+use crate::options;
 
 /// mutilate's names for what brunt has options for.
 pub static NAMES: Names = Names {
@@ -55,10 +54,21 @@ pub const EXIT_REFUSED: u8 = 255;
 pub const VERSION: &str = "mutilate 0.1";
 
 /// Which of the two tools: they differ in the columns of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Generation {
     /// Eight columns.
     First,
     /// Ten: with the 50th and the 99.9th percentile.
     Second,
+}
+
+/// Text of `--help`.
+pub fn help() -> String {
+    options::help(
+        "brunt mutilate: takes the command line of mutilate, both generations, and prints its report\n\n\
+         Usage: mutilate -s HOST[:PORT] [options]\n",
+        command_line::OPTIONS,
+        "\nA DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,\n\
+         gev:LOC,SCALE,SHAPE, or one of Facebook's: fb_key, fb_value, fb_ia.\n",
+    )
 }

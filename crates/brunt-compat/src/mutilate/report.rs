@@ -10,7 +10,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Trace};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::histogram::Histogram;
+use brunt_stats::histogram::{Histogram, Moments};
 use brunt_stats::op_summary::{ClassSummary, OpRow};
 use brunt_stats::sample::Sample;
 use brunt_stats::status::Status;
@@ -63,6 +63,8 @@ const UPDATES: [OpKind; 9] = [
 ];
 
 const MEGABYTE: f64 = 1_048_576.0;
+/// Nanoseconds in the unit of latencies.
+const US: f64 = 1e3;
 
 /// The numbers of a row, in its unit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,23 +88,33 @@ impl Layout {
         self.percentiles().iter().filter_map(|(_, millionths)| Quantile::from_millionths(*millionths))
     }
 
-    /// A row in microseconds, from a histogram of nanoseconds.
-    fn row(&self, histogram: &Histogram) -> Row {
-        const US: f64 = 1e3;
-        let ranks = histogram.ranks();
-        let percentile = |quantile| ranks.quantile(quantile).map_or(0.0, |value| value as f64 / US);
+    /// A row of values that are parts of `unit`, all larger by `more`; zeros where there are none.
+    fn row(
+        &self,
+        moments: &Moments,
+        quantile: impl Fn(Quantile) -> Option<u64>,
+        unit: f64,
+        more: f64,
+    ) -> Row {
+        let shown = |value: f64| value / unit + more;
+        let percentile = |at| quantile(at).map_or(0.0, |value| shown(value as f64));
         Row {
-            count: histogram.count(),
-            mean: histogram.moments().mean().unwrap_or(0.0) / US,
-            stddev: histogram.moments().stddev().unwrap_or(0.0) / US,
-            min: histogram.min().unwrap_or(0) as f64 / US,
+            count: moments.count,
+            mean: moments.mean().map_or(0.0, shown),
+            stddev: moments.stddev().unwrap_or(0.0) / unit,
+            min: moments.mean().map_or(0.0, |_| shown(moments.min as f64)),
             percentiles: self.quantiles().map(percentile).collect(),
         }
     }
 
     /// Latencies of these kinds.
     fn latency(&self, summary: &Summary, kinds: &[OpKind]) -> Row {
-        self.row(&self.histogram(summary, kinds))
+        self.latency_row(&self.histogram(summary, kinds))
+    }
+
+    fn latency_row(&self, histogram: &Histogram) -> Row {
+        let ranks = histogram.ranks();
+        self.row(histogram.moments(), |at| ranks.quantile(at), US, 0.0)
     }
 
     /// Operations of these kinds, of those whose latencies are shown.
@@ -139,20 +151,9 @@ impl Layout {
 
     /// Requests on a connection, each time one was sent, that one included.
     fn queue(&self, summary: &Summary) -> Row {
-        let none = || Row { percentiles: vec![0.0; self.percentiles().len()], ..Row::default() };
         let meter = summary.meters.iter().find(|meter| meter.kind == MeterKind::Outstanding);
-        let Some(histogram) = meter.map(|meter| &meter.histogram).filter(|held| held.count() > 0) else {
-            return none();
-        };
-        let moments = histogram.moments();
-        let included = |value: u64| value as f64 + 1.0;
-        Row {
-            count: moments.count,
-            mean: moments.mean().unwrap_or(0.0) + 1.0,
-            stddev: moments.stddev().unwrap_or(0.0),
-            min: included(moments.min),
-            percentiles: self.quantiles().map(|at| included(histogram.quantile(at).unwrap_or(0))).collect(),
-        }
+        let moments = meter.map_or_else(Moments::default, |meter| *meter.histogram.moments());
+        self.row(&moments, |at| meter?.histogram.quantile(at), 1.0, 1.0)
     }
 
     /// Requests that count, and how many of them there were in a second.
@@ -526,13 +527,13 @@ mod tests {
             legacy_latency: false,
             masters_rows: false,
         };
-        let row = layout.row(&histogram);
+        let row = layout.latency_row(&histogram);
         assert_eq!((row.count, row.mean, row.min), (1_000, 500.5, 1.0));
         for (found, expected) in row.percentiles.iter().zip([50.0, 100.0, 500.0, 900.0, 950.0, 990.0, 999.0])
         {
             assert!((expected..expected * 1.001).contains(found), "{found}, not {expected}");
         }
-        let none = layout.row(&Histogram::new());
+        let none = layout.latency_row(&Histogram::new());
         assert_eq!(line("update", &none), format!("update {}", "     0.0".repeat(10)));
     }
 

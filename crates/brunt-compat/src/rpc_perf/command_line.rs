@@ -4,48 +4,81 @@
 //! equals sign or as the next word, an option at most once, other words anywhere. Invariant: whatever is refused is named with what was
 //! given and what is accepted.
 
-use super::config::General;
 use crate::options::{
-    Action, FLAG, Fault, ParsedOption, ParsedOptions, Rule, VALUE, invalid_value, options, scan,
+    Action, FLAG, Fault, ParsedOptions, Rule, VALUE, closest, invalid_value, options, scan,
 };
-use crate::spelling::closest;
-use std::num::NonZeroU32;
 use std::str::FromStr;
 
+/// How lines of the log are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// As version 2.1.0 of 2017 has them.
+    Of2017,
+    /// As version 1.0 of 2016 has them, which the README shows.
+    Of2016,
+}
+
 options! {
-    "server": VALUE.short('s').repeated().help("HOST:PORT", "a server; may be given several times");
-    "threads": VALUE.short('t').help("INTEGER", "threads that send requests [1]");
-    "connections": VALUE.short('c').help("INTEGER", "connections of each thread to each server [1]");
-    "duration": VALUE.short('d').help("INTEGER", "seconds of each window [60]");
-    "windows": VALUE.short('w').help("INTEGER", "measured windows; one before them is the warm-up [5]");
-    "request-timeout": VALUE.help("INTEGER", "give a request up after this many milliseconds [1 hour]");
-    "connect-timeout": VALUE
-        .help("INTEGER", "give an attempt to connect up after this many milliseconds [10000]");
-    "protocol": VALUE.short('p')
-        .help("STRING", "memcache, redis, redis-inline, echo, ping or thrift [memcache]");
-    "config": VALUE
-        .help("FILE", "TOML file with the workloads, and with any of these options under [general]");
-    "listen": VALUE
-        .help("HOST:PORT", "show the numbers of the last window there by HTTP: /vars, /metrics, JSON elsewhere");
-    "trace": VALUE.help("FILE", "write histograms of latency, second by second, as text");
-    "waterfall": VALUE.help("FILE", "draw latency over time as a PNG file");
-    "tcp-nodelay": FLAG.help("", "disable Nagle's algorithm (TCP_NODELAY)");
-    "flush": FLAG.help("", "delete everything on every server before the warm-up");
-    "ipv4": FLAG.help("", "use IPv4 addresses only");
-    "ipv6": FLAG.help("", "use IPv6 addresses only");
-    "service": FLAG.help("", "run until interrupted; write the files each time all windows are over");
-    "version": FLAG.ending().help("", "print the version and exit");
-    "verbose": FLAG.short('v').repeated()
-        .help("", "log more: -v the plan and faults, -vv a line a second, too");
-    "help": FLAG.short('h').ending().help("", "print this help and exit");
-    "rx-buffer-size": VALUE.ours().help("INTEGER", "printed only: replies of any size are read [4096]");
-    "tx-buffer-size": VALUE.ours().help("INTEGER", "printed only: requests of any size are sent [4096]");
-    "database": VALUE.ours().help("INTEGER", "database of Redis servers [0]");
-    "log-format": VALUE.ours()
-        .help("YEAR", "format of the log: 2017, or 2016 as in rpc-perf's README [2017]");
-    "seed": VALUE.ours().help("INTEGER", "seed of all random choices [another one for each run]");
-    "quiet": FLAG.ours().help("", "print no notes and warnings on standard error");
-    "legacy-exit": FLAG.ours().help("", "exit with 0 after every run, as rpc-perf does");
+    /// Options of file and command line, with rpc-perf's defaults.
+    set(line, long, text) -> String {
+        "server": VALUE.short('s').repeated().help("HOST:PORT", "a server; may be given several times")
+            => servers: Vec<String> = Vec::new(), [line.servers.as_slice(), &[text.to_owned()]].concat();
+        "threads": VALUE.short('t').help("INTEGER", "threads that send requests [1]")
+            => threads: u32 = 1, above_zero(long, text)?;
+        "connections": VALUE.short('c').help("INTEGER", "connections of each thread to each server [1]")
+            => connections: u32 = 1, above_zero(long, text)?;
+        "duration": VALUE.short('d').help("INTEGER", "seconds of each window [60]")
+            => duration_s: u32 = 60, above_zero(long, text)?;
+        "windows": VALUE.short('w').help("INTEGER", "measured windows; one before them is the warm-up [5]")
+            => windows: u32 = 5, above_zero(long, text)?;
+        "request-timeout": VALUE.help("INTEGER", "give a request up after this many milliseconds [1 hour]")
+            => request_timeout_ms: Option<u32> = None, Some(above_zero(long, text)?);
+        "connect-timeout": VALUE
+            .help("INTEGER", "give an attempt to connect up after this many milliseconds [10000]")
+            => connect_timeout_ms: Option<u32> = None, Some(above_zero(long, text)?);
+        "protocol": VALUE.short('p')
+            .help("STRING", "memcache, redis, redis-inline, echo, ping or thrift [memcache]")
+            => protocol: String = "memcache".to_owned(), text.to_owned();
+        "config": VALUE
+            .help("FILE", "TOML file with the workloads, and with any of these options under [general]");
+        "listen": VALUE
+            .help("HOST:PORT", "show the numbers of the last window there by HTTP: /vars, /metrics, JSON elsewhere")
+            => listen: Option<String> = None, Some(text.to_owned());
+        "trace": VALUE.help("FILE", "write histograms of latency, second by second, as text")
+            => trace: Option<String> = None, Some(text.to_owned());
+        "waterfall": VALUE.help("FILE", "draw latency over time as a PNG file")
+            => waterfall: Option<String> = None, Some(text.to_owned());
+        "tcp-nodelay": FLAG.help("", "disable Nagle's algorithm (TCP_NODELAY)")
+            => tcp_nodelay: bool = false, is_on(long, text)?;
+        "flush": FLAG.help("", "delete everything on every server before the warm-up")
+            => flush: bool = false, is_on(long, text)?;
+        "ipv4": FLAG.help("", "use IPv4 addresses only") => ipv4: bool = true, is_on(long, text)?;
+        "ipv6": FLAG.help("", "use IPv6 addresses only") => ipv6: bool = true, is_on(long, text)?;
+        "service": FLAG.help("", "run until interrupted; write the files each time all windows are over")
+            => service: bool = false, is_on(long, text)?;
+        "version": FLAG.ending().help("", "print the version and exit");
+        "verbose": FLAG.short('v').repeated()
+            .help("", "log more: -v the plan and faults, -vv a line a second, too") =>
+            /// A file has the number.
+            verbose: u32 = 0,
+            if text.is_empty() { line.verbose + 1 } else { number(long, text, "a whole number from 0")? };
+        "help": FLAG.short('h').ending().help("", "print this help and exit");
+        "rx-buffer-size": VALUE.ours().help("INTEGER", "printed only: replies of any size are read [4096]")
+            => rx_buffer_size: u32 = 4096, above_zero(long, text)?;
+        "tx-buffer-size": VALUE.ours().help("INTEGER", "printed only: requests of any size are sent [4096]")
+            => tx_buffer_size: u32 = 4096, above_zero(long, text)?;
+        "database": VALUE.ours().help("INTEGER", "database of Redis servers [0]")
+            => database: u32 = 0, number(long, text, "a whole number from 0")?;
+        "log-format": VALUE.ours()
+            .help("YEAR", "format of the log: 2017, or 2016 as in rpc-perf's README [2017]")
+            => log_format: LogFormat = LogFormat::Of2017, log_format(long, text)?;
+        "seed": VALUE.ours().help("INTEGER", "seed of all random choices [another one for each run]")
+            => seed: Option<u64> = None, Some(number(long, text, "a whole number of at most 64 bits")?);
+        "quiet": FLAG.ours().help("", "print no notes and warnings on standard error")
+            => quiet: bool = false, is_on(long, text)?;
+        "legacy-exit": FLAG.ours().help("", "exit with 0 after every run, as rpc-perf does")
+            => legacy_exit: bool = false, is_on(long, text)?;
+    }
 }
 
 /// Reads a command line, without the program's name.
@@ -55,13 +88,10 @@ options! {
 pub fn parse(arguments: &[String]) -> Result<Action<ParsedOptions>, String> {
     check_dashes(arguments)?;
     let parsed = scan(OPTIONS, arguments).map_err(explain)?;
-    if parsed.has("help") {
-        return Ok(Action::Help);
+    if let Some(answer) = parsed.answer() {
+        return Ok(answer);
     }
-    if parsed.has("version") {
-        return Ok(Action::Version);
-    }
-    General::default().apply(&parsed)?;
+    CommandLine::default().put_over(&parsed)?;
     if parsed.has("ipv4") && parsed.has("ipv6") {
         return Err("Use only --ipv4 or --ipv6".to_owned());
     }
@@ -89,59 +119,41 @@ fn explain(fault: Fault) -> String {
     near.map_or_else(|| fault.to_string(), |near| format!("{fault}; did you mean --{near}?"))
 }
 
-impl General {
+impl CommandLine {
     /// Lets the options of a command line replace those of the file.
     ///
     /// # Errors
     /// An option does not accept its value.
-    pub(super) fn apply(&mut self, parsed: &ParsedOptions) -> Result<(), String> {
+    pub(super) fn put_over(&mut self, parsed: &ParsedOptions) -> Result<(), String> {
         // Options that may be repeated replace those of the file as a whole.
         if parsed.has("server") {
-            self.server.0.clear();
+            self.servers.clear();
         }
         if parsed.has("verbose") {
             self.verbose = 0;
         }
-        for ParsedOption { long, value } in &parsed.given {
-            self.set(long, value.as_deref().unwrap_or_default())?;
+        self.apply(parsed)?;
+        if parsed.has("ipv4") || parsed.has("ipv6") {
+            (self.ipv4, self.ipv6) = (parsed.has("ipv4"), parsed.has("ipv6"));
         }
         Ok(())
     }
+}
 
-    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
-        match long {
-            "server" => self.server.0.push(text.to_owned()),
-            "threads" => self.threads = above_zero(long, text)?,
-            "connections" => self.connections = above_zero(long, text)?,
-            "duration" => self.duration = above_zero(long, text)?,
-            "windows" => self.windows = above_zero(long, text)?,
-            "request-timeout" => self.request_timeout = Some(above_zero(long, text)?),
-            "connect-timeout" => self.connect_timeout = Some(above_zero(long, text)?),
-            "protocol" => self.protocol = text.to_owned(),
-            "listen" => self.listen = Some(text.to_owned()),
-            "trace" => self.trace = Some(text.to_owned()),
-            "waterfall" => self.waterfall = Some(text.to_owned()),
-            "tcp-nodelay" => self.tcp_nodelay = true,
-            "flush" => self.flush = true,
-            "ipv4" => (self.ipv4, self.ipv6) = (true, false),
-            "ipv6" => (self.ipv4, self.ipv6) = (false, true),
-            "service" => self.service = true,
-            "verbose" => self.verbose += 1,
-            "rx-buffer-size" => self.rx_buffer_size = above_zero(long, text)?,
-            "tx-buffer-size" => self.tx_buffer_size = above_zero(long, text)?,
-            "database" => self.database = number(long, text, "a whole number from 0")?,
-            "log-format" => {
-                self.log_format =
-                    text.parse().map_err(|accepted: String| invalid_value(long, text, &accepted))?;
-            }
-            "seed" => self.seed = Some(number(long, text, "a whole number of at most 64 bits")?),
-            "quiet" => self.quiet = true,
-            "legacy-exit" => self.legacy_exit = true,
-            // The file itself.
-            "config" => {}
-            long => unreachable!("--{long} stands in the table and is not read"),
-        }
-        Ok(())
+/// A flag of the command line, or a value of the file.
+fn is_on(long: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "" | "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(invalid_value(long, text, "true or false")),
+    }
+}
+
+fn log_format(long: &str, text: &str) -> Result<LogFormat, String> {
+    match text {
+        "2017" => Ok(LogFormat::Of2017),
+        "2016" => Ok(LogFormat::Of2016),
+        _ => Err(invalid_value(long, text, "2017 or 2016")),
     }
 }
 
@@ -149,13 +161,14 @@ fn number<T: FromStr>(long: &str, text: &str, accepted: &str) -> Result<T, Strin
     text.parse().map_err(|_| invalid_value(long, text, accepted))
 }
 
-fn above_zero(long: &str, text: &str) -> Result<NonZeroU32, String> {
-    number(long, text, "a whole number greater than 0")
+fn above_zero(long: &str, text: &str) -> Result<u32, String> {
+    let accepted = "a whole number greater than 0";
+    let value = Some(number(long, text, accepted)?).filter(|value| *value > 0);
+    value.ok_or_else(|| invalid_value(long, text, accepted))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{LogFormat, ServerNames};
     use super::*;
     use crate::options::tests::words;
 
@@ -164,68 +177,59 @@ mod tests {
     }
 
     /// The options of this file with those of a command line over them.
-    fn over(mut file: General, line: &str) -> General {
-        file.apply(&parsed(line).unwrap().run()).unwrap();
+    fn over(mut file: CommandLine, line: &str) -> CommandLine {
+        file.put_over(&parsed(line).unwrap().run()).unwrap();
         file
     }
 
-    fn general(line: &str) -> General {
-        over(General::default(), line)
+    fn options(line: &str) -> CommandLine {
+        over(CommandLine::default(), line)
     }
 
-    fn servers(names: &[&str]) -> ServerNames {
-        ServerNames(names.iter().map(|name| (*name).to_owned()).collect())
+    fn servers(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     #[test]
     fn command_lines_are_parsed() {
-        let some = NonZeroU32::new;
-        let number = |number| NonZeroU32::new(number).unwrap();
+        let usual = CommandLine::default;
         let table = [
-            ("", General::default()),
-            ("-s a:1 --server=b", General { server: servers(&["a:1", "b"]), ..General::default() }),
-            ("-t2 -c 3", General { threads: number(2), connections: number(3), ..General::default() }),
-            ("-d 1 -w=2", General::default()),
-            (
-                "--duration=1 --windows 2",
-                General { duration: number(1), windows: number(2), ..General::default() },
-            ),
+            ("", usual()),
+            ("-s a:1 --server=b", CommandLine { servers: servers(&["a:1", "b"]), ..usual() }),
+            ("-t2 -c 3", CommandLine { threads: 2, connections: 3, ..usual() }),
+            ("-d 1 -w=2", usual()),
+            ("--duration=1 --windows 2", CommandLine { duration_s: 1, windows: 2, ..usual() }),
             (
                 "--request-timeout 200 --connect-timeout=500",
-                General { request_timeout: some(200), connect_timeout: some(500), ..General::default() },
+                CommandLine { request_timeout_ms: Some(200), connect_timeout_ms: Some(500), ..usual() },
             ),
             (
                 "--tcp-nodelay --flush --service",
-                General { tcp_nodelay: true, flush: true, service: true, ..General::default() },
+                CommandLine { tcp_nodelay: true, flush: true, service: true, ..usual() },
             ),
-            ("-vv --verbose", General { verbose: 3, ..General::default() }),
+            ("-vv --verbose", CommandLine { verbose: 3, ..usual() }),
             (
                 "--trace t --waterfall w --listen :1 -p redis",
-                General {
+                CommandLine {
                     trace: Some("t".to_owned()),
                     waterfall: Some("w".to_owned()),
                     listen: Some(":1".to_owned()),
                     protocol: "redis".to_owned(),
-                    ..General::default()
+                    ..usual()
                 },
             ),
             (
                 "--rx-buffer-size 1 --tx-buffer-size 2 --database 3",
-                General {
-                    rx_buffer_size: number(1),
-                    tx_buffer_size: number(2),
-                    database: 3,
-                    ..General::default()
-                },
+                CommandLine { rx_buffer_size: 1, tx_buffer_size: 2, database: 3, ..usual() },
             ),
             (
                 "--log-format 2016 --seed 7 --quiet --legacy-exit",
-                General {
+                CommandLine {
                     log_format: LogFormat::Of2016,
                     seed: Some(7),
                     quiet: true,
                     legacy_exit: true,
-                    ..General::default()
+                    ..usual()
                 },
             ),
         ];
@@ -233,27 +237,28 @@ mod tests {
             // A short option takes no equals sign before its value.
             match line.contains("-w=2") {
                 true => assert!(parsed(line).is_err()),
-                false => assert_eq!(general(line), expected, "{line}"),
+                false => assert_eq!(options(line), expected, "{line}"),
             }
         }
-        let versions = ["", "--ipv4", "--ipv6"].map(general).map(|general| (general.ipv4, general.ipv6));
+        let versions = ["", "--ipv4", "--ipv6"].map(options).map(|line| (line.ipv4, line.ipv6));
         assert_eq!(versions, [(true, true), (true, false), (false, true)]);
-        let strays = parsed("a --quiet -- b").unwrap().run().stray_warnings();
-        assert_eq!(strays, ["a", "b"].map(|word| format!("'{word}' belongs to no option and has no effect")));
+        assert_eq!(
+            options("a --quiet -- b").warnings,
+            ["a", "b"].map(|word| format!("'{word}' belongs to no option and has no effect"))
+        );
     }
 
     #[test]
     fn command_line_options_override_the_file() {
-        let number = |number| NonZeroU32::new(number).unwrap();
-        let file = General {
-            server: servers(&["a", "b"]),
-            threads: number(2),
+        let file = CommandLine {
+            servers: servers(&["a", "b"]),
+            threads: 2,
             seed: Some(1),
             verbose: 2,
-            ..General::default()
+            ..CommandLine::default()
         };
         let both =
-            General { server: servers(&["c"]), threads: number(5), flush: true, verbose: 1, ..file.clone() };
+            CommandLine { servers: servers(&["c"]), threads: 5, flush: true, verbose: 1, ..file.clone() };
         assert_eq!(over(file.clone(), "-t 5 --flush -v -s c"), both);
         assert_eq!(over(file.clone(), ""), file);
     }

@@ -1,155 +1,29 @@
 //! rpc-perf's configuration file: TOML with a table of general options and the workloads.
 //!
 //! Not what it comes to: that is [`super::invocation`]. Keys are written with hyphens or with underscores. Invariant: a key that is not known,
-//! is given twice or has a value of another type is refused with its line and column, and nothing is left out in silence.
+//! is given twice or has a value that its option does not accept is refused with its line and column, and nothing is left out in silence.
 
-use crate::spelling::closest;
-use serde::{Deserialize, Deserializer};
-use std::num::{NonZeroU32, NonZeroU64};
-use std::str::FromStr;
+use super::command_line::{CommandLine, OPTIONS};
+use crate::options::{closest, invalid_value};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use toml::{Spanned, Value};
 
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Config {
-    /// Options that the command line has, too.
-    pub general: General,
+    #[serde(rename = "general")]
+    given: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// What is sent.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     /// What version 2.1.0 sends in the warm-up; refused.
     pub warmup: Vec<Workload>,
-}
-
-/// Options of file and command line, with rpc-perf's defaults.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[allow(missing_docs, reason = "the fields are the keys and options of the same names")]
-pub struct General {
-    pub server: ServerNames,
-    pub protocol: String,
-    pub threads: NonZeroU32,
-    /// Connections of each thread to each server.
-    pub connections: NonZeroU32,
-    /// Seconds.
-    pub duration: NonZeroU32,
-    pub windows: NonZeroU32,
-    /// Milliseconds.
-    #[serde(alias = "request_timeout")]
-    pub request_timeout: Option<NonZeroU32>,
-    /// Milliseconds.
-    #[serde(alias = "connect_timeout")]
-    pub connect_timeout: Option<NonZeroU32>,
-    #[serde(alias = "tcp_nodelay")]
-    pub tcp_nodelay: bool,
-    pub ipv4: bool,
-    pub ipv6: bool,
-    #[serde(alias = "rx_buffer_size")]
-    pub rx_buffer_size: NonZeroU32,
-    #[serde(alias = "tx_buffer_size")]
-    pub tx_buffer_size: NonZeroU32,
-    pub database: u32,
-    pub listen: Option<String>,
-    pub flush: bool,
-    pub service: bool,
-    pub trace: Option<String>,
-    pub waterfall: Option<String>,
-    pub verbose: u32,
-    #[serde(alias = "log_format")]
-    pub log_format: LogFormat,
-    pub seed: Option<u64>,
-    pub quiet: bool,
-    #[serde(alias = "legacy_exit")]
-    pub legacy_exit: bool,
-}
-
-impl Default for General {
-    fn default() -> Self {
-        let number = |number| NonZeroU32::new(number).expect("no default is 0");
-        Self {
-            server: ServerNames::default(),
-            protocol: "memcache".to_owned(),
-            threads: number(1),
-            connections: number(1),
-            duration: number(60),
-            windows: number(5),
-            request_timeout: None,
-            connect_timeout: None,
-            tcp_nodelay: false,
-            ipv4: true,
-            ipv6: true,
-            rx_buffer_size: number(4096),
-            tx_buffer_size: number(4096),
-            database: 0,
-            listen: None,
-            flush: false,
-            service: false,
-            trace: None,
-            waterfall: None,
-            verbose: 0,
-            log_format: LogFormat::default(),
-            seed: None,
-            quiet: false,
-            legacy_exit: false,
-        }
-    }
-}
-
-/// Servers as a user names them; a file may have one without a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerNames(pub Vec<String>);
-
-impl<'de> Deserialize<'de> for ServerNames {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a server or a list of them, such as \"127.0.0.1:11211\"")]
-        enum OneOrMany {
-            One(String),
-            Many(Vec<String>),
-        }
-        Ok(Self(match OneOrMany::deserialize(deserializer)? {
-            OneOrMany::One(name) => vec![name],
-            OneOrMany::Many(names) => names,
-        }))
-    }
-}
-
-/// How lines of the log are laid out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// As version 2.1.0 of 2017 has them.
-    #[default]
-    Of2017,
-    /// As version 1.0 of 2016 has them, which the README shows.
-    Of2016,
-}
-
-impl FromStr for LogFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "2017" => Ok(Self::Of2017),
-            "2016" => Ok(Self::Of2016),
-            _ => Err("2017 or 2016".to_owned()),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for LogFormat {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected 2017 or 2016")]
-        enum TextOrNumber {
-            Text(String),
-            Number(u32),
-        }
-        let text = match TextOrNumber::deserialize(deserializer)? {
-            TextOrNumber::Text(text) => text,
-            TextOrNumber::Number(number) => number.to_string(),
-        };
-        text.parse().map_err(|accepted: String| serde::de::Error::custom(format!("expected {accepted}")))
-    }
+    /// Options that the command line has, too.
+    #[serde(skip)]
+    pub general: CommandLine,
 }
 
 /// A kind of request, at a rate of its own.
@@ -207,23 +81,53 @@ impl Config {
     /// # Errors
     /// What is wrong with it, and where.
     pub fn parse(path: &str, text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| {
-            let begin = error.span().map_or(0, |span| text.floor_char_boundary(span.start));
-            let before = &text[..begin];
+        let fault = |begin: usize, what: &str| {
+            let before = &text[..text.floor_char_boundary(begin)];
             let line_begin = before.rfind('\n').map_or(0, |end| end + 1);
             let (line, column) = (before.matches('\n').count() + 1, before[line_begin..].chars().count() + 1);
-            format!("--config: '{path}', line {line}, column {column}: {}", explain(error.message()))
-        })
+            format!("--config: '{path}', line {line}, column {column}: {what}")
+        };
+        let mut config: Self = toml::from_str(text)
+            .map_err(|error| fault(error.span().map_or(0, |span| span.start), &explain(error.message())))?;
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in &config.given {
+            let long = key.get_ref().replace('_', "-");
+            let known = || OPTIONS.iter().filter(|rule| !["config", "version", "help"].contains(&rule.long));
+            let at_key = |what: &str| fault(key.span().start, what);
+            let rule = known().find(|rule| rule.long == long).ok_or_else(|| {
+                at_key(&unknown_key(key.get_ref(), &known().map(|rule| rule.long).collect::<Vec<_>>()))
+            })?;
+            if seen.contains(&rule.long) {
+                return Err(at_key(&format!("'{long}' was given twice")));
+            }
+            seen.push(rule.long);
+            let values = match value.get_ref() {
+                Value::Array(values) if rule.repeats && rule.takes_value => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            for value_in in values {
+                let text = value_in.as_str().map_or_else(|| value_in.to_string(), str::to_owned);
+                if text.is_empty() {
+                    return Err(fault(
+                        value.span().start,
+                        &invalid_value(&long, "", "a value that is not empty"),
+                    ));
+                }
+                config.general.set(&long, &text).map_err(|what| fault(value.span().start, &what))?;
+            }
+        }
+        Ok(config)
     }
 }
 
 /// What is wrong, in our words where a key is not known.
 fn explain(message: &str) -> String {
     let Some(rest) = message.strip_prefix("unknown field `") else { return message.trim_end().to_owned() };
-    let mut names = rest.split('`').step_by(2);
-    let given = names.next().unwrap_or_default();
-    // Of the two spellings of a key the one with hyphens is shown.
-    let known: Vec<&str> = rest.split('`').skip(2).step_by(2).filter(|name| !name.contains('_')).collect();
+    let names: Vec<&str> = rest.split('`').step_by(2).collect();
+    unknown_key(names[0], &names[1..])
+}
+
+fn unknown_key(given: &str, known: &[&str]) -> String {
     let meant = closest(given, known.iter().copied());
     let meant = meant.map_or(";".to_owned(), |name| format!("; did you mean '{name}'?"));
     format!("'{given}' is no key{meant} expected {}", known.join(", "))
@@ -231,7 +135,7 @@ fn explain(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::OPTIONS;
+    use super::super::command_line::LogFormat;
     use super::*;
 
     #[test]
@@ -253,12 +157,12 @@ rate = 5
 parameter = []
 ";
         let config = Config::parse("f", text).unwrap();
-        let general = General {
-            server: ServerNames(vec!["a:1".to_owned()]),
-            request_timeout: NonZeroU32::new(200),
-            connect_timeout: NonZeroU32::new(500),
+        let general = CommandLine {
+            servers: vec!["a:1".to_owned()],
+            request_timeout_ms: Some(200),
+            connect_timeout_ms: Some(500),
             log_format: LogFormat::Of2016,
-            ..General::default()
+            ..CommandLine::default()
         };
         assert_eq!(config.general, general);
         let parameter =
@@ -270,8 +174,8 @@ parameter = []
             ..Workload::default()
         };
         assert_eq!(config.workloads, [workload, Workload::default()]);
-        let many = Config::parse("f", "general.server = ['a', 'b']").unwrap().general.server;
-        assert_eq!(many, ServerNames(vec!["a".to_owned(), "b".to_owned()]));
+        let many = Config::parse("f", "general.server = ['a', 'b']").unwrap().general.servers;
+        assert_eq!(many, ["a", "b"]);
     }
 
     #[test]
@@ -281,7 +185,7 @@ parameter = []
                 "[[workload]]\nratee = 5",
                 "line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name, method, rate, parameter",
             ),
-            ("[general]\n colour = 5", "line 2, column 2: 'colour' is no key; expected server, protocol, "),
+            ("[general]\n colour = 5", "line 2, column 2: 'colour' is no key; expected server, threads, "),
             (
                 "[generel]",
                 "line 1, column 2: 'generel' is no key; did you mean 'general'? expected general, workload, warmup",
@@ -292,16 +196,16 @@ parameter = []
             ),
             (
                 "[general]\nthreads = 'many'",
-                "line 2, column 11: invalid type: string \"many\", expected a nonzero u32",
+                "line 2, column 11: invalid value 'many' for --threads: expected a whole number greater than 0",
             ),
             (
                 "[general]\nthreads = 0",
-                "line 2, column 11: invalid value: integer `0`, expected a nonzero u32",
+                "line 2, column 11: invalid value '0' for --threads: expected a whole number greater than 0",
             ),
             ("[[workload]]\nrate = -1", "line 2, column 8: invalid value: integer `-1`, expected u64"),
             (
                 "[general]\nrx-buffer-size = 1\nrx_buffer_size = 1",
-                "line 1, column 1: duplicate field `rx-buffer-size`",
+                "line 3, column 1: 'rx-buffer-size' was given twice",
             ),
             (
                 "[[workload]]\n[[workload.parameter]]\nstyle = 'zipf'",
@@ -309,7 +213,22 @@ parameter = []
             ),
             ("workload = 1", "line 1, column 12: invalid type: integer `1`, expected a sequence"),
             ("a = ", "line 1, column 5: "),
-            ("[general]\nlog-format = 2018", "line 2, column 14: expected 2017 or 2016"),
+            (
+                "[general]\nflush = 'yes'",
+                "line 2, column 9: invalid value 'yes' for --flush: expected true or false",
+            ),
+            (
+                "[general]\nflush = ''",
+                "line 2, column 9: invalid value '' for --flush: expected a value that is not empty",
+            ),
+            (
+                "[general]\nthreads = [1, 2]",
+                "line 2, column 11: invalid value '[1, 2]' for --threads: expected a whole number greater than 0",
+            ),
+            (
+                "[general]\nlog-format = 2018",
+                "line 2, column 14: invalid value '2018' for --log-format: expected 2017 or 2016",
+            ),
         ];
         for (text, message) in table {
             let error = Config::parse("f.toml", text).unwrap_err();

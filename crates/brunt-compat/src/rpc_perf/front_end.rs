@@ -4,19 +4,20 @@
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
 use super::command_line;
-use super::help::help;
 use super::history::{EndedWindow, WindowHistory};
 use super::invocation::{Invocation, PrintedWorkload};
 use super::log::{self, Level, Log};
 use super::statistics::{self, Statistics};
-use super::{EXIT_FAILED, VERSION, remarks, trace, waterfall};
+use super::{EXIT_FAILED, VERSION, help, waterfall};
 use crate::front_end::{
-    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
-    ServedPages, Setup,
+    Answer, Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs, ServedPages,
+    Setup,
 };
 use crate::options::Action;
+use crate::remarks;
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
+use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::measured_window::MeasuredWindow;
@@ -106,10 +107,7 @@ impl FrontEnd for Loader {
     }
 
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
-        match failure.kind {
-            FailureKind::Interrupted => console.say("rpc-perf: interrupted before anything was measured"),
-            _ => console.say(format_args!("rpc-perf: {}", failure.message)),
-        }
+        failure.say("rpc-perf", console);
         End::with(EXIT_FAILED)
     }
 
@@ -132,7 +130,7 @@ impl FrontEnd for Loader {
 
     fn write_file(&self, option: &str, out: &mut dyn Write) -> io::Result<()> {
         match (option, self.course.slices()) {
-            (TRACE, Some(slices)) => trace::write(slices, out),
+            (TRACE, Some(slices)) => slices.write_trace(out),
             (WATERFALL, Some(slices)) => {
                 brunt_picture::write_png(&waterfall::picture(slices), Theme::Dark, out)
             }
@@ -144,9 +142,9 @@ impl FrontEnd for Loader {
 impl Loader {
     fn new(invocation: Invocation) -> Self {
         let (settings, sent) = (&invocation.settings, invocation.sent());
-        let windows = (!settings.service).then_some(u64::from(settings.windows.get()) + 1);
+        let windows = (!settings.service).then_some(u64::from(settings.windows) + 1);
         let retrieves = sent.iter().map(|sent| sent.retrieves).collect();
-        let duration_s = u64::from(settings.duration.get());
+        let duration_s = u64::from(settings.duration_s);
         let course = WindowHistory::new(duration_s, windows, retrieves, invocation.has_slices());
         Self {
             invocation,
@@ -191,7 +189,7 @@ impl Loader {
     }
 
     fn report(&mut self, ended: &EndedWindow, console: &mut Console) {
-        self.statistics.latch(ended.number, &ended.window);
+        self.statistics.latch(ended.clone());
         console.shows = true;
         if ended.number == 0 {
             return self.print(console, Level::Info, &log::warmed_up());
@@ -203,7 +201,7 @@ impl Loader {
         }
         let lines = log::window(settings.log_format, ended.number, &ended.window);
         self.print(console, Level::Info, &lines);
-        if settings.service && ended.number.is_multiple_of(u64::from(settings.windows.get())) {
+        if settings.service && ended.number.is_multiple_of(u64::from(settings.windows)) {
             console.saves = true;
             self.is_saved = true;
         }
@@ -211,7 +209,7 @@ impl Loader {
 
     /// The exit code: 0 where every window had requests that succeeded.
     fn end(&self, summary: &Summary, console: &mut Console) -> End {
-        remarks::of(summary).iter().for_each(|remark| self.say(console, remark));
+        all_remarks(summary).iter().for_each(|remark| self.say(console, remark));
         let settings = &self.invocation.settings;
         let interrupted = summary.record.run.interrupted && !settings.service;
         if interrupted {
@@ -240,10 +238,27 @@ impl Loader {
     }
 }
 
+/// What the log has no place for, of a run that is over; each line with its level.
+fn all_remarks(summary: &Summary) -> Vec<String> {
+    let said = remarks::said(summary).map(|said| format!("warning: the server sent {said}"));
+    let unsent = remarks::unsent(summary, "requests");
+    said.into_iter().chain(unsent).chain(waited(summary)).chain(remarks::status(summary)).collect()
+}
+
+/// The 99th percentile from both beginnings, where they differ by more than a tenth.
+fn waited(summary: &Summary) -> Option<String> {
+    let latency = &summary.total.latency;
+    let [due_us, sent_us] = [&latency.response, &latency.service]
+        .map(|latency| latency.histogram.quantile(Quantile::P99).unwrap_or(0) as f64 / 1e3);
+    (due_us > sent_us * 1.1).then(|| {
+        format!("note: p99 of all windows: {due_us:.0} us from when a request was due, {sent_us:.0} us from when it was sent")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::Printed;
+    use crate::front_end::{FailureKind, Printed};
     use crate::options::tests::words;
     use std::io::ErrorKind;
 
@@ -356,7 +371,7 @@ mod tests {
                 "{line}: {err}"
             );
         }
-        for kind in [FailureKind::Interrupted, FailureKind::Unreachable, FailureKind::Other] {
+        for kind in [FailureKind::Interrupted, FailureKind::Other] {
             let mut console = Console::default();
             let failure = RunFailure { kind, message: "why".to_owned() };
             assert_eq!(front_end("--config get -s h --quiet").fail(&failure, &mut console), End::with(1));

@@ -21,6 +21,8 @@ pub struct WindowHistory {
     /// For each workload: do its replies count as hits and misses?
     retrieves: Vec<bool>,
     start_ns: u64,
+    /// Everything until now.
+    total: Window,
     /// The window that is not over yet, and its number; the warm-up is 0.
     present: Window,
     number: u64,
@@ -36,6 +38,8 @@ pub struct EndedWindow {
     pub number: u64,
     /// What happened in it.
     pub window: Window,
+    /// What happened until its end, from the start of the run.
+    pub total: Window,
 }
 
 impl WindowHistory {
@@ -61,18 +65,24 @@ impl WindowHistory {
             while self.number < self.last(second / self.duration_s) {
                 ended.push(self.end_present());
             }
-            self.present.add(period.seconds(), &period.recorded, &self.retrieves);
+            self.count(period.seconds(), period);
             self.add_slice(second, period);
             let end_ns = self.start_ns + (self.number + 1) * self.duration_s * SECOND_NS;
             if period.end_ns >= end_ns && Some(self.number + 1) != self.windows {
                 ended.push(self.end_present());
             }
         } else {
-            self.present.add(0.0, &period.recorded, &self.retrieves);
+            self.count(0.0, period);
             let last = self.slices.as_ref().map_or(0, |slices| slices.slices.len() as u64);
             self.add_slice(self.first_second + last.saturating_sub(1), period);
         }
         ended
+    }
+
+    fn count(&mut self, seconds: f64, period: &Period) {
+        for window in [&mut self.present, &mut self.total] {
+            window.add(seconds, &period.recorded, &self.retrieves);
+        }
     }
 
     /// Ends the run. Returns its last window, unless the run was interrupted in it.
@@ -88,7 +98,8 @@ impl WindowHistory {
 
     fn end_present(&mut self) -> EndedWindow {
         let next = self.present.next();
-        let ended = EndedWindow { number: self.number, window: std::mem::replace(&mut self.present, next) };
+        let window = std::mem::replace(&mut self.present, next);
+        let ended = EndedWindow { number: self.number, window, total: self.total.clone() };
         self.number += 1;
         ended
     }
@@ -252,6 +263,11 @@ mod tests {
         assert_eq!((window.seconds, window.rate()), (2.0, 3.5));
         assert_eq!((window.success(), window.hit_rate()), (62.5, 200.0 / 3.0));
         assert_eq!((of(2).requests.ok, of(2).seconds), (3, 2.0));
+        let totals: Vec<_> = ended
+            .iter()
+            .map(|EndedWindow { total, .. }| (total.requests.ok, total.hits, total.connections.begun))
+            .collect();
+        assert_eq!(totals, [(3, 1, 3), (8, 3, 5), (11, 5, 5)]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Not a run. Invariant: what rpc-perf refuses is refused before anything is connected: the file, then what both say, then workloads.
 
-use super::config::{Config, General, Parameter, Workload};
+use super::command_line::CommandLine;
+use super::config::{Config, Parameter, Workload};
 use super::request::{Dialect, Request};
 use crate::front_end::Caller;
 use crate::options::{ParsedOptions, invalid_value};
@@ -18,7 +19,6 @@ use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
-use std::num::NonZeroU32;
 use std::str::FromStr;
 
 const MICRO: u64 = 1_000_000;
@@ -37,7 +37,7 @@ const FOR_EVER: DurationNs = DurationNs::from_secs(100 * 366 * 86_400);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
     /// What file and command line say together.
-    pub settings: General,
+    pub settings: CommandLine,
     /// The protocol.
     pub dialect: Dialect,
     /// The addresses to use.
@@ -71,13 +71,13 @@ impl Invocation {
         let text = (caller.read_text)(path).map_err(|error| {
             format!("Error opening config: {error}; invalid value '{path}' for --config: expected the path of a text file")
         })?;
-        let Config { general: mut settings, workloads, warmup } = Config::parse(path, &text)?;
+        let Config { general: mut settings, workloads, warmup, .. } = Config::parse(path, &text)?;
         if !warmup.is_empty() {
             return Err(format!(
                 "--config: '{path}': [[warmup]] was given; expected a file without it, for the first window is the warm-up, whatever the hit rate"
             ));
         }
-        settings.apply(line)?;
+        settings.put_over(line)?;
         let (ip_version, dialect) = check(&settings)?;
         if workloads.is_empty() {
             return Err(format!(
@@ -86,8 +86,8 @@ impl Invocation {
         }
         let mut invocation = Self { settings, dialect, ip_version, workloads, remarks: Vec::new() };
         let (spec, warnings) = invocation.spec(invocation.settings.seed.unwrap_or(0))?;
-        let warnings = line.stray_warnings().into_iter().chain(warnings);
-        invocation.remarks.extend(warnings.map(|warning| format!("warning: {warning}")));
+        let warnings = invocation.settings.warnings.iter().chain(&warnings);
+        invocation.remarks = warnings.map(|warning| format!("warning: {warning}")).collect();
         let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
         resolve(&spec, &host).map_err(|error| error.to_string())?;
         Ok(invocation)
@@ -110,7 +110,7 @@ impl Invocation {
 
     /// How long the run takes, the warm-up included.
     pub fn seconds(&self) -> u64 {
-        u64::from(self.settings.duration.get()) * (u64::from(self.settings.windows.get()) + 1)
+        u64::from(self.settings.duration_s) * (u64::from(self.settings.windows) + 1)
     }
 
     /// Is a file to be written that needs latencies second by second?
@@ -149,8 +149,8 @@ impl Invocation {
         let named = |name: &String| {
             NamedServer::from_str(name).map_err(|accepted| invalid_value("server", name, &accepted))
         };
-        let servers = settings.server.0.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-        let timeout = settings.request_timeout.map_or(PATIENCE, milliseconds);
+        let servers = settings.servers.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let timeout = settings.request_timeout_ms.map_or(PATIENCE, milliseconds);
         Ok(RunSpec {
             placement: (servers.len() > 1).then_some(Placement::RoundRobin),
             server: Some(ServerList(servers)),
@@ -158,9 +158,9 @@ impl Invocation {
             ip_version: Some(self.ip_version),
             nodelay: Some(settings.tcp_nodelay),
             database: (settings.database > 0).then_some(Count(u64::from(settings.database))),
-            threads: Some(Count(u64::from(settings.threads.get()))),
+            threads: Some(Count(u64::from(settings.threads))),
             timeout: Some(timeout),
-            connect_timeout: Some(settings.connect_timeout.map_or(ATTEMPT, milliseconds)),
+            connect_timeout: Some(settings.connect_timeout_ms.map_or(ATTEMPT, milliseconds)),
             drain: Some(timeout.min(DRAIN_MAX)),
             // The warm-up is a window like the others, so that requests of it that end in the next window are counted there.
             warmup: Some(Warmup::NONE),
@@ -187,8 +187,7 @@ impl Invocation {
         })?;
         let rate = (rate > 0).then_some(Rate { micro_per_second });
         let owns = index == 0;
-        let connections =
-            [settings.threads.get(), settings.connections.get(), settings.server.0.len() as u32];
+        let connections = [settings.threads, settings.connections, settings.servers.len() as u32];
         let connections = connections.into_iter().map(u64::from).fold(1, u64::saturating_mul);
         if connections > CONNECTIONS_MAX {
             return Err(format!(
@@ -219,19 +218,19 @@ fn class_name(index: usize) -> String {
     format!("workload-{index}")
 }
 
-fn milliseconds(milliseconds: NonZeroU32) -> DurationNs {
-    DurationNs::from_millis(u64::from(milliseconds.get()))
+fn milliseconds(milliseconds: u32) -> DurationNs {
+    DurationNs::from_millis(u64::from(milliseconds))
 }
 
 /// Checks what file and command line say together. Returns which addresses are used, and the protocol.
-fn check(settings: &General) -> Result<(IpVersion, Dialect), String> {
+fn check(settings: &CommandLine) -> Result<(IpVersion, Dialect), String> {
     let ip_version = match (settings.ipv4, settings.ipv6) {
         (true, true) => IpVersion::Any,
         (true, false) => IpVersion::V4,
         (false, true) => IpVersion::V6,
         (false, false) => return Err("ipv4 and ipv6 cannot both be false".to_owned()),
     };
-    if settings.server.0.is_empty() {
+    if settings.servers.is_empty() {
         return Err("require server parameter; expected --server HOST:PORT".to_owned());
     }
     let dialect = Dialect::find(&settings.protocol)?;

@@ -4,13 +4,13 @@
 //! the program before its text.
 
 use super::VERSION;
-use super::config::{LogFormat, Parameter, Style};
+use super::command_line::LogFormat;
+use super::config::{Parameter, Style};
 use super::invocation::{Invocation, PrintedWorkload};
 use super::window::{Connections, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
 use std::fmt::Write as _;
-use std::num::NonZeroU32;
 
 /// The line between parts of the log.
 const RULE: &str = "-----";
@@ -87,18 +87,17 @@ pub fn banner(invocation: &Invocation, sent: &[PrintedWorkload]) -> Vec<String> 
         }
     };
     lines.extend([RULE.to_owned(), "Config:".to_owned()]);
-    for server in &settings.server.0 {
+    for server in &settings.servers {
         lines.push(format!("Config: Server: {server} Protocol: {}", invocation.dialect.name()));
     }
     lines.push(format!("Config: IP: {ip} TCP_NODELAY: {}", settings.tcp_nodelay));
     lines.push(format!("Config: Threads: {} {pool}: {}", settings.threads, settings.connections));
-    lines.push(format!("Config: Windows: {} Duration: {}", settings.windows, settings.duration));
+    lines.push(format!("Config: Windows: {} Duration: {}", settings.windows, settings.duration_s));
     match settings.log_format {
         LogFormat::Of2017 => {
-            let timeout =
-                |given: Option<NonZeroU32>| given.map_or("None".to_owned(), |ms| format!("{ms} ms"));
-            lines.push(format!("Config: Request Timeout: {}", timeout(settings.request_timeout)));
-            lines.push(format!("Config: Connect Timeout: {}", timeout(settings.connect_timeout)));
+            let timeout = |given: Option<u32>| given.map_or("None".to_owned(), |ms| format!("{ms} ms"));
+            lines.push(format!("Config: Request Timeout: {}", timeout(settings.request_timeout_ms)));
+            lines.push(format!("Config: Connect Timeout: {}", timeout(settings.connect_timeout_ms)));
             let (rx, tx) = (settings.rx_buffer_size, settings.tx_buffer_size);
             lines.push(format!("Config: Buffer size (bytes): RX: {rx} TX: {tx}"));
         }
@@ -108,8 +107,8 @@ pub fn banner(invocation: &Invocation, sent: &[PrintedWorkload]) -> Vec<String> 
 }
 
 /// The lines before connections are made.
-pub fn connecting(threads: NonZeroU32) -> Vec<String> {
-    let clients = (0..threads.get()).map(|client| format!("Client: {client}"));
+pub fn connecting(threads: u32) -> Vec<String> {
+    let clients = (0..threads).map(|client| format!("Client: {client}"));
     [RULE.to_owned(), "Connecting...".to_owned()].into_iter().chain(clients).collect()
 }
 
@@ -232,20 +231,19 @@ fn of_2016(window: &Window) -> [String; 4] {
 mod tests {
     use super::super::window::Requests;
     use super::*;
-    use crate::rpc_perf::config::{General, ServerNames};
+    use crate::rpc_perf::command_line::CommandLine;
     use crate::rpc_perf::request::Dialect;
 
     fn invocation(log_format: LogFormat) -> Invocation {
-        let number = |number| NonZeroU32::new(number).unwrap();
-        let settings = General {
-            server: ServerNames(vec!["127.0.0.1:11211".to_owned()]),
-            threads: number(2),
-            connections: number(3),
-            windows: number(1),
-            request_timeout: Some(number(200)),
-            tx_buffer_size: number(1_048_576),
+        let settings = CommandLine {
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            threads: 2,
+            connections: 3,
+            windows: 1,
+            request_timeout_ms: Some(200),
+            tx_buffer_size: 1_048_576,
             log_format,
-            ..General::default()
+            ..CommandLine::default()
         };
         Invocation {
             settings,

@@ -1,6 +1,6 @@
 //! rpc-perf of 2017: [`command_line`] and [`config`] → [`invocation`], which has the plan, with what [`request`] makes of workloads; the
-//! [`history`] of a run, by windows and second by second, becomes lines of its [`log`] and two files, [`trace`] as text and
-//! [`waterfall`] as a picture, both from [`slices`] in the layout of [`buckets`]; and [`statistics`], which are looked at meanwhile.
+//! [`history`] of a run, by windows and second by second, becomes lines of its [`log`] and two files, [`slices`] as text and
+//! [`waterfall`] as a picture, both in the layout of [`buckets`]; and [`statistics`], which are looked at meanwhile.
 //!
 //! Not what carries out a front end: that is the binary.
 
@@ -8,21 +8,21 @@ pub mod buckets;
 pub mod command_line;
 pub mod config;
 pub mod front_end;
-pub mod help;
 pub mod history;
 pub mod invocation;
 pub mod log;
-mod remarks;
 pub mod request;
 pub mod slices;
 pub mod statistics;
 pub mod template_words;
 mod thrift;
-pub mod trace;
 pub mod waterfall;
 pub mod window;
 
+pub use front_end::read;
+
 use crate::names::Names;
+use crate::options;
 
 /// rpc-perf's names for what brunt has options for.
 pub static NAMES: Names = Names {
@@ -45,3 +45,8 @@ pub static NAMES: Names = Names {
 pub const EXIT_FAILED: u8 = 1;
 /// Text of `--version`.
 pub const VERSION: &str = "rpc-perf 2.1.0-pre";
+
+/// Text of `--help` for this name of the program.
+pub fn help(program: &str) -> String {
+    options::help(&format!("Usage: {program} [options]\n"), command_line::OPTIONS, "")
+}

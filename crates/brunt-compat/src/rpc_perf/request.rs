@@ -27,13 +27,11 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every name with what it means.
-    const NAMES: [(&'static str, Self); 9] = [
+    const NAMES: [(&'static str, Self); 7] = [
         ("memcache", Self::Memcache),
         ("redis", Self::Redis),
         ("redis-resp", Self::Redis),
-        ("redis_resp", Self::Redis),
         ("redis-inline", Self::RedisInline),
-        ("redis_inline", Self::RedisInline),
         ("echo", Self::Echo),
         ("ping", Self::Ping),
         ("thrift", Self::Thrift),
@@ -44,10 +42,9 @@ impl Dialect {
     /// # Errors
     /// There is none.
     pub fn find(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name.replace('_', "-"));
         found.map(|(_, dialect)| *dialect).ok_or_else(|| {
-            let names = Self::NAMES.iter().map(|(name, _)| *name).filter(|name| !name.contains('_'));
-            let names = names.collect::<Vec<_>>().join(", ");
+            let names = Self::NAMES.map(|(name, _)| name).join(", ");
             format!("Protocol {name} not known (--protocol); expected {names}")
         })
     }

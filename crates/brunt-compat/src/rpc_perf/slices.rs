@@ -1,9 +1,10 @@
-//! Latencies second by second, in the layout of rpc-perf's histograms.
+//! Latencies second by second, in the layout of rpc-perf's histograms, and the file of `--trace`, which has them as text.
 //!
 //! Not where they come from. Invariant: the buckets of a slice are ascending, and none of them is empty.
 
-use super::buckets::{VALUE_MAX_NS, bucket_of, highest_ns};
+use super::buckets::{PRECISION, VALUE_MAX_NS, bucket_of, highest_ns};
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 /// The latencies of one second.
@@ -66,6 +67,26 @@ pub struct Slices {
     pub slices: Vec<Slice>,
 }
 
+impl Slices {
+    /// Writes them as rpc-perf does. First a line of six numbers: digits of precision, memory limit (0: none), highest value,
+    /// nanoseconds of a slice, number of slices, start. Then a line for each bucket that is not empty: when its slice begins, its
+    /// highest value, how many latencies lie in it. Slices are in the order of time, buckets ascending; rpc-perf's end at 1 s.
+    ///
+    /// # Errors
+    /// Errors of the writer.
+    pub fn write_trace(&self, out: &mut dyn Write) -> io::Result<()> {
+        const SLICE_NS: u64 = 1_000_000_000;
+        let (start_ns, slices) = (self.start_ns, self.slices.len());
+        writeln!(out, "{PRECISION} 0 {VALUE_MAX_NS} {SLICE_NS} {slices} {start_ns}")?;
+        for (start_ns, slice) in (start_ns..).step_by(SLICE_NS as usize).zip(&self.slices) {
+            for (bucket, count) in slice.counts() {
+                writeln!(out, "{start_ns} {} {count}", highest_ns(bucket))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +131,27 @@ mod tests {
             let expected = crate::rpc_perf::buckets::width_ns(bucket) as f64 * 62.5;
             assert!((count as f64 - expected).abs() <= 1.0, "{bucket}: {count}");
         }
+    }
+
+    #[test]
+    fn each_bucket_has_a_line() {
+        let slices = vec![
+            Slice::of([(18_351..=18_351, 9), (18_514..=18_514, 26), (948_000..=948_962, 1)]),
+            Slice::default(),
+            Slice::of([(127..=127, 1), (1_000_000_001..=1_000_000_001, 2), (u64::MAX..=u64::MAX, 3)]),
+        ];
+        let run = Slices { start_ns: 4_504_149_525_525, warm_up: 1, slices };
+        let mut text = Vec::new();
+        run.write_trace(&mut text).expect("a vector takes everything");
+        let expected = "\
+2 0 3600000000000 1000000000 3 4504149525525
+4504149525525 18351 9
+4504149525525 18514 26
+4504149525525 948962 1
+4506149525525 127 1
+4506149525525 1003948606 2
+4506149525525 3600000000000 3
+";
+        assert_eq!(String::from_utf8(text).expect("text"), expected);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not the server. Invariant: everything is of the end of one window, and nothing is shown before the first is over.
 
+use super::history::EndedWindow;
 use super::window::Window;
 use crate::front_end::Page;
 use brunt_plan::quantile::Quantile;
@@ -35,18 +36,14 @@ enum Kind {
 /// The numbers; none before a window is over.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// How many windows have been printed: the warm-up is none of them.
-    windows: u64,
-    /// All windows that are over together, and the last of them.
-    latched: Option<(Window, Window)>,
+    /// The last window that is over.
+    latched: Option<EndedWindow>,
 }
 
 impl Statistics {
-    /// A window is over; the warm-up has the number 0.
-    pub fn latch(&mut self, number: u64, last: &Window) {
-        let mut total = self.latched.take().map_or_else(Window::default, |(total, _)| total);
-        total.count(last);
-        (self.windows, self.latched) = (number, Some((total, last.clone())));
+    /// A window is over.
+    pub fn latch(&mut self, ended: EndedWindow) {
+        self.latched = Some(ended);
     }
 
     /// The text of one of [`PAGES`].
@@ -61,10 +58,10 @@ impl Statistics {
     }
 
     fn numbers(&self) -> Vec<(String, Kind, u64)> {
-        let Some((total, last)) = &self.latched else { return Vec::new() };
+        let Some(EndedWindow { number, window: last, total }) = &self.latched else { return Vec::new() };
         let Window { connections, requests, .. } = total;
         let counters = [
-            ("window", self.windows),
+            ("window", *number),
             ("response_ok", requests.ok),
             ("response_ok_hit", total.hits),
             ("response_ok_miss", total.misses),
@@ -166,8 +163,7 @@ mod tests {
     #[test]
     fn every_name_has_its_value() {
         let mut statistics = Statistics::default();
-        statistics.latch(0, &window(2));
-        statistics.latch(1, &window(1));
+        statistics.latch(EndedWindow { number: 1, window: window(1), total: window(3) });
         let mut expected: Vec<(String, u64)> = [
             ("window", 1),
             ("response_ok", 30),
@@ -207,7 +203,7 @@ mod tests {
     fn pages_have_their_layout() {
         let mut statistics = Statistics::default();
         assert_eq!([0, 1, 2].map(|page| statistics.page(page)), ["", "", "{}\n"]);
-        statistics.latch(0, &window(1));
+        statistics.latch(EndedWindow { number: 0, window: window(1), total: window(1) });
         let [lines, metrics, json] = [0, 1, 2].map(|page| statistics.page(page));
         assert!(lines.starts_with("window_count 0\nresponse_ok_count 10\n"), "{lines}");
         assert!(

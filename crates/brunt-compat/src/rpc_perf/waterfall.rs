@@ -33,30 +33,6 @@ const LEGEND_GAP: usize = 8;
 const LEGEND_COLORS: usize = 256;
 /// Rows between two lines of the time grid.
 const GRID_ROWS: usize = 60;
-/// Where the lines of the latency grid are, and what they are called there.
-const LATENCIES: [(u64, &str); 20] = [
-    (200, "200nS"),
-    (500, "500nS"),
-    (1_000, "1uS"),
-    (2_000, "2uS"),
-    (5_000, "5uS"),
-    (10_000, "10uS"),
-    (20_000, "20uS"),
-    (50_000, "50uS"),
-    (100_000, "100uS"),
-    (200_000, "200uS"),
-    (500_000, "500uS"),
-    (1_000_000, "1mS"),
-    (2_000_000, "2mS"),
-    (5_000_000, "5mS"),
-    (10_000_000, "10mS"),
-    (20_000_000, "20mS"),
-    (50_000_000, "50mS"),
-    (100_000_000, "100mS"),
-    (200_000_000, "200mS"),
-    (500_000_000, "500mS"),
-];
-
 /// Draws a run's slices.
 pub fn picture(run: &Slices) -> Picture {
     let rows = run.slices.len();
@@ -72,6 +48,18 @@ pub fn picture(run: &Slices) -> Picture {
     draw_names(&mut picture, plot, slower);
     draw_legend(&mut picture, legend_top as f64, run.warm_up > 0);
     picture
+}
+
+/// Where the lines of the latency grid are, and what they are called there: 200 ns, 500 ns, 1 us and so on up to 500 ms.
+fn latencies() -> Vec<(u64, String)> {
+    let powers = (2..9).map(|power| 10_u64.pow(power));
+    let marks = powers.flat_map(|power| [1, 2, 5].map(|digit| digit * power)).skip(1);
+    let name = |ns: u64| match ns {
+        ..1_000 => format!("{ns}nS"),
+        1_000..1_000_000 => format!("{}uS", ns / 1_000),
+        _ => format!("{}mS", ns / 1_000_000),
+    };
+    marks.map(|ns| (ns, name(ns))).collect()
 }
 
 /// A cell's column, its row, and what is in it as a share of the fullest one.
@@ -130,7 +118,7 @@ fn draw_grid(picture: &mut Picture, plot: Area, warm_up: usize) {
     for row in (0..plot.height as usize).step_by(GRID_ROWS) {
         picture.rectangle(Area { y: row as f64, height: 1.0, ..plot }, BLACK);
     }
-    for (ns, _) in LATENCIES {
+    for (ns, _) in latencies() {
         picture.rectangle(Area { x: buckets::bucket_of(ns) as f64, width: 1.0, ..plot }, BLACK);
     }
     if (1..plot.height as usize).contains(&warm_up) {
@@ -139,8 +127,8 @@ fn draw_grid(picture: &mut Picture, plot: Area, warm_up: usize) {
 }
 
 fn draw_names(picture: &mut Picture, plot: Area, slower: Area) {
-    for (ns, name) in LATENCIES {
-        write_line(picture, buckets::bucket_of(ns) as f64, 0.0, name);
+    for (ns, name) in latencies() {
+        write_line(picture, buckets::bucket_of(ns) as f64, 0.0, &name);
     }
     write_line(picture, slower.x, 0.0, ">1S");
     for row in (0..plot.height as usize).step_by(GRID_ROWS) {

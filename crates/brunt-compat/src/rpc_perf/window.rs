@@ -89,14 +89,6 @@ impl Window {
         }
     }
 
-    /// Adds the counts of another window, and none of its response times.
-    pub fn count(&mut self, other: &Self) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.connections.count(&other.connections);
-        self.requests.count(&other.requests);
-    }
-
     fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
         let mut timeouts = 0;
         for entry in recorded.books().entries() {
@@ -185,32 +177,6 @@ impl Window {
     /// The standard deviation, truncated to whole nanoseconds.
     pub fn deviation_ns(&self) -> u64 {
         self.response.moments().stddev().unwrap_or(0.0) as u64
-    }
-}
-
-impl Connections {
-    /// Adds all but how many are open.
-    fn count(&mut self, other: &Self) {
-        let Self { begun, established, errors, timeouts, closed, lost, open: _ } = self;
-        *begun += other.begun;
-        *established += other.established;
-        *errors += other.errors;
-        *timeouts += other.timeouts;
-        *closed += other.closed;
-        *lost += other.lost;
-    }
-}
-
-impl Requests {
-    /// Adds all but how many are in flight.
-    fn count(&mut self, other: &Self) {
-        let Self { scheduled, sent, replied, ok, errors, timeouts, in_flight: _ } = self;
-        *scheduled += other.scheduled;
-        *sent += other.sent;
-        *replied += other.replied;
-        *ok += other.ok;
-        *errors += other.errors;
-        *timeouts += other.timeouts;
     }
 }
 

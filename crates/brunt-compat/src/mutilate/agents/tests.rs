@@ -1,8 +1,6 @@
 //! Command lines with agents: the plans that they come to, what is refused and what is said.
 
-use super::super::Generation;
-use super::super::command_line::{Action, parse};
-use super::super::invalid_option::InvalidOption;
+use super::super::command_line::{CommandLine, InvalidOption, parse};
 use super::*;
 use crate::options::tests::words;
 use brunt_plan::resolve::{Host, resolve};
@@ -10,15 +8,13 @@ use brunt_plan::units::Count;
 
 const HOST: [u32; 4] = [0, 1, 2, 3];
 
-fn asked(line: &str) -> Result<Action, InvalidOption> {
-    parse(&words(line))
+fn asked(line: &str) -> Result<CommandLine, InvalidOption> {
+    parse(&words(line)).map(|(action, _)| action.run())
 }
 
 fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
-    match asked(line)? {
-        Action::Run(line) => Ok(Invocation::new(*line, Generation::First, &HOST)?),
-        other => panic!("{line}: {other:?}"),
-    }
+    let (action, generation) = parse(&words(line))?;
+    Ok(Invocation::new(action.run(), generation, &HOST)?)
 }
 
 /// Agents of so many threads, each of a weight.
@@ -126,11 +122,11 @@ fn samples_are_the_masters() {
 
 #[test]
 fn agents_have_names_and_ports() {
-    let agents =
-        |line: &str| invocation(&format!("-s h {line}")).unwrap().line.master.map(|master| master.agents);
-    let named =
-        |all: &[(&str, u16)]| Some(all.iter().map(|(host, port)| ((*host).to_owned(), *port)).collect());
-    assert_eq!(agents(""), None);
+    let agents = |line: &str| invocation(&format!("-s h {line}")).unwrap().agents();
+    let named = |all: &[(&str, u16)]| -> Vec<(String, u16)> {
+        all.iter().map(|(host, port)| ((*host).to_owned(), *port)).collect()
+    };
+    assert_eq!(agents(""), []);
     assert_eq!(agents("-a a,b --agent=c"), named(&[("a", 5556), ("b", 5556), ("c", 5556)]));
     assert_eq!(agents("-a a,b:7 -p 6556"), named(&[("a", 6556), ("b", 7)]));
     assert_eq!(
@@ -141,16 +137,14 @@ fn agents_have_names_and_ports() {
 
 #[test]
 fn agents_print_only_warnings() {
-    let mode = |line: &str| match asked(line) {
-        Ok(Action::Agent(mode)) => *mode,
-        other => panic!("{line}: {other:?}"),
-    };
+    let mode = |line: &str| asked(line).unwrap();
     let usual = mode("-A");
-    assert_eq!((usual.port, usual.threads, usual.lambda_mul), (5556, 1, 1));
+    assert!(usual.agentmode);
+    assert_eq!((usual.agent_port, usual.threads, usual.lambda_mul), (5556, 1, 1));
     assert!(usual.warnings.is_empty() && !usual.affinity && !usual.blocking && !usual.quiet);
     let all = mode("-A --affinity -B --quiet -T 14 -p 0 -l 3 --auth d");
     assert_eq!(
-        (all.port, all.threads, all.lambda_mul, all.affinity, all.blocking, all.quiet),
+        (all.agent_port, all.threads, all.lambda_mul, all.affinity, all.blocking, all.quiet),
         (0, 14, 3, true, true, true)
     );
     assert_eq!(all.auth.as_deref(), Some("d"));
@@ -191,7 +185,7 @@ fn surprising_options_are_warned_of() {
     let table = [
         ("-s localhost -a far", "--server: agent far looks 'localhost' up itself"),
         ("-s h -a x -Q 300 --scan 0:1000:200", "--scan: rates up to --measure_qps 300"),
-        ("-s h -a x -T 0 --agent-sampling -C 4", "--measure_connections, --measure_qps"),
+        ("-s h -a x -T 0 --agent-sampling -C 4", "--measure_connections: without effect; with --threads 0"),
         ("-s h -a x -T 0", "--threads: with 0 no row has a latency"),
         ("-s h -a x --agent-sampling --successful", "--agent-sampling: without effect"),
         ("-s h -a x --loadonly", "--agent: without effect"),
