@@ -8,9 +8,8 @@
 
 pub(crate) mod wire;
 
-use crate::{programs, top};
-use anyhow::{Context, ensure};
-use std::process::Command;
+use crate::{cargo, programs};
+use anyhow::ensure;
 use std::time::Instant;
 
 /// Arguments of `cargo test`, and of the test program.
@@ -43,8 +42,7 @@ const VIRTUAL: [Experiments; 2] = [
 /// # Errors
 /// A program is missing, or an experiment failed; what it measured is above.
 pub(crate) fn live(io: Option<&str>) -> anyhow::Result<()> {
-    let skipped = programs::ensure()?;
-    programs::announce_skipped(&skipped);
+    programs::ensure_servers()?.iter().for_each(|skipped| println!("{skipped}"));
     make(&LIVE, io, "; an idle machine is the first thing to try")
 }
 
@@ -58,28 +56,21 @@ pub(crate) fn replications() -> anyhow::Result<()> {
 
 /// Builds all programs, then runs the experiments one after another, with the release build. `advice` follows a failure.
 fn make(experiments: &[Experiments], io: Option<&str>, advice: &str) -> anyhow::Result<()> {
-    for &(of, _) in experiments {
-        ensure!(test(&[of, &["--no-run"]].concat(), io)?, "the experiments do not build");
+    let scratch = tempfile::tempdir()?;
+    let test = |of: &[&str], more: &[&str]| {
+        let mut test = cargo::command(&[&["test", "--release"], of, more].concat());
+        test.env("BRUNT_ACCURACY", "full").envs(io.map(|io| ("BRUNT_ACCURACY_IO", io)));
+        cargo::run(test.env("TMPDIR", scratch.path()))
+    };
+    for (of, _) in experiments {
+        test(of, &["--no-run"])?;
     }
     let start = Instant::now();
     let mut are_passed = true;
-    for &(of, names) in experiments {
-        are_passed &= test(&[of, &["--", "--nocapture"], names].concat(), io)?;
+    for (of, names) in experiments {
+        are_passed &= test(of, &[&["--", "--nocapture"], *names].concat()).is_ok();
         println!("==> {:.0} s so far", start.elapsed().as_secs_f64());
     }
     ensure!(are_passed, "an experiment is off{advice}");
     Ok(())
-}
-
-/// Runs `cargo test` with these arguments. Yields whether it passed.
-fn test(arguments: &[&str], io: Option<&str>) -> anyhow::Result<bool> {
-    let status = Command::new(env!("CARGO"))
-        .args(["test", "--release"])
-        .args(arguments)
-        .env("BRUNT_ACCURACY", "full")
-        .envs(io.map(|io| ("BRUNT_ACCURACY_IO", io)))
-        .current_dir(top())
-        .status()
-        .context("cannot run cargo")?;
-    Ok(status.success())
 }

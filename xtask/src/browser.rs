@@ -3,12 +3,16 @@
 //! Invariant: it ends with this program, and after [`LIMIT_S`] at the latest.
 
 use crate::programs;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
 
 /// No test takes longer.
 const LIMIT_S: &str = "240";
@@ -22,19 +26,28 @@ pub(crate) struct Browser {
     session: Option<String>,
     last_id: u64,
     events: Vec<Value>,
+    /// Its profile and whatever else it writes.
+    _scratch: TempDir,
 }
 
-/// Where it lies, if it is there.
-pub(crate) fn program() -> Option<PathBuf> {
+/// Its path, if it is there.
+fn program() -> Option<PathBuf> {
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(programs::on_path)
 }
 
+/// Installs one if there is none.
+///
+/// # Errors
+/// It is missing and cannot be installed.
+pub(crate) fn ready() -> anyhow::Result<()> {
+    if program().is_some() { Ok(()) } else { programs::ensure_all(programs::BROWSER) }
+}
+
 impl Browser {
-    /// Starts one with an empty profile in this directory.
-    pub(crate) fn start(directory: &Path) -> anyhow::Result<Self> {
+    /// Starts one with an empty profile.
+    pub(crate) fn start() -> anyhow::Result<Self> {
         let program = program().context("chromium is not on the PATH")?;
-        let profile = directory.join("profile");
-        let _ = fs::remove_dir_all(&profile);
+        let scratch = tempfile::Builder::new().prefix("brunt-browser-").tempdir()?;
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", LIMIT_S, "sh", "-c", DESCRIPTORS, "sh"]).arg(program);
         // Without its sandbox it runs as root, too; what it loads is ours.
@@ -45,11 +58,12 @@ impl Browser {
             "--hide-scrollbars",
             "--remote-debugging-pipe",
         ]);
-        command.arg(format!("--user-data-dir={}", profile.display()));
+        command.arg(format!("--user-data-dir={}", scratch.path().display())).env("TMPDIR", scratch.path());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().context("its input is a pipe")?;
         let output = BufReader::new(child.stdout.take().context("its output is a pipe")?);
-        let mut browser = Self { child, input, output, session: None, last_id: 0, events: Vec::new() };
+        let (session, events, _scratch) = (None, Vec::new(), scratch);
+        let mut browser = Self { child, input, output, session, last_id: 0, events, _scratch };
         let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }))?;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let session = browser.call("Target.attachToTarget", &attach)?;
@@ -85,18 +99,15 @@ impl Browser {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Opens a file in a window of this size.
-    pub(crate) fn open(&mut self, page: &Path, sides: (u32, u32), is_dark: bool) -> anyhow::Result<()> {
-        self.open_url(&format!("file://{}", page.display()), sides, is_dark)
-    }
-
-    /// Opens an address in a window of this size.
-    pub(crate) fn open_url(
+    /// Opens an address or the path of a file in a window of this size.
+    pub(crate) fn open(
         &mut self,
-        url: &str,
+        page: impl AsRef<Path>,
         (width, height): (u32, u32),
         is_dark: bool,
     ) -> anyhow::Result<()> {
+        let page = page.as_ref().display().to_string();
+        let url = if page.starts_with('/') { format!("file://{page}") } else { page };
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", &metrics)?;
         let scheme = if is_dark { "dark" } else { "light" };
@@ -123,14 +134,10 @@ impl Browser {
         self.evaluate(&format!("{{ {statement}; }} 0")).map(|_| ())
     }
 
-    pub(crate) fn number(&mut self, expression: &str) -> anyhow::Result<f64> {
+    /// The value of an expression.
+    pub(crate) fn value<T: DeserializeOwned>(&mut self, expression: &str) -> anyhow::Result<T> {
         let value = self.evaluate(expression)?;
-        value.as_f64().with_context(|| format!("{expression} is {value}"))
-    }
-
-    pub(crate) fn text(&mut self, expression: &str) -> anyhow::Result<String> {
-        let value = self.evaluate(expression)?;
-        value.as_str().map(str::to_owned).with_context(|| format!("{expression} is {value}"))
+        serde_json::from_value(value.clone()).with_context(|| format!("{expression} is {value}"))
     }
 
     /// Moves, presses or releases the mouse, with its left button.
@@ -166,13 +173,13 @@ impl Browser {
 
     /// Writes the whole page as PNG.
     pub(crate) fn picture(&mut self, path: &Path) -> anyhow::Result<()> {
-        let height = self.number("document.documentElement.scrollHeight")?;
+        let height: f64 = self.value("document.documentElement.scrollHeight")?;
         self.picture_between(0.0, height, path)
     }
 
     /// Writes what of the page lies between two heights.
     pub(crate) fn picture_between(&mut self, from: f64, to: f64, path: &Path) -> anyhow::Result<()> {
-        let width = self.number("innerWidth")?;
+        let width: f64 = self.value("innerWidth")?;
         let clip = json!({ "x": 0, "y": from, "width": width, "height": to - from, "scale": 1 });
         let parameters = json!({ "captureBeyondViewport": true, "clip": clip });
         let shot = self.call("Page.captureScreenshot", &parameters)?;
@@ -195,22 +202,6 @@ impl Drop for Browser {
 }
 
 fn write_base64(path: &Path, data: &Value) -> anyhow::Result<()> {
-    let text = data.as_str().context("no picture")?;
-    let (mut bytes, mut bits, mut held) = (Vec::new(), 0, 0_u32);
-    for digit in text.bytes().filter(|digit| *digit != b'=') {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => bail!("no base64"),
-        };
-        (held, bits) = (held << 6 | u32::from(value), bits + 6);
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((held >> bits) as u8);
-        }
-    }
+    let bytes = STANDARD.decode(data.as_str().context("no picture")?)?;
     fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,15 +1,15 @@
-//! `cargo xtask fuzz`: looks for bytes that break a decoder, as many targets at a time as there are processors.
+//! `cargo xtask fuzz`: looks for bytes that break a decoder, as many targets at a time as there are CPUs.
 //!
 //! Not what must hold (that is in crates/brunt-fuzz). The test command shows the decoders the committed corpus, what once broke one, and
 //! what is made of these, without a fuzzer. The installed stable compiler does it: coverage is LLVM's, libFuzzer is linked in, and decoders
 //! have no unsafe code that an address sanitizer could watch. Invariant: bytes that break something are left behind, and named.
 
-use crate::{release_build, top};
+use crate::{cargo, parallel, programs, top};
 use anyhow::{Context, bail, ensure};
+use clap::{Args, value_parser};
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
 /// Longer inputs find nothing that these do not: the longest unit of a decoder has 2 KiB.
 const INPUT_BYTES_MAX: u32 = 8192;
@@ -23,97 +23,70 @@ const COVERAGE: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Ccodegen-units=1 -Coverflow-checks=yes -Cdebug-assertions=yes";
 
-/// How long all targets are fuzzed together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Budget {
-    Minutes(f64),
-    Executions(u64),
+/// Options of the command.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Of all targets together [as many as there are targets, by CPUs]
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    minutes: Option<f64>,
+    /// Inputs to try instead, of all targets together
+    #[arg(long, value_name = "N", conflicts_with = "minutes", value_parser = value_parser!(u64).range(1..))]
+    executions: Option<u64>,
+    /// Which decoders [all]
+    targets: Vec<String>,
 }
 
-/// Fuzzes what `words` name: all targets where none is named.
+fn minutes(text: &str) -> Result<f64, &'static str> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| minutes.is_finite() && *minutes > 0.0);
+    minutes.ok_or("expected a number above 0, e.g. 30 or 0.5")
+}
+
+impl Options {
+    /// The option of libFuzzer that ends each of so many targets, of which some run at once.
+    fn limit(&self, targets: usize, at_once: usize) -> String {
+        if let Some(sum) = self.executions {
+            return format!("-runs={}", sum.div_ceil(targets as u64));
+        }
+        let minutes_each = self.minutes.map_or(1.0, |minutes| minutes * at_once as f64 / targets as f64);
+        format!("-max_total_time={}", (60.0 * minutes_each).ceil())
+    }
+}
+
+/// Fuzzes the targets.
 ///
 /// # Errors
-/// A word that is no option and no target; a target that was broken, with the file that did it.
-pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
+/// There is no such target; or one was broken, with the file that did it.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let all = targets()?;
-    let (budget, wanted) = parse(words)?;
-    if let Some(unknown) = wanted.iter().find(|word| !all.iter().any(|target| target == *word)) {
+    if let Some(unknown) = options.targets.iter().find(|target| !all.contains(target)) {
         bail!("invalid value '{unknown}' for TARGET: expected {}", all.join(", "));
     }
-    let target = release_build::target_folder()?.join("fuzz");
-    let programs = build(&target)?;
-    let mut chosen = all;
-    chosen.retain(|target| wanted.is_empty() || wanted.contains(&target.as_str()));
-    let jobs = std::thread::available_parallelism().map_or(1, |count| count.get().min(chosen.len()));
-    let limit = match budget.unwrap_or(Budget::Minutes(chosen.len() as f64 / jobs as f64)) {
-        Budget::Minutes(minutes) => {
-            let seconds = minutes * 60.0 * jobs as f64 / chosen.len() as f64;
-            format!("-max_total_time={}", seconds.ceil())
-        }
-        Budget::Executions(sum) => format!("-runs={}", sum.div_ceil(chosen.len() as u64)),
-    };
-    println!("{} targets, {jobs} at a time, each {limit}", chosen.len());
+    let chosen = if options.targets.is_empty() { all } else { options.targets.clone() };
+    let target = cargo::target_folder()?.join("fuzz");
+    let programs = chosen.iter().map(|name| build(&target, name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let at_once = parallel::cpus().min(chosen.len());
+    let limit = options.limit(chosen.len(), at_once);
+    println!("{} targets, {at_once} at a time, each {limit}", chosen.len());
     println!("{:<22} {:>13} {:>9} {:>9} {:>7}", "target", "executions", "per s", "edges", "inputs");
-    // The targets that are left, and what was found.
-    let (left, found) = (Mutex::new(chosen.iter()), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                // The lock is given back before the target is fuzzed.
-                let next = || left.lock().expect("nothing panics while it is held").next();
-                while let Some(name) = next() {
-                    let report = fuzz(&programs, &target.join("found").join(name), name, &limit);
-                    if let Ok(report) = &report {
-                        println!("{report}");
-                    }
-                    found.lock().expect("nothing panics while it is held").push(report);
-                }
-            });
-        }
+    let reports = parallel::map(chosen.into_iter().zip(programs).collect(), at_once, |(name, program)| {
+        let report = fuzz(&program, &target.join("found").join(&name), &name, &limit)?;
+        println!("{report}");
+        anyhow::Ok(report)
     });
-    let reports = found.into_inner().expect("nothing panics while it is held");
     let reports = reports.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     println!("{:<22} {:>13}", "in all", reports.iter().map(|report| report.executions).sum::<u64>());
-    let broken: Vec<&str> = reports
-        .iter()
-        .filter(|report| report.broken.is_some())
-        .map(|report| report.target.as_str())
-        .collect();
+    let broken = reports.iter().filter(|report| report.broken.is_some());
+    let broken: Vec<&str> = broken.map(|report| report.target.as_str()).collect();
     ensure!(broken.is_empty(), "broken: {}", broken.join(", "));
     Ok(())
 }
 
-/// Options, then targets.
-fn parse<'a>(words: &'a [&'a str]) -> anyhow::Result<(Option<Budget>, &'a [&'a str])> {
-    let given = |option: &str, value: &str, accepted: &str| {
-        format!("invalid value '{value}' for {option}: expected {accepted}")
-    };
-    Ok(match words {
-        [option @ "--minutes", value, targets @ ..] => {
-            let minutes = value.parse().ok().filter(|minutes: &f64| minutes.is_finite() && *minutes > 0.0);
-            let minutes =
-                minutes.with_context(|| given(option, value, "a number above 0, e.g. 30 or 0.5"))?;
-            (Some(Budget::Minutes(minutes)), targets)
-        }
-        [option @ "--executions", value, targets @ ..] => {
-            let sum = value.parse().ok().filter(|sum| *sum > 0);
-            let sum = sum.with_context(|| given(option, value, "a whole number from 1, e.g. 100000000"))?;
-            (Some(Budget::Executions(sum)), targets)
-        }
-        [option, ..] if option.starts_with('-') => {
-            bail!("'{option}' is no option, or has no value: expected --minutes N or --executions N")
-        }
-        targets => (None, targets),
-    })
-}
-
-/// The names of all targets, from the files that define them.
+/// The names of all targets: each has a folder of inputs.
 fn targets() -> anyhow::Result<Vec<String>> {
-    let folder = package().join("targets");
+    let folder = package().join("corpus");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
-        let path = entry?.path();
-        names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        names.push(entry?.file_name().to_string_lossy().into_owned());
     }
     names.sort();
     Ok(names)
@@ -123,22 +96,17 @@ fn package() -> PathBuf {
     top().join("crates/brunt-fuzz")
 }
 
-/// The compiler's own platform.
-fn host() -> anyhow::Result<String> {
-    let output = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("rustc -vV does not name its host")
-}
-
-/// Builds all targets with coverage; where they lie. Apart, because the flags would else build everything anew each time.
-fn build(target: &Path) -> anyhow::Result<PathBuf> {
-    // For a named target, so that the flags are for the programs and not for what builds them.
-    let host = host()?;
-    let arguments = ["--package", "brunt-fuzz", "--features", "targets", "--bins", "--target", &host];
-    let variables = [("RUSTFLAGS", COVERAGE), ("CARGO_PROFILE_RELEASE_LTO", "off")];
-    release_build::build(target, &arguments, &variables).context("a C++ compiler is needed")?;
-    Ok(target.join(host).join("release"))
+/// Builds the program of a target, with coverage. Apart, because the flags would else build everything anew each time.
+fn build(target: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    // For a named platform, so that the flags are for the program and not for what builds it.
+    let host = programs::first_line("rustc", &["--print", "host-tuple"])?;
+    let arguments = ["--package", "brunt-fuzz", "--features", "target", "--bins", "--target", &host];
+    let variables =
+        [("RUSTFLAGS", COVERAGE), ("CARGO_PROFILE_RELEASE_LTO", "off"), ("BRUNT_FUZZ_TARGET", name)];
+    cargo::build_release(target, &arguments, &variables).context("a C++ compiler is needed")?;
+    let program = target.join(name);
+    std::fs::copy(target.join(host).join("release/target"), &program)?;
+    Ok(program)
 }
 
 /// What became of a target.
@@ -183,13 +151,12 @@ impl fmt::Display for Report {
 }
 
 /// Fuzzes a target. What widens the coverage is written to `grown`; what breaks it to the crate's `crashes`, which its tests show it again.
-fn fuzz(programs: &Path, grown: &Path, target: &str, limit: &str) -> anyhow::Result<Report> {
+fn fuzz(program: &Path, grown: &Path, target: &str, limit: &str) -> anyhow::Result<Report> {
     let crashes = package().join("crashes").join(target);
     for folder in [grown, &crashes] {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let program = programs.join(target);
-    let output = Command::new(&program)
+    let output = Command::new(program)
         .arg(grown)
         .arg(package().join("corpus").join(target))
         .arg(limit)
@@ -214,20 +181,21 @@ fn fuzz(programs: &Path, grown: &Path, target: &str, limit: &str) -> anyhow::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::tests::parsed;
 
     #[test]
-    fn options_come_before_targets() {
-        let table: [(&[&str], Option<Budget>, &[&str]); 4] = [
-            (&[], None, &[]),
-            (&["resp", "fleet"], None, &["resp", "fleet"]),
-            (&["--minutes", "0.5", "resp"], Some(Budget::Minutes(0.5)), &["resp"]),
-            (&["--executions", "100000000"], Some(Budget::Executions(100_000_000)), &[]),
+    fn limits_are_divided_among_targets() {
+        let table: [(&[&str], &str); 4] = [
+            (&[], "-max_total_time=60"),
+            (&["resp", "fleet"], "-max_total_time=60"),
+            (&["--minutes", "0.5", "resp"], "-max_total_time=6"),
+            (&["--executions", "100000001"], "-runs=10000001"),
         ];
-        for (words, budget, targets) in table {
-            assert_eq!(parse(words).unwrap(), (budget, targets), "{words:?}");
+        for (words, limit) in table {
+            assert_eq!(parsed::<Options>(words).unwrap().limit(10, 2), limit, "{words:?}");
         }
         for words in [&["--minutes"][..], &["--minutes", "0"], &["--executions", "-1"], &["--seconds", "3"]] {
-            assert!(parse(words).is_err(), "{words:?}");
+            assert!(parsed::<Options>(words).is_err(), "{words:?}");
         }
     }
 

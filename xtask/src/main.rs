@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask VERB`.
 //!
-//! Each verb has its file; this one only picks. Nothing here is part of the product, and no product crate is used: the
-//! tests and the tidy check must work while the product does not compile.
+//! Each verb has its file; this one only picks. Invariant: no product crate is used, so that the test command and tidy work
+//! while the product does not compile.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -13,98 +13,126 @@
 mod accuracy;
 mod bench;
 mod browser;
+mod cargo;
 mod fuzz;
 mod instructions;
+mod parallel;
 mod peers;
 mod pictures;
+mod process;
 mod programs;
 mod recorded_text;
-mod reference_server;
-mod release_build;
+mod server;
 mod soak;
 mod terminal_picture;
 mod test;
 mod tidy;
+mod tree;
 mod web_test;
 
-use std::path::Path;
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-usage: cargo xtask VERB
+/// The project's own commands
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 110)]
+enum Verb {
+    /// Everything that must pass: programs, format, clippy, tidy, tests, documentation
+    Test {
+        /// Only the tests of this crate, e.g. stats or brunt-stats
+        #[arg(value_name = "CRATE")]
+        package: Option<String>,
+    },
+    /// Known stalls, queues and packet captures live, at full length; needs an idle machine
+    #[command(args_conflicts_with_subcommands = true)]
+    Accuracy {
+        /// Make all of them on this interface to the kernel [by turns]
+        #[arg(long, value_parser = ["epoll", "uring"])]
+        io: Option<String>,
+        #[command(subcommand)]
+        experiment: Option<Experiment>,
+    },
+    /// Confidence intervals, steady states and queues in virtual time, at full length
+    Replications,
+    /// brunt, its floor and every peer that is found, side by side on this machine
+    Bench(bench::Options),
+    /// Instructions of the worker per get, beside the baseline
+    Instructions {
+        /// Make them the baseline
+        #[arg(long)]
+        record: bool,
+        /// Fail if they have grown, as the test command does
+        #[arg(long, conflicts_with = "record")]
+        gate: bool,
+    },
+    /// Random and hostile bytes for every decoder
+    Fuzz(fuzz::Options),
+    /// 20 000 operations per second against memcached: memory, accounting, files
+    Soak {
+        /// How long
+        #[arg(default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+        minutes: u64,
+    },
+    /// One known truth beside what other load generators print
+    Peers {
+        #[command(flatten)]
+        named: bench::NamedPeers,
+    },
+    /// HTML pages of runs in a headless Chromium, which is installed if it is missing
+    WebTest,
+    /// docs/img/ from real runs
+    Pictures {
+        /// Of this program [a release build of the tree]
+        brunt: Option<PathBuf>,
+    },
+    /// The rules of CONTRIBUTING.md that a program can check
+    Tidy,
+}
 
-  test          everything that must pass: programs, format, clippy, tidy, tests, documentation
-  test CRATE    the tests of one crate: stats or brunt-stats
-  accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine;
-                --io epoll or --io uring makes all of them there, else they take turns
-                accuracy wire: what brunt and other tools print beside packet captures; accuracy wire --help
-  replications  intervals, steady states and queues in virtual time, at full length
-  bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
-  instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
-                --gate fails where they have grown, as test does
-  fuzz          [--minutes N | --executions N] [TARGET ...]: random and hostile bytes for every decoder, N for all
-                of them together; a minute each where nothing is said
-  soak          [MINUTES]: 20 000 operations per second against memcached, 10 minutes: memory, accounting, files
-  peers         one known truth beside what other load generators on the PATH print
-  web-test      HTML pages of runs in a headless Chromium, which is installed where it is missing
-  pictures      docs/img/ from real runs of a release build, or of the brunt at this path: [BRUNT]
-  tidy          the rules of CONTRIBUTING.md that a program can check";
+/// Experiments that are no tests.
+#[derive(Debug, Subcommand)]
+enum Experiment {
+    /// What brunt and other load generators print, beside packet captures of the same requests
+    Wire(accuracy::wire::Options),
+}
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome = match words.as_slice() {
-        ["test"] => test::run(),
-        ["test", package] if !package.starts_with('-') => test::run_crate(package),
-        ["accuracy"] => accuracy::live(None),
-        ["accuracy", "--io", io @ ("epoll" | "uring")] => accuracy::live(Some(io)),
-        ["accuracy", "wire", "--help"] => {
-            println!("{}", accuracy::wire::USAGE);
-            return ExitCode::SUCCESS;
-        }
-        ["accuracy", "wire", options @ ..] => accuracy::wire::run(options),
-        ["replications"] => accuracy::replications(),
-        ["instructions"] => instructions::run(false),
-        ["instructions", "--record"] => instructions::run(true),
-        ["instructions", "--gate"] => instructions::gate().map(|reason| {
-            if let Some(reason) = reason {
-                println!("NOT COUNTED: {reason}");
-            }
-        }),
-        ["bench", "--help"] => {
-            println!("{}", bench::USAGE);
-            return ExitCode::SUCCESS;
-        }
-        ["bench", options @ ..] => bench::run(options),
-        ["fuzz", words @ ..] => fuzz::run(words),
-        ["soak", words @ ..] => soak::run(words),
-        ["peers"] => peers::run(),
-        ["web-test"] => web_test::run(),
-        ["pictures"] => pictures::run(None),
-        ["pictures", brunt] if !brunt.starts_with('-') => pictures::run(Some(brunt)),
-        ["tidy"] => tidy::run(),
-        ["help" | "--help" | "-h"] | [_, "--help"] => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        [] => return usage_error("no verb given"),
-        _ => return usage_error(&format!("'{}' is no verb", words.join(" "))),
+    let outcome = match Verb::parse() {
+        Verb::Test { package } => test::run(package.as_deref()),
+        Verb::Accuracy { experiment: Some(Experiment::Wire(options)), .. } => accuracy::wire::run(&options),
+        Verb::Accuracy { io, .. } => accuracy::live(io.as_deref()),
+        Verb::Replications => accuracy::replications(),
+        Verb::Bench(options) => bench::run(&options),
+        Verb::Instructions { gate: true, .. } => instructions::ready().and_then(|()| instructions::gate()),
+        Verb::Instructions { record, .. } => instructions::run(record),
+        Verb::Fuzz(options) => fuzz::run(&options),
+        Verb::Soak { minutes } => soak::run(minutes),
+        Verb::Peers { named } => peers::run(&named),
+        Verb::WebTest => web_test::run(),
+        Verb::Pictures { brunt } => pictures::run(brunt.as_deref()),
+        Verb::Tidy => tidy::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask {}: {error:#}", words.join(" "));
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn usage_error(message: &str) -> ExitCode {
-    eprintln!("xtask: {message}\n\n{USAGE}");
-    ExitCode::from(2)
-}
-
 /// The top of the source tree, whatever directory the command was typed in.
 fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a folder of the workspace")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn verbs_and_options_fit_together() {
+        super::Verb::command().debug_assert();
+    }
 }

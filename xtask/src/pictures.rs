@@ -2,14 +2,13 @@
 //!
 //! Not a test: what comes of it is for readers, and a person looks at it before it is committed.
 
-use crate::browser::Browser;
-use crate::reference_server::ReferenceServer;
-use crate::release_build::{self, target_folder};
-use crate::{programs, terminal_picture, top};
+use crate::browser::{self, Browser};
+use crate::process::{ALLOW, ReferenceServer, run_brunt};
+use crate::{cargo, programs, terminal_picture, top};
 use anyhow::ensure;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A server that answers nothing for a second, a third into the window.
 const STALL: &str = "8s:1s";
@@ -22,8 +21,6 @@ const TERMINAL: (u32, u32) = (100, 34);
 const SHOWN_AFTER_S: &str = "15";
 /// Of the window that the page is shown in.
 const WIDTH: u32 = 1080;
-/// Where the picture of the page's beginning ends: below the latency by percentile.
-const TOP: &str = "document.getElementById('spectrum').getBoundingClientRect().bottom + scrollY";
 
 /// What each picture is made from: a brunt, a folder for what is between, and docs/img/.
 struct Studio {
@@ -36,15 +33,13 @@ struct Studio {
 ///
 /// # Errors
 /// What a run, a page or a figure failed with.
-pub(crate) fn run(brunt: Option<&str>) -> anyhow::Result<()> {
-    programs::ensure_browser()?;
-    let target = target_folder()?;
+pub(crate) fn run(brunt: Option<&Path>) -> anyhow::Result<()> {
+    browser::ready()?;
+    programs::ensure_all(programs::TERMINAL)?;
+    let target = cargo::target_folder()?;
     let brunt = match brunt {
         Some(path) => std::path::absolute(path)?,
-        None => {
-            release_build::build(&target, &["-p", "brunt"], &[])?;
-            target.join("release/brunt")
-        }
+        None => cargo::release_programs()?[0].clone(),
     };
     let studio = Studio { brunt, between: target.join("pictures"), pictures: top().join("docs/img") };
     fs::create_dir_all(&studio.between)?;
@@ -65,19 +60,11 @@ impl Studio {
         self.pictures.join(name)
     }
 
-    fn brunt(&self, words: &[&str]) -> anyhow::Result<()> {
-        let status = Command::new(&self.brunt).args(words).stdin(Stdio::null()).status()?;
-        // Whatever the status.
-        let is_made = status.code().is_some_and(|code| code != 1 && code != 2);
-        ensure!(is_made, "brunt {} ended with {status}", words.join(" "));
-        Ok(())
-    }
-
     /// Draws a figure of a result.
     fn figure(&self, result: &str, figure: &str, name: &str, more: &[&str]) -> anyhow::Result<()> {
         let request = format!("{figure}={}", self.picture(name).display());
-        let words = ["report", result, "--quiet", "--allow=BROKEN,LOAD,CLIENT,DATA", "--figure", &request];
-        self.brunt(&[&words[..], more].concat())
+        let words = ["report", result, "--figure", &request];
+        run_brunt(&self.brunt, &[&words[..], more].concat())
     }
 }
 
@@ -85,48 +72,36 @@ impl Studio {
 fn report(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
     let (json, html) = (studio.between("run.json"), studio.between("run.html"));
-    let words = [
-        "run",
-        "-s",
-        &server.address,
-        "--quiet",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-        "--json",
-        &json,
-        "--html",
-        &html,
-    ];
-    studio.brunt(&[&words[..], &RUN].concat())?;
+    let words = ["run", "-s", &server.address, "--json", &json, "--html", &html];
+    run_brunt(&studio.brunt, &[&words[..], &RUN].concat())?;
     drop(server);
-    let mut browser = Browser::start(&studio.between)?;
+    let mut browser = Browser::start()?;
     for (is_dark, theme) in [(false, "light"), (true, "dark")] {
-        browser.open(Path::new(&html), (WIDTH, 900), is_dark)?;
-        let end = browser.number(TOP)?;
+        browser.open(&html, (WIDTH, 900), is_dark)?;
+        // The picture of the beginning ends below the latency by percentile.
+        let (_, end) = edges(&mut browser, "spectrum")?;
         browser.picture_between(0.0, end, &studio.picture(&format!("report-{theme}.png")))?;
-        let edge =
-            |side: &str| format!("document.getElementById('time').getBoundingClientRect().{side} + scrollY");
-        let (start, end) = (browser.number(&edge("top"))?, browser.number(&edge("bottom"))?);
+        let (start, end) = edges(&mut browser, "time")?;
         browser.picture_between(start, end, &studio.picture(&format!("over-time-{theme}.png")))?;
     }
     studio.figure(&json, "timeline", "timeline.svg", &["--figure-width", "page"])?;
     studio.figure(&json, "spectrum", "spectrum.svg", &[])
 }
 
+/// Between which heights of the page an element lies.
+fn edges(browser: &mut Browser, id: &str) -> anyhow::Result<(f64, f64)> {
+    browser.value(&format!(
+        "(box => [box.top + scrollY, box.bottom + scrollY])(document.getElementById('{id}').getBoundingClientRect())"
+    ))
+}
+
 /// `--tui` in the same run, some seconds after the outage.
 fn terminal(studio: &Studio) -> anyhow::Result<()> {
-    ensure!(programs::on_path("tmux").is_some(), "tmux is not on the PATH: apt-get install tmux");
     let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
     let tmux = |words: &[&str]| {
         Command::new("tmux").args(["-L", "brunt-pictures", "-f", "/dev/null"]).args(words).output()
     };
-    let run = [
-        &studio.brunt.display().to_string(),
-        "run",
-        "--tui",
-        "-s",
-        &server.address,
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-    ];
+    let run = [&studio.brunt.display().to_string(), "run", "--tui", "-s", &server.address, ALLOW];
     let command = [&run[..], &RUN].concat().join(" ");
     let (columns, rows) = (TERMINAL.0.to_string(), TERMINAL.1.to_string());
     let colors = ["start-server", ";", "set", "-g", "default-terminal", "tmux-256color", ";"];
@@ -139,21 +114,20 @@ fn terminal(studio: &Studio) -> anyhow::Result<()> {
     ensure!(screen.status.success(), "tmux: {}", String::from_utf8_lossy(&screen.stderr));
     let page = PathBuf::from(studio.between("terminal.html"));
     fs::write(&page, terminal_picture::page(&String::from_utf8(screen.stdout)?))?;
-    let mut browser = Browser::start(&studio.between)?;
+    let mut browser = Browser::start()?;
     browser.open(&page, (WIDTH, 900), false)?;
-    let side =
-        |side: &str| format!("Math.ceil(document.querySelector('pre').getBoundingClientRect().{side})");
-    let (width, height) = (browser.number(&side("width"))?, browser.number(&side("height"))?);
-    browser.open(&page, (width as u32, height as u32), false)?;
-    browser.picture_between(0.0, height, &studio.picture("terminal.png"))
+    let sides: (u32, u32) = browser.value(
+        "(box => [Math.ceil(box.width), Math.ceil(box.height)])(document.querySelector('pre').getBoundingClientRect())",
+    )?;
+    browser.open(&page, sides, false)?;
+    browser.picture_between(0.0, f64::from(sides.1), &studio.picture("terminal.png"))
 }
 
 /// The curve of a scan.
 fn scan(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &[])?;
     let json = studio.between("scan.json");
-    let words =
-        ["scan", "-s", &server.address, "--quiet", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", &json];
-    studio.brunt(&[&words[..], &SCAN].concat())?;
+    let words = ["scan", "-s", &server.address, "--json", &json];
+    run_brunt(&studio.brunt, &[&words[..], &SCAN].concat())?;
     studio.figure(&json, "curve", "curve.svg", &["--figure-width", "page"])
 }

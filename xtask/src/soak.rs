@@ -6,11 +6,10 @@
 mod accounting;
 mod growth;
 mod outputs;
-mod tied_process;
 
-use crate::reference_server::ReferenceServer;
-use crate::{programs, release_build};
-use accounting::counters;
+use crate::process::{Process, ReferenceServer};
+use crate::server::{Protocol, Server, counters};
+use crate::{cargo, programs};
 use anyhow::{Context, bail, ensure};
 use growth::{Growth, Sample};
 use std::fs::{self, File};
@@ -19,15 +18,11 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tied_process::TiedProcess;
 
-const DEFAULT_MIN: u64 = 10;
 /// Of the short one.
 const SHORT_S: u64 = 6;
 /// Connecting, a preload and what follows the measured window take no longer.
 const GRACE_S: u64 = 120;
-/// How long a server may take to begin to listen.
-const START_MAX: Duration = Duration::from_secs(30);
 /// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Samples of memory: every 10 s, and at least 48 of a run.
@@ -38,23 +33,15 @@ const COLUMNS: usize = 6;
 /// Whose samples docs/accuracy.md has: slices over time are merged at the end of minutes 1, 2, 4, 8 and 16.
 const TOLD_MIN: [u32; 10] = [1, 2, 5, 8, 15, 16, 17, 20, 25, 30];
 
-/// Runs for as many minutes as `words` say.
+/// Runs for this many minutes.
 ///
 /// # Errors
-/// Words that are no number of minutes; a program is missing; memory grows, the accounting differs, or a file is not whole.
-pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
-    let minutes = match words {
-        [] => DEFAULT_MIN,
-        [minutes] => minutes.parse().ok().filter(|minutes| *minutes > 0).with_context(|| {
-            format!("invalid value '{minutes}' for MINUTES: expected a whole number from 1")
-        })?,
-        _ => bail!("invalid value '{}' for MINUTES: expected one number", words.join(" ")),
-    };
-    programs::announce_skipped(&programs::ensure()?);
-    let target = release_build::target_folder()?;
-    release_build::build(&target, &["--package", "brunt"], &[])?;
-    let soak = Soak { brunt: target.join("release/brunt"), rate: "20k", run_s: minutes * 60 };
-    let samples = soak.run(&target.join("soak"))?;
+/// A program is missing; memory grows, the accounting differs, or a file is not whole.
+pub(crate) fn run(minutes: u64) -> anyhow::Result<()> {
+    programs::ensure_servers()?.iter().for_each(|skipped| println!("{skipped}"));
+    let [brunt, _] = cargo::release_programs()?;
+    let soak = Soak { brunt, rate: "20k", run_s: minutes * 60 };
+    let samples = soak.run(&cargo::target_folder()?.join("soak"))?;
     judge(&samples, soak.run_s as f64)
 }
 
@@ -63,9 +50,8 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
 /// # Errors
 /// The accounting differs, or a file is not whole.
 pub(crate) fn short() -> anyhow::Result<()> {
-    let target = release_build::target_folder()?;
-    let soak = Soak { brunt: target.join("debug/brunt"), rate: "2k", run_s: SHORT_S };
-    soak.run(&target.join("soak-short")).map(drop)
+    let soak = Soak { brunt: cargo::debug_brunt()?, rate: "2k", run_s: SHORT_S };
+    soak.run(&cargo::target_folder()?.join("soak-short")).map(drop)
 }
 
 struct Soak {
@@ -80,29 +66,32 @@ impl Soak {
         // What an earlier one left behind would pass for this one's.
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let server = Server::start(&self.brunt, folder)?;
-        println!(
-            "{} operations per second for {} s, {}, to {}",
-            self.rate,
-            self.run_s,
-            accounting::MIX,
-            server.address()
-        );
-        let before = counters(server.address())?;
+        // A real memcached, or the reference server if a person left that out.
+        let (memcached, reference);
+        let address = if programs::on_path("memcached").is_some() {
+            memcached = Server::start(Protocol::Memcached, None)?;
+            memcached.address()
+        } else {
+            reference = ReferenceServer::start(&self.brunt, &[])?;
+            reference.address.clone()
+        };
+        let (rate, run_s) = (self.rate, self.run_s);
+        println!("{rate} operations per second for {run_s} s, {}, to {address}", accounting::MIX);
+        let before = counters(&address, Protocol::Memcached)?;
         let notes = folder.join("soak.txt");
-        let mut run = self.start(folder, server.address(), &notes)?;
+        let mut run = self.start(folder, &address, &notes)?;
         let samples = self.watch(&mut run, &notes)?;
         let ended = run.await_end(Instant::now() + Duration::from_secs(GRACE_S))?;
         let exit = ended.context("brunt does not end")?.code();
         let said = fs::read_to_string(&notes)?;
         outputs::check(folder).with_context(|| format!("exit code {exit:?}, {said}"))?;
         let result = serde_json::from_str(&fs::read_to_string(outputs::path(folder, "--json"))?)?;
-        accounting::check(&result, &before, &counters(server.address())?, exit)?;
+        accounting::check(&result, &before, &counters(&address, Protocol::Memcached)?, exit)?;
         Ok(samples)
     }
 
-    fn start(&self, folder: &Path, server: &str, notes: &Path) -> anyhow::Result<TiedProcess> {
-        let mut command = TiedProcess::command(&self.brunt);
+    fn start(&self, folder: &Path, server: &str, notes: &Path) -> anyhow::Result<Process> {
+        let mut command = Process::command(&self.brunt);
         command.args(["run", "--server", server, "-r", self.rate, "-t", &format!("{}s", self.run_s)]);
         command.args(["--mix", accounting::MIX, "--keys", "20000", "--value-size", "uniform:20,400"]);
         // A host that is busy for 10 s is no difference in the accounting.
@@ -110,11 +99,11 @@ impl Soak {
         for (option, _) in outputs::OUTPUTS {
             command.arg(option).arg(outputs::path(folder, option));
         }
-        TiedProcess::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(notes)?))
+        Process::start(command.stdout(Stdio::null()).stderr(File::create(notes)?))
     }
 
     /// Samples its memory and reads its pages until the window is about to end: what writing the files takes is no part of it.
-    fn watch(&self, run: &mut TiedProcess, notes: &Path) -> anyhow::Result<Vec<Sample>> {
+    fn watch(&self, run: &mut Process, notes: &Path) -> anyhow::Result<Vec<Sample>> {
         let (start, run_s) = (Instant::now(), self.run_s as f64);
         let period_s = (run_s / SAMPLES_MIN).clamp(1.0, PERIOD_S_MAX);
         println!("resident memory in MB, every {period_s} s, {COLUMNS} in a line:");
@@ -190,41 +179,4 @@ fn read_pages(notes: &Path) -> anyhow::Result<()> {
         ensure!(page.starts_with("HTTP/1.1 200 "), "{path}: {:?}", page.lines().next());
     }
     Ok(())
-}
-
-/// What is asked: a real memcached, or where a person left that out the reference server.
-enum Server {
-    Memcached { _process: TiedProcess, address: String },
-    Reference(ReferenceServer),
-}
-
-impl Server {
-    fn start(brunt: &Path, folder: &Path) -> anyhow::Result<Self> {
-        if programs::on_path("memcached").is_none() {
-            return ReferenceServer::start(brunt, &["--die-with-parent"]).map(Self::Reference);
-        }
-        let port_file = folder.join("port");
-        let mut command = TiedProcess::command("memcached");
-        command.args(["-u", "root", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", "-m", "1024"]);
-        command.env("MEMCACHED_PORT_FILENAME", &port_file).stdin(Stdio::null());
-        let mut process = TiedProcess::start(&mut command)?;
-        let start = Instant::now();
-        // It writes the file under another name and renames it when it listens.
-        while !port_file.exists() {
-            let ended = process.await_end(Instant::now() + Duration::from_millis(20))?;
-            ensure!(ended.is_none(), "memcached ended before it listened");
-            ensure!(start.elapsed() < START_MAX, "memcached does not listen");
-        }
-        let text = fs::read_to_string(&port_file)?;
-        let port = text.lines().find_map(|line| line.strip_prefix("TCP INET: "));
-        let port = port.with_context(|| format!("memcached says no port: {text:?}"))?;
-        Ok(Self::Memcached { _process: process, address: format!("127.0.0.1:{port}") })
-    }
-
-    fn address(&self) -> &str {
-        match self {
-            Self::Memcached { address, .. } => address,
-            Self::Reference(server) => &server.address,
-        }
-    }
 }

@@ -1,18 +1,17 @@
 //! What a terminal shows, as a page that a browser can take a picture of: characters with the colours that `tmux capture-pane -e` writes.
+//!
+//! It knows the attributes that `--tui` sets: bold, dim, reversed, three colours of the terminal, and those of the palette of 256.
 
-use std::fmt::Write as _;
-
-/// Text and ground, as a dark terminal has them.
-const STYLE: &str = "body{margin:0;background:#13171c;color:#e8ecf0}pre{margin:0;padding:14px 18px;display:inline-block;\
-                     font:15px/1.25 'DejaVu Sans Mono',monospace}.bold{font-weight:700}.dim{opacity:.6}";
-/// The first eight of a terminal, then the bright ones.
-const COLORS: [&str; 16] = [
-    "#1d232a", "#ee6a86", "#7bd88f", "#f7d23e", "#7ab8ff", "#c792ea", "#5fe0ea", "#d5dbe1", "#6b7683",
-    "#ff8ba0", "#9df0ad", "#ffe47a", "#a6d0ff", "#ddb3ff", "#97f2f8", "#ffffff",
-];
+/// Text and ground of a dark terminal.
+const TEXT: &str = "#e8ecf0";
+const GROUND: &str = "#13171c";
+const STYLE: &str =
+    "display:inline-block;margin:0;padding:14px 18px;font:15px/1.25 'DejaVu Sans Mono',monospace";
+/// Red, green and yellow.
+const COLORS: [&str; 3] = ["#ee6a86", "#7bd88f", "#f7d23e"];
 
 /// How characters look.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default)]
 struct Look {
     text: Option<String>,
     ground: Option<String>,
@@ -33,79 +32,52 @@ impl Look {
                 7 => self.is_reversed = true,
                 22 => (self.is_bold, self.is_dim) = (false, false),
                 27 => self.is_reversed = false,
-                30..=37 => self.text = Some(COLORS[number - 30].to_owned()),
-                90..=97 => self.text = Some(COLORS[number - 82].to_owned()),
-                40..=47 => self.ground = Some(COLORS[number - 40].to_owned()),
-                100..=107 => self.ground = Some(COLORS[number - 92].to_owned()),
+                31..=33 => self.text = Some(COLORS[number - 31].to_owned()),
+                // Then a 5 and the colour.
+                38 => self.text = numbers.nth(1).map(color_of_256),
                 39 => self.text = None,
+                48 => self.ground = numbers.nth(1).map(color_of_256),
                 49 => self.ground = None,
-                38 | 48 => {
-                    let color = match numbers.next() {
-                        Some(5) => numbers.next().map(color_of_256),
-                        Some(2) => {
-                            let mut channel = || numbers.next().unwrap_or(0);
-                            Some(format!("rgb({},{},{})", channel(), channel(), channel()))
-                        }
-                        _ => None,
-                    };
-                    if number == 38 { self.text = color } else { self.ground = color }
-                }
                 _ => {}
             }
         }
     }
 
-    fn open(&self) -> String {
-        let (mut text, mut ground) = (self.text.clone(), self.ground.clone());
+    fn style(&self) -> String {
+        let mut colors = [self.text.as_deref().unwrap_or(TEXT), self.ground.as_deref().unwrap_or(GROUND)];
         if self.is_reversed {
-            text = Some(self.ground.clone().unwrap_or_else(|| "#13171c".to_owned()));
-            ground = Some(self.text.clone().unwrap_or_else(|| "#e8ecf0".to_owned()));
+            colors.reverse();
         }
-        let classes = [(self.is_bold, "bold"), (self.is_dim, "dim")];
-        let classes: Vec<&str> =
-            classes.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name).collect();
-        let colors = [("color", text), ("background", ground)];
-        let colors: String =
-            colors.into_iter().filter_map(|(key, color)| Some(format!("{key}:{};", color?))).collect();
-        format!("<span class=\"{}\" style=\"{colors}\">", classes.join(" "))
+        let (weight, opacity) = (if self.is_bold { 700 } else { 400 }, if self.is_dim { 0.6 } else { 1.0 });
+        format!("color:{};background:{};font-weight:{weight};opacity:{opacity}", colors[0], colors[1])
     }
 }
 
-/// A colour of the palette of 256: 16 of the terminal, a cube of six steps a side, and greys.
+/// A colour of the palette of 256 behind the 16 of the terminal: a cube of six steps a side, and greys.
 fn color_of_256(index: usize) -> String {
     let level = |step: usize| if step == 0 { 0 } else { 55 + 40 * step };
-    match index {
-        0..=15 => COLORS[index].to_owned(),
-        16..=231 => {
-            let cube = index - 16;
-            format!("rgb({},{},{})", level(cube / 36), level(cube / 6 % 6), level(cube % 6))
-        }
-        _ => {
-            let grey = 8 + 10 * (index.min(255) - 232);
-            format!("rgb({grey},{grey},{grey})")
-        }
-    }
+    let cube = index.saturating_sub(16);
+    let [red, green, blue] = match index {
+        ..232 => [cube / 36, cube / 6 % 6, cube % 6].map(level),
+        _ => [8 + 10 * (index - 232); 3],
+    };
+    format!("rgb({red},{green},{blue})")
 }
 
 /// The page of what a terminal showed.
 pub(crate) fn page(screen: &str) -> String {
-    let mut page = format!("<!DOCTYPE html><meta charset=\"utf-8\"><style>{STYLE}</style><pre>");
-    let mut look = Look::default();
-    page.push_str(&look.open());
-    let mut pieces = screen.trim_end().split('\u{1b}');
-    let write = |page: &mut String, text: &str| {
-        page.push_str(&text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
-    };
-    write(&mut page, pieces.next().unwrap_or_default());
-    for piece in pieces {
+    let (mut spans, mut look) = (String::new(), Look::default());
+    for piece in format!("[0m{}", screen.trim_end()).split('\u{1b}') {
         let Some((numbers, text)) = piece.strip_prefix('[').and_then(|piece| piece.split_once('m')) else {
             continue;
         };
         look.change(numbers);
-        let _ = write!(page, "</span>{}", look.open());
-        write(&mut page, text);
+        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        spans.push_str(&format!("<span style=\"{}\">{text}</span>", look.style()));
     }
-    page + "</span></pre>\n"
+    format!(
+        "<!DOCTYPE html><meta charset=\"utf-8\"><body style=\"margin:0;background:{GROUND}\"><pre style=\"{STYLE}\">{spans}</pre>\n"
+    )
 }
 
 #[cfg(test)]
@@ -114,25 +86,23 @@ mod tests {
 
     #[test]
     fn colours_and_weights_become_spans() {
-        let body = |screen: &str| page(screen).split_once("<pre>").unwrap().1.to_owned();
-        let plain = "<span class=\"\" style=\"\">";
-        assert_eq!(body("a<b"), format!("{plain}a&lt;b</span></pre>\n"));
+        let span = |text: &str, ground: &str, rest: &str, character: &str| {
+            format!("<span style=\"color:{text};background:{ground};{rest}\">{character}</span>")
+        };
+        let plain = |character: &str| span(TEXT, GROUND, "font-weight:400;opacity:1", character);
         let table = [
-            ("1", "<span class=\"bold\" style=\"\">"),
-            ("2;31", "<span class=\"dim\" style=\"color:#ee6a86;\">"),
-            ("38;5;196", "<span class=\"\" style=\"color:rgb(255,0,0);\">"),
-            ("48;5;232", "<span class=\"\" style=\"background:rgb(8,8,8);\">"),
-            ("38;2;1;2;3;97", "<span class=\"\" style=\"color:#ffffff;\">"),
-            ("7", "<span class=\"\" style=\"color:#13171c;background:#e8ecf0;\">"),
-            ("31;0", plain),
+            ("1", span(TEXT, GROUND, "font-weight:700;opacity:1", "x")),
+            ("2;31", span("#ee6a86", GROUND, "font-weight:400;opacity:0.6", "x")),
+            ("38;5;196", span("rgb(255,0,0)", GROUND, "font-weight:400;opacity:1", "x")),
+            ("38;5;16;48;5;232", span("rgb(0,0,0)", "rgb(8,8,8)", "font-weight:400;opacity:1", "x")),
+            ("7", span(GROUND, TEXT, "font-weight:400;opacity:1", "x")),
+            ("31;0", plain("x")),
         ];
-        for (numbers, span) in table {
-            let screen = format!("\u{1b}[{numbers}mx\u{1b}[0m");
-            assert_eq!(
-                body(&screen),
-                format!("{plain}</span>{span}x</span>{plain}</span></pre>\n"),
-                "{numbers}"
-            );
+        for (numbers, expected) in table {
+            let page = page(&format!("a<\u{1b}[{numbers}mx\u{1b}[0my\n"));
+            let (_, spans) = page.split_once("<pre").unwrap();
+            let (_, spans) = spans.split_once('>').unwrap();
+            assert_eq!(spans, format!("{}{expected}{}</pre>\n", plain("a&lt;"), plain("y")), "{numbers}");
         }
     }
 }

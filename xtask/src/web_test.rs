@@ -6,13 +6,11 @@
 mod live;
 
 use crate::browser::{self, Browser};
-use crate::reference_server::ReferenceServer;
-use crate::release_build::target_folder;
-use crate::{programs, top};
+use crate::cargo;
+use crate::process::{ReferenceServer, run_brunt};
 use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// A run whose server answers nothing for the second that begins at this one of the window.
 struct Stall {
@@ -26,159 +24,141 @@ const SHORT_STALL: Stall = Stall { at_s: 1, time_s: 3 };
 /// In seconds. The server counts from its first request.
 const WARMUP_S: u32 = 1;
 const SIDES: (u32, u32) = (1080, 900);
+/// The kinds of figures on the page of a run.
+const RUN_KINDS: [&str; 2] = ["percentile", "time"];
 
 /// Checks the pages of several runs.
 ///
 /// # Errors
 /// What a page lacks.
 pub(crate) fn run() -> anyhow::Result<()> {
-    programs::ensure_browser()?;
-    let brunt = build()?;
-    let directory = directory()?;
+    browser::ready()?;
+    cargo::run(&mut cargo::command(&["build", "--quiet", "-p", "brunt"]))?;
+    let pages = Pages::new()?;
     let open = ["-r", "2k", "--mix", "get=8,mget=1,set=1", "--assert", "p99 < 1s", "-t", "5s"];
-    let pages = [
-        ("closed", measure(&brunt, &directory, "closed", &["-t", "3s"])?),
-        ("open", measure(&brunt, &directory, "open", &open)?),
-        (
-            "interval",
-            measure(&brunt, &directory, "interval", &["-r", "500", "-t", "5s", "--interval", "100ms"])?,
-        ),
-        ("stall", STALL.measure(&brunt, &directory)?),
+    let runs = [
+        ("closed", pages.measure("closed", &["-t", "3s"])?),
+        ("open", pages.measure("open", &open)?),
+        ("interval", pages.measure("interval", &["-r", "500", "-t", "5s", "--interval", "100ms"])?),
+        ("stall", pages.measure_stall(&STALL)?),
     ];
-    let campaigns = campaigns(&brunt, &directory)?;
-    let mut browser = Browser::start(&directory)?;
-    for (name, page) in &pages {
+    let campaigns = pages.campaigns()?;
+    let mut browser = Browser::start()?;
+    for (name, page) in &runs {
         check_run(&mut browser, page).with_context(|| format!("page {}", page.display()))?;
-        pictures(&mut browser, page, name, &directory)?;
+        pages.picture(&mut browser, page, name)?;
     }
-    for (name, page, kinds) in &campaigns {
-        check(&mut browser, page, kinds).with_context(|| format!("page {}", page.display()))?;
-        pictures(&mut browser, page, name, &directory)?;
+    for (name, kinds) in campaigns {
+        let page = pages.path(&format!("{name}.html"));
+        check(&mut browser, &page, kinds).with_context(|| format!("page {}", page.display()))?;
+        pages.picture(&mut browser, &page, name)?;
     }
-    let (_, stall) = &pages[pages.len() - 1];
-    check_stall(&mut browser, stall, &STALL)?;
-    live::check(&mut browser, &brunt, &directory)?;
-    let count = pages.len() + campaigns.len() + 1;
-    println!("{count} pages checked; pictures of them: {}", directory.display());
+    browser.open(&runs[3].1, SIDES, false)?;
+    check_stall(&mut browser, &STALL)?;
+    live::check(&mut browser, &pages)?;
+    println!("pages checked; pictures of them: {}", pages.folder.display());
     Ok(())
 }
 
-/// Checks the page of one run of the brunt that is built where there is a Chromium; else says why not.
+/// Checks the page of one run of the brunt that the tests have built, with the features of the whole workspace.
 ///
 /// # Errors
 /// What the page lacks.
-pub(crate) fn one_if_possible() -> anyhow::Result<Option<String>> {
-    if browser::program().is_none() {
-        return Ok(Some("chromium is missing; cargo xtask web-test installs it".to_owned()));
-    }
-    // The tests have built it, with the features of the whole workspace.
-    let brunt = program()?;
-    let directory = directory()?;
-    let page = SHORT_STALL.measure(&brunt, &directory)?;
-    let mut browser = Browser::start(&directory)?;
+pub(crate) fn short() -> anyhow::Result<()> {
+    let pages = Pages::new()?;
+    let page = pages.measure_stall(&SHORT_STALL)?;
+    let mut browser = Browser::start()?;
     check_run(&mut browser, &page).with_context(|| format!("page {}", page.display()))?;
-    check_stall(&mut browser, &page, &SHORT_STALL)?;
-    Ok(None)
+    browser.open(&page, SIDES, false)?;
+    check_stall(&mut browser, &SHORT_STALL)
 }
 
-fn build() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(["build", "--quiet", "-p", "brunt"]).current_dir(top()).status()?;
-    ensure!(status.success(), "brunt does not build");
-    program()
+/// What makes pages, and where they are.
+struct Pages {
+    brunt: PathBuf,
+    folder: PathBuf,
 }
 
-fn program() -> anyhow::Result<PathBuf> {
-    Ok(target_folder()?.join("debug/brunt"))
-}
-
-fn directory() -> anyhow::Result<PathBuf> {
-    let directory = top().join("target/web-test");
-    fs::create_dir_all(&directory)?;
-    Ok(directory)
-}
-
-/// Runs brunt with these options, and its page.
-fn measure(brunt: &Path, directory: &Path, name: &str, options: &[&str]) -> anyhow::Result<PathBuf> {
-    let page = directory.join(format!("{name}.html"));
-    let status = Command::new(brunt)
-        .args(["run", "--quiet", "--no-progress", "--allow=BROKEN,LOAD,CLIENT,DATA", "--html"])
-        .arg(&page)
-        .args(["--warmup", &format!("{WARMUP_S}s")])
-        .args(options)
-        .stdin(Stdio::null())
-        .status()?;
-    // An assertion that does not hold is no matter here.
-    ensure!(status.code().is_some_and(|code| code != 1 && code != 2), "brunt run ended with {status}");
-    Ok(page)
-}
-
-/// A page with its name and the kinds of its figures.
-type NamedPage = (&'static str, PathBuf, &'static [&'static str]);
-
-/// Pages of several runs.
-fn campaigns(brunt: &Path, directory: &Path) -> anyhow::Result<Vec<NamedPage>> {
-    let file = |name: &str| directory.join(name).display().to_string();
-    let short =
-        ["--quiet", "--no-progress", "--allow=BROKEN,LOAD,CLIENT,DATA", "--warmup", "300ms", "-t", "1s"];
-    let run = |words: &[&str], output: &[&str]| -> anyhow::Result<()> {
-        let words = [words, output].concat();
-        let status = Command::new(brunt).args(&words).stdin(Stdio::null()).status()?;
-        let is_made = status.code().is_some_and(|code| code != 1 && code != 2);
-        ensure!(is_made, "brunt {} ended with {status}", words.join(" "));
-        Ok(())
-    };
-    let page = |name, kinds| -> NamedPage { (name, directory.join(format!("{name}.html")), kinds) };
-    run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), &["--html", &file("scan.html")])?;
-    // A p99 takes a thousand requests.
-    let sides = [("a", "2k"), ("b", "4k")];
-    for (name, rate) in sides {
-        let words = [&["run", "-r", rate, "--repeat", "4"], &short[..]].concat();
-        run(&words, &["--json", &file(&format!("{name}.json"))])?;
-        let words = [&["run", "-r", rate], &short[..]].concat();
-        run(&words, &["--json", &file(&format!("{name}1.json"))])?;
+impl Pages {
+    fn new() -> anyhow::Result<Self> {
+        let folder = cargo::target_folder()?.join("web-test");
+        fs::create_dir_all(&folder)?;
+        Ok(Self { brunt: cargo::debug_brunt()?, folder })
     }
-    let (a, b) = (file("a.json"), file("b.json"));
-    let words = ["compare", "--quiet", "--allow-different-plans", "--allow=BROKEN,LOAD,CLIENT,DATA", &a, &b];
-    run(&words, &["--html", &file("compare.html")])?;
-    let (a, b) = (file("a1.json"), file("b1.json"));
-    let words = ["report", "--quiet", "--allow=BROKEN,LOAD,CLIENT,DATA", &a, &b];
-    run(&words, &["--html", &file("several.html")])?;
-    Ok(vec![
-        page("scan", &["number"]),
-        page("compare", &["percentile", "number"]),
-        page("several", &["percentile"]),
-    ])
-}
 
-impl Stall {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// The page of a run with these options.
+    fn measure(&self, name: &str, options: &[&str]) -> anyhow::Result<PathBuf> {
+        let (page, warmup) = (self.file(&format!("{name}.html")), format!("{WARMUP_S}s"));
+        let words = ["run", "--no-progress", "--html", &page, "--warmup", &warmup];
+        run_brunt(&self.brunt, &[&words[..], options].concat())?;
+        Ok(page.into())
+    }
+
     /// Starts a server that stalls.
-    fn serve(&self, brunt: &Path) -> anyhow::Result<ReferenceServer> {
-        ReferenceServer::start(brunt, &["--stall", &format!("{}s:1s", WARMUP_S + self.at_s)])
+    fn serve(&self, stall: &Stall) -> anyhow::Result<ReferenceServer> {
+        ReferenceServer::start(&self.brunt, &["--stall", &format!("{}s:1s", WARMUP_S + stall.at_s)])
     }
 
-    /// Runs it, and its page.
-    fn measure(&self, brunt: &Path, directory: &Path) -> anyhow::Result<PathBuf> {
-        let server = self.serve(brunt)?;
-        let time = format!("{}s", self.time_s);
-        measure(brunt, directory, "stall", &["-s", &server.address, "--no-preload", "-r", "2k", "-t", &time])
+    /// The page of a run with it.
+    fn measure_stall(&self, stall: &Stall) -> anyhow::Result<PathBuf> {
+        let (server, time) = (self.serve(stall)?, format!("{}s", stall.time_s));
+        self.measure("stall", &["-s", &server.address, "--no-preload", "-r", "2k", "-t", &time])
+    }
+
+    /// Pages of several runs. Returns their names and the kinds of their figures.
+    fn campaigns(&self) -> anyhow::Result<[(&'static str, &'static [&'static str]); 3]> {
+        let run = |words: &[&str], option: &str, file: &str| {
+            run_brunt(&self.brunt, &[words, &[option, &self.file(file)]].concat())
+        };
+        let short = ["--no-progress", "--warmup", "300ms", "-t", "1s"];
+        run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), "--html", "scan.html")?;
+        // A p99 takes a thousand requests.
+        for (name, rate) in [("a", "2k"), ("b", "4k")] {
+            let words = [&["run", "-r", rate], &short[..]].concat();
+            run(&words, "--json", &format!("{name}1.json"))?;
+            run(&[&words[..], &["--repeat", "4"]].concat(), "--json", &format!("{name}.json"))?;
+        }
+        let [a, b, a1, b1] = ["a.json", "b.json", "a1.json", "b1.json"].map(|name| self.file(name));
+        run(&["compare", "--allow-different-plans", &a, &b], "--html", "compare.html")?;
+        run(&["report", &a1, &b1], "--html", "several.html")?;
+        Ok([("scan", &["number"]), ("compare", &["percentile", "number"]), ("several", &["percentile"])])
+    }
+
+    /// For a person to look at.
+    fn picture(&self, browser: &mut Browser, page: &Path, name: &str) -> anyhow::Result<()> {
+        let path = |what: &str| self.path(&format!("{name}-{what}"));
+        browser.open(page, SIDES, false)?;
+        browser.picture(&path("light.png"))?;
+        browser.print(&path("print.pdf"))?;
+        browser.open(page, SIDES, true)?;
+        browser.picture(&path("dark.png"))?;
+        browser.open(page, (400, 800), false)?;
+        browser.picture(&path("narrow.png"))
     }
 }
 
 /// What the page of a run must do.
 fn check_run(browser: &mut Browser, page: &Path) -> anyhow::Result<()> {
-    check(browser, page, &["percentile", "time"])?;
+    check(browser, page, &RUN_KINDS)?;
     browser.open(page, SIDES, false)?;
-    let charts = browser.number("document.querySelectorAll('figure[data-kind] .chart').length")?;
-    ensure!(charts >= 4.0, "{charts} charts with a cursor");
-    let keys = browser.number(
+    let charts: u32 = browser.value("document.querySelectorAll('figure[data-kind] .chart').length")?;
+    ensure!(charts >= 4, "{charts} charts with a cursor");
+    let keys: u32 = browser.value(
         "(async () => {
             const bytes = Uint8Array.from(atob(document.getElementById('result').textContent), (one) => one.charCodeAt(0));
             const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
             return Object.keys(JSON.parse(await new Response(stream).text())).length;
         })()",
     )?;
-    ensure!(keys > 20.0, "the result in the page has {keys} keys");
+    ensure!(keys > 20, "the result in the page has {keys} keys");
     check_units(browser)
 }
 
@@ -188,7 +168,7 @@ fn check_units(browser: &mut Browser) -> anyhow::Result<()> {
     let mut shown = Vec::new();
     for (unit, ns) in [(0, 1.0), (1, 1e3), (2, 1e6), (3, 1e9)] {
         browser.run(&format!("document.querySelectorAll('button.unit')[{unit}].click()"))?;
-        shown.push(browser.text(time)?.parse::<f64>().context("a time that is no number")? * ns);
+        shown.push(browser.value::<String>(time)?.parse::<f64>().context("a time that is no number")? * ns);
     }
     let is_equal = |ns: &f64| (ns / shown[0] - 1.0).abs() < 1e-9;
     ensure!(shown.iter().all(is_equal), "one time in four units: {shown:?} ns");
@@ -198,7 +178,7 @@ fn check_units(browser: &mut Browser) -> anyhow::Result<()> {
 /// What every page must do that has figures of these kinds.
 fn check(browser: &mut Browser, page: &Path, kinds: &[&str]) -> anyhow::Result<()> {
     browser.open(page, SIDES, false)?;
-    let empty = browser.text(
+    let empty: String = browser.value(
         "[...document.querySelectorAll('.chart>svg')].filter(svg => !svg.querySelector('polyline,polygon,path'))
             .map(svg => svg.getAttribute('aria-label')).join()",
     )?;
@@ -207,13 +187,13 @@ fn check(browser: &mut Browser, page: &Path, kinds: &[&str]) -> anyhow::Result<(
         check_figure(browser, kind).with_context(|| format!("the figure over {kind}"))?;
     }
     browser.run("document.getElementById('theme').click()")?;
-    let background = browser.text("getComputedStyle(document.documentElement).backgroundColor")?;
+    let background: String = browser.value("getComputedStyle(document.documentElement).backgroundColor")?;
     ensure!(background == "rgb(19, 23, 28)", "dark is {background}");
     browser.run("document.getElementById('theme').click()")?;
     check_accessible(browser)?;
     browser.open(page, (400, 800), false)?;
-    let excess = browser.number("document.documentElement.scrollWidth - innerWidth")?;
-    ensure!(excess <= 0.0, "{excess} pixels wider than a narrow window");
+    let excess: i32 = browser.value("document.documentElement.scrollWidth - innerWidth")?;
+    ensure!(excess <= 0, "{excess} pixels wider than a narrow window");
     let trouble = browser.trouble("file:");
     ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
     Ok(())
@@ -222,47 +202,53 @@ fn check(browser: &mut Browser, page: &Path, kinds: &[&str]) -> anyhow::Result<(
 /// Hover, zoom, keys and legend of a figure.
 fn check_figure(browser: &mut Browser, kind: &str) -> anyhow::Result<()> {
     let figure = format!("document.querySelector('figure[data-kind={kind}]')");
-    let readout = format!("{figure}.querySelector('.readout').textContent");
-    let view = format!("{figure}.querySelector('svg.plot').getAttribute('viewBox')");
-    let whole = browser.text(&view)?;
+    let of = |member: &str| format!("{figure}.{member}");
+    let readout = of("querySelector('.readout').textContent");
+    let view = of("querySelector('svg.plot').getAttribute('viewBox')");
+    let whole: String = browser.value(&view)?;
     let (left, right, y) = plot(browser, &figure)?;
     let at = |part: f64| left + part * (right - left);
     browser.mouse("mouseMoved", at(0.5), y)?;
-    ensure!(!browser.text(&readout)?.is_empty(), "no numbers below the pointer");
-    let hidden = browser.number(&format!("{figure}.querySelectorAll('.cursor.hidden').length"))?;
-    ensure!(hidden == 0.0, "{hidden} charts without a cursor");
-    browser.mouse("mousePressed", at(0.4), y)?;
-    browser.mouse("mouseMoved", at(0.5), y)?;
-    browser.mouse("mouseReleased", at(0.6), y)?;
-    let zoomed = browser.text(&view)?;
-    ensure!(zoomed != whole, "dragging does not zoom");
-    let labels = browser.number(&format!("{figure}.querySelectorAll('.x-zoomed text').length"))?;
-    ensure!(labels >= 1.0, "a zoomed axis without labels");
-    ensure!(browser.text("location.hash")?.contains(kind), "the address does not keep what is shown");
-    browser.run(&format!("{figure}.querySelector('.chart').focus()"))?;
+    ensure!(!browser.value::<String>(&readout)?.is_empty(), "no numbers below the pointer");
+    let hidden: u32 = browser.value(&of("querySelectorAll('.cursor.hidden').length"))?;
+    ensure!(hidden == 0, "{hidden} charts without a cursor");
+    for (event, part) in [("mousePressed", 0.4), ("mouseMoved", 0.5), ("mouseReleased", 0.6)] {
+        browser.mouse(event, at(part), y)?;
+    }
+    ensure!(browser.value::<String>(&view)? != whole, "dragging does not zoom");
+    let labels: u32 = browser.value(&of("querySelectorAll('.x-zoomed text').length"))?;
+    ensure!(labels >= 1, "a zoomed axis without labels");
+    let address: String = browser.value("location.hash")?;
+    ensure!(address.contains(kind), "the address does not keep what is shown");
+    browser.run(&of("querySelector('.chart').focus()"))?;
     browser.key("Escape")?;
-    ensure!(browser.text(&view)? == whole, "Escape does not show all again");
+    ensure!(browser.value::<String>(&view)? == whole, "Escape does not show all again");
     browser.key("Home")?;
-    let first = browser.text(&readout)?;
+    let first: String = browser.value(&readout)?;
     browser.key("PageDown")?;
-    ensure!(browser.text(&readout)? != first, "keys do not move the cursor");
+    ensure!(browser.value::<String>(&readout)? != first, "keys do not move the cursor");
     browser.key("End")?;
+    check_legend(browser, &figure, kind)
+}
+
+/// An entry of the legend hides a group of marks, and the address keeps that.
+fn check_legend(browser: &mut Browser, figure: &str, kind: &str) -> anyhow::Result<()> {
     let entry = format!("{figure}.querySelector('li[data-group]')");
-    let group = browser.text(&format!("{entry}.dataset.group"))?;
-    let shown = format!("getComputedStyle({figure}.querySelector('g.{group}')).display");
-    browser.run(&format!("{entry}.click()"))?;
-    ensure!(browser.text(&shown)? == "none", "the legend does not hide '{group}'");
-    let kept = browser.text("location.hash")?;
-    ensure!(
-        kept.contains(&format!("{kind}-hidden={group}")),
-        "the address does not keep what is hidden: {kept}"
-    );
-    browser.run(&format!("{entry}.click()"))?;
-    ensure!(!browser.text("location.hash")?.contains("hidden"), "the address keeps what is shown again");
+    let group: String = browser.value(&format!("{entry}.dataset.group"))?;
+    let hidden = format!("getComputedStyle({figure}.querySelector('g.{group}')).display === 'none'");
+    let click = format!("{entry}.click()");
+    browser.run(&click)?;
+    ensure!(browser.value::<bool>(&hidden)?, "the legend does not hide '{group}'");
+    let kept: String = browser.value("location.hash")?;
+    let is_kept = kept.contains(&format!("{kind}-hidden={group}"));
+    ensure!(is_kept, "the address does not keep what is hidden: {kept}");
+    browser.run(&click)?;
+    let address: String = browser.value("location.hash")?;
+    ensure!(!address.contains("hidden"), "the address keeps what is shown again");
     browser.run(&format!("history.replaceState(null, '', '{kept}'); recall()"))?;
-    ensure!(browser.text(&shown)? == "none", "'{group}' is not hidden as the address has it");
-    browser.run(&format!("{entry}.click()"))?;
-    ensure!(browser.text(&shown)? != "none", "the legend does not show '{group}' again");
+    ensure!(browser.value::<bool>(&hidden)?, "'{group}' is not hidden as the address has it");
+    browser.run(&click)?;
+    ensure!(!browser.value::<bool>(&hidden)?, "the legend does not show '{group}' again");
     Ok(())
 }
 
@@ -270,22 +256,18 @@ fn check_figure(browser: &mut Browser, kind: &str) -> anyhow::Result<()> {
 fn plot(browser: &mut Browser, figure: &str) -> anyhow::Result<(f64, f64, f64)> {
     let chart = format!("{figure}.querySelector('.chart>svg')");
     browser.run(&format!("{chart}.scrollIntoView({{block: 'center', behavior: 'instant'}})"))?;
-    let mut number = |of: &str| browser.number(of);
-    let (x, width) = (
-        number(&format!("{chart}.getBoundingClientRect().x"))?,
-        number(&format!("{chart}.getBoundingClientRect().width"))?,
-    );
-    let y =
-        number(&format!("{chart}.getBoundingClientRect().y + {chart}.getBoundingClientRect().height / 2"))?;
-    let scale = width / number(&format!("{chart}.viewBox.baseVal.width"))?;
-    let left = number(&format!("parseFloat({figure}.querySelector('svg.plot').getAttribute('x'))"))?;
-    let span = number(&format!("parseFloat({figure}.querySelector('svg.plot').getAttribute('width'))"))?;
-    Ok((x + left * scale, x + (left + span) * scale, y))
+    browser.value(&format!(
+        "((svg, plot) => {{
+            const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
+            const [left, width] = ['x', 'width'].map((side) => scale * parseFloat(plot.getAttribute(side)));
+            return [box.x + left, box.x + left + width, box.y + box.height / 2];
+        }})({chart}, {figure}.querySelector('svg.plot'))"
+    ))
 }
 
 /// Charts have names, tables captions and headings, and what can be clicked can be reached by keyboard.
 fn check_accessible(browser: &mut Browser) -> anyhow::Result<()> {
-    let wrong = browser.text(
+    let wrong: String = browser.value(
         "[...document.querySelectorAll(`.chart>svg:not([role=img]), .chart>svg[aria-label=''], figure:not(:has(figcaption)),
             table:not(:has(caption)):not([aria-label]), th:not([scope]), li[role=button]:not([tabindex]),
             figure[data-kind] .chart:not([tabindex])`)].map((held) => held.outerHTML.slice(0, 80)).join()",
@@ -294,46 +276,26 @@ fn check_accessible(browser: &mut Browser) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The second without replies is where it was.
-fn check_stall(browser: &mut Browser, page: &Path, stall: &Stall) -> anyhow::Result<()> {
-    browser.open(page, SIDES, false)?;
-    check_stall_here(browser, stall)
-}
-
-/// The same, of the page that is open.
-fn check_stall_here(browser: &mut Browser, stall: &Stall) -> anyhow::Result<()> {
-    let rows = browser.text(
-        "JSON.stringify([...document.querySelector('figure[data-kind=time] details table').tBodies[0].rows]
-            .map((row) => [...row.cells].map((cell) => cell.textContent.trim())))",
+/// On the page that is open, the second without replies is where it was.
+fn check_stall(browser: &mut Browser, stall: &Stall) -> anyhow::Result<()> {
+    let (headings, rows): (Vec<String>, Vec<Vec<String>>) = browser.value(
+        "(() => {
+            const cells = (row) => [...row.cells].map((cell) => cell.textContent.trim());
+            const table = document.querySelector('figure[data-kind=time] details table');
+            return [cells(table.tHead.rows[0]), [...table.tBodies[0].rows].map(cells)];
+        })()",
     )?;
-    let headings = browser.text(
-        "[...document.querySelector('figure[data-kind=time] details table').tHead.rows[0].cells].map((cell) => cell.textContent.trim()).join()",
-    )?;
-    let Some(done) = headings.split(',').position(|heading| heading == "done/s") else {
-        bail!("no column of what was done: {headings}")
+    let Some(done) = headings.iter().position(|heading| heading == "done/s") else {
+        bail!("no column of what was done: {headings:?}")
     };
-    let at_s = f64::from(stall.at_s);
-    let rows: Vec<Vec<String>> = serde_json::from_str(&rows)?;
-    let silent = |row: &&Vec<String>| row[0].parse::<f64>().is_ok_and(|at_s| at_s >= 0.0) && row[done] == "0";
-    let inside = |row: &&Vec<String>| {
-        row[0].parse::<f64>().is_ok_and(|from_s| (at_s - 0.15..at_s + 1.0).contains(&from_s))
+    let stalled = (f64::from(stall.at_s) - 0.15).max(0.0)..f64::from(stall.at_s + 1);
+    let is_silent = |row: &&Vec<String>| {
+        row[0].parse().is_ok_and(|from_s: f64| stalled.contains(&from_s)) && row[done] == "0"
     };
-    let count = rows.iter().filter(silent).filter(inside).count();
+    let count = rows.iter().filter(is_silent).count();
     ensure!(count >= 8, "{count} of ten pieces of the stalled second have no reply");
-    let outages =
-        browser.number("document.querySelectorAll('figure[data-kind=time] g.outage rect').length")?;
-    ensure!(outages >= 3.0, "{outages} charts show the outage");
+    let outages: u32 =
+        browser.value("document.querySelectorAll('figure[data-kind=time] g.outage rect').length")?;
+    ensure!(outages >= 3, "{outages} charts show the outage");
     Ok(())
-}
-
-/// For a person to look at.
-fn pictures(browser: &mut Browser, page: &Path, name: &str, directory: &Path) -> anyhow::Result<()> {
-    let path = |what: &str| directory.join(format!("{name}-{what}"));
-    browser.open(page, SIDES, false)?;
-    browser.picture(&path("light.png"))?;
-    browser.print(&path("print.pdf"))?;
-    browser.open(page, SIDES, true)?;
-    browser.picture(&path("dark.png"))?;
-    browser.open(page, (400, 800), false)?;
-    browser.picture(&path("narrow.png"))
 }

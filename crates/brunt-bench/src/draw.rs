@@ -5,13 +5,13 @@
 //! `brunt-workload` can be counted here for a data set of any size. Invariant: it fails unless every key that was written
 //! is recognized as the one that was drawn.
 
+use crate::shape::Shape;
+use brunt_engine::in_process_run::Interface;
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::Plan;
 use brunt_plan::popularity::Popularity;
-use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::{Portion, StreamPart};
-use brunt_plan::spec::PlanSpec;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::session::{Choices, Next, RunTimes, Session, SessionSpec};
 use clap::{Args, value_parser};
@@ -34,8 +34,8 @@ pub(crate) struct Draw {
 const KEYS_MAX: u64 = 1 << 53;
 /// More would take too long to wait for.
 const OPS_MAX: u64 = 1 << 53;
-/// Connections and depth of the session.
-const SHAPE: (u32, u32) = (16, 1);
+/// Of the session.
+const SHAPE: Shape = Shape { connections: 16, depth: 1, interface: Interface::UNBOUNDED };
 
 impl Draw {
     /// Draws gets and reports their number.
@@ -43,7 +43,7 @@ impl Draw {
     /// # Errors
     /// A key was not the one that was drawn.
     pub(crate) fn run(self) -> Result<String, String> {
-        let mut client = Client::new(&self.plan()?);
+        let mut client = Client::new(&self.plan());
         for number in 0..self.ops {
             if !client.get() {
                 return Err(format!("get {number} wrote another key than it drew"));
@@ -53,14 +53,9 @@ impl Draw {
     }
 
     /// As `worker` has it, but for the keys.
-    fn plan(&self) -> Result<Plan, String> {
-        let (Self { keys, popularity, .. }, (connections, depth)) = (self, SHAPE);
-        let toml = format!(
-            "threads = 1\nseed = 1\nmix = 'get'\nkeys = {keys}\npopularity = '{popularity}'\nkey-size = 30\n\
-             value-size = 200\nconnections = {connections}\ndepth = {depth}"
-        );
-        let spec = PlanSpec::from_toml(&toml).map_err(|error| error.to_string())?;
-        resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).map_err(|error| error.to_string())
+    fn plan(&self) -> Plan {
+        let Self { keys, popularity, .. } = self;
+        SHAPE.plan(1, &[0], &format!("keys = {keys}\npopularity = '{popularity}'"))
     }
 }
 
@@ -81,7 +76,7 @@ impl Client {
             class,
             part: StreamPart { index: 0, of: 1 },
             portion: Portion { first: 0, width: 1, of: 1 },
-            connections: SHAPE.0,
+            connections: SHAPE.connections as u32,
             budget: None,
             seed: plan.seed,
             verify: 0.0,

@@ -4,10 +4,8 @@
 //! Nothing here is part of the product. Invariant: a verb fails unless every operation was answered correctly, so
 //! that only real work is counted.
 
-#![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "saying what was done is the job")]
 
-mod cost;
 mod draw;
 mod scale;
 mod shape;
@@ -15,7 +13,6 @@ mod syscall_client;
 mod worker;
 
 use clap::Parser;
-use cost::Cost;
 use draw::Draw;
 use scale::Scale;
 use std::process::ExitCode;
@@ -34,27 +31,25 @@ enum Verb {
     Scale(Scale),
     /// Makes the system calls of gets in closed loop, all hits, and nothing else
     Floor(SyscallClient),
-    /// Runs a command and writes the processor time that it took as JSON
-    Cost(Cost),
 }
 
 fn main() -> ExitCode {
     let outcome = match Verb::parse() {
-        Verb::Worker(worker) => worker.run().map(|said| show(&said)),
-        Verb::Draw(draw) => draw.run().map(|said| show(&said)),
-        Verb::Scale(scale) => scale.run().map(|said| show(&said)),
-        Verb::Floor(floor) => floor.run().map(|taken| show(&taken.json())),
-        Verb::Cost(cost) => cost.run(),
+        Verb::Worker(worker) => worker.run(),
+        Verb::Draw(draw) => draw.run(),
+        Verb::Scale(scale) => scale.run(),
+        Verb::Floor(floor) => floor.run().map(|measured| measured.json()),
     };
-    outcome.unwrap_or_else(|message| {
-        eprintln!("brunt-bench: {message}");
-        ExitCode::FAILURE
-    })
-}
-
-fn show(said: &str) -> ExitCode {
-    println!("{said}");
-    ExitCode::SUCCESS
+    match outcome {
+        Ok(said) => {
+            println!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The options of a verb; the error as a user sees it.

@@ -8,8 +8,6 @@ use crate::shape::Shape;
 use brunt_engine::in_process_run::{RealTimeRun, run_in_real_time};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
 use clap::{Args, value_parser};
 use std::sync::atomic::AtomicBool;
 
@@ -47,18 +45,10 @@ struct Measurement {
 impl Scale {
     /// A plan of this many workers, each with its shape and CPU.
     fn plan(&self, workers: usize) -> Plan {
-        let Self { shape, time_ms, cpus, .. } = self;
-        let cpus: Vec<String> = cpus[..workers].iter().map(u32::to_string).collect();
-        let toml = format!(
-            "threads = {workers}\nseed = 1\nwarmup = '20ms'\nmix = 'get'\nkeys = 10000\nkey-size = 30\n\
-             value-size = 200\nconnections = {}\ndepth = {}\ntime = '{time_ms}ms'\ncpus = '{}'",
-            shape.connections * workers,
-            shape.depth,
-            cpus.join(",")
-        );
-        let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
-        resolve(&spec, &Host { allowed_cpus: self.cpus.to_vec(), random_seed: 1 })
-            .expect("a shape is within the plan's bounds")
+        let pinned: Vec<String> = self.cpus[..workers].iter().map(u32::to_string).collect();
+        let (time_ms, pinned) = (self.time_ms, pinned.join(","));
+        let options = format!("keys = 10000\nwarmup = '20ms'\ntime = '{time_ms}ms'\ncpus = '{pinned}'");
+        self.shape.plan(workers, &self.cpus, &options)
     }
 
     /// Runs this many workers in parallel.

@@ -1,8 +1,11 @@
-//! The shape of an in-process run: connections, depth, completions per wait, deferred sends.
+//! The shape of an in-process run, connections, depth, completions per wait, deferred sends, and plans of that shape.
 //!
-//! Everything else of the plan is constant. Text form `CONNECTIONSxDEPTH[/COMPLETIONS][,uring]`.
+//! Text form `CONNECTIONSxDEPTH[/COMPLETIONS][,uring]`.
 
 use brunt_engine::in_process_run::Interface;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
 use std::str::FromStr;
 
 /// Maximum connections and depth; a plan takes more.
@@ -37,6 +40,21 @@ impl FromStr for Shape {
         let accepted =
             "CONNECTIONSxDEPTH or CONNECTIONSxDEPTH/COMPLETIONS, each from 1 to 4096, and ',uring' behind it";
         parsed().ok_or_else(|| format!("expected {accepted}"))
+    }
+}
+
+impl Shape {
+    /// A plan of gets of keys of 30 bytes and values of 200, for this many workers, each of this shape and on one of these CPUs,
+    /// with further options in TOML.
+    pub(crate) fn plan(self, workers: usize, cpus: &[u32], options: &str) -> Plan {
+        let toml = format!(
+            "threads = {workers}\nconnections = {}\ndepth = {}\nseed = 1\nmix = 'get'\nkey-size = 30\nvalue-size = 200\n{options}",
+            self.connections * workers,
+            self.depth
+        );
+        let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
+        resolve(&spec, &Host { allowed_cpus: cpus.to_vec(), random_seed: 1 })
+            .expect("a shape is within the plan's bounds")
     }
 }
 

@@ -11,15 +11,15 @@ mod requests;
 mod tests;
 mod timer;
 mod uring;
-pub(crate) mod usage;
 
 use clap::{Args, ValueEnum, value_parser};
 use load::{Load, Refill};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use requests::{Requests, TRIES};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use timer::Timer;
-use usage::{Usage, Who, usage};
 
 /// A pipeline of requests must fit into the smallest buffer of a socket, 4.6 KB, so that a send takes it whole.
 const DEPTH_MAX: i64 = 128;
@@ -105,14 +105,15 @@ impl SyscallClient {
         let mut timer = Timer::new(after).map_err(|errno| words(errno.into()))?;
         // A connection never has more than this to take in.
         let reply_bytes = self.depth as usize * requests.reply_len() as usize;
-        let (before, start) = (usage(Who::Process), Instant::now());
+        let (before, start) = (cpu_ns(), Instant::now());
         let syscalls = match self.io {
             Engine::Epoll => epoll::run(&streams, &mut load, &mut timer, reply_bytes).map_err(Into::into),
             Engine::Uring => uring::run(&streams, &mut load, &mut timer, reply_bytes, self.gather as usize),
         };
-        let (wall, cpu) = (start.elapsed(), usage(Who::Process) - before);
+        let (wall, after) = (start.elapsed(), cpu_ns());
         let syscalls = syscalls.map_err(words)?;
-        Ok(Measurement { requests: load.finish()?, wall_ns: wall.as_nanos() as u64, cpu, syscalls })
+        let cpu_ns = [0, 1].map(|index| after[index] - before[index]);
+        Ok(Measurement { requests: load.finish()?, wall_ns: wall.as_nanos() as u64, cpu_ns, syscalls })
     }
 }
 
@@ -121,22 +122,30 @@ impl SyscallClient {
 pub(crate) struct Measurement {
     pub(crate) requests: u64,
     wall_ns: u64,
-    cpu: Usage,
+    /// In user space and in the kernel.
+    cpu_ns: [i64; 2],
     pub(crate) syscalls: u64,
+}
+
+/// CPU time of this process up to now, in user space and in the kernel.
+fn cpu_ns() -> [i64; 2] {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("a process may read its own usage");
+    [usage.user_time(), usage.system_time()].map(|time| time.num_nanoseconds())
 }
 
 impl Measurement {
     /// One line of JSON.
     pub(crate) fn json(&self) -> String {
+        let [user_ns, system_ns] = self.cpu_ns;
         format!(
             "{{\"requests\": {}, \"tried\": {TRIES}, \"wall_ns\": {}, \"cpu_user_ns\": {}, \"cpu_system_ns\": {}, \"syscalls\": {}, \
              \"cpu_us_per_request\": {:.3}, \"syscalls_per_request\": {:.4}}}",
             self.requests,
             self.wall_ns,
-            self.cpu.user_ns,
-            self.cpu.system_ns,
+            user_ns,
+            system_ns,
             self.syscalls,
-            self.cpu.total_ns() as f64 / 1e3 / self.requests.max(1) as f64,
+            (user_ns + system_ns) as f64 / 1e3 / self.requests.max(1) as f64,
             self.syscalls as f64 / self.requests.max(1) as f64,
         )
     }

@@ -7,8 +7,6 @@ use crate::shape::Shape;
 use brunt_engine::in_process_run::{InProcessRun, run_in_virtual_time};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Plan, Protocol};
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
 use clap::{Args, value_parser};
 
 /// More would take too long to wait for.
@@ -44,16 +42,11 @@ impl Worker {
     fn plan(self) -> Plan {
         let Self { shape, ops, threads, protocol, verifies } = self;
         let verify = if verifies { "verify = '100%'\n" } else { "" };
-        // Never connected to.
-        let toml = format!(
-            "{verify}protocol = '{protocol}'\nserver = 'nowhere'\nthreads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
-             connections = {}\ndepth = {}\nrequests = {ops}",
-            shape.connections * threads as usize,
-            shape.depth
+        // The server is never connected to.
+        let options = format!(
+            "{verify}protocol = '{protocol}'\nserver = 'nowhere'\nkeys = 10000\nwarmup = '0s'\nrequests = {ops}"
         );
-        let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
-        resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 })
-            .expect("a shape is within the plan's bounds")
+        shape.plan(threads as usize, &[0], &options)
     }
 
     /// Runs and reports the counts.

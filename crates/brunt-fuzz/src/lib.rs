@@ -1,7 +1,7 @@
 //! Properties that every decoder has for any bytes: one function per decoder, which panics where they fail.
 //!
 //! Not a judge of meaning (golden bytes and tables beside each decoder are), and no generator: a fuzzer finds the bytes
-//! (`targets/`, `cargo xtask fuzz`), and those in `corpus/` are shown again with every test. Invariant: the same bytes say
+//! (`target.rs`, `cargo xtask fuzz`), and those in `corpus/` are shown again with every test. Invariant: the same bytes say
 //! the same however they are cut.
 
 #![forbid(unsafe_code)]
@@ -66,6 +66,33 @@ pub const TARGETS: [Target; 18] = [
     ("server", server),
     ("server_datagrams", server_datagrams),
 ];
+
+/// What must hold of a target.
+///
+/// # Panics
+/// There is no target of this name.
+pub const fn target(name: &str) -> fn(&[u8]) {
+    let mut index = 0;
+    while index < TARGETS.len() {
+        let (other, check) = TARGETS[index];
+        if is_equal(name.as_bytes(), other.as_bytes()) {
+            return check;
+        }
+        index += 1;
+    }
+    panic!("there is no target of this name")
+}
+
+/// `==` of slices is not constant yet.
+const fn is_equal(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let ([first, rest @ ..], [other_first, other_rest @ ..]) = (one, other) {
+        if *first != *other_first {
+            return false;
+        }
+        (one, other) = (rest, other_rest);
+    }
+    one.is_empty() && other.is_empty()
+}
 
 /// Replies in memcached's text protocol.
 pub fn memcached_text(data: &[u8]) {
@@ -391,6 +418,14 @@ mod tests {
             std::fs::read(path).unwrap()
         };
         paths.iter().map(read).collect()
+    }
+
+    #[test]
+    fn targets_are_found_by_their_names() {
+        for (name, check) in TARGETS {
+            assert!(std::ptr::fn_addr_eq(target(name), check), "{name}");
+        }
+        assert!(std::panic::catch_unwind(|| target("res")).is_err());
     }
 
     /// What is in the corpus holds, and what once broke a target; and for every target there is some.

@@ -97,7 +97,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// A directory with these files, which the process leaves in the temporary directory.
+    /// A directory with these files in the temporary one, which `cargo xtask test` removes.
     fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("brunt-option-file-{}-{name}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();

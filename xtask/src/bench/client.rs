@@ -1,14 +1,13 @@
-//! The clients that are compared: how each is asked for the same load, and where it says how many requests it made.
+//! The clients that are compared: how each is given the same load, and where it tells what it did. The one description of other
+//! load generators: `cargo xtask bench`, `accuracy wire` and `peers` run them by it.
 //!
 //! Not a ranking of features: what each does beside sending gets is its own affair. Invariant: a client gets one thread,
-//! one processor, the shape's connections and depth, and keys that are all there; one that cannot be asked for a shape has
-//! no row in it.
+//! one CPU, the shape's connections and depth, and keys that are all there; one that cannot be given a load has no row in it.
 
-use super::server::{Protocol, UNPADDED_PREFIX};
 use super::shape::{EPOLL, PEAK, Policy, Shape, URING};
-use super::{KEY_BYTES, KEYS};
+use crate::server::{KEY_BYTES, KEYS, Protocol};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Whose program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +21,11 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     pub(crate) kind: Kind,
+    pub(crate) name: String,
     pub(crate) program: PathBuf,
     /// Of a peer: that of the floor which its system calls are nearest to.
     pub(crate) policy: Policy,
-    /// Of brunt: the options that ask for the policy.
+    /// Of brunt: options beside those of every load.
     pub(crate) options: String,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Peer {
     has_pipelines: bool,
     /// Its command line; [`Load::fill`] replaces what is in braces.
     arguments: &'static str,
-    /// What `{paced}` in its command line or configuration stands for if it is asked for a rate; empty if it keeps none.
+    /// What `{paced}` in its command line or configuration stands for if the load has a rate; empty if it keeps none.
     paced: &'static str,
     /// The text of the file that `{conf}` stands for.
     configuration: &'static str,
@@ -46,19 +46,8 @@ pub(crate) struct Peer {
     pub(crate) preparation: Option<&'static str>,
     /// It takes a number of requests and no time.
     pub(crate) takes_requests: bool,
-    /// Requests it says it made, out of what it printed and what it wrote to the file `{out}`.
-    says: fn(&str, &str) -> Option<u64>,
-    /// Latencies of its gets, out of the same.
-    latency: fn(&str, &str) -> Option<Latency>,
-}
-
-/// What a client says of the latencies of its gets, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Latency {
-    pub(crate) mean: Option<f64>,
-    pub(crate) p50: Option<f64>,
-    pub(crate) p90: Option<f64>,
-    pub(crate) p99: Option<f64>,
+    /// Its report, out of what it printed and what it wrote to the file `{out}`.
+    report: fn(&str, &str) -> Report,
 }
 
 impl PartialEq for Peer {
@@ -69,7 +58,37 @@ impl PartialEq for Peer {
 
 impl Eq for Peer {}
 
-const fn peer(name: &'static str, arguments: &'static str, says: fn(&str, &str) -> Option<u64>) -> Peer {
+/// Latencies in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Latency {
+    pub(crate) mean: Option<f64>,
+    pub(crate) p50: Option<f64>,
+    pub(crate) p90: Option<f64>,
+    pub(crate) p99: Option<f64>,
+}
+
+/// What a client reports of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Report {
+    /// Requests with a reply, in all phases.
+    pub(crate) requests: Option<u64>,
+    /// Of these the last ones, which were due in the measured window.
+    pub(crate) requests_of_window: Option<u64>,
+    /// Requests made before, which the server counts, too.
+    pub(crate) before: u64,
+    /// System calls of all requests.
+    pub(crate) syscalls: Option<f64>,
+    /// User and system time of the measured window.
+    pub(crate) window_cpu_us: Option<[f64; 2]>,
+    /// Of gets: for brunt from the intended time to the end of the reply.
+    pub(crate) latency: Latency,
+    /// From the end of the write to the end of the reply.
+    pub(crate) service: Latency,
+    /// What of each percentile of `latency` may be the client's.
+    pub(crate) client_error: Latency,
+}
+
+const fn peer(name: &'static str, arguments: &'static str, report: fn(&str, &str) -> Report) -> Peer {
     Peer {
         name,
         protocol: Protocol::Memcached,
@@ -80,8 +99,7 @@ const fn peer(name: &'static str, arguments: &'static str, says: fn(&str, &str) 
         configuration: "",
         preparation: None,
         takes_requests: false,
-        says,
-        latency: |_, _| None,
+        report,
     }
 }
 
@@ -89,7 +107,6 @@ const fn peer(name: &'static str, arguments: &'static str, says: fn(&str, &str) 
 pub(crate) static PEERS: [Peer; 5] = [
     Peer {
         paced: "--rate-limiting={connection_rate}",
-        latency: memtier_latency,
         // It does not pad numbers: it asks for the upper half of the padded keys.
         ..peer(
             "memtier_benchmark",
@@ -103,7 +120,6 @@ pub(crate) static PEERS: [Peer; 5] = [
     Peer {
         preparation: Some("-s 127.0.0.1:{port} -K 30 -V 200 -r {keys} --loadonly"),
         paced: "-q {rate}",
-        latency: mutilate_latency,
         ..peer(
             "mutilate",
             "-s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} -t {seconds} -K 30 -V 200 -r {keys} -u 0 --noload {paced}",
@@ -115,7 +131,6 @@ pub(crate) static PEERS: [Peer; 5] = [
         has_pipelines: false,
         // Without a line for sets it makes sets only.
         configuration: "key\n30 30 1\nvalue\n200 200 1\ncmd\n0 0\n1 1\n",
-        latency: memaslap_latency,
         ..peer(
             "memcaslap",
             "-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s -S {seconds}s -w 1k -F {conf}",
@@ -125,7 +140,6 @@ pub(crate) static PEERS: [Peer; 5] = [
     Peer {
         nearest: URING,
         paced: "rate_limit = {rate}\n",
-        latency: cachecannon_latency,
         // It stores its keys itself, in every run.
         configuration: "[general]\nduration = \"{seconds}s\"\nwarmup = \"0s\"\nthreads = 1\n\
                         [target]\nendpoints = [\"127.0.0.1:{port}\"]\nprotocol = \"memcache\"\n\
@@ -144,7 +158,7 @@ pub(crate) static PEERS: [Peer; 5] = [
             "-h 127.0.0.1 -p {port} -c {connections} -P {depth} -n {requests} -r {keys} -q \
              GET 000000000000000000__rand_int__",
             // It prints a rate, and no count.
-            |_, _| None,
+            |_, _| Report::default(),
         )
     },
 ];
@@ -159,15 +173,21 @@ pub(crate) struct Load<'a> {
     pub(crate) requests: u64,
     /// Requests per second; without one, as many as there are replies.
     pub(crate) rate: Option<u64>,
-    /// Paths of the files that a client reads and writes.
-    pub(crate) conf: &'a str,
-    pub(crate) out: &'a str,
+    /// Of the files that a client reads and writes.
+    pub(crate) directory: &'a Path,
 }
 
 impl Load<'_> {
+    pub(crate) fn configuration_path(&self) -> PathBuf {
+        self.directory.join("client.conf")
+    }
+
+    pub(crate) fn output_path(&self) -> PathBuf {
+        self.directory.join("client.out")
+    }
+
     /// Replaces what is in braces.
     pub(crate) fn fill(&self, text: &str) -> String {
-        let padding = "0".repeat(KEY_BYTES - KEYS.to_string().len());
         let rate = self.rate.unwrap_or_default();
         [
             ("{connections}", self.shape.connections.to_string()),
@@ -180,28 +200,32 @@ impl Load<'_> {
             ("{connection_rate}", rate.div_ceil(u64::from(self.shape.connections)).to_string()),
             ("{keys}", KEYS.to_string()),
             ("{last}", (2 * KEYS - 1).to_string()),
-            ("{zeros}", padding),
-            ("{prefix}", UNPADDED_PREFIX.to_owned()),
-            ("{conf}", self.conf.to_owned()),
-            ("{out}", self.out.to_owned()),
+            ("{zeros}", "0".repeat(KEY_BYTES - KEYS.to_string().len())),
+            ("{conf}", self.configuration_path().display().to_string()),
+            ("{out}", self.output_path().display().to_string()),
         ]
         .iter()
         .fold(text.to_owned(), |text, (placeholder, value)| text.replace(placeholder, value))
     }
 }
 
-/// What a client says of its run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ClientReport {
-    pub(crate) requests: Option<u64>,
-    pub(crate) syscalls: Option<f64>,
-    /// User and system time of the window it measured.
-    pub(crate) window_cpu_ns: Option<[u64; 2]>,
-    /// Requests made before those, which the server counts too.
-    pub(crate) before: u64,
-}
-
 impl Client {
+    pub(crate) fn floor(program: &Path, policy: Policy) -> Self {
+        let (program, options) = (program.to_path_buf(), String::new());
+        Self { kind: Kind::Floor, name: "floor".to_owned(), program, policy, options }
+    }
+
+    /// brunt with these options beside those of every load.
+    pub(crate) fn brunt(program: &Path, name: String, options: &str) -> Self {
+        let (program, options) = (program.to_path_buf(), options.to_owned());
+        Self { kind: Kind::Brunt, name, program, policy: EPOLL, options }
+    }
+
+    pub(crate) fn peer(peer: &'static Peer, program: &Path) -> Self {
+        let (name, program) = (peer.name.to_owned(), program.to_path_buf());
+        Self { kind: Kind::Peer(peer), name, program, policy: peer.nearest, options: String::new() }
+    }
+
     pub(crate) fn protocol(&self) -> Protocol {
         match self.kind {
             Kind::Peer(peer) => peer.protocol,
@@ -209,15 +233,7 @@ impl Client {
         }
     }
 
-    pub(crate) fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Floor => "floor",
-            Kind::Brunt => "brunt",
-            Kind::Peer(peer) => peer.name,
-        }
-    }
-
-    /// How the row calls what the client does.
+    /// What the row calls the policy of the client.
     pub(crate) fn policy_text(&self) -> String {
         match self.kind {
             Kind::Brunt if self.policy == PEAK => "uring, --profile peak".to_owned(),
@@ -226,25 +242,27 @@ impl Client {
         }
     }
 
-    /// Can it be asked for this shape?
-    pub(crate) fn takes(&self, shape: &Shape) -> bool {
-        match self.kind {
-            Kind::Peer(peer) => peer.has_pipelines || shape.depth == 1,
-            Kind::Floor | Kind::Brunt => shape.policies.contains(&self.policy),
-        }
+    /// Can it be given this many requests in flight on a connection?
+    pub(crate) fn takes_depth(&self, depth: u32) -> bool {
+        !matches!(self.kind, Kind::Peer(peer) if !peer.has_pipelines) || depth == 1
+    }
+
+    pub(crate) fn keeps_a_rate(&self) -> bool {
+        !matches!(self.kind, Kind::Peer(peer) if peer.paced.is_empty())
     }
 
     /// Its command line, the program left out.
     pub(crate) fn arguments(&self, load: &Load<'_>) -> Vec<String> {
+        let Policy { io, refill, gather } = self.policy;
         let text = match self.kind {
             Kind::Floor => format!(
-                "floor --server 127.0.0.1:{{port}} --connections {{connections}} --depth {{depth}} --io {} --refill {} \
-                 --gather {} --keys {{keys}} --time-ms {{milliseconds}}",
-                self.policy.io, self.policy.refill, self.policy.gather
+                "floor --server 127.0.0.1:{{port}} --connections {{connections}} --depth {{depth}} --io {io} --refill {refill} \
+                 --gather {gather} --keys {{keys}} --time-ms {{milliseconds}}"
             ),
             Kind::Brunt => format!(
-                "run -s 127.0.0.1:{{port}} -T 1 -c {{connections}} -d {{depth}} {} -t {{seconds}}s --warmup 0s \
-                 --mix get --keys {{keys}} --no-preload --quiet --allow=BROKEN,LOAD,CLIENT,DATA --json -",
+                "run -s 127.0.0.1:{{port}} -T 1 -c {{connections}} -d {{depth}} {} {} -t {{seconds}}s --mix get --keys {{keys}} \
+                 --no-preload --quiet --allow=BROKEN,LOAD,CLIENT,DATA --json -",
+                load.rate.map_or("", |_| "-r {rate}"),
                 self.options
             ),
             Kind::Peer(peer) => peer.paced(peer.arguments, load),
@@ -260,133 +278,101 @@ impl Client {
         }
     }
 
-    /// What it says it did.
-    pub(crate) fn said(&self, printed: &str, written: &str) -> ClientReport {
+    /// Its report, out of what it printed and what it wrote.
+    pub(crate) fn report(&self, printed: &str, written: &str) -> Report {
         match self.kind {
             Kind::Floor => floor(printed),
             Kind::Brunt => brunt(printed),
-            Kind::Peer(peer) => {
-                ClientReport { requests: (peer.says)(printed, written), ..ClientReport::default() }
-            }
+            Kind::Peer(peer) => (peer.report)(printed, written),
         }
     }
 }
 
 impl Peer {
-    pub(crate) fn keeps_a_rate(&self) -> bool {
-        !self.paced.is_empty()
-    }
-
     fn paced(&self, text: &str, load: &Load<'_>) -> String {
         text.replace("{paced}", if load.rate.is_some() { self.paced } else { "" })
     }
+}
 
-    /// What it says of the latencies of its gets.
-    pub(crate) fn reported_latency(&self, printed: &str, written: &str) -> Option<Latency> {
-        (self.latency)(printed, written)
+fn cpu_us(json: &Value) -> Option<[f64; 2]> {
+    Some([json["cpu_user_ns"].as_f64()? / 1e3, json["cpu_system_ns"].as_f64()? / 1e3])
+}
+
+fn floor(printed: &str) -> Report {
+    let json: Value = serde_json::from_str(printed).unwrap_or_default();
+    Report {
+        requests: json["requests"].as_u64(),
+        before: json["tried"].as_u64().unwrap_or_default(),
+        syscalls: json["syscalls"].as_f64(),
+        window_cpu_us: cpu_us(&json),
+        ..Report::default()
     }
 }
 
-/// The row of a peer.
-pub(crate) fn peer_client(peer: &'static Peer, program: PathBuf) -> Client {
-    Client { kind: Kind::Peer(peer), program, policy: peer.nearest, options: String::new() }
-}
-
-fn floor(printed: &str) -> ClientReport {
+fn brunt(printed: &str) -> Report {
     let json: Value = serde_json::from_str(printed).unwrap_or_default();
-    let number = |key: &str| json[key].as_u64();
-    ClientReport {
-        requests: number("requests"),
-        syscalls: number("syscalls").map(|syscalls| syscalls as f64),
-        window_cpu_ns: number("cpu_user_ns").zip(number("cpu_system_ns")).map(Into::into),
-        before: number("tried").unwrap_or_default(),
-    }
-}
-
-/// Every request answered in any phase: the processor time is that of all phases, too.
-fn brunt(printed: &str) -> ClientReport {
-    let json: Value = serde_json::from_str(printed).unwrap_or_default();
-    let client = &json["client"];
-    let phases = json["phases"].as_object();
-    let completed = phases
-        .map(|phases| phases.values().filter_map(|phase| phase["requests"]["completed"].as_u64()).sum());
-    ClientReport {
-        requests: completed,
-        // Per request of the measured window, and shown per request.
-        syscalls: client["syscalls_per_request"]
-            .as_f64()
-            .zip(completed)
-            .map(|(each, count): (f64, u64)| each * count as f64),
-        window_cpu_ns: client["cpu_user_ns"].as_u64().zip(client["cpu_system_ns"].as_u64()).map(Into::into),
+    let phases = json["phases"].as_object().map(|phases| phases.values());
+    let requests =
+        phases.map(|phases| phases.filter_map(|phase| phase["requests"]["completed"].as_u64()).sum());
+    let latency = |key: &str| {
+        let us = |statistic: &str| json["latency"][key][statistic].as_f64().map(|ns| ns / 1e3);
+        Latency { mean: us("mean"), p50: us("p50"), p90: us("p90"), p99: us("p99") }
+    };
+    // Per request of the measured window, and shown per request.
+    let syscalls = json["client"]["syscalls_per_request"].as_f64().zip(requests);
+    Report {
+        requests,
+        requests_of_window: json["requests"]["completed"].as_u64(),
         before: 0,
+        syscalls: syscalls.map(|(each, count): (f64, u64)| each * count as f64),
+        window_cpu_us: cpu_us(&json["client"]),
+        latency: latency("response_ns"),
+        service: latency("service_ns"),
+        client_error: latency("client_error_ns"),
     }
 }
 
-fn memtier(_: &str, written: &str) -> Option<u64> {
-    let json: Value = serde_json::from_str(written).ok()?;
-    json["ALL STATS"]["Totals"]["Count"].as_u64()
-}
-
-/// In milliseconds.
-fn memtier_latency(_: &str, written: &str) -> Option<Latency> {
-    let json: Value = serde_json::from_str(written).ok()?;
+/// Times are in milliseconds.
+fn memtier(_: &str, written: &str) -> Report {
+    let json: Value = serde_json::from_str(written).unwrap_or_default();
     let gets = &json["ALL STATS"]["Gets"];
     let us = |value: &Value| value.as_f64().map(|ms| ms * 1e3);
     let percentile = |key: &str| us(&gets["Percentile Latencies"][key]);
-    Some(Latency {
-        mean: us(&gets["Average Latency"]).or_else(|| us(&gets["Latency"])),
-        p50: percentile("p50.00"),
-        p90: percentile("p90.00"),
-        p99: percentile("p99.00"),
-    })
+    let mean = us(&gets["Average Latency"]).or_else(|| us(&gets["Latency"]));
+    let (p50, p90, p99) = (percentile("p50.00"), percentile("p90.00"), percentile("p99.00"));
+    let requests = json["ALL STATS"]["Totals"]["Count"].as_u64();
+    Report { requests, latency: Latency { mean, p50, p90, p99 }, ..Report::default() }
 }
 
-/// The row `read` of its table: average, deviation, minimum, 5th, 10th, 90th, 95th and 99th percentile.
-fn mutilate_latency(printed: &str, _: &str) -> Option<Latency> {
-    let row = printed.lines().find(|line| line.starts_with("read "))?;
-    let column = |index: usize| row.split_whitespace().nth(index)?.parse().ok();
-    Some(Latency { mean: column(1), p50: None, p90: column(6), p99: column(8) })
+/// `Total QPS = 28848.4 (28849 / 1.0s)`, and the row `read`: average, deviation, minimum, 5th, 10th, 90th, 95th and 99th percentile.
+fn mutilate(printed: &str, _: &str) -> Report {
+    let column = |index: usize| after(printed, "\nread ")?.split_whitespace().nth(index)?.parse().ok();
+    let latency = Latency { mean: column(0), p50: None, p90: column(5), p99: column(7) };
+    let requests =
+        after(printed, "Total QPS").and_then(|row| row.split_once('(')?.1.split_once(" /")?.0.parse().ok());
+    Report { requests, latency, ..Report::default() }
 }
 
-/// Of gets it gives an average.
-fn memaslap_latency(printed: &str, _: &str) -> Option<Latency> {
-    let (_, gets) = printed.split_once("Get Statistics (")?;
-    let (_, average) = gets.split_once("Avg:")?;
-    let mean = average.split_whitespace().next()?.parse().ok()?;
-    Some(Latency { mean: Some(mean), ..Latency::default() })
-}
-
-fn cachecannon_latency(printed: &str, _: &str) -> Option<Latency> {
-    let result = cachecannon_result(printed)?;
-    let percentile = |key: &str| result["get"][key].as_f64();
-    Some(Latency {
-        mean: None,
-        p50: percentile("p50_us"),
-        p90: percentile("p90_us"),
-        p99: percentile("p99_us"),
-    })
-}
-
-/// `Total QPS = 28848.4 (28849 / 1.0s)`.
-fn mutilate(printed: &str, _: &str) -> Option<u64> {
-    let row = printed.lines().find(|line| line.starts_with("Total QPS"))?;
-    row.split_once('(')?.1.split_once(" /")?.0.parse().ok()
-}
-
-/// `Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s`.
-fn memaslap(printed: &str, _: &str) -> Option<u64> {
-    let row = printed.lines().rfind(|line| line.starts_with("Run time:"))?;
-    row.split_once("Ops: ")?.1.split_whitespace().next()?.parse().ok()
+/// `Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s`, the last of several; of gets it gives an average.
+fn memaslap(printed: &str, _: &str) -> Report {
+    let word = |text: &str| text.split_whitespace().next()?.parse().ok();
+    let run = printed.rsplit_once("Run time:").map(|(_, run)| run);
+    let requests = run.and_then(|run| word(after(run, "Ops: ")?)).map(|ops: f64| ops as u64);
+    let mean = after(printed, "Get Statistics (").and_then(|gets| word(after(gets, "Avg:")?));
+    Report { requests, latency: Latency { mean, ..Latency::default() }, ..Report::default() }
 }
 
 /// A line of JSON for the result, among others.
-fn cachecannon_result(printed: &str) -> Option<Value> {
+fn cachecannon(printed: &str, _: &str) -> Report {
     let mut lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.rfind(|line| line["type"] == "result")
+    let result = lines.rfind(|line| line["type"] == "result").unwrap_or_default();
+    let [p50, p90, p99] = ["p50_us", "p90_us", "p99_us"].map(|key| result["get"][key].as_f64());
+    let latency = Latency { mean: None, p50, p90, p99 };
+    Report { requests: result["responses"].as_u64(), latency, ..Report::default() }
 }
 
-fn cachecannon(printed: &str, _: &str) -> Option<u64> {
-    cachecannon_result(printed)?["responses"].as_u64()
+fn after<'a>(text: &'a str, head: &str) -> Option<&'a str> {
+    text.split_once(head).map(|(_, rest)| rest)
 }
 
 #[cfg(test)]
@@ -394,113 +380,120 @@ mod tests {
     use super::super::shape::SHAPES;
     use super::*;
 
-    const LOAD: Load<'_> =
-        Load { shape: SHAPES[4], port: 7, seconds: 3, requests: 99, rate: None, conf: "/c", out: "/o" };
+    fn load() -> Load<'static> {
+        Load { shape: SHAPES[4], port: 7, seconds: 3, requests: 99, rate: None, directory: Path::new("/d") }
+    }
 
-    fn client(kind: Kind, policy: Policy, options: &str) -> Client {
-        Client { kind, program: PathBuf::new(), policy, options: options.to_owned() }
+    fn peers() -> impl Iterator<Item = Client> {
+        PEERS.iter().map(|peer| Client::peer(peer, Path::new("")))
     }
 
     #[test]
     fn client_command_lines_follow_the_shape() {
-        let floor = client(Kind::Floor, PEAK, "").arguments(&LOAD).join(" ");
+        let load = load();
+        let floor = Client::floor(Path::new(""), PEAK).arguments(&load).join(" ");
         assert_eq!(
             floor,
             "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --refill batch --gather 8 --keys 10000 \
              --time-ms 3000"
         );
-        let brunt = client(Kind::Brunt, EPOLL, "--io epoll").arguments(&LOAD).join(" ");
-        assert!(brunt.starts_with("run -s 127.0.0.1:7 -T 1 -c 64 -d 32 --io epoll -t 3s"), "{brunt}");
-        for peer in &PEERS {
-            let client = peer_client(peer, PathBuf::new());
-            let line = client.arguments(&LOAD).join(" ") + &client.configuration(&LOAD);
+        let paced = Load { rate: Some(5000), ..load };
+        let brunt = Client::brunt(Path::new(""), String::new(), "--io uring --wait sleep");
+        for (load, rate) in [(&load, ""), (&paced, "-r 5000 ")] {
+            let line = brunt.arguments(load).join(" ");
+            let expected = format!("run -s 127.0.0.1:7 -T 1 -c 64 -d 32 {rate}--io uring --wait sleep -t 3s");
+            assert!(line.starts_with(&expected), "{line}");
+        }
+        for client in peers() {
+            let line = client.arguments(&load).join(" ") + &client.configuration(&load);
             assert!(!line.contains('{'), "{line}");
             assert!(line.contains('7') && line.contains("64"), "{line}");
-            let paced = Load { rate: Some(5000), ..LOAD };
             let line = client.arguments(&paced).join(" ") + &client.configuration(&paced);
             let names_a_rate = line.contains("5000") || line.contains("--rate-limiting=79");
-            assert!(!line.contains('{') && names_a_rate == peer.keeps_a_rate(), "{line}");
+            assert!(!line.contains('{') && names_a_rate == client.keeps_a_rate(), "{line}");
         }
     }
 
     #[test]
     fn keys_of_memtier_are_padded_ones() {
-        let prefix = LOAD.fill("{zeros}");
+        let prefix = load().fill("{zeros}");
         for id in [KEYS, 2 * KEYS - 1] {
             assert_eq!(format!("{prefix}{id}"), format!("{id:0KEY_BYTES$}"));
         }
     }
 
     #[test]
-    fn latencies_of_gets_are_parsed() {
+    fn reports_of_peers_are_read() {
         let table = [
             (
                 "mutilate",
-                "#type avg std min 5th 10th 90th 95th 99th\nread 37.4 9.0 20.1 25.0 28.2 51.0 60.5 98.4\n",
+                "a\nread 37.4 9.0 20.1 25.0 28.2 51.0 60.5 98.4\n\nTotal QPS = 28848.4 (28849 / 1.0s)\n",
                 "",
-                (Some(37.4), None, Some(51.0), Some(98.4)),
+                (Some(28_849), Some(37.4), None, Some(51.0), Some(98.4)),
             ),
             (
                 "memtier_benchmark",
                 "",
-                r#"{"ALL STATS": {"Gets": {"Average Latency": 0.18, "Percentile Latencies":
+                r#"{"ALL STATS": {"Totals": {"Count": 5}, "Gets": {"Average Latency": 0.18, "Percentile Latencies":
                     {"p50.00": 0.167, "p90.00": 0.2, "p99.00": 0.519}}}}"#,
-                (Some(180.0), Some(167.0), Some(200.0), Some(519.0)),
+                (Some(5), Some(180.0), Some(167.0), Some(200.0), Some(519.0)),
             ),
             (
                 "memcaslap",
-                "Get Statistics (67309 events)\n   Min:  27\n   Max:  9362\n   Avg:   470\n   Geo:    254.89\n",
+                "Get Statistics (67309 events)\n   Min:  27\n   Max:  9362\n   Avg:   470\n   Geo:    254.89\n\n\
+                 Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s\n",
                 "",
-                (Some(470.0), None, None, None),
+                (Some(72_526), Some(470.0), None, None, None),
             ),
             (
                 "cachecannon",
-                "{\"type\":\"result\",\"get\":{\"count\":9,\"p50_us\":90,\"p90_us\":120,\"p99_us\":999}}\n",
+                "{\"type\":\"sample\",\"req_s\":1}\nnoise\n\
+                 {\"type\":\"result\",\"responses\":8,\"get\":{\"count\":9,\"p50_us\":90,\"p90_us\":120,\"p99_us\":999}}\n",
                 "",
-                (None, Some(90.0), Some(120.0), Some(999.0)),
+                (Some(8), None, Some(90.0), Some(120.0), Some(999.0)),
             ),
         ];
-        for (name, printed, written, (mean, p50, p90, p99)) in table {
-            let peer = PEERS.iter().find(|peer| peer.name == name).unwrap();
-            let said = peer.reported_latency(printed, written).unwrap();
+        for (name, printed, written, (requests, mean, p50, p90, p99)) in table {
+            let peer = peers().find(|peer| peer.name == name).unwrap();
+            let Report { requests: found, latency, .. } = peer.report(printed, written);
             let rounded = |us: Option<f64>| us.map(|us| (us * 10.0).round() / 10.0);
-            let said = [said.mean, said.p50, said.p90, said.p99].map(rounded);
-            assert_eq!(said, [mean, p50, p90, p99], "{name}");
-            assert_eq!(peer.reported_latency("no output", "none"), None, "{name}");
+            let latency = [latency.mean, latency.p50, latency.p90, latency.p99].map(rounded);
+            assert_eq!((found, latency), (requests, [mean, p50, p90, p99]), "{name}");
+            assert_eq!(peer.report("no output", "none"), Report::default(), "{name}");
         }
     }
 
     #[test]
-    fn client_output_is_parsed() {
-        let says = |name: &str, printed: &str, written: &str| {
-            let peer = PEERS.iter().find(|peer| peer.name == name).unwrap();
-            peer_client(peer, PathBuf::new()).said(printed, written).requests
-        };
-        assert_eq!(says("mutilate", "a\nTotal QPS = 28848.4 (28849 / 1.0s)\n", ""), Some(28_849));
-        assert_eq!(
-            says("memcaslap", "\nRun time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s\n", ""),
-            Some(72_526)
+    fn reports_of_brunt_and_the_floor_are_read() {
+        let times = r#"{"mean": 30500, "p50": 30000, "p90": 60000, "p99": null}"#;
+        let printed = format!(
+            r#"{{"requests": {{"completed": 90}},
+                "phases": {{"warmup": {{"requests": {{"completed": 10}}}}, "measure": {{"requests": {{"completed": 90}}}}}},
+                "client": {{"cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls_per_request": 0.5}},
+                "latency": {{"response_ns": {times}, "service_ns": {times}, "client_error_ns": {{"p50": 2000}}}}}}"#
         );
-        assert_eq!(says("memtier_benchmark", "", r#"{"ALL STATS": {"Totals": {"Count": 5}}}"#), Some(5));
-        assert_eq!(says("memtier_benchmark", "", "no JSON"), None);
-        let lines = "{\"type\":\"sample\",\"req_s\":1}\nnoise\n{\"type\":\"result\",\"responses\":8}\n";
-        assert_eq!(says("cachecannon", lines, ""), Some(8));
-        let brunt = r#"{"requests": {"completed": 90}, "phases": {"warmup": {"requests": {"completed": 10}},
-            "measure": {"requests": {"completed": 90}}},
-            "client": {"cpu_user_ns": 1, "cpu_system_ns": 2, "syscalls_per_request": 0.5}}"#;
-        let said = client(Kind::Brunt, EPOLL, "").said(brunt, "");
-        let expected = ClientReport {
+        let latency = Latency { mean: Some(30.5), p50: Some(30.0), p90: Some(60.0), p99: None };
+        let expected = Report {
             requests: Some(100),
-            syscalls: Some(50.0),
-            window_cpu_ns: Some([1, 2]),
+            requests_of_window: Some(90),
             before: 0,
+            syscalls: Some(50.0),
+            window_cpu_us: Some([1.0, 2.0]),
+            latency,
+            service: latency,
+            client_error: Latency { p50: Some(2.0), ..Latency::default() },
         };
-        assert_eq!(said, expected);
-        let floor = r#"{"requests": 4, "cpu_user_ns": 1, "cpu_system_ns": 2, "syscalls": 12, "tried": 3}"#;
-        let said = client(Kind::Floor, EPOLL, "").said(floor, "");
-        assert_eq!(
-            said,
-            ClientReport { requests: Some(4), syscalls: Some(12.0), window_cpu_ns: Some([1, 2]), before: 3 }
-        );
+        assert_eq!(brunt(&printed), expected);
+        assert_eq!(brunt("nothing"), Report::default());
+        let printed =
+            r#"{"requests": 4, "cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls": 12, "tried": 3}"#;
+        let expected = Report {
+            requests: Some(4),
+            before: 3,
+            syscalls: Some(12.0),
+            window_cpu_us: Some([1.0, 2.0]),
+            ..Report::default()
+        };
+        assert_eq!(floor(printed), expected);
     }
 }

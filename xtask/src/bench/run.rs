@@ -1,42 +1,48 @@
-//! One run of one client: on a processor of its own, its processor time taken by the kernel, its requests counted by itself
-//! and by the server.
+//! One run of one client: on a CPU of its own, its CPU time taken by the kernel, its requests counted by itself and by the server.
 //!
-//! Invariant: what a client says and what the server saw are beside each other; where they differ, the row says so.
+//! Invariant: what a client reports and what the server saw are beside each other; where they differ, the row tells so.
 
-use super::client::{Client, Kind, Load};
-use super::server::Server;
+use super::client::{Client, Kind, Load, Report};
 use super::shape::Shape;
+use crate::server::Server;
 use anyhow::{Context, bail, ensure};
-use serde_json::Value;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// A run may take this much longer than it should.
 const GRACE_S: u64 = 30;
-/// What a client says and what the server saw may differ by this part: what was in flight at the end, and what the server
-/// was asked beside the load.
+/// What a client reports and what the server saw may differ by this part: what was in flight at the end, and what the server
+/// answered beside the load.
 const DISAGREEMENT_MAX: f64 = 0.01;
 
 /// Where and for how long.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    /// Of brunt-bench, which takes the processor time of the others.
-    pub(crate) stopwatch: PathBuf,
-    /// Processors that clients may use, as `taskset -c` takes them.
-    pub(crate) processors: String,
     pub(crate) seconds: u64,
     /// For configurations and what clients write.
     pub(crate) directory: PathBuf,
 }
 
-/// What came of a run, per request where it says so.
+/// A run that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedRun {
+    pub(crate) report: Report,
+    wall_s: f64,
+    /// User and system time from start to end, by the kernel's accounting of the process and its children.
+    pub(crate) cpu_us: [f64; 2],
+}
+
+/// What came of a run, per request where its name tells so.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) user_us: f64,
     pub(crate) system_us: f64,
     pub(crate) syscalls: Option<f64>,
     pub(crate) requests_per_s: f64,
-    /// Of brunt: the part of its processor time that lies outside the measured window.
+    /// Of brunt: the part of its CPU time that lies outside the measured window.
     pub(crate) outside: Option<f64>,
     /// What a reader must know.
     pub(crate) note: Option<String>,
@@ -48,104 +54,126 @@ impl Measured {
     }
 }
 
+/// CPU time of all processes that were waited for.
+fn children_cpu_us() -> anyhow::Result<[f64; 2]> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok([usage.user_time(), usage.system_time()].map(|time| time.num_microseconds() as f64))
+}
+
 impl Bench {
-    /// Runs a client once against a server.
+    /// A load of a shape on the server with this port.
+    pub(crate) fn load(&self, shape: Shape, port: u16) -> Load<'_> {
+        Load { shape, port, seconds: self.seconds, requests: 0, rate: None, directory: &self.directory }
+    }
+
+    /// Lets a client store its keys if it writes them in its own way. Returns what went wrong.
+    pub(crate) fn prepare(&self, client: &Client, load: &Load<'_>) -> Option<String> {
+        let Kind::Peer(peer) = client.kind else { return None };
+        let arguments = load.fill(peer.preparation?);
+        let stored = self.output(&client.program, arguments.split_whitespace(), None);
+        stored.err().map(|error| format!("{} cannot store its keys: {error:#}.", client.name))
+    }
+
+    /// Runs a client, on these CPUs (as `taskset -c` takes them) or on any.
     ///
     /// # Errors
-    /// It cannot be started, does not end, fails, or nothing was asked of the server.
-    pub(crate) fn measure(
+    /// It cannot be started, does not end, fails, or reports nothing.
+    pub(crate) fn run(
         &self,
         client: &Client,
-        shape: Shape,
-        server: &Server,
-        requests: u64,
-    ) -> anyhow::Result<Measured> {
-        let path = |name: &str| self.directory.join(name);
-        let (conf, out, cost) = (path("client.conf"), path("client.out"), path("cost.json"));
-        let load = Load {
-            shape,
-            port: server.port,
-            seconds: self.seconds,
-            requests,
-            rate: None,
-            conf: &conf.display().to_string(),
-            out: &out.display().to_string(),
-        };
-        std::fs::write(&conf, client.configuration(&load))?;
-        std::fs::write(&out, "")?;
-        let before = server.counted()?;
-        let printed = self.take_cost(&client.program, &client.arguments(&load), &cost)?;
-        let after = server.counted()?;
-        let said = client.said(&printed, &std::fs::read_to_string(&out).unwrap_or_default());
-        let [hits, misses] = [after.hits - before.hits, after.misses - before.misses];
-        ensure!(hits + misses > 0, "nothing was asked of the server");
-        let requests = said.requests.unwrap_or(hits + misses) as f64;
-        let cost: Value = serde_json::from_str(&std::fs::read_to_string(&cost)?)?;
-        let number = |key: &str| cost[key].as_f64().with_context(|| format!("no {key} among the costs"));
-        let whole = [number("cpu_user_ns")?, number("cpu_system_ns")?];
-        let window = said.window_cpu_ns.map(|window| window.map(|ns| ns as f64));
-        // The floor tries its keys out first, which is no part of it: without that it is lower.
-        let [user, system] =
-            if client.kind == Kind::Floor { window.context("the floor says no time")? } else { whole };
-        let sum = |times: [f64; 2]| times[0] + times[1];
-        Ok(Measured {
-            user_us: user / 1e3 / requests,
-            system_us: system / 1e3 / requests,
-            syscalls: said.syscalls.map(|syscalls| syscalls / requests),
-            requests_per_s: requests / (number("wall_ns")? / 1e9),
-            outside: window
-                .filter(|_| client.kind == Kind::Brunt)
-                .map(|window| 1.0 - sum(window) / sum(whole)),
-            note: note(requests + said.before as f64, hits, misses),
-        })
+        load: &Load<'_>,
+        cpus: Option<&str>,
+    ) -> anyhow::Result<EndedRun> {
+        std::fs::write(load.configuration_path(), client.configuration(load))?;
+        std::fs::write(load.output_path(), "")?;
+        let (start, before) = (Instant::now(), children_cpu_us()?);
+        let printed = self.output(&client.program, client.arguments(load), cpus)?;
+        let (wall_s, after) = (start.elapsed().as_secs_f64(), children_cpu_us()?);
+        let written = std::fs::read_to_string(load.output_path()).unwrap_or_default();
+        let report = client.report(&printed, &written);
+        let is_read = matches!(client.kind, Kind::Peer(_)) || report.requests.is_some();
+        ensure!(is_read, "{} printed no result: {printed}", client.name);
+        Ok(EndedRun { report, wall_s, cpu_us: [0, 1].map(|index| after[index] - before[index]) })
     }
 
-    /// How many requests a client that takes no time must be asked for, by a short trial.
-    pub(crate) fn requests_for(&self, client: &Client, shape: Shape, server: &Server) -> anyhow::Result<u64> {
-        const TRIAL: u64 = 20_000;
-        let Kind::Peer(peer) = client.kind else { return Ok(0) };
-        if !peer.takes_requests {
-            return Ok(0);
-        }
-        let trial = self.measure(client, shape, server, TRIAL)?;
-        Ok((trial.requests_per_s * self.seconds as f64) as u64)
-    }
-
-    /// Runs a program on the clients' processors and has the kernel's account of it written to `to`. Returns what it printed.
-    pub(crate) fn take_cost(
+    /// What a program prints.
+    fn output(
         &self,
         program: &Path,
-        arguments: &[String],
-        to: &Path,
+        arguments: impl IntoIterator<Item: AsRef<std::ffi::OsStr>>,
+        cpus: Option<&str>,
     ) -> anyhow::Result<String> {
-        let output = Command::new("taskset")
-            .args(["-c", &self.processors, "timeout", &(self.seconds + GRACE_S).to_string()])
-            .arg(&self.stopwatch)
-            .args(["cost", "--to"])
-            .arg(to)
-            .arg("--")
-            .arg(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .context("cannot run taskset")?;
+        let mut command = Command::new("timeout");
+        command.arg((self.seconds + GRACE_S).to_string());
+        command.args(cpus.iter().flat_map(|cpus| ["taskset", "-c", *cpus])).arg(program).args(arguments);
+        let output = command.stdin(Stdio::null()).output().context("cannot run timeout")?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
-            let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("and said nothing");
+            let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
             bail!("{} ended with {}: {line}", program.display(), output.status);
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+
+    /// Runs a client once against a server, and compares what both count.
+    ///
+    /// # Errors
+    /// As [`Self::run`]; or the server saw no request.
+    pub(crate) fn measure(
+        &self,
+        client: &Client,
+        load: &Load<'_>,
+        server: &Server,
+        cpus: &str,
+    ) -> anyhow::Result<Measured> {
+        let before = server.hits_and_misses()?;
+        let EndedRun { report, wall_s, cpu_us } = self.run(client, load, Some(cpus))?;
+        let after = server.hits_and_misses()?;
+        let [hits, misses] = [0, 1].map(|index| after[index] - before[index]);
+        ensure!(hits + misses > 0, "the server saw no request");
+        let requests = report.requests.unwrap_or(hits + misses) as f64;
+        // The floor tries its keys out first, which is no part of it: without that it is lower.
+        let [user, system] = match client.kind {
+            Kind::Floor => report.window_cpu_us.context("the floor reports no time")?,
+            Kind::Brunt | Kind::Peer(_) => cpu_us,
+        };
+        let sum = |times: [f64; 2]| times[0] + times[1];
+        let window = report.window_cpu_us.filter(|_| client.kind == Kind::Brunt);
+        Ok(Measured {
+            user_us: user / requests,
+            system_us: system / requests,
+            syscalls: report.syscalls.map(|syscalls| syscalls / requests),
+            requests_per_s: requests / wall_s,
+            outside: window.map(|window| 1.0 - sum(window) / sum(cpu_us)),
+            note: note(requests + report.before as f64, hits, misses),
+        })
+    }
+
+    /// How many requests a client that takes no time must be given, by a short trial.
+    pub(crate) fn requests_for(
+        &self,
+        client: &Client,
+        load: &Load<'_>,
+        server: &Server,
+        cpus: &str,
+    ) -> anyhow::Result<u64> {
+        const TRIAL: u64 = 20_000;
+        if !matches!(client.kind, Kind::Peer(peer) if peer.takes_requests) {
+            return Ok(0);
+        }
+        let trial = self.measure(client, &Load { requests: TRIAL, ..*load }, server, cpus)?;
+        Ok((trial.requests_per_s * self.seconds as f64) as u64)
+    }
 }
 
-/// Says where a client's count is not the server's, or not everything was a hit.
-fn note(said: f64, hits: u64, misses: u64) -> Option<String> {
+/// Tells if a client's count is not the server's, or not everything was a hit.
+fn note(reported: f64, hits: u64, misses: u64) -> Option<String> {
     let seen = (hits + misses) as f64;
     if misses > 0 {
         return Some(format!("{:.1} % misses", 100.0 * misses as f64 / seen));
     }
-    ((said - seen).abs() > DISAGREEMENT_MAX * seen)
-        .then(|| format!("says {said:.0} requests, the server saw {seen:.0}"))
+    ((reported - seen).abs() > DISAGREEMENT_MAX * seen)
+        .then(|| format!("reports {reported:.0} requests, the server saw {seen:.0}"))
 }
 
 #[cfg(test)]
@@ -155,7 +183,21 @@ mod tests {
     #[test]
     fn notes_name_disagreements() {
         assert_eq!(note(1000.0, 1005, 0), None);
-        assert_eq!(note(1000.0, 1020, 0).unwrap(), "says 1000 requests, the server saw 1020");
+        assert_eq!(note(1000.0, 1020, 0).unwrap(), "reports 1000 requests, the server saw 1020");
         assert_eq!(note(1000.0, 900, 100).unwrap(), "10.0 % misses");
+    }
+
+    #[test]
+    fn cpu_time_of_a_run_is_that_of_its_processes() {
+        let directory = tempfile::tempdir().unwrap();
+        let bench = Bench { seconds: 5, directory: directory.path().to_path_buf() };
+        let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done";
+        let before = children_cpu_us().unwrap();
+        let printed = bench.output(Path::new("sh"), ["-c", script], Some("0")).unwrap();
+        let after = children_cpu_us().unwrap();
+        assert_eq!(printed, "done\n");
+        // Some 100 ms; the kernel counts in steps of a few.
+        assert!(after[0] - before[0] > 10e3, "{before:?} {after:?}");
+        assert!(bench.output(Path::new("sh"), ["-c", "echo no >&2; exit 3"], None).is_err());
     }
 }

@@ -6,6 +6,7 @@
 use super::client::{Client, Kind};
 use super::run::Measured;
 use super::shape::Shape;
+use crate::server::Protocol;
 
 /// A client with what came of its rounds.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
     for row in rows {
         let of_round = row.rounds.iter().filter_map(|round| round.note.as_ref()).next_back();
         for remark in of_round.into_iter().chain(&row.failure) {
-            let name = format!("{} {}", row.client.name(), row.client.policy_text());
+            let name = format!("{} {}", row.client.name, row.client.policy_text());
             text.push_str(&format!("\n{}: {remark}.\n", name.trim()));
         }
     }
@@ -94,7 +95,7 @@ fn line(shape: &Shape, rows: &[Row], row: &Row) -> [String; HEADINGS.len()] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let is_floor = row.client.kind == Kind::Floor;
     [
-        row.client.name().to_owned(),
+        row.client.name.clone(),
         row.client.policy_text(),
         or_dash(each(Measured::cpu_us).map(Spread::text)),
         format!("{:.2} / {:.2}", median(|round| round.user_us), median(|round| round.system_us)),
@@ -142,7 +143,7 @@ fn floors(rows: &[Row]) -> impl Iterator<Item = &Row> + Clone {
 
 /// By the floor of the same interface and policy, or by the best one.
 fn to_floor(shape: &Shape, rows: &[Row], row: &Row) -> Option<Spread> {
-    if row.client.protocol() != super::server::Protocol::Memcached {
+    if row.client.protocol() != Protocol::Memcached {
         return None;
     }
     let is_any = faces_the_best_floor(shape, row);
@@ -153,7 +154,7 @@ fn to_floor(shape: &Shape, rows: &[Row], row: &Row) -> Option<Spread> {
 
 /// By whatever brunt does best in this shape.
 fn to_brunt(rows: &[Row], row: &Row) -> Option<Spread> {
-    if row.client.protocol() != super::server::Protocol::Memcached {
+    if row.client.protocol() != Protocol::Memcached {
         return None;
     }
     ratios(row, |round| least(rows.iter().filter(|row| row.client.kind == Kind::Brunt), round))
@@ -166,10 +167,10 @@ fn calls_to_floor(rows: &[Row], row: &Row) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::{PEERS, peer_client};
+    use super::super::client::PEERS;
     use super::super::shape::{EPOLL, PEAK, Policy, SHAPES, URING};
     use super::*;
-    use std::path::PathBuf;
+    use std::path::Path;
 
     fn row(kind: Kind, policy: Policy, cpu_us: &[f64]) -> Row {
         let measured = |&cpu_us: &f64| Measured {
@@ -180,7 +181,11 @@ mod tests {
             outside: None,
             note: None,
         };
-        let client = Client { kind, program: PathBuf::new(), policy, options: String::new() };
+        let client = match kind {
+            Kind::Floor => Client::floor(Path::new(""), policy),
+            Kind::Brunt => Client { policy, ..Client::brunt(Path::new(""), "brunt".to_owned(), "") },
+            Kind::Peer(peer) => Client::peer(peer, Path::new("")),
+        };
         Row { client, rounds: cpu_us.iter().map(measured).collect(), failure: None }
     }
 
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn tables_have_their_layout() {
-        let peer = peer_client(&PEERS[1], PathBuf::new());
+        let peer = Client::peer(&PEERS[1], Path::new(""));
         let mut noted = row(Kind::Peer(&PEERS[0]), EPOLL, &[20.0, 22.0]);
         noted.rounds[1].note = Some("1.0 % misses".to_owned());
         let rows = [

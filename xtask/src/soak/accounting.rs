@@ -2,41 +2,13 @@
 //!
 //! Invariant: nothing is compared with itself. One side is brunt's result, the other what the server counted meanwhile.
 
-use anyhow::{Context, bail, ensure};
+use crate::server::Counters;
+use anyhow::{Context, ensure};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
-use std::time::Duration;
 
 /// Kinds of operations, with weights.
 pub(super) const MIX: &str = "get=60,mget=10,set=15,delete=4,incr=6,touch=5";
 const KINDS: [&str; 6] = ["get", "mget", "set", "delete", "incr", "touch"];
-/// How long a reply to `stats` may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What a server counts, by name.
-pub(super) type Counters = BTreeMap<String, u64>;
-
-/// Asks a memcached for what it has counted up to now.
-pub(super) fn counters(address: &str) -> anyhow::Result<Counters> {
-    let mut stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"stats\r\n")?;
-    let mut counters = Counters::new();
-    for line in BufReader::new(stream).lines() {
-        let line = line?;
-        if line == "END" {
-            return Ok(counters);
-        }
-        let words: Vec<&str> = line.split(' ').collect();
-        if let ["STAT", name, value] = words[..] {
-            // Versions and the like are no counters.
-            counters.extend(value.parse().ok().map(|value| (name.to_owned(), value)));
-        }
-    }
-    bail!("{address} closed the connection within its statistics")
-}
 
 /// Compares a result with what the server has counted since `before`, and prints both.
 ///

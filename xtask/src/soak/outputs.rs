@@ -9,7 +9,7 @@ use std::path::Path;
 type Output = (&'static str, fn(&str) -> anyhow::Result<()>);
 
 pub(super) const OUTPUTS: [Output; 5] =
-    [("--json", json), ("--html", html), ("--csv", csv), ("--ndjson", ndjson), ("--hlog", hlog)];
+    [("--json", json), ("--html", html), ("--csv", rows), ("--ndjson", ndjson), ("--hlog", hlog)];
 
 /// Reads every file.
 ///
@@ -24,7 +24,7 @@ pub(super) fn check(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where an option's file lies.
+/// The path of an option's file.
 pub(super) fn path(folder: &Path, option: &str) -> String {
     folder.join(format!("soak.{}", &option[2..])).display().to_string()
 }
@@ -33,38 +33,29 @@ fn json(text: &str) -> anyhow::Result<()> {
     Ok(serde_json::from_str::<Value>(text).map(drop)?)
 }
 
+fn ndjson(text: &str) -> anyhow::Result<()> {
+    ensure!(!text.is_empty(), "it is empty");
+    text.lines().try_for_each(json)
+}
+
 fn html(text: &str) -> anyhow::Result<()> {
     let is_whole = text.to_lowercase().starts_with("<!doctype html") && text.trim_end().ends_with("</html>");
     ensure!(is_whole, "it does not begin and end as a page");
     Ok(())
 }
 
-/// A head, then rows of as many columns.
-fn csv(text: &str) -> anyhow::Result<()> {
-    check_rows(text.lines().filter(|line| !line.starts_with('#')))
-}
-
-fn ndjson(text: &str) -> anyhow::Result<()> {
-    ensure!(!text.is_empty(), "it is empty");
-    text.lines().try_for_each(json)
-}
-
-/// Lines of four columns below the notes, beside the tag of a kind.
 fn hlog(text: &str) -> anyhow::Result<()> {
     ensure!(text.starts_with("#["), "it does not begin as a log of histograms");
-    check_rows(text.lines().filter(|line| !line.starts_with('#')).map(without_tag))
+    rows(text)
 }
 
-fn without_tag(line: &str) -> &str {
-    line.strip_prefix("Tag=").and_then(|rest| rest.split_once(',')).map_or(line, |(_, rest)| rest)
-}
-
-fn check_rows<'a>(mut lines: impl Iterator<Item = &'a str>) -> anyhow::Result<()> {
-    let columns = |line: &str| line.split(',').count();
-    let head = columns(lines.next().context("it is empty")?);
-    let rows: Vec<&str> = lines.collect();
+/// A head below notes, then rows of as many columns, beside the tag that logs of histograms give the rows of a kind.
+fn rows(text: &str) -> anyhow::Result<()> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let mut columns = lines.map(|line| line.split(',').filter(|cell| !cell.starts_with("Tag=")).count());
+    let head = columns.next().context("it has no head")?;
+    let rows: Vec<usize> = columns.collect();
     ensure!(!rows.is_empty(), "it has no row");
-    let odd = rows.iter().find(|row| columns(row) != head);
-    ensure!(odd.is_none(), "a row has other columns than the head: {odd:?}");
+    ensure!(rows.iter().all(|count| *count == head), "a row has other columns than the head: {rows:?}");
     Ok(())
 }

@@ -3,148 +3,157 @@
 //! A file imports another by a path that begins with `crate`, `super` or `self`, in a `use` or in the code; tests are left out. A file
 //! and the files of its own folder are nesting, not an import: a parent wires its children, and they use what it holds.
 
-use super::rust::{Token, reads, test_lines, tokens};
 use super::{File, Finding};
+use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names from the root of the crate to a module; empty for the root.
-type ModulePath<'a> = Vec<&'a str>;
+type Module = Vec<String>;
 
 /// The imports of a file: the modules, each with the line that names it first.
-type Imports<'a> = BTreeMap<ModulePath<'a>, usize>;
+type Imports = BTreeMap<Module, usize>;
+
+/// A word, a bracket or punctuation of the product's code, with its line.
+type Word = (String, usize);
 
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
-    let mut crates: BTreeMap<&str, BTreeMap<ModulePath<'_>, &File>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.is_rust()) {
-        if let Some((folder, path)) = module_of(&file.path) {
-            crates.entry(folder).or_default().insert(path, file);
+    let mut crates: BTreeMap<&str, BTreeMap<Module, &File>> = BTreeMap::new();
+    for file in files {
+        let inside = file
+            .path
+            .split_once("/src/")
+            .and_then(|(folder, path)| Some((folder, path.strip_suffix(".rs")?)));
+        if let Some((folder, path)) = inside {
+            let mut names: Module = path.split('/').map(str::to_owned).collect();
+            names.pop_if(|last| ["mod", "lib", "main"].contains(&last.as_str()));
+            crates.entry(folder).or_default().insert(names, file);
         }
     }
     crates.values().flat_map(check_crate).collect()
 }
 
-/// The folder of a crate's sources, and the module that a file in it is.
-fn module_of(path: &str) -> Option<(&str, ModulePath<'_>)> {
-    let (folder, inside) = path.split_once("/src/")?;
-    let mut names: ModulePath<'_> = inside.strip_suffix(".rs")?.split('/').collect();
-    if matches!(names.last(), Some(&"mod" | &"lib" | &"main")) {
-        names.pop();
+fn check_crate(modules: &BTreeMap<Module, &File>) -> Vec<Finding> {
+    let (mut words, mut tests) = (BTreeMap::new(), BTreeSet::new());
+    for (path, file) in modules {
+        let of_file: &mut Vec<Word> = words.entry(path).or_default();
+        let stream = file.text().parse().unwrap_or_default();
+        let names = read(stream, of_file);
+        tests.extend(names.into_iter().map(|name| [path.as_slice(), &[name]].concat()));
     }
-    Some((folder, names))
-}
-
-fn check_crate(modules: &BTreeMap<ModulePath<'_>, &File>) -> Vec<Finding> {
-    let tests: BTreeSet<ModulePath<'_>> =
-        modules.iter().flat_map(|(path, file)| test_modules(path, file)).collect();
-    let is_test = |path: &ModulePath<'_>| (1..=path.len()).any(|count| tests.contains(&path[..count]));
-    let imports: BTreeMap<&ModulePath<'_>, Imports<'_>> = modules
-        .iter()
-        .filter(|(path, _)| !is_test(path))
-        .map(|(path, file)| (path, imports_of(path, file, modules)))
-        .collect();
-    let mut findings = Vec::new();
-    let mut seen: BTreeSet<&ModulePath<'_>> = BTreeSet::new();
-    for path in imports.keys() {
-        if seen.contains(*path) {
-            continue;
+    let is_test = |path: &Module| (1..=path.len()).any(|count| tests.contains(&path[..count]));
+    let product = words.iter().filter(|(path, _)| !is_test(path));
+    let imports: BTreeMap<&Module, Imports> =
+        product.map(|(path, words)| (*path, imports_of(path, words, modules))).collect();
+    let (mut findings, mut seen) = (Vec::new(), BTreeSet::new());
+    for (path, of_file) in &imports {
+        let is_in_circle = |other: &&Module| *other != *path && reached(other, &imports).contains(path);
+        let circle: Vec<&Module> = reached(path, &imports).into_iter().filter(is_in_circle).collect();
+        let line = circle.iter().filter_map(|other| of_file.get(*other)).min();
+        if let Some(line) = line.filter(|_| !seen.contains(path)) {
+            let names: Vec<String> = circle.iter().map(|other| other.join("/")).collect();
+            let (names, remedy) = (names.join(", "), "move what they share to a file of its own noun");
+            let message = format!("this file and others import each other: {names}; {remedy}");
+            findings.push(Finding::new(modules[*path], *line, "circles", message));
+            seen.extend(circle);
         }
-        let circle: Vec<&ModulePath<'_>> = reached(path, &imports)
-            .into_iter()
-            .filter(|other| other != path && reached(other, &imports).contains(*path))
-            .collect();
-        let Some(line) = circle.iter().filter_map(|other| imports[*path].get(*other)).min() else {
-            continue;
-        };
-        seen.extend(circle.iter().copied());
-        let names: Vec<String> = circle.iter().map(|other| other.join("/")).collect();
-        let message = format!("this file and others import each other: {}", names.join(", "));
-        let remedy = "move what they share to a file of its own noun";
-        findings.push(Finding::new(modules[*path], *line, "circles", message, remedy));
     }
     findings
 }
 
 /// Everything that a module imports, directly or by others.
-fn reached<'a, 'b>(
-    from: &ModulePath<'a>,
-    imports: &'b BTreeMap<&'b ModulePath<'a>, Imports<'a>>,
-) -> BTreeSet<&'b ModulePath<'a>> {
-    let mut found = BTreeSet::new();
-    let mut open: Vec<&'b ModulePath<'a>> = imports.get(from).into_iter().flat_map(BTreeMap::keys).collect();
+fn reached<'a>(from: &Module, imports: &'a BTreeMap<&Module, Imports>) -> BTreeSet<&'a Module> {
+    let of = |module: &Module| imports.get(module).into_iter().flat_map(BTreeMap::keys);
+    let (mut found, mut open) = (BTreeSet::new(), of(from).collect::<Vec<_>>());
     while let Some(next) = open.pop() {
         if found.insert(next) {
-            open.extend(imports.get(next).into_iter().flat_map(BTreeMap::keys));
+            open.extend(of(next));
         }
     }
     found
 }
 
-/// The modules that a file declares for its tests.
-fn test_modules<'a>(path: &ModulePath<'a>, file: &'a File) -> Vec<ModulePath<'a>> {
-    let tokens = tokens(file.text());
-    let lines = test_lines(&tokens);
-    (0..tokens.len())
-        .filter(|at| lines.iter().any(|lines| lines.contains(&tokens[*at].line)))
-        .filter(|at| reads(&tokens, *at, &["mod"]) && reads(&tokens, at + 2, &[";"]))
-        .map(|at| [path.as_slice(), &[tokens[at + 1].text]].concat())
-        .collect()
+/// Adds the words outside of items for tests. Returns the names of files that are modules for tests.
+fn read(stream: TokenStream, words: &mut Vec<Word>) -> Vec<String> {
+    let (mut tests, mut trees) = (Vec::new(), stream.into_iter());
+    while let Some(tree) = trees.next() {
+        let line = tree.span().start().line;
+        match tree {
+            TokenTree::Group(group) if is_test_attribute(&group) => {
+                let mut before = String::new();
+                for tree in trees.by_ref() {
+                    let is_body =
+                        matches!(&tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+                    if is_body || tree.to_string() == ";" {
+                        break;
+                    }
+                    tests.extend((before == "mod").then(|| tree.to_string()));
+                    before = tree.to_string();
+                }
+            }
+            TokenTree::Group(group) => {
+                let is_brace = group.delimiter() == Delimiter::Brace;
+                words.push(((if is_brace { "{" } else { "(" }).to_owned(), line));
+                tests.extend(read(group.stream(), words));
+                words.push(((if is_brace { "}" } else { ")" }).to_owned(), line));
+            }
+            TokenTree::Punct(colon) if colon.as_char() == ':' && colon.spacing() == Spacing::Joint => {
+                trees.next();
+                words.push(("::".to_owned(), line));
+            }
+            tree => words.push((tree.to_string(), line)),
+        }
+    }
+    tests
 }
 
-fn imports_of<'a>(
-    own: &ModulePath<'a>,
-    file: &'a File,
-    modules: &BTreeMap<ModulePath<'a>, &'a File>,
-) -> Imports<'a> {
-    let tokens = tokens(file.text());
-    let tests = test_lines(&tokens);
+fn is_test_attribute(group: &Group) -> bool {
+    group.delimiter() == Delimiter::Bracket && group.stream().to_string().replace(' ', "") == "cfg(test)"
+}
+
+fn imports_of(own: &Module, words: &[Word], modules: &BTreeMap<Module, &File>) -> Imports {
     let mut imports = Imports::new();
-    for at in 0..tokens.len() {
-        let begins_path = matches!(tokens[at].text, "crate" | "super" | "self")
-            && reads(&tokens, at + 1, &["::"])
-            && !(at > 0 && reads(&tokens, at - 1, &["::"]));
-        let line = tokens[at].line;
-        if !begins_path || tests.iter().any(|lines| lines.contains(&line)) {
+    for (at, (word, line)) in words.iter().enumerate() {
+        let is_root = matches!(word.as_str(), "crate" | "super" | "self");
+        if !is_root || !is(words, at + 1, "::") || (at > 0 && is(words, at - 1, "::")) {
             continue;
         }
         let mut paths = Vec::new();
-        read_paths(&tokens, at, &[], &mut paths);
+        read_paths(words, at, Vec::new(), &mut paths);
         for path in paths {
             let full = resolved(own, &path);
             let module =
                 (1..=full.len()).rev().map(|count| &full[..count]).find(|part| modules.contains_key(*part));
             // A parent's own items, and a parent that wires its children, are nesting.
-            let is_nesting = |module: &[&str]| own.starts_with(module) || module.starts_with(own);
+            let is_nesting = |module: &[String]| own.starts_with(module) || module.starts_with(own);
             if let Some(module) = module.filter(|module| !is_nesting(module)) {
-                imports.entry(module.to_vec()).or_insert(line);
+                imports.entry(module.to_vec()).or_insert(*line);
             }
         }
     }
     imports
 }
 
-/// Reads a path, or the paths of a tree such as `a::{b, c::d}`, from `at` on, behind `before`. Returns where it ends.
-fn read_paths<'a>(
-    tokens: &[Token<'a>],
-    mut at: usize,
-    before: &[&'a str],
-    paths: &mut Vec<ModulePath<'a>>,
-) -> usize {
-    let mut path = before.to_vec();
-    while let Some(token) = tokens.get(at) {
-        if token.text == "{" {
-            at += 1;
-            while tokens.get(at).is_some_and(|token| token.text != "}") {
-                let end = read_paths(tokens, at, &path, paths);
-                // Behind an `as`, a `*` or a comma.
-                at = (end.max(at + 1)..tokens.len())
-                    .find(|at| matches!(tokens[*at - 1].text, ",") || tokens[*at].text == "}")
-                    .unwrap_or(tokens.len());
+fn is(words: &[Word], at: usize, word: &str) -> bool {
+    words.get(at).is_some_and(|(found, _)| found == word)
+}
+
+/// Reads a path, or the paths of a tree such as `a::{b, c::d}`, from `at` on, behind `path`. Returns where it ends.
+fn read_paths(words: &[Word], mut at: usize, mut path: Module, paths: &mut Vec<Module>) -> usize {
+    while let Some((word, _)) = words.get(at) {
+        at += 1;
+        if word == "{" {
+            while at < words.len() && !is(words, at, "}") {
+                at = read_paths(words, at, path.clone(), paths);
+                // Behind the path may be `as name`.
+                while at < words.len() && !is(words, at, ",") && !is(words, at, "}") {
+                    at += 1;
+                }
+                at += usize::from(is(words, at, ","));
             }
             return at + 1;
         }
-        path.push(token.text);
-        at += 1;
-        if !reads(tokens, at, &["::"]) {
+        path.push(word.clone());
+        if !is(words, at, "::") {
             break;
         }
         at += 1;
@@ -154,13 +163,13 @@ fn read_paths<'a>(
 }
 
 /// The path from the root of the crate that a path in this module means.
-fn resolved<'a>(own: &ModulePath<'a>, path: &ModulePath<'a>) -> ModulePath<'a> {
-    let mut full = if path.first() == Some(&"crate") { Vec::new() } else { own.clone() };
+fn resolved(own: &Module, path: &Module) -> Module {
+    let mut full = if path.first().is_some_and(|first| first == "crate") { Vec::new() } else { own.clone() };
     for name in path {
-        match *name {
+        match name.as_str() {
             "crate" | "self" => {}
             "super" => drop(full.pop()),
-            name => full.push(name),
+            _ => full.push(name.clone()),
         }
     }
     full
@@ -168,7 +177,6 @@ fn resolved<'a>(own: &ModulePath<'a>, path: &ModulePath<'a>) -> ModulePath<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tidy::check_rule;
 
     fn check_files(files: &[(&str, &str)], expected: &[&str]) {
@@ -176,8 +184,8 @@ mod tests {
             files.iter().map(|(path, text)| (format!("crates/brunt/src/{path}"), *text)).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let expected: Vec<String> =
-            expected.iter().map(|place| format!("circles crates/brunt/src/{place}")).collect();
-        check_rule(check, &files, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+            expected.iter().map(|place| format!("crates/brunt/src/{place}")).collect();
+        check_rule("circles", &files, &expected.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
     #[test]

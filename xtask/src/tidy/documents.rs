@@ -17,15 +17,13 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
 fn check_document(file: &File, files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in file.text().lines().enumerate() {
-        let mut find = |rule, message, remedy| {
-            findings.push(Finding::new(file, index + 1, rule, message, remedy));
-        };
+        let mut find = |rule, message| findings.push(Finding::new(file, index + 1, rule, message));
         for link in links(line).filter(|link| !is_reached(file, link, files)) {
-            find("link", format!("'{link}' leads nowhere"), "name a file of the tree and a heading in it");
+            find("link", format!("'{link}' leads nowhere: name a file of the tree and a heading in it"));
         }
         for name in source_names(line).filter(|_| file.name() != HISTORY) {
             if !files.iter().any(|other| is_called(&other.path, name)) {
-                find("path", format!("there is no '{name}'"), "name the file as it is called now");
+                find("path", format!("there is no '{name}': name the file as it is called now"));
             }
         }
     }
@@ -87,16 +85,15 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check_rule;
-    use super::*;
+    use crate::tidy::check_rule;
 
     #[test]
     fn links_lead_to_files_and_headings() {
         let pages = ("docs/b.md", "# B\n\n## Two words: `x`, and more\n");
         let text = "[b](docs/b.md) [top](#a-b)\n[web](https://x.org/#y)\n[folder](docs)\n# A b\n[c](docs/c.md)\n\
                     [x](docs/b.md#two-words-x-and-more)\n[y](docs/b.md#three)\n";
-        check_rule(check, &[("README.md", text), pages], &["link README.md:5", "link README.md:7"]);
-        check_rule(check, &[("docs/a.md", "[r](../README.md) [b](b.md)\n"), ("README.md", ""), pages], &[]);
+        check_rule("link", &[("README.md", text), pages], &["README.md:5", "README.md:7"]);
+        check_rule("link", &[("docs/a.md", "[r](../README.md) [b](b.md)\n"), ("README.md", ""), pages], &[]);
     }
 
     #[test]
@@ -104,7 +101,7 @@ mod tests {
         let source = ("crates/a/src/one/two.rs", "");
         let text =
             "`two.rs`, `one/two.rs`, `a/src/one/two.rs`\n`wo.rs`\n`one/TOOL/x.rs` in `two.rs one.rs`\n";
-        check_rule(check, &[("ARCHITECTURE.md", text), source], &["path ARCHITECTURE.md:2"]);
-        check_rule(check, &[("CHANGELOG.md", "`gone.rs`"), source], &[]);
+        check_rule("path", &[("ARCHITECTURE.md", text), source], &["ARCHITECTURE.md:2"]);
+        check_rule("path", &[("CHANGELOG.md", "`gone.rs`"), source], &[]);
     }
 }

@@ -1,12 +1,13 @@
 //! The page of `--http` while its run goes on: it fills itself, keeps what a reader did to it, shows a stall where it was, becomes the page of
 //! the result, and says when nothing comes any more.
 
-use super::{SIDES, STALL, WARMUP_S, check_stall_here};
+use super::{Pages, SIDES, STALL, WARMUP_S, check_stall};
 use crate::browser::Browser;
+use crate::process::{ALLOW, Process};
 use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A page of a run has what is waited for within this time.
@@ -17,49 +18,38 @@ const SEEN_AGAIN: &str = "document.dispatchEvent(new Event('visibilitychange'))"
 
 /// A run whose page can be opened, and its address.
 struct Run {
-    child: Child,
+    process: Process,
     url: String,
 }
 
 impl Run {
     fn start(brunt: &Path, options: &[&str]) -> anyhow::Result<Self> {
-        let mut command = Command::new(brunt);
-        command.args([
-            "run",
-            "--quiet",
-            "--allow=BROKEN,LOAD,CLIENT,DATA",
-            "--http",
-            "0",
-            "--rate",
-            "2k",
-            "--no-preload",
-        ]);
+        let mut command = Process::command(brunt);
+        command.args(["run", "--quiet", ALLOW, "--http", "0", "--rate", "2k", "--no-preload"]);
         command.args(["--warmup", &format!("{WARMUP_S}s")]).args(options);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut process = Process::start(command.stderr(Stdio::piped()))?;
         let mut line = String::new();
-        BufReader::new(child.stderr.take().context("its output is a pipe")?).read_line(&mut line)?;
+        BufReader::new(process.0.stderr.take().context("its output is a pipe")?).read_line(&mut line)?;
         let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) else {
             bail!("brunt run said {line:?}")
         };
-        Ok(Self { url: url.trim_end_matches(',').to_owned(), child })
+        Ok(Self { url: url.trim_end_matches(',').to_owned(), process })
     }
 }
 
 /// Follows a run to its end, and one that ends without a word.
-pub(super) fn check(browser: &mut Browser, brunt: &Path, directory: &Path) -> anyhow::Result<()> {
-    let server = STALL.serve(brunt)?;
-    let file = directory.join("live.html");
-    let time = format!("{}s", STALL.time_s);
-    let html = file.display().to_string();
-    let run =
-        Run::start(brunt, &["-s", &server.address, "-t", &time, "--assert", "p99 < 1s", "--html", &html])?;
-    follow(browser, run, &file, directory).context("the page of a run that goes on")?;
+pub(super) fn check(browser: &mut Browser, pages: &Pages) -> anyhow::Result<()> {
+    let server = pages.serve(&STALL)?;
+    let (time, html) = (format!("{}s", STALL.time_s), pages.file("live.html"));
+    let options = ["-s", &server.address, "-t", &time, "--assert", "p99 < 1s", "--html", &html];
+    let run = Run::start(&pages.brunt, &options)?;
+    follow(browser, run, pages).context("the page of a run that goes on")?;
     drop(server);
-    lose(browser, brunt).context("the page of a run that is gone")
+    lose(browser, &pages.brunt).context("the page of a run that is gone")
 }
 
-fn follow(browser: &mut Browser, mut run: Run, file: &Path, directory: &Path) -> anyhow::Result<()> {
-    browser.open_url(&run.url, SIDES, false)?;
+fn follow(browser: &mut Browser, mut run: Run, pages: &Pages) -> anyhow::Result<()> {
+    browser.open(&run.url, SIDES, false)?;
     wait_for(browser, "a chart over time", "document.querySelectorAll('#time .chart').length > 2")?;
     wait_for(browser, "the measured window", &measured(2))?;
     // What a reader does stays while sections are renewed.
@@ -68,27 +58,27 @@ fn follow(browser: &mut Browser, mut run: Run, file: &Path, directory: &Path) ->
     browser.run("document.querySelectorAll('button.unit')[0].click()")?;
     browser.run("document.querySelector('#time .chart').focus()")?;
     browser.key("Home")?;
-    let readout = browser.text("document.querySelector('#time .readout').textContent")?;
+    let readout: String = browser.value("document.querySelector('#time .readout').textContent")?;
     wait_for(browser, "what comes after the stall", &measured(STALL.at_s + 2))?;
-    check_stall_here(browser, &STALL)?;
+    check_stall(browser, &STALL)?;
     for (what, kept) in [
         ("the open table", "document.querySelector('#time details').open"),
         ("the part of a chart", "location.hash.includes('percentile=')"),
         ("the unit", "document.querySelectorAll('button.unit')[0].getAttribute('aria-pressed') === 'true'"),
         ("the focus", "document.activeElement === document.querySelector('#time .chart')"),
     ] {
-        ensure!(browser.text(&format!("String({kept})"))? == "true", "the page forgets {what}");
+        ensure!(browser.value::<bool>(kept)?, "the page forgets {what}");
     }
-    let now = browser.text("document.querySelector('#time .readout').textContent")?;
+    let now: String = browser.value("document.querySelector('#time .readout').textContent")?;
     ensure!(now == readout, "the cursor shows {now:?}, not {readout:?}");
-    browser.picture(&directory.join("live-running.png"))?;
+    browser.picture(&pages.path("live-running.png"))?;
     browser.key("Escape")?;
     browser.run("document.querySelector('#time details').open = false")?;
     browser.run("figures.find((figure) => figure.root.dataset.kind === 'percentile').zoom([0, 9])")?;
     browser.run("figures.forEach((figure) => (figure.at = null))")?;
 
     wait_for(browser, "the result", "document.getElementById('result').textContent !== ''")?;
-    let status = run.child.wait()?;
+    let status = run.process.0.wait()?;
     ensure!(status.code().is_some_and(|code| code != 1 && code != 2), "brunt run ended with {status}");
     let trouble = browser.trouble(&run.url);
     ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
@@ -96,9 +86,9 @@ fn follow(browser: &mut Browser, mut run: Run, file: &Path, directory: &Path) ->
     // What is there now on this port is no news of this run.
     browser.run("window.opened = 0; window.EventSource = class { constructor() { opened += 1; } }")?;
     browser.run(SEEN_AGAIN)?;
-    ensure!(browser.number("opened")? == 0.0, "a page that is over follows again");
-    browser.picture(&directory.join("live-ended.png"))?;
-    browser.open(file, SIDES, false)?;
+    ensure!(browser.value::<u32>("opened")? == 0, "a page that is over follows again");
+    browser.picture(&pages.path("live-ended.png"))?;
+    browser.open(pages.path("live.html"), SIDES, false)?;
     // The unit that the reader of the other one has chosen.
     browser.run("document.querySelectorAll('button.unit')[0].click()")?;
     let result = whole(browser)?;
@@ -114,7 +104,7 @@ fn follow(browser: &mut Browser, mut run: Run, file: &Path, directory: &Path) ->
 
 /// The page as the browser has it, without the line ends between its sections.
 fn whole(browser: &mut Browser) -> anyhow::Result<String> {
-    browser.text(
+    browser.value(
         "document.title + [...document.querySelector('main').children].map((part) => part.outerHTML).join()
             + document.getElementById('result').textContent",
     )
@@ -123,7 +113,7 @@ fn whole(browser: &mut Browser) -> anyhow::Result<String> {
 /// Without an event that ends the run, the page keeps what it has, and says for how long there was nothing.
 fn lose(browser: &mut Browser, brunt: &Path) -> anyhow::Result<()> {
     let mut run = Run::start(brunt, &["-t", "60s", "--keys", "100"])?;
-    browser.open_url(&run.url, SIDES, true)?;
+    browser.open(&run.url, SIDES, true)?;
     wait_for(browser, "a chart over time", "document.querySelectorAll('#time .chart').length > 2")?;
     // A tab that is hidden for ten seconds stops, and goes on when it is seen again.
     browser.run(
@@ -133,19 +123,19 @@ fn lose(browser: &mut Browser, brunt: &Path) -> anyhow::Result<()> {
          document.dispatchEvent(new Event('visibilitychange'))",
     )?;
     wait_for(browser, "the end of a hidden stream", "closed_streams === 1")?;
-    let title = browser.text(TITLE)?;
+    let title: String = browser.value(TITLE)?;
     browser.run("Object.defineProperty(document, 'hidden', { value: false, configurable: true })")?;
     browser.run(SEEN_AGAIN)?;
     wait_for(browser, "news of a tab that is seen again", &format!("{TITLE} !== {title:?}"))?;
-    run.child.kill()?;
-    run.child.wait()?;
+    run.process.0.kill()?;
+    run.process.0.wait()?;
     wait_for(
         browser,
         "a word about it",
         "document.getElementById('news').textContent.includes('No news for')",
     )?;
-    let charts = browser.number("document.querySelectorAll('#time .chart').length")?;
-    ensure!(charts > 2.0, "{charts} charts are left");
+    let charts: u32 = browser.value("document.querySelectorAll('#time .chart').length")?;
+    ensure!(charts > 2, "{charts} charts are left");
     // Chromium says on the console that it cannot connect.
     browser.trouble(&run.url);
     Ok(())
@@ -158,8 +148,13 @@ fn measured(seconds: u32) -> String {
 
 fn wait_for(browser: &mut Browser, what: &str, condition: &str) -> anyhow::Result<()> {
     let end = Instant::now() + PATIENCE;
-    while browser.text(&format!("String({condition})"))? != "true" {
-        ensure!(Instant::now() < end, "in vain: {what}; the heading is {:?}", browser.text(TITLE)?);
+    while !browser.value::<bool>(condition)? {
+        let heading: String = browser.value(TITLE)?;
+        ensure!(
+            Instant::now() < end,
+            "no {what} within {} s; the heading is {heading:?}",
+            PATIENCE.as_secs()
+        );
         std::thread::park_timeout(Duration::from_millis(50));
     }
     Ok(())

@@ -102,6 +102,7 @@ impl Given {
 
 /// What was given → own work, waiting, stopped, woken late in milliseconds; what the budget says and advises.
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn one_part_is_named_and_the_advice_follows_from_it() {
     use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
     type Row = (Given, [u64; 4], ClientPart, Option<WaitedFor>, &'static str, &'static str);

@@ -14,7 +14,7 @@ fn ended(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// A file with this text, removed with the process's temporary directory.
+/// A file with this text, in the temporary directory, which `cargo xtask test` removes.
 fn file(name: &str, text: &str) -> String {
     let path = std::env::temp_dir().join(format!("brunt-{}-{}-{name}", std::process::id(), unique()));
     std::fs::write(&path, text).unwrap();
@@ -37,6 +37,7 @@ fn a_run_without_a_result_leaves_nothing() {
 
 /// Every message names the option, what was given and what is accepted; the exit code is 2, before any connection.
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn usage_errors_are_named() {
     let _beside = beside_others();
     let table: &[(&[&str], &[&str])] = &[

@@ -4,11 +4,14 @@
 //! left for what is measured. Invariant: a capture that ends well holds every packet until then but for those that the
 //! kernel dropped: its last packet is one that is sent to end it.
 
+use crate::process::Process;
 use anyhow::{Context, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
 /// Of a packet: its headers, with room, and a reply, that of a get of a value of 200 bytes for each request in flight.
@@ -28,17 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A capture that runs.
 pub(super) struct Capture {
-    tcpdump: Child,
+    tcpdump: Process,
     messages: BufReader<ChildStderr>,
     path: PathBuf,
     marks: UdpSocket,
-}
-
-/// What came of starting one.
-pub(super) enum Start {
-    Running(Capture),
-    /// It cannot be done here, for this reason.
-    Impossible(String),
 }
 
 /// What was captured.
@@ -49,11 +45,11 @@ pub(super) struct Captured {
 }
 
 impl Capture {
-    /// Starts to capture on a processor, into a file, for this number of requests in flight on a connection.
+    /// Starts to capture on a CPU, into a file, for this number of requests in flight on a connection.
     ///
     /// # Errors
-    /// A socket of ours cannot be opened, or tcpdump cannot be talked to.
-    pub(super) fn start(port: u16, depth: u32, processor: usize, path: PathBuf) -> anyhow::Result<Start> {
+    /// Packets cannot be captured here.
+    pub(super) fn start(port: u16, depth: u32, cpu: usize, path: PathBuf) -> anyhow::Result<Self> {
         let marks = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         marks.connect(marks.local_addr()?)?;
         let has_data = "ip[2:2] - ((ip[0] & 0xf) << 2) - ((tcp[12] & 0xf0) >> 2) != 0";
@@ -63,34 +59,22 @@ impl Capture {
         );
         let snapshot_bytes =
             (depth.saturating_mul(REPLY_BYTES).saturating_add(HEADER_BYTES)).min(PACKET_BYTES_MAX);
-        // By its niceness, reading packets waits for what is measured. tcpdump ends with this process, however that ends: it
-        // would fill the disk.
         let options = format!(
-            "-n 19 taskset -c {processor} setpriv --pdeathsig KILL tcpdump -i lo -n -s {snapshot_bytes} -B {BUFFER_KIB} \
-             --time-stamp-precision=nano -Z root -w"
+            "-n 19 taskset -c {cpu} tcpdump -i lo -n -s {snapshot_bytes} -B {BUFFER_KIB} --time-stamp-precision=nano -Z root -w"
         );
-        let spawned = Command::new("nice")
-            .args(options.split(' '))
-            .args([path.as_os_str(), filter.as_ref()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut tcpdump = match spawned {
-            Ok(tcpdump) => tcpdump,
-            Err(error) => return Ok(Start::Impossible(format!("nice and tcpdump cannot be run: {error}"))),
-        };
-        let mut messages = BufReader::new(tcpdump.stderr.take().context("tcpdump has no standard error")?);
+        // By its niceness, reading packets waits for what is measured.
+        let mut command = Process::command("nice");
+        command.args(options.split(' ')).args([path.as_os_str(), filter.as_ref()]);
+        let mut tcpdump = Process::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))?;
+        let mut messages = BufReader::new(tcpdump.0.stderr.take().context("tcpdump has no standard error")?);
         let (mut line, mut last) = (String::new(), String::new());
         while !line.contains("listening on") {
             last = if line.trim().is_empty() { last } else { line.trim().to_owned() };
             line.clear();
-            if messages.read_line(&mut line)? == 0 {
-                tcpdump.wait()?;
-                return Ok(Start::Impossible(last));
-            }
+            let is_running = messages.read_line(&mut line)? > 0;
+            ensure!(is_running, "packets cannot be captured here: {last}");
         }
-        Ok(Start::Running(Self { tcpdump, messages, path, marks }))
+        Ok(Self { tcpdump, messages, path, marks })
     }
 
     /// Ends it; the file is removed.
@@ -99,13 +83,10 @@ impl Capture {
     /// tcpdump does not write what it captured, or cannot be ended.
     pub(super) fn end(mut self) -> anyhow::Result<Captured> {
         self.await_all()?;
-        rustix::process::kill_process(
-            rustix::process::Pid::from_child(&self.tcpdump),
-            rustix::process::Signal::INT,
-        )?;
+        kill(Pid::from_raw(self.tcpdump.id().cast_signed()), Signal::SIGINT)?;
         let mut said = String::new();
         self.messages.read_to_string(&mut said)?;
-        let status = self.tcpdump.wait()?;
+        let status = self.tcpdump.0.wait()?;
         ensure!(status.success(), "tcpdump ended with {status}: {}", said.trim());
         let file = std::fs::read(&self.path)?;
         Ok(Captured { file, dropped: dropped(&said).with_context(|| format!("tcpdump said '{said}'"))? })
@@ -136,9 +117,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // It may have ended already, and the file may be gone; then there is nothing to do.
-        let _ = self.tcpdump.kill();
-        let _ = self.tcpdump.wait();
+        // The file may be gone; then there is nothing to do.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -185,13 +164,13 @@ mod tests {
     fn captured_times_lie_between_those_of_both_ends() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let path = std::env::temp_dir().join(format!("xtask-wire-{}.pcap", std::process::id()));
-        let capture = match Capture::start(address.port(), 1, 0, path.clone()).unwrap() {
-            Start::Running(capture) => capture,
-            Start::Impossible(reason) => {
-                assert!(std::env::var_os("CI").is_none(), "nothing can be captured here: {reason}");
-                eprintln!("SKIPPED: nothing can be captured here: {reason}");
-                return;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("packets.pcap");
+        let capture = match Capture::start(address.port(), 1, 0, path.clone()) {
+            Ok(capture) => capture,
+            Err(reason) => {
+                assert!(std::env::var_os("CI").is_none(), "{reason}");
+                return eprintln!("SKIPPED: {reason}");
             }
         };
         let server = std::thread::spawn(move || answer(listener.accept().unwrap().0));

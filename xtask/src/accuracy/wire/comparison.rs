@@ -4,9 +4,8 @@
 //! compared with what the client prints as latency; for brunt that begins at the intended time. Invariant: a run of which
 //! more than one request in a thousand is missing is refused: that many move a p99 to p98.9 or p99.1 at most.
 
-use super::client::Report;
 use super::pairing::Pairing;
-use crate::bench::client::Latency;
+use crate::bench::client::{Latency, Report};
 
 /// What of the requests may be missing.
 const MISSING_MAX: f64 = 0.001;
@@ -17,6 +16,8 @@ const REQUESTS_MIN: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Comparison {
     pub(super) report: Report,
+    /// CPU time per request.
+    pub(super) cpu_us: f64,
     pub(super) wire: Latency,
     pub(super) requests: usize,
     /// Requests that have no time on the wire.
@@ -33,15 +34,20 @@ pub(super) fn percentiles(latency: &Latency) -> [Option<f64>; 3] {
 impl Comparison {
     /// # Errors
     /// Why the run does not count: too few requests, or too many of them missing.
-    pub(super) fn of(report: Report, pairing: &Pairing, rate: Option<u64>) -> Result<Self, String> {
+    pub(super) fn of(
+        report: Report,
+        whole_cpu_us: f64,
+        pairing: &Pairing,
+        rate: Option<u64>,
+    ) -> Result<Self, String> {
         let found = pairing.exchanges.len() as u64;
         let unpaired = pairing.unpaired;
-        let missing = report.sent.map_or(unpaired, |sent| unpaired.max(sent.abs_diff(found)));
+        let missing = report.requests.map_or(unpaired, |requests| unpaired.max(requests.abs_diff(found)));
         if missing as f64 > found as f64 * MISSING_MAX {
             return Err(format!("{missing} of {} requests are not in the capture", found + missing));
         }
         // Nothing is due behind the window, and one thread sends in the order in which requests are due.
-        let before = report.sent_of_window.map_or(0, |sent| found.saturating_sub(sent));
+        let before = report.requests_of_window.map_or(0, |requests| found.saturating_sub(requests));
         let exchanges = &pairing.exchanges[before as usize..];
         let requests = exchanges.len();
         if requests < REQUESTS_MIN {
@@ -58,9 +64,14 @@ impl Comparison {
             p90: percentile(0.9),
             p99: percentile(0.99),
         };
+        // Of brunt, that of the measured window.
+        let window = report.window_cpu_us.zip(report.requests_of_window);
+        let cpu_us = window.map_or(whole_cpu_us / pairing.answered as f64, |([user, system], requests)| {
+            (user + system) / requests as f64
+        });
         let sent_ns = exchanges.iter().map(|exchange| exchange.request_ns);
         let gap_distance = rate.map(|_| distance_from_exponential(sent_ns));
-        Ok(Self { report, wire, requests, missing, gap_distance })
+        Ok(Self { report, cpu_us, wire, requests, missing, gap_distance })
     }
 
     /// By how much the printed p50, p90 and p99 are above the wire's.
@@ -111,29 +122,29 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_window() {
-        let report = Report { sent: Some(3001), sent_of_window: Some(1000), ..Report::default() };
-        let found = Comparison::of(report, &pairing(3000), Some(1_000_000)).unwrap();
+        let report = Report { requests: Some(3001), requests_of_window: Some(1000), ..Report::default() };
+        let found = Comparison::of(report, 0.0, &pairing(3000), Some(1_000_000)).unwrap();
         assert_eq!((found.requests, found.missing), (1000, 1));
         assert_eq!(found.wire, latency(2500.5, 2500.0, 2900.0, 2990.0));
         // Even gaps: all at the mean, where the distribution has 1 - 1/e.
         assert!((found.gap_distance.unwrap() - (1.0 - (-1.0_f64).exp())).abs() < 1e-9);
-        assert_eq!(Comparison::of(report, &pairing(3000), None).unwrap().gap_distance, None);
+        assert_eq!(Comparison::of(report, 0.0, &pairing(3000), None).unwrap().gap_distance, None);
     }
 
     #[test]
     fn runs_with_missing_requests_are_refused() {
-        let sent = |sent| Report { sent: Some(sent), ..Report::default() };
+        let sent = |requests| Report { requests: Some(requests), ..Report::default() };
         let table = [
             (Report::default(), 3000, 3, Ok(3000)),
             (Report::default(), 3000, 4, Err("4 of 3004 requests are not in the capture")),
             (sent(3003), 3000, 0, Ok(3000)),
             (sent(3010), 3000, 4, Err("10 of 3010 requests are not in the capture")),
             (sent(999), 999, 0, Err("only 999 requests")),
-            (Report { sent_of_window: Some(999), ..sent(1500) }, 1500, 0, Err("only 999 requests")),
+            (Report { requests_of_window: Some(999), ..sent(1500) }, 1500, 0, Err("only 999 requests")),
         ];
         for (report, requests, unpaired, expected) in table {
             let pairing = Pairing { unpaired, ..pairing(requests) };
-            let found = Comparison::of(report, &pairing, None).map(|found| found.requests);
+            let found = Comparison::of(report, 0.0, &pairing, None).map(|found| found.requests);
             assert_eq!(found, expected.map_err(str::to_owned));
         }
     }
@@ -155,6 +166,7 @@ mod tests {
                     client_error: latency(0.0, error50, error90, error99),
                     ..Report::default()
                 },
+                cpu_us: 0.0,
                 wire: latency(0.0, 20.0, 40.0, 80.0),
                 requests: 1000,
                 missing: 0,
@@ -163,7 +175,7 @@ mod tests {
             assert_eq!(comparison.outside(), outside.map(Some));
         }
         let report = Report { latency: latency(1.0, 2.0, 3.0, 4.0), ..Report::default() };
-        let comparison = Comparison::of(report, &pairing(1000), None).unwrap();
+        let comparison = Comparison::of(report, 0.0, &pairing(1000), None).unwrap();
         assert_eq!(comparison.outside(), [None; 3]);
     }
 }

@@ -3,8 +3,9 @@
 //! Differences are taken within a run, or between runs of the same round, before their median is taken: a host that is busy
 //! for a while disturbs a whole round.
 
-use super::client::Client;
 use super::comparison::{Comparison, percentiles};
+use super::{brunt_name, brunts};
+use crate::bench::client::{Client, Kind};
 use crate::bench::table::{Spread, grid};
 
 /// A client with what came of its rounds under one load.
@@ -68,16 +69,14 @@ impl Table {
             if let Some(run) = row.counted().max_by_key(|run| run.missing).filter(|run| run.missing > 0) {
                 text.push_str(&format!(
                     "\n{}: up to {} of {} requests are not in the capture.\n",
-                    row.client.name(),
-                    run.missing,
-                    run.requests
+                    row.client.name, run.missing, run.requests
                 ));
             }
             let refused: Vec<&String> = row.runs.iter().filter_map(|run| run.as_ref().err()).collect();
             if let Some(reason) = refused.last() {
                 text.push_str(&format!(
                     "\n{}: {} of {} runs do not count: {reason}.\n",
-                    row.client.name(),
+                    row.client.name,
                     refused.len(),
                     row.runs.len()
                 ));
@@ -88,7 +87,7 @@ impl Table {
 
     fn line(&self, row: &Row) -> [String; HEADINGS.len()] {
         [
-            row.client.name(),
+            row.client.name.clone(),
             times_or_mean(
                 row.medians(|run| percentiles(&run.report.latency)),
                 row.median(|run| run.report.latency.mean),
@@ -102,15 +101,17 @@ impl Table {
             times(row.medians(|run| percentiles(&run.report.service))),
             times(row.medians(|run| percentiles(&run.report.client_error))),
             row.median(|run| run.gap_distance).map_or_else(dash, |distance| format!("{distance:.3}")),
-            time(row.median(|run| run.report.cpu_us)),
+            time(row.median(|run| Some(run.cpu_us))),
         ]
     }
 
     /// By how much more than `--wait spin` over the same interface in the same round a row of brunt is above the wire.
     fn above_spin(&self, row: &Row) -> [Option<f64>; 3] {
-        let Client::Brunt { io, wait } = row.client else { return [None; 3] };
-        let spin = self.rows.iter().find(|row| row.client == Client::Brunt { io, wait: "spin" });
-        let Some(spin) = spin.filter(|_| wait != "spin") else { return [None; 3] };
+        let io = row.client.name.rsplit_once(", ").filter(|_| row.client.kind == Kind::Brunt);
+        let spin = io.map(|(_, io)| brunt_name(io, "spin")).filter(|spin| *spin != row.client.name);
+        let Some(spin) = spin.and_then(|spin| self.rows.iter().find(|row| row.client.name == spin)) else {
+            return [None; 3];
+        };
         let rounds = row.runs.iter().zip(&spin.runs);
         let pairs: Vec<_> =
             rounds.filter_map(|(run, spin)| Some((run.as_ref().ok()?, spin.as_ref().ok()?))).collect();
@@ -124,14 +125,14 @@ impl Table {
 /// Where the wire lies, of every run of brunt under any load.
 pub(super) fn total(tables: &[Table]) -> String {
     let mut cells = vec![TOTAL_HEADINGS.map(str::to_owned)];
-    for client in super::client::brunts() {
-        let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.client == client);
+    for name in brunts().map(|(io, wait)| brunt_name(io, wait)) {
+        let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.client.name == name);
         let outside: Vec<[Option<f64>; 3]> =
             rows.flat_map(Row::counted).map(Comparison::outside).filter(|run| run[0].is_some()).collect();
         let of = |index: usize| outside.iter().filter_map(move |run| run[index]);
         let within = [0, 1, 2].map(|index| of(index).filter(|outside| *outside <= 0.0).count().to_string());
         let farthest = [0, 1, 2].map(|index| Spread::of(of(index)).map(|spread| spread.high));
-        cells.push([client.name(), outside.len().to_string(), within.join(" / "), times(farthest)]);
+        cells.push([name, outside.len().to_string(), within.join(" / "), times(farthest)]);
     }
     format!("### All loads\n\n{}", grid(&cells))
 }
@@ -168,10 +169,9 @@ fn dash() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::Report;
     use super::*;
-    use crate::bench::client::{Latency, PEERS, peer_client};
-    use std::path::PathBuf;
+    use crate::bench::client::{Latency, PEERS, Report};
+    use std::path::Path;
 
     fn latency(us: [f64; 3]) -> Latency {
         Latency { mean: None, p50: Some(us[0]), p90: Some(us[1]), p99: Some(us[2]) }
@@ -187,16 +187,17 @@ mod tests {
             latency: latency(report),
             service: latency(report),
             client_error: latency(client_error),
-            cpu_us: Some(cpu_us),
             ..Report::default()
         };
-        Ok(Comparison { report, wire: latency(wire), requests: 5000, missing: 0, gap_distance: Some(0.0461) })
+        let gap_distance = Some(0.0461);
+        Ok(Comparison { report, cpu_us, wire: latency(wire), requests: 5000, missing: 0, gap_distance })
     }
 
     #[test]
     fn tables_have_their_layout() {
         let wire = [22.0, 30.0, 70.0];
-        let brunt = |wait, runs| Row { client: Client::Brunt { io: "epoll", wait }, runs };
+        let brunt =
+            |wait, runs| Row { client: Client::brunt(Path::new(""), brunt_name("epoll", wait), ""), runs };
         let spin = vec![
             run([30.0, 40.0, 98.0], wire, [9.0, 11.0, 20.0], 201.0),
             run([28.0, 39.0, 97.0], wire, [9.0, 11.0, 30.0], 199.0)
@@ -210,12 +211,13 @@ mod tests {
             Report { latency: Latency { mean: Some(37.25), ..Latency::default() }, ..Report::default() };
         let peer = Comparison {
             report: mean,
+            cpu_us: 33.0,
             wire: Latency { mean: Some(25.0), ..latency(wire) },
             requests: 5000,
             missing: 0,
             gap_distance: None,
         };
-        let peer = Row { client: Client::Peer(peer_client(&PEERS[1], PathBuf::new())), runs: vec![Ok(peer)] };
+        let peer = Row { client: Client::peer(&PEERS[1], Path::new("")), runs: vec![Ok(peer)] };
         let table = Table { rate: Some(5000), rows: vec![brunt("spin", spin), brunt("sleep", sleep), peer] };
         let expected = "\
 ### 5000/s
@@ -224,7 +226,7 @@ mod tests {
 |---------------------|------------------------|----------------------|---------------------|-------------------------|--------------------|-------------------|-------|-------------|
 | brunt, spin, epoll  | 29.0 / 39.5 / 97.5     | 22.0 / 30.0 / 70.0   | 7.0 / 9.5 / 27.5    | –                       | 29.0 / 39.5 / 97.5 | 9.0 / 11.0 / 25.0 | 0.046 | 200         |
 | brunt, sleep, epoll | 75.0 / 90.0 / 138      | 22.0 / 30.0 / 70.0   | 53.0 / 60.0 / 68.0  | 45.0 / 50.0 / 40.0      | 75.0 / 90.0 / 138  | 2.0 / 60.0 / 80.0 | 0.046 | 42.0        |
-| mutilate            | 37.2 (mean) / – / –    | 22.0 / 30.0 / 70.0   | 12.2 (mean) / – / – | –                       | –                  | –                 | –     | –           |
+| mutilate            | 37.2 (mean) / – / –    | 22.0 / 30.0 / 70.0   | 12.2 (mean) / – / – | –                       | –                  | –                 | –     | 33.0        |
 
 brunt, spin, epoll: up to 2 of 5000 requests are not in the capture.
 
