@@ -180,7 +180,7 @@ fn number(path: &str) -> Option<u64> {
 
 fn governors(cpus: &[u32]) -> Vec<String> {
     let governor =
-        |cpu: &u32| first_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
+        |cpu: &u32| first_line(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
     let mut governors: Vec<String> = cpus.iter().filter_map(governor).collect();
     governors.sort();
     governors.dedup();

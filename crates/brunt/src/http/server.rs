@@ -30,6 +30,8 @@ struct Server {
     pages: Arc<Pages>,
     step_max: Duration,
     connections: Vec<Connection>,
+    /// When connections are accepted again, after the system had no room for one.
+    resumes: Option<Instant>,
     /// When the thread ends, once nothing else will be published.
     ends: Option<Instant>,
 }
@@ -41,7 +43,7 @@ pub(super) fn start(
     step_max: Duration,
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
-    let mut server = Server { listener, pages, step_max, connections: Vec::new(), ends: None };
+    let mut server = Server { listener, pages, step_max, connections: Vec::new(), resumes: None, ends: None };
     start_background_thread("brunt-http", move || while server.serve() {})
 }
 
@@ -63,10 +65,14 @@ impl Server {
             |connection: &Connection| if connection.is_writing() { PollFlags::OUT } else { PollFlags::IN };
         let mut polled = vec![
             PollFd::from_borrowed_fd(self.pages.published(), PollFlags::IN),
-            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(
+                &self.listener,
+                if self.resumes.is_none() { PollFlags::IN } else { PollFlags::empty() },
+            ),
         ];
         polled.extend(self.connections.iter().map(|held| PollFd::new(&held.stream, events(held))));
-        let next = self.connections.iter().map(|held| held.deadline).chain(self.ends).min();
+        let next =
+            self.connections.iter().map(|held| held.deadline).chain(self.resumes).chain(self.ends).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         // What is wrong with a socket its next use says.
@@ -88,6 +94,10 @@ impl Server {
     }
 
     fn accept(&mut self) {
+        if self.resumes.is_some_and(|resumes| Instant::now() < resumes) {
+            return;
+        }
+        self.resumes = None;
         match self.listener.accept().and_then(|(stream, _)| Connection::new(stream, self.step_max)) {
             Ok(connection) => {
                 if self.connections.len() == CONNECTIONS_MAX {
@@ -99,7 +109,7 @@ impl Server {
             }
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                _ => std::thread::sleep(PAUSE),
+                _ => self.resumes = Some(Instant::now() + PAUSE),
             },
         }
     }
