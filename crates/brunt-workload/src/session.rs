@@ -646,7 +646,7 @@ mod tests {
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
             reconnect: Reconnect::default(),
-            host_role: brunt_plan::host_role::HostRole::Agents,
+            host_role: brunt_plan::choice::HostRole::Agents,
             trace: None,
             purge: None,
             own_destination: None,

@@ -343,7 +343,7 @@ pub(super) mod tests {
         let text = |line: &str| {
             let spec = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
             let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
-            PlanSpec::from(&resolve(&spec, &host).unwrap()).to_toml()
+            resolve(&spec, &host).unwrap().spec.to_toml()
         };
         let usual = text("-s h");
         let lines = text(line);

@@ -292,7 +292,7 @@ mod tests {
         let text = |line: &str| {
             let invocation = invocation(line).unwrap_or_else(|message| panic!("{line}: {message}"));
             let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 0 };
-            PlanSpec::from(&resolve(&invocation.spec(7).unwrap().0, &host).unwrap()).to_toml()
+            resolve(&invocation.spec(7).unwrap().0, &host).unwrap().spec.to_toml()
         };
         let usual = text("--config get -s h");
         let changed = text(line);

@@ -7,7 +7,6 @@ use super::{LiveRun, State};
 use crate::indented;
 use crate::json::{distribution, object, requests};
 use brunt_plan::phase::Phase;
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::request_counts::{OpCounts, RequestCounts};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -45,7 +44,7 @@ pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {
         "seed": header.plan.seed,
         "data_seed": header.plan.data_seed,
         "server": header.server,
-        "plan": serde_json::to_value(PlanSpec::from(&header.plan))?,
+        "plan": serde_json::to_value(&header.plan.spec)?,
         "elapsed_ns": run.at_ns,
         "duration_ns": measured_ns,
         "to_go_ns": end_ns.map(|end_ns| end_ns.saturating_sub(run.at_ns)),

@@ -8,7 +8,6 @@ use crate::exit::Failure;
 use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
-use brunt_plan::spec::PlanSpec;
 use brunt_report::html::LivePage;
 use brunt_report::live::{self, Bounds, HostCounters, LiveRun, RunHeader};
 use brunt_report::metrics;
@@ -188,7 +187,7 @@ fn events(text: &str, is_over: bool) -> String {
 
 /// Tells a plan from others, whatever its seed.
 fn plan_id(plan: &Plan) -> String {
-    let mut spec = PlanSpec::from(plan);
+    let mut spec = plan.spec.clone();
     spec.run.seed = None;
     format!("{:016x}", rapidhash::v3::rapidhash_v3(spec.to_toml().as_bytes()))
 }
