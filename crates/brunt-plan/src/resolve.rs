@@ -144,6 +144,9 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
     let reads_data_set = commands::read_data_set(run.command.as_deref().unwrap_or_default(), &classes);
     let preload = *run.preload.get_or_insert(!is_stateless && reads_data_set);
     let commands = commands::with_names(run, preload, &classes);
+    if !has_server_stats(run, &protocols) {
+        run.server_stats.get_or_insert(false);
+    }
     let preset = run.profile.unwrap_or(Preset::Latency);
     let is_cluster = run.cluster == Some(true);
     // In a cluster slots belong to no connection, whose pipeline could be awaited.
@@ -182,7 +185,7 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
         stop: stop(run, &classes),
         preload,
         verify: run.verify,
-        server_stats: run.server_stats.unwrap_or(has_server_stats(run, &protocols)),
+        server_stats: run.server_stats != Some(false),
         seed: run.seed.map_or(0, |seed| seed.0),
         data_seed: run.data_seed.get_or_insert(DEFAULT_DATA_SEED).0,
         interval: run.interval,
