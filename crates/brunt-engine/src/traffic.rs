@@ -2,16 +2,15 @@
 //!
 //! This file takes due operations and queues their bytes. `fast_send` and `fast_receive` are the short ways of
 //! simple gets; `routing` chooses servers, `sending` passes bytes to the Io, `receiving` makes samples of replies,
-//! `matching` finds their operations, `connection_setup` and `connecting` cover a connection's life, `datagrams`
-//! assembles replies over UDP, `stamping` selects requests for kernel timestamps, `verifying` checks values,
+//! `matching` finds their operations, `connecting` covers a connection's life, `datagrams` assembles replies over UDP,
+//! `verifying` checks values,
 //! `redirecting` follows a cluster, `failure_handling` covers lost connections and timeouts, `rerouting` moves
 //! operations away from closed connections, `abandoning` ends those whose server is down. Invariant: every
 //! operation taken from a session is in exactly one place, waiting or parked on a route or on one connection's
 //! chain (each part of a split one), until it is recorded as ended or unsent.
 
 mod abandoning;
-mod connecting;
-pub(crate) mod connection_setup;
+pub(crate) mod connecting;
 mod datagrams;
 mod failure_handling;
 mod fast_receive;
@@ -22,26 +21,25 @@ mod redirecting;
 mod rerouting;
 mod routing;
 mod sending;
-mod stamping;
 mod verifying;
 
 use crate::state::absences::Absences;
+use crate::state::absences::Stops;
 use crate::state::audit::Audit;
 use crate::state::busy_period::BusyPeriods;
 use crate::state::connection::{Connection, ConnectionState, Leftovers};
 use crate::state::deadline_queue::DeadlineQueue;
 use crate::state::group::Groups;
+use crate::state::group::SharedSlots;
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
-use crate::state::ids::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::state::in_flight::InFlight;
 use crate::state::lane::{Lane, Lanes, Picked, Route};
 use crate::state::lifetime::Lifetimes;
 use crate::state::recording::Recording;
-use crate::state::shared_slot::SharedSlots;
 use crate::state::stamper::Stamper;
-use crate::state::stops::Stops;
-use crate::traffic::connection_setup::SetupRejected;
+use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
+use crate::traffic::connecting::SetupRejected;
 use crate::traffic::datagrams::Datagrams;
 use crate::traffic::verifying::WrongBytes;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
@@ -52,40 +50,8 @@ use brunt_proto::{Codec, Keys, Request, Value};
 use brunt_stats::fault::FirstError;
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
-use brunt_workload::session::DueOp;
+use brunt_workload::session::{DueOp, PhaseTimes};
 use std::sync::Arc;
-
-/// The times of the phases, on the worker's clock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    /// Warm-up begins.
-    pub start_ns: u64,
-    /// The measured window begins.
-    pub measure_ns: u64,
-    /// It ends; `u64::MAX` while unknown.
-    pub end_ns: u64,
-}
-
-impl Window {
-    /// Before the times are set.
-    pub(crate) const UNKNOWN: Self = Self { start_ns: u64::MAX, measure_ns: u64::MAX, end_ns: u64::MAX };
-
-    #[inline]
-    fn phase_of(&self, intended_ns: u64) -> Phase {
-        if self.is_measured(intended_ns) {
-            Phase::Measure
-        } else if intended_ns < self.measure_ns {
-            Phase::Warmup
-        } else {
-            Phase::Drain
-        }
-    }
-
-    #[inline]
-    fn is_measured(&self, at_ns: u64) -> bool {
-        self.measure_ns <= at_ns && at_ns < self.end_ns
-    }
-}
 
 /// A waiting operation may be picked late by this fraction of the wait of the oldest one, which it will have to
 /// wait itself: client error stays below this fraction of its response time.
@@ -135,7 +101,7 @@ pub(crate) struct Traffic<C: Codec> {
     pub recording: Recording,
     pub stamper: Stamper,
     payload: Arc<Payload>,
-    pub window: Window,
+    pub window: PhaseTimes,
     timeout_ns: u64,
     /// Stops of the client.
     pub stops: Stops,
@@ -249,7 +215,7 @@ impl<C: Codec> Traffic<C> {
             recording: parts.recording,
             stamper: Stamper::new(parts.stamped),
             payload: parts.payload,
-            window: Window::UNKNOWN,
+            window: PhaseTimes::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             stops: Stops::new(),
             is_crowded: parts.is_crowded,
@@ -776,7 +742,7 @@ impl<C: Codec> Traffic<C> {
         let lane = &mut self.lanes[lane_index as usize];
         if !lane.binds_slots {
             let freed = &mut self.connections[index as usize].freed;
-            freed.drain(..).for_each(|freed_ns| lane.session.free(0, freed_ns));
+            freed.drain(..).for_each(|freed_ns| lane.session.release(0, freed_ns));
             self.deadlines.set(lane_index, lane.due_ns());
         }
     }
@@ -797,7 +763,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Moves the window to these times, which are in the future.
-    pub(crate) fn begin_window(&mut self, window: Window) {
+    pub(crate) fn begin_window(&mut self, window: PhaseTimes) {
         self.window = window;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             lane.session.set_window(window.measure_ns, window.end_ns);

@@ -6,7 +6,6 @@
 
 mod expected_replies;
 pub(crate) mod pace;
-mod service_times;
 pub(crate) mod unloaded;
 pub(crate) mod usage;
 
@@ -16,11 +15,11 @@ use crate::run_error::RunError;
 use crate::state::connection::{ConnectionState, fault_of_errno};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
+use crate::state::lane::Feeds;
 use crate::state::lane::Lanes;
 use crate::state::recording::Filled;
-use crate::state::trace_feed::Feeds;
-use crate::traffic::connection_setup::{SetupRejected, SetupStatus};
-use crate::traffic::{Traffic, Window};
+use crate::traffic::Traffic;
+use crate::traffic::connecting::{SetupRejected, SetupStatus};
 use crate::transport::endpoint::Endpoint;
 use crate::worker::expected_replies::InFlight;
 use crate::worker::pace::{Awaited, Pace};
@@ -36,6 +35,7 @@ use brunt_stats::fault::{FaultKind, FirstError};
 use brunt_stats::sample::Sample;
 use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
 use brunt_stats::worker_counts::WorkerCounts;
+use brunt_workload::session::PhaseTimes;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -93,7 +93,7 @@ pub(crate) enum Notice {
 
 /// Times of the plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PhaseTimes {
+pub(crate) struct PlannedTimes {
     /// Request timeout.
     pub timeout_ns: u64,
     /// Connect timeout.
@@ -105,7 +105,7 @@ pub(crate) struct PhaseTimes {
 }
 
 /// Builds the lanes of the schedule once its times are known.
-pub(crate) type MakeLanes = Box<dyn FnOnce(Window) -> Lanes + Send>;
+pub(crate) type MakeLanes = Box<dyn FnOnce(PhaseTimes) -> Lanes + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -128,7 +128,7 @@ pub(crate) struct WorkerEnd {
     pub rejection: Option<FirstError>,
     /// Raw samples, where the plan asks for them.
     pub samples: Vec<Sample>,
-    pub window: Window,
+    pub window: PhaseTimes,
     /// End of the last operation.
     pub drained_ns: u64,
     /// CPU usage over the measured window.
@@ -150,7 +150,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     traffic: Traffic<C>,
     pace: Pace,
     stage: Stage,
-    phase_times: PhaseTimes,
+    planned: PlannedTimes,
     orders: Arc<Orders>,
     /// Addresses of each server.
     endpoints: Vec<Endpoint>,
@@ -196,15 +196,15 @@ pub(crate) struct Worker<C: Codec, I: Io> {
 }
 
 impl<C: Codec, I: Io> Worker<C, I> {
-    /// A worker with the lanes of its preload, and what makes those of its schedule.
+    /// A worker with the lanes of its preload, the requests that it asks one at a time, and what makes the lanes of its schedule.
     pub(crate) fn new(
         io: I,
         traffic: Traffic<C>,
         pace: Pace,
-        phase_times: PhaseTimes,
+        planned: PlannedTimes,
         orders: Arc<Orders>,
         endpoints: Vec<Endpoint>,
-        (preload_lanes, make_lanes): (Lanes, MakeLanes),
+        (preload_lanes, unloaded, make_lanes): (Lanes, Unloaded, MakeLanes),
     ) -> Self {
         assert!(endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
         // If attempts count, none is made before the schedule.
@@ -216,14 +216,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
             traffic,
             pace,
             stage: Stage::Connecting,
-            phase_times,
+            planned,
             orders,
             endpoints,
             connecting: 0,
             attempt_deadline_ns: u64::MAX,
             reached,
             preload_lanes,
-            unloaded: Unloaded::default(),
+            unloaded,
             stored: (0, 0),
             make_lanes: Some(make_lanes),
             feeds: Feeds::new(),
@@ -252,12 +252,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Adds the traces of its classes.
     pub(crate) fn with_feeds(mut self, feeds: Feeds) -> Self {
         self.feeds = feeds;
-        self
-    }
-
-    /// Adds the requests that it asks one at a time before the schedule, if it is to.
-    pub(crate) fn with_unloaded(mut self, unloaded: Unloaded) -> Self {
-        self.unloaded = unloaded;
         self
     }
 
@@ -415,7 +409,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             return;
         }
         self.traffic.stops.note(self.traffic.iteration_start_ns..now_ns);
-        let Window { measure_ns, end_ns, .. } = self.traffic.window;
+        let PhaseTimes { measure_ns, end_ns, .. } = self.traffic.window;
         let run_delay_ns = self.time_meter.run_delay_ns();
         self.stalls.note(self.traffic.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
     }
@@ -744,7 +738,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
         // A Unix socket with a full queue fails at once, where TCP would send its SYN again. The clock began with
         // the run.
-        let is_queue_full = errno == libc::EAGAIN && at_ns < self.phase_times.timeout_ns;
+        let is_queue_full = errno == libc::EAGAIN && at_ns < self.planned.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
         let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts;
         if counts_attempts && has_another && !connection.was_up {
@@ -801,7 +795,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         };
         if is_the_end {
             let server = self.endpoints[usize::from(connection.server)].server.clone();
-            let reason = error.words.to_owned();
+            let reason = error.words.clone();
             self.notice = Some(Notice::Failed(RunError::TlsFailed { server, reason }));
         }
     }
@@ -831,27 +825,27 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stored = (confirmed, now_ns);
         }
         // Behind the limit of a server that is silent, which says more.
-        let success_limit_ns = self.phase_times.timeout_ns.max(SILENT_SERVER_NS);
+        let success_limit_ns = self.planned.timeout_ns.max(SILENT_SERVER_NS);
         let is_stuck = now_ns.saturating_sub(self.stored.1) > success_limit_ns + INTERVAL_NS;
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
         let cannot_finish = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
-        if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
+        let error = if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
             let server = self.endpoints[usize::from(server)].server.clone();
-            let reason = format!("to any request for {}", DurationNs(reply_limit_ns));
-            self.notice = Some(Notice::Failed(RunError::NoReply { server, reason }));
-            self.stage = Stage::AwaitingStart;
+            RunError::NoReply { server, reason: format!("to any request for {}", DurationNs(reply_limit_ns)) }
         } else if is_lost || cannot_finish || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
-            self.stage = Stage::AwaitingStart;
+            RunError::preload_failed(confirmed, String::new())
         } else if self.traffic.is_finished() {
-            self.end_preload(confirmed);
+            return self.end_preload(confirmed);
         } else if is_stuck {
             let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
-            self.stage = Stage::AwaitingStart;
-        }
+            RunError::preload_failed(confirmed, reason)
+        } else {
+            return;
+        };
+        self.notice = Some(Notice::Failed(error));
+        self.stage = Stage::AwaitingStart;
     }
 
     /// Goes on to the requests that are asked one at a time, or waits for the start.
@@ -889,18 +883,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Time limit for a server to answer before the schedule.
     fn reply_limit_ns(&self) -> u64 {
-        if self.phase_times.timeout_ns > TIMEOUT_USUAL_NS {
-            self.phase_times.timeout_ns
-        } else {
-            SILENT_SERVER_NS
-        }
+        if self.planned.timeout_ns > TIMEOUT_USUAL_NS { self.planned.timeout_ns } else { SILENT_SERVER_NS }
     }
 
     /// Time limit of an attempt to connect, with its connection setup.
     fn attempt_ns(&self) -> u64 {
         match self.stage {
-            Stage::Connecting => self.phase_times.connect_timeout_ns.min(self.reply_limit_ns()),
-            _ => self.phase_times.connect_timeout_ns,
+            Stage::Connecting => self.planned.connect_timeout_ns.min(self.reply_limit_ns()),
+            _ => self.planned.connect_timeout_ns,
         }
     }
 
@@ -931,7 +921,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Number of servers without a connection for too long.
     fn count_down_servers(&mut self, now_ns: u64) -> usize {
-        let reply_limit_ns = self.phase_times.timeout_ns.max(SERVER_DOWN_NS);
+        let reply_limit_ns = self.planned.timeout_ns.max(SERVER_DOWN_NS);
         for server in self.traffic.servers.iter_mut().filter(|server| server.up > 0) {
             server.last_up_ns = now_ns;
         }
@@ -957,15 +947,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn step_awaiting_start(&mut self, now_ns: u64) {
         let start_ns = self.orders.start_ns.load(Ordering::Acquire);
         let Some(make_lanes) = self.make_lanes.take_if(|_| start_ns != 0) else { return };
-        let measure_ns = start_ns + self.phase_times.warmup.longest().0;
-        let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
-        let window = Window { start_ns, measure_ns, end_ns };
+        let measure_ns = start_ns + self.planned.warmup.longest().0;
+        let end_ns = self.planned.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+        let window = PhaseTimes { start_ns, measure_ns, end_ns };
         // The preload's recording ends here; the first interval of the schedule begins at its start.
         self.hand_over(now_ns);
         self.traffic.window = window;
         self.traffic.recording.set_window(measure_ns, end_ns);
         let mut lanes = make_lanes(window);
-        lanes.connect_feeds(&mut self.feeds);
+        for lane in &mut lanes.lanes {
+            lane.feed = self.feeds.get_mut(usize::from(lane.session.class())).and_then(Option::take);
+        }
         self.traffic.install(lanes);
         self.traffic.begin_audits(start_ns);
         self.traffic.begin_lifetimes(start_ns);
@@ -974,7 +966,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.stage = Stage::Running;
         self.read_stamp_clock(now_ns);
         self.usage.start(now_ns, window.measure_ns, self.loop_counters());
-        self.awaits_window = self.phase_times.warmup == Warmup::Auto;
+        self.awaits_window = self.planned.warmup == Warmup::Auto;
     }
 
     /// Moves the start of the window to the ordered time, which is never later than its latest start.
@@ -984,10 +976,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // An end before the window stands.
         let is_over = now_ns >= window.measure_ns.min(window.end_ns);
         if measure_ns != 0 && !is_over {
-            let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
-            self.traffic.begin_window(Window { measure_ns, end_ns, ..window });
+            let end_ns = self.planned.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+            self.traffic.begin_window(PhaseTimes { measure_ns, end_ns, ..window });
             self.traffic.recording.open_window(measure_ns, end_ns, now_ns);
-            self.usage.begin_at(measure_ns);
+            self.usage.begin_ns = measure_ns;
             // Timers of the old times are reset.
             self.timers_ns = now_ns;
         }
@@ -1009,7 +1001,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // Without a server, a number of requests would never be reached; after the last connection nothing can
         // follow. Replicas can replace each other.
         let dispensable = if self.traffic.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
-        let cannot_finish = self.phase_times.time_ns.is_none()
+        let cannot_finish = self.planned.time_ns.is_none()
             && (self.count_down_servers(now_ns) > dispensable || self.traffic.is_stranded());
         let has_no_client = self.traffic.has_no_client();
         if (cannot_finish || has_no_client || self.traffic.all_expired())
@@ -1021,10 +1013,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.is_cut_off = true;
         }
         let window = self.traffic.window;
-        self.usage.look(now_ns, window.end_ns, self.loop_counters());
+        self.usage.read_if_due(now_ns, window.end_ns, self.loop_counters());
         self.sample_colocation(now_ns);
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
-            self.drain_end_ns = window.end_ns.saturating_add(self.phase_times.drain_ns);
+            self.drain_end_ns = window.end_ns.saturating_add(self.planned.drain_ns);
         }
         let is_over = match window.end_ns {
             u64::MAX => self.traffic.is_finished(),
@@ -1088,7 +1080,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.window.end_ns = self.traffic.window.end_ns.min(now_ns);
         // Twice, if the only iteration came after the window.
         for _ in 0..2 {
-            self.usage.look(now_ns, now_ns, self.loop_counters());
+            self.usage.read_if_due(now_ns, now_ns, self.loop_counters());
         }
         self.traffic.close_accounts(now_ns);
         self.retransmits = self.io.retransmits() - self.retransmits;

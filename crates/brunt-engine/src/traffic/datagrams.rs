@@ -7,7 +7,7 @@ use super::Traffic;
 use super::matching::is_requested;
 use crate::io::{ConnectionIndex, Io, SendResult};
 use crate::state::connection::Leftovers;
-use crate::state::ids::{EntryId, NO_ENTRY};
+use crate::state::{EntryId, NO_ENTRY};
 use brunt_plan::op::KeyRef;
 use brunt_proto::memcached::udp::DATAGRAM_ROOM;
 use brunt_proto::{Codec, DatagramAction, DiscardReason, Malformed, TimedOut};
@@ -108,11 +108,11 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn take_datagram(&mut self, index: u32, datagram: &[u8], at_ns: u64, polled_ns: u64) {
         match self.connections[index as usize].codec.receive_datagram(datagram) {
             DatagramAction::Nothing => {}
-            DatagramAction::Discarded(astray) => {
-                if astray == DiscardReason::Malformed {
-                    self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.name());
+            DatagramAction::Discarded(reason) => {
+                if reason == DiscardReason::Malformed {
+                    self.recording.note_malformed(datagram, at_ns, Malformed::UnknownReply.name());
                 }
-                self.recording.note_discarded(astray);
+                self.recording.note_discarded(reason);
             }
             DatagramAction::Held { place, payload, sequence } => {
                 let at = self.datagrams.at(index, place);
@@ -168,14 +168,14 @@ impl<C: Codec> Traffic<C> {
 
     /// Discards bytes of a reply that are malformed or duplicate; the request waits on.
     #[cold]
-    pub(super) fn discard_bytes(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
+    pub(super) fn discard_bytes(&mut self, index: u32, bytes: &[u8], at_ns: u64, malformed: Malformed) {
         self.connections[index as usize].codec.skip();
-        let astray =
-            if reason == Malformed::Repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
-        if astray == DiscardReason::Malformed {
-            self.recording.note_garbage(bytes, at_ns, reason.name());
+        let is_repeated = malformed == Malformed::Repeated;
+        let reason = if is_repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
+        if !is_repeated {
+            self.recording.note_malformed(bytes, at_ns, malformed.name());
         }
-        self.recording.note_discarded(astray);
+        self.recording.note_discarded(reason);
         self.reply_ids_of = NO_ENTRY;
     }
 

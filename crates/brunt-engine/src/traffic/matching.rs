@@ -5,7 +5,7 @@
 //! Invariant: with request ids, a reply to a timed-out operation never reaches another one.
 
 use super::Traffic;
-use crate::state::ids::{EntryId, NO_ENTRY};
+use crate::state::{EntryId, NO_ENTRY};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, NO_TOKEN};
 use brunt_stats::fault::FaultKind;

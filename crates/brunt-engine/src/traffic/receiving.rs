@@ -9,9 +9,9 @@ use super::fast_receive::ReadTimes;
 use super::matching::is_requested;
 use super::redirecting::ReplyEnd;
 use crate::state::group::Group;
-use crate::state::ids::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Checking, Lane, Picked, Route, Routing};
+use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -188,7 +188,7 @@ impl<C: Codec> Traffic<C> {
             Event::Begin => self.in_flight.get_mut(id).details.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 let reply = self.meaning(index, id, ReplyKind::Value, C::FOUND)?;
-                if !self.found(index, id, key, value, at_ns) {
+                if !self.receive_found(index, id, key, value, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
                 let outcome = self.end_reply(index, id, reply, &[], at_ns);
@@ -326,7 +326,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Handles a whole reply of one key and its value. False if no further key was requested.
     #[inline]
-    fn found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
+    fn receive_found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(id);
         entry.details.first_byte_ns = at_ns;
         if entry.kind == OpKind::Raw {
@@ -781,7 +781,7 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         let words = if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.name() };
-        self.recording.note_garbage(bytes, at_ns, words);
+        self.recording.note_malformed(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index as usize].chain.head } else { named };
         if id != NO_ENTRY {
             self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);

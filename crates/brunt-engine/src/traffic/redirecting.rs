@@ -6,11 +6,11 @@
 //! and TRYAGAIN is retried for at most a timeout after its first send.
 
 use super::Traffic;
+use crate::state::hash_slots::RedirectState;
 use crate::state::hash_slots::{SlotTable, TRY_AGAIN_NS};
-use crate::state::ids::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
-use crate::state::redirect_state::RedirectState;
+use crate::state::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;
@@ -147,7 +147,10 @@ impl<C: Codec> Traffic<C> {
     /// Moves an operation that was redirected to the queue of another node.
     fn redirect_op(&mut self, index: u32, id: EntryId, hop: Hop, reply_end: ReplyEnd<'_>) {
         let Some(entry) = self.take_answered(index, id, reply_end.at_ns) else { return };
-        self.note_redirecting_server(index, entry.sent_ns, reply_end);
+        // The node has answered.
+        let server = self.connections[index as usize].server;
+        self.recording.set.server(server).redirected += 1;
+        self.note_success(server, entry.sent_ns, reply_end.polled_ns, reply_end.at_ns);
         let op = self.prepare_resend(&entry);
         // An unread redirect delays the operation by the client.
         let unread_ns = reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns));
@@ -180,13 +183,6 @@ impl<C: Codec> Traffic<C> {
         }
         self.leave_idle(index);
         self.check_retired(index);
-    }
-
-    /// Notes a redirect at the health of its node, which has answered.
-    fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
-        let server = self.connections[index as usize].server;
-        self.recording.set.server(server).redirected += 1;
-        self.note_success(server, sent_ns, reply_end.polled_ns, reply_end.at_ns);
     }
 
     /// The operation as it is recorded: sent when it was first sent.

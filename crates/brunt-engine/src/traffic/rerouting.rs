@@ -7,8 +7,8 @@
 
 use super::Traffic;
 use crate::state::connection::ConnectionState;
-use crate::state::ids::{NO_GROUP, RouteId};
 use crate::state::lane::{Picked, Route, Routing};
+use crate::state::{NO_GROUP, RouteId};
 use brunt_plan::op::Op;
 use brunt_proto::Codec;
 

@@ -3,8 +3,8 @@
 //! Invariant: the parts of an operation are one group, and each part's route holds its keys when they are written.
 
 use super::Traffic;
-use crate::state::ids::{GroupId, NO_GROUP, RouteId};
 use crate::state::lane::{KeyedRoutes, KindRouting, Lane, Picked, Routing};
+use crate::state::{GroupId, NO_GROUP, RouteId};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_proto::Codec;
 

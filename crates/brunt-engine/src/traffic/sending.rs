@@ -1,17 +1,22 @@
 //! Sending: queued bytes go to the Io, and operations get their sent time.
 //!
-//! Invariant: an operation's sent time is that of the call that took its last byte; one without a reply ends there.
+//! Some requests are sent for kernel timestamps, which [`crate::state::stamper`] evaluates: a timestamp covers all bytes of a
+//! write or read, so the write must hold one request, and the read must end with its reply. Invariants: an operation's
+//! sent time is that of the call that took its last byte; one without a reply ends there; a timestamp that may belong to
+//! another request or reply is never used.
 
-use super::Traffic;
+use crate::clock::WallReading;
 use crate::io::{CloseMode, ConnectionIndex, Io, SendResult};
+use crate::state::NO_ENTRY;
 use crate::state::connection::fault_of_errno;
-use crate::state::ids::NO_ENTRY;
+use crate::traffic::Traffic;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
 use brunt_stats::recorder::RowHandle;
+use brunt_stats::stamps::StampLoss;
 use std::io::IoSlice;
 
 /// Result of sending on all connections.
@@ -219,4 +224,72 @@ fn hand_over<I: Io>(io: &mut I, index: ConnectionIndex, parts: &[IoSlice<'_>]) -
     // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::run_once`),
     // and by `begin_setup`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.
     unsafe { io.send(index, parts) }
+}
+
+impl<C: Codec> Traffic<C> {
+    /// Is the queue of a connection to be stamped: one whole measured request, and nothing else in flight?
+    fn wants_stamp(&self, index: u32, now_ns: u64) -> bool {
+        let connection = &self.connections[index as usize];
+        let head = connection.chain.head;
+        // A blocked request was sent in part.
+        self.stamper.wants(index, now_ns)
+            && connection.outstanding() == 1
+            && head != NO_ENTRY
+            && !connection.stuck
+            && self.in_flight.get(head).phase == Phase::Measure
+    }
+
+    /// Sends the queue of one connection, with a timestamp if it is to be stamped.
+    #[inline(never)]
+    pub(super) fn send_stamped<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
+        let out = &self.connections[index as usize].out;
+        if out.is_empty() || !self.wants_stamp(index, before_ns) {
+            return self.send(io, index, before_ns);
+        }
+        self.stamper.request_stamp(index, out.queued_total(), self.queued_ns, io.now_ns());
+        let sent_ns =
+            self.send_with(io, index, before_ns, |io, index, parts| Some(io.send_stamped(index, parts)));
+        self.stamper.sent(index, sent_ns);
+        if self.connections[index as usize].stuck {
+            self.stamper.discard(index, StampLoss::SentInPieces);
+        }
+        sent_ns
+    }
+
+    /// Requests in flight on a connection with a pending stamp.
+    #[inline]
+    pub(crate) fn awaits_stamps(&self, index: u32) -> Option<u32> {
+        self.stamper.awaited(index).map(|_| self.connections[index as usize].chain.len)
+    }
+
+    /// Does the read that just ended, with this many requests in flight before, hold the timestamp of the stamped
+    /// reply?
+    pub(crate) fn ends_stamped(&mut self, index: u32, requests_before: u32) -> bool {
+        let Some(stream_end) = self.stamper.awaited(index) else { return false };
+        let connection = &self.connections[index as usize];
+        let head = connection.chain.head;
+        let next = (head != NO_ENTRY).then(|| self.in_flight.get(head));
+        if next.is_some_and(|entry| entry.stream_end <= stream_end) {
+            return false;
+        }
+        let is_last = requests_before == connection.chain.len + 1
+            && connection.leftover == 0
+            && next.is_none_or(|entry| entry.details.first_byte_ns == 0);
+        if !is_last {
+            self.stamper.discard(index, StampLoss::SharedRead);
+        }
+        is_last
+    }
+
+    /// Takes a reading of the timestamps' clock.
+    pub(crate) fn end_stamp_window(&mut self, reading: WallReading) {
+        let recording = &mut self.recording;
+        self.stamper.end_window(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
+    }
+
+    /// Ends stamping with the run.
+    pub(crate) fn end_stamps(&mut self, reading: WallReading) {
+        let recording = &mut self.recording;
+        self.stamper.end(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
+    }
 }

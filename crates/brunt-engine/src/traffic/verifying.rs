@@ -5,9 +5,9 @@
 
 use super::Traffic;
 use super::receiving::UNCHECKED;
+use crate::state::EntryId;
 use crate::state::audit::CheckedRead;
 use crate::state::connection::Leftovers;
-use crate::state::ids::EntryId;
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
 use brunt_plan::op::{Op, OpKind, ValueRef};
