@@ -15,14 +15,9 @@ pub(crate) mod launch;
 pub(crate) mod stats_poller;
 pub(crate) mod trace_reader;
 
-use crate::hint::{describe_malformed, hint, tls_hint};
-use crate::worker::WorkerEnd;
-use brunt_plan::plan::{IoChoice, Plan};
-use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstMalformed};
-use brunt_stats::store::IntervalStore;
-use std::io;
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
+use crate::hint::{describe_malformed, hint, tls_hint};
 use crate::run::blueprint::Blueprint;
 pub use crate::run::blueprint::DataSets;
 use crate::run::cluster::SlotMapPoller;
@@ -34,14 +29,19 @@ use crate::run::trace_reader::TraceReaders;
 pub use crate::run_error::{ErrorOrigin, RunError};
 pub use crate::transport::endpoint::Endpoint;
 use crate::transport::socket;
+use crate::worker::WorkerEnd;
+use brunt_plan::plan::{IoChoice, Plan};
 use brunt_plan::shard::{Shard, shard};
+use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstMalformed};
 use brunt_stats::interval::Interval;
 pub use brunt_stats::run_data::RunData;
 pub use brunt_stats::run_times::RunTimes;
 use brunt_stats::server_stats::Snapshot;
+use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::ClientUsage;
-use std::sync::{Arc, mpsc};
+use std::io;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
 
 /// An event of a run.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ use crate::hint::describe_malformed;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, SendResult, Until};
 use crate::run_error::RunError;
 use crate::state::connection::{ConnectionState, fault_of_errno};
+use crate::state::connections::{SetupRejected, SetupStatus};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
 use crate::state::lane::Feeds;
 use crate::state::lane::Lanes;
 use crate::state::recording::Filled;
 use crate::traffic::Traffic;
-use crate::traffic::connecting::{SetupRejected, SetupStatus};
 use crate::transport::endpoint::Endpoint;
 use crate::worker::expected_replies::InFlight;
 use crate::worker::pace::{Awaited, Pace};
@@ -209,7 +209,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         assert!(endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
         // If attempts count, none is made before the schedule.
         let not_awaited =
-            traffic.connections.iter().filter(|connection| connection.state == ConnectionState::Idle);
+            traffic.connections.all.iter().filter(|connection| connection.state == ConnectionState::Idle);
         let reached = not_awaited.count() as u32;
         Self {
             io,
@@ -327,7 +327,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[inline]
     fn close_retired(&mut self, now_ns: u64) -> bool {
         let mut any = false;
-        while let Some(index) = self.traffic.take_retired() {
+        while let Some(index) = self.traffic.connections.take_retired() {
             self.io.close(index, CloseMode::Orderly);
             self.traffic.finish_retired(index, now_ns);
             any = true;
@@ -341,9 +341,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let now_ns = self.io.now_ns();
         self.end_iteration(now_ns);
         let (mut due_ns, mut timer_ns) = (u64::MAX, self.timers_ns);
-        if let Some((lane, at_ns)) = self.traffic.deadlines.first() {
+        if let Some((lane, at_ns)) = self.traffic.dispatch.deadlines.first() {
             // Only deadlines of open loops are worth spinning for.
-            match self.traffic.lanes[lane as usize].session.is_open() {
+            match self.traffic.dispatch.lanes[lane as usize].session.is_open() {
                 true => due_ns = at_ns,
                 false => timer_ns = timer_ns.min(at_ns),
             }
@@ -352,7 +352,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // than can be sent.
         let is_idle = !self.needs_flush && due_ns.min(timer_ns) > now_ns;
         let until = if is_idle {
-            let in_flight = InFlight { requests: self.traffic.in_flight(), sent_ns: self.traffic.queued_ns };
+            let in_flight =
+                InFlight { requests: self.traffic.in_flight(), sent_ns: self.traffic.connections.queued_ns };
             let awaited = Awaited { due_ns, timer_ns, in_flight };
             self.pace.until(now_ns, awaited, &self.traffic.recording.last)
         } else {
@@ -360,9 +361,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         };
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
-        self.traffic.iteration_start_ns = now_ns;
+        self.traffic.dispatch.iteration_start_ns = now_ns;
         if let Until::Instant(at_ns) = until {
-            self.traffic.iteration_start_ns = woke_ns;
+            self.traffic.dispatch.iteration_start_ns = woke_ns;
             if woke_ns >= at_ns {
                 self.note_oversleep(at_ns, woke_ns);
             }
@@ -384,7 +385,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Notes how late a sleep ended by its timer.
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
-        self.traffic.iteration_start_ns = at_ns;
+        self.traffic.dispatch.iteration_start_ns = at_ns;
         if let Some(wake_up_ns) = self.pace.observe(woke_ns - at_ns).filter(|_| self.counts_wake_ups()) {
             self.io.set_wake_up(wake_up_ns);
         }
@@ -396,22 +397,22 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Ends an iteration. A long one is a stall: replies were left unread and due operations unsent.
     #[inline]
     fn end_iteration(&mut self, now_ns: u64) {
-        let took_ns = now_ns.saturating_sub(self.traffic.iteration_start_ns);
-        if took_ns > self.traffic.absences.ignored_ns {
+        let took_ns = now_ns.saturating_sub(self.traffic.dispatch.iteration_start_ns);
+        if took_ns > self.traffic.dispatch.absences.ignored_ns {
             self.note_long_iteration(now_ns, took_ns);
         }
     }
 
     #[cold]
     fn note_long_iteration(&mut self, now_ns: u64, took_ns: u64) {
-        self.traffic.absences.note(self.traffic.iteration_start_ns..now_ns);
+        self.traffic.dispatch.absences.note(self.traffic.dispatch.iteration_start_ns..now_ns);
         if took_ns <= STALL_MIN_NS {
             return;
         }
-        self.traffic.stops.note(self.traffic.iteration_start_ns..now_ns);
+        self.traffic.stops.note(self.traffic.dispatch.iteration_start_ns..now_ns);
         let PhaseTimes { measure_ns, end_ns, .. } = self.traffic.window;
         let run_delay_ns = self.time_meter.run_delay_ns();
-        self.stalls.note(self.traffic.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
+        self.stalls.note(self.traffic.dispatch.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
     }
 
     /// Handles one completion.
@@ -422,12 +423,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
             CompletionKind::Received(chunk) => self.receive(index, chunk, at_ns, polled_ns),
             CompletionKind::Stamped(chunk) => self.receive_stamped(index, chunk, at_ns, polled_ns),
             CompletionKind::Sent(taken) => {
-                let is_in_setup = self.traffic.is_in_setup(index);
+                let is_in_setup = self.traffic.connections.is_in_setup(index);
                 self.traffic.handed_over(&mut self.io, index, SendResult { taken, at_ns });
                 self.note_setup_send(is_in_setup, index, at_ns);
             }
             CompletionKind::Writable => {
-                let is_in_setup = self.traffic.is_in_setup(index);
+                let is_in_setup = self.traffic.connections.is_in_setup(index);
                 self.traffic.writable(&mut self.io, index, at_ns);
                 self.note_setup_send(is_in_setup, index, at_ns);
                 // Other connections may have sends to submit.
@@ -445,7 +446,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 self.connecting -= 1;
                 self.connect_failed(index, errno, at_ns);
             }
-            CompletionKind::Closed(errno) if self.traffic.is_in_setup(index) => {
+            CompletionKind::Closed(errno) if self.traffic.connections.is_in_setup(index) => {
                 self.connecting -= 1;
                 self.connect_failed(index, errno.unwrap_or(libc::ECONNRESET), at_ns);
             }
@@ -460,7 +461,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Handles received bytes.
     #[inline(always)]
     fn receive(&mut self, index: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
-        let is_in_setup = self.traffic.is_in_setup(index);
+        let is_in_setup = self.traffic.connections.is_in_setup(index);
         let bytes = self.io.bytes(chunk);
         let received = self.traffic.receive(index, bytes, at_ns, polled_ns);
         if is_in_setup {
@@ -551,9 +552,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Is nothing in flight or waiting, and nothing due without a further event?
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.traffic.in_flight() == 0
-            && self.traffic.deadlines.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX)
-            && self.traffic.backlog() == 0
+        self.traffic.in_flight() == 0 && self.traffic.dispatch.is_idle() && self.traffic.backlog() == 0
     }
 
     // ---- connections ------------------------------------------------------------------------------------------------
@@ -565,15 +564,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // Nothing is left to send.
             return u64::MAX;
         }
-        let next_open_ns = self.open_due(now_ns);
-        while let Some((index, due_ns)) = self.traffic.connection_timers.first() {
+        let next_open_ns = self.traffic.connections.open_due(now_ns);
+        while let Some((index, due_ns)) = self.traffic.connections.timers.first() {
             if due_ns > now_ns {
                 return due_ns.min(next_open_ns);
             }
-            match self.traffic.connections[index as usize].state {
+            match self.traffic.connections[index].state {
                 ConnectionState::Up => self.traffic.retire(index),
                 ConnectionState::Idle | ConnectionState::Gone => {
-                    self.traffic.connection_timers.set(index, u64::MAX)
+                    self.traffic.connections.timers.set(index, u64::MAX)
                 }
                 // It may be established: a poll since then will tell.
                 ConnectionState::Connecting { .. } if self.io.seen_ns(index) < due_ns => {
@@ -581,7 +580,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 }
                 ConnectionState::Connecting { .. } => self.time_out_attempt(index, now_ns),
                 ConnectionState::Down { .. }
-                    if self.connecting < CONNECTING_MAX || self.is_scheduled_open(index) =>
+                    if self.connecting < CONNECTING_MAX
+                        || self.traffic.connections.lifetimes_of(index).opens_by_schedule() =>
                 {
                     self.connect(index, now_ns);
                 }
@@ -601,12 +601,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_open_ns
     }
 
-    /// Is this opening on schedule, however many attempts are in progress?
-    fn is_scheduled_open(&self, index: u32) -> bool {
-        self.traffic.lifetimes[usize::from(self.traffic.connections[index as usize].class)]
-            .opens_by_schedule()
-    }
-
     /// Times out an attempt to connect: the kernel alone would try for minutes.
     fn time_out_attempt(&mut self, index: u32, now_ns: u64) {
         self.io.close(index, CloseMode::Reset);
@@ -617,8 +611,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Times out all overdue attempts, and finds the next deadline.
     fn time_out_attempts(&mut self, now_ns: u64) {
         self.attempt_deadline_ns = u64::MAX;
-        for index in 0..self.traffic.connections.len() as u32 {
-            if let ConnectionState::Connecting { began_ns } = self.traffic.connections[index as usize].state {
+        for index in 0..self.traffic.connections.all.len() as u32 {
+            if let ConnectionState::Connecting { began_ns } = self.traffic.connections[index].state {
                 let deadline_ns = began_ns + self.attempt_ns();
                 if deadline_ns <= self.io.seen_ns(index).min(now_ns) {
                     self.time_out_attempt(index, now_ns);
@@ -629,26 +623,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Makes scheduled openings due. Returns when the next one is.
-    fn open_due(&mut self, now_ns: u64) -> u64 {
-        let mut next_ns = u64::MAX;
-        for class in 0..self.traffic.lifetimes.len() {
-            while self.traffic.lifetimes[class].next_open_ns() <= now_ns {
-                let Some(index) = self.traffic.lifetimes[class].open_next() else { break };
-                self.traffic.connections[index as usize].state = ConnectionState::Down { retry_ns: now_ns };
-                self.traffic.connection_timers.set(index, now_ns);
-            }
-            next_ns = next_ns.min(self.traffic.lifetimes[class].next_open_ns());
-        }
-        next_ns
-    }
-
     /// Opens a connection, if the plan's total permits.
     fn connect(&mut self, index: u32, now_ns: u64) {
-        let connection = &mut self.traffic.connections[index as usize];
-        if !self.traffic.lifetimes[usize::from(connection.class)].reserve() {
-            connection.state = ConnectionState::Gone;
-            self.traffic.connection_timers.set(index, u64::MAX);
+        if !self.traffic.connections.lifetimes_of_mut(index).reserve() {
+            self.traffic.connections[index].state = ConnectionState::Gone;
+            self.traffic.connections.timers.set(index, u64::MAX);
             return;
         }
         let phase = self.traffic.phase_now(now_ns);
@@ -658,13 +637,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Tries the next address.
     fn try_address(&mut self, index: u32, now_ns: u64) {
-        let connection = &mut self.traffic.connections[index as usize];
+        let connection = &mut self.traffic.connections[index];
         let Endpoint { addresses, tls, .. } = &self.endpoints[usize::from(connection.server)];
         let address = &addresses[connection.address % addresses.len()];
         connection.state = ConnectionState::Connecting { began_ns: now_ns };
         connection.has_begun_setup = false;
         let deadline_ns = now_ns + self.attempt_ns();
-        self.traffic.connection_timers.set(index, deadline_ns);
+        self.traffic.connections.timers.set(index, deadline_ns);
         match self.io.connect(index, address, tls.as_ref(), self.traffic.stamper.is_stamped(index)) {
             Ok(()) => {
                 self.connecting += 1;
@@ -680,7 +659,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if let Some(handshake_ns) = self.io.handshake_ns(index) {
             self.traffic.recording.meter(MeterKind::HandshakeTime, handshake_ns);
         }
-        let connection = &mut self.traffic.connections[index as usize];
+        let connection = &mut self.traffic.connections[index];
         self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
         self.traffic.connected(index, at_ns);
         self.timers_ns = at_ns;
@@ -689,7 +668,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// A failed send in setup ends the attempt.
     #[inline]
     fn note_setup_send(&mut self, was_in_setup: bool, index: u32, at_ns: u64) {
-        if was_in_setup && let Some(errno) = self.traffic.take_setup_send_error() {
+        if was_in_setup && let Some(errno) = self.traffic.connections.take_setup_send_error() {
             self.connecting -= 1;
             self.connect_failed(index, errno, at_ns);
         }
@@ -698,7 +677,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Continues a connection setup after received bytes, or ends it after malformed ones.
     #[cold]
     fn continue_setup(&mut self, index: u32, received: Result<(), ()>, at_ns: u64) {
-        let status = self.traffic.connection_setup(index);
+        let status = self.traffic.connections.take_setup_status(index);
         let reason = match (received, status) {
             (Ok(()), SetupStatus::Pending) => return,
             (Ok(()), SetupStatus::Accepted) => return self.established(index, at_ns),
@@ -713,7 +692,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 .unwrap_or_default(),
         };
         self.connecting -= 1;
-        let connection = &self.traffic.connections[index as usize];
+        let connection = &self.traffic.connections[index];
         if self.stage == Stage::Connecting && !connection.was_up {
             let server = self.endpoints[usize::from(connection.server)].server.clone();
             self.notice = Some(Notice::Failed(RunError::SetupRejected { server, reason }));
@@ -732,7 +711,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     fn attempt_failed(&mut self, index: u32, errno: i32, fault: FaultKind, at_ns: u64) {
-        let connection = &mut self.traffic.connections[index as usize];
+        let connection = &mut self.traffic.connections.all[index as usize];
         connection.address += 1;
         let server = connection.server;
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
@@ -740,7 +719,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // the run.
         let is_queue_full = errno == libc::EAGAIN && at_ns < self.planned.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
-        let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts;
+        let counts_attempts =
+            self.traffic.connections.lifetimes[usize::from(connection.class)].counts_attempts;
         if counts_attempts && has_another && !connection.was_up {
             // An attempt is one at a name, over all of its addresses.
             self.try_address(index, at_ns);
@@ -748,16 +728,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // The next address of the name, at once and without a fault.
             let retry_ns = if is_queue_full { at_ns + FULL_QUEUE_RETRY_NS } else { at_ns };
             connection.state = ConnectionState::Down { retry_ns };
-            self.traffic.connection_timers.set(index, retry_ns);
+            self.traffic.connections.timers.set(index, retry_ns);
             let phase = self.traffic.phase_now(at_ns);
             self.traffic.recording.set.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
                 let server = self.endpoints[usize::from(server)].server.clone();
-                self.notice = Some(Notice::Failed(match self.traffic.unanswered_setup_step(index) {
-                    Some(step) => RunError::NoReply { server, reason: self.no_reply_reason(step, errno) },
-                    None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
-                }));
+                self.notice =
+                    Some(Notice::Failed(match self.traffic.connections.unanswered_setup_step(index) {
+                        Some(step) => RunError::NoReply { server, reason: self.no_reply_reason(step, errno) },
+                        None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
+                    }));
             }
             self.note_tls_refusal(index);
             self.traffic.fail_connection(index, at_ns, fault, OutcomeClass::Lost);
@@ -782,14 +763,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// first ones.
     fn note_tls_refusal(&mut self, index: u32) {
         let Some(error) = self.io.connection_error(index) else { return };
-        let connection = &self.traffic.connections[index as usize];
+        let connection = &self.traffic.connections[index];
         let is_the_end = match self.stage {
             Stage::Connecting if !connection.was_up => true,
             Stage::Connecting | Stage::Preloading | Stage::Unloaded => error.is_answer,
             Stage::AwaitingStart | Stage::Running => {
                 let has_answered = self.traffic.servers.iter().any(Health::has_answered);
                 self.refusals += u32::from(error.is_answer && !has_answered);
-                self.refusals as usize >= self.traffic.connections.len()
+                self.refusals as usize >= self.traffic.connections.all.len()
             }
             Stage::Finished => false,
         };
@@ -804,7 +785,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     fn step_connecting(&mut self) {
         // Not all at the same time: a server may accept fewer at a time.
-        if self.reached as usize == self.traffic.connections.len() {
+        if self.reached as usize == self.traffic.connections.all.len() {
             let lanes = std::mem::take(&mut self.preload_lanes);
             self.stage = Stage::Preloading;
             let (now_ns, is_prepared) = (self.io.now_ns(), lanes.is_empty());
@@ -820,7 +801,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn step_preloading(&mut self, now_ns: u64) {
         self.hand_over_early(now_ns);
         self.traffic.resume_preloads(now_ns);
-        let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
+        let confirmed = self.traffic.dispatch.lanes.iter().map(|lane| lane.session.confirmed()).sum();
         if confirmed != self.stored.0 {
             self.stored = (confirmed, now_ns);
         }
@@ -830,11 +811,19 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
         let cannot_finish = confirmed == 0
-            && self.traffic.connections.iter().all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
+            && self
+                .traffic
+                .connections
+                .all
+                .iter()
+                .all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
         let error = if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
             let server = self.endpoints[usize::from(server)].server.clone();
             RunError::NoReply { server, reason: format!("to any request for {}", DurationNs(reply_limit_ns)) }
-        } else if is_lost || cannot_finish || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
+        } else if is_lost
+            || cannot_finish
+            || self.traffic.dispatch.lanes.iter().any(|lane| lane.session.failed())
+        {
             RunError::preload_failed(confirmed, String::new())
         } else if self.traffic.is_finished() {
             return self.end_preload(confirmed);
@@ -868,7 +857,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
             return;
         }
-        let is_up = self.traffic.connections.iter().all(|connection| connection.failures == 0);
+        let is_up = self.traffic.connections.all.iter().all(|connection| connection.failures == 0);
         if is_up && self.traffic.in_flight() == 0 {
             self.unloaded.note(self.traffic.recording.last);
         }
@@ -905,7 +894,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// All that came in by this instant was read.
     fn seen_ns(&self) -> u64 {
-        (0..self.traffic.connections.len() as u32)
+        (0..self.traffic.connections.all.len() as u32)
             .map(|index| self.io.seen_ns(index))
             .min()
             .unwrap_or(u64::MAX)
@@ -1000,11 +989,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.read_stamp_clock(now_ns);
         // Without a server, a number of requests would never be reached; after the last connection nothing can
         // follow. Replicas can replace each other.
-        let dispensable = if self.traffic.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
+        let dispensable =
+            if self.traffic.dispatch.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
         let cannot_finish = self.planned.time_ns.is_none()
             && (self.count_down_servers(now_ns) > dispensable || self.traffic.is_stranded());
         let has_no_client = self.traffic.has_no_client();
-        if (cannot_finish || has_no_client || self.traffic.all_expired())
+        if (cannot_finish || has_no_client || self.traffic.connections.are_over())
             && now_ns < self.traffic.window.end_ns
         {
             self.traffic.recording.counts.workers_cut_off += u64::from(has_no_client);
@@ -1029,7 +1019,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // A window by time keeps its length after the last reply; one with a number of requests as well ends with
         // the first of both.
         let is_complete = window.end_ns != u64::MAX && self.traffic.is_finished();
-        if is_over || is_complete && self.traffic.has_spent_budgets() {
+        if is_over || is_complete && self.traffic.dispatch.has_spent_budgets() {
             self.finish(now_ns);
         }
         let end_ns = if now_ns < window.end_ns { window.end_ns } else { self.drain_end_ns };
@@ -1047,7 +1037,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.colocation.looks += 1;
             self.colocation.shared += u64::from(is_shared);
         }
-        self.colocation_index = (self.colocation_index + 1) % self.traffic.connections.len() as u32;
+        self.colocation_index = (self.colocation_index + 1) % self.traffic.connections.all.len() as u32;
     }
 
     /// Reads the wall clock, if timestamps wait for it.

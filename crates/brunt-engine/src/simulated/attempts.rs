@@ -1,20 +1,20 @@
 //! Attempts to connect that count, whatever becomes of them: so many are begun and no more, and none before the
 //! schedule. One that fails in its connection setup counts as one, however far it got.
 
-use crate::simulated::*;
 use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::run_error::RunError;
 use crate::simulated::sim::{ConnectFault, ConnectTrouble, Sim, SimOptions};
+use crate::simulated::*;
 use crate::state::recording::Exchange;
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker};
+use brunt_plan::outcome::ReplyKind;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::RespCodec;
 use brunt_server::{CoreOptions, Every};
+use brunt_stats::fault::FaultKind;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use brunt_plan::outcome::ReplyKind;
-use brunt_stats::fault::FaultKind;
 
 /// A way there and back, and how much longer it takes to connect.
 const TRIP_NS: u64 = 100 * US;

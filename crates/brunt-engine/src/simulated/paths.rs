@@ -1,8 +1,8 @@
 //! Classes whose operations take paths of their own, and changes that go to several servers: who gets what, and what becomes of a part that
 //! is in trouble. And classes that use the same connections: whose operation is whose, and how they take turns.
 
-use crate::simulated::*;
 use crate::simulated::servers::homes;
+use crate::simulated::*;
 use brunt_server::{Every, Faults, Outage};
 
 /// A world with three servers, of which these are two.

@@ -4,12 +4,12 @@
 //! window under overload, by the law of the queue: what happens in it counts, whatever was due before it.
 
 use crate::simulated::*;
-use brunt_stats::window::WindowCounts;
 use brunt_plan::quantile::Quantile;
 use brunt_server::Outage as Script;
 use brunt_stats::bound::Decision;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::OpSummary;
+use brunt_stats::window::WindowCounts;
 
 const WINDOW_NS: u64 = 6 * SECOND;
 /// Long enough for most keys to be missed once, and stored.

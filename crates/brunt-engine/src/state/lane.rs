@@ -299,7 +299,7 @@ pub(crate) struct Lane {
     /// Number of full routes.
     pub full_routes: u32,
     /// When a full queue began to keep its operations in the schedule, and when it last did: those due by then.
-    pub held_ns: (u64, u64),
+    pub kept_ns: (u64, u64),
     /// The trace of its session, if any.
     pub feed: Option<TraceFeed>,
 }
@@ -312,8 +312,8 @@ impl Lane {
     }
 
     /// Was its next operation kept in the schedule by a full queue, which has room now?
-    pub(crate) fn is_held(&self) -> bool {
-        self.full_routes == 0 && self.session.due_ns() <= self.held_ns.1
+    pub(crate) fn is_kept_in_schedule(&self) -> bool {
+        self.full_routes == 0 && self.session.due_ns() <= self.kept_ns.1
     }
 
     /// Passes trace records to the session, or schedules the next try.

@@ -116,7 +116,7 @@ impl Blueprint {
                 false => Checking::Named,
             },
             full_routes: 0,
-            held_ns: (0, 0),
+            kept_ns: (0, 0),
             feed: None,
         }
     }
@@ -194,7 +194,8 @@ impl Blueprint {
         let mut lanes = Lanes::default();
         let routes = count_routes(&self.plan, class_connections);
         let chosen = self.unloaded_class(shard, class_connections);
-        for (index, connections) in class_connections.iter().enumerate().filter(|(_, connections)| !connections.is_empty())
+        for (index, connections) in
+            class_connections.iter().enumerate().filter(|(_, connections)| !connections.is_empty())
         {
             let is_chosen = chosen.as_ref().is_some_and(|(class, _)| *class == index);
             let mix = chosen.as_ref().filter(|_| is_chosen).map_or_else(Mix::usual, |(_, mix)| mix.clone());
