@@ -72,7 +72,7 @@ impl Studio {
 fn report(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
     let (json, html) = (studio.between("run.json"), studio.between("run.html"));
-    let words = ["run", "-s", &server.address, "--json", &json, "--html", &html];
+    let words = ["run", ALLOW, "-s", &server.address, "--json", &json, "--html", &html];
     run_brunt(&studio.brunt, &[&words[..], &RUN].concat())?;
     drop(server);
     let mut browser = Browser::start()?;

@@ -13,7 +13,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::popularity::Popularity;
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_workload::keys::KeyGenerator;
-use brunt_workload::session::{Choices, Next, RunTimes, Session, SessionSpec};
+use brunt_workload::session::{Choices, Next, PhaseTimes, Session, SessionSpec};
 use clap::{Args, value_parser};
 
 /// Options of the command.
@@ -83,7 +83,7 @@ impl Client {
             choices: Choices::of_session(class, StreamPart { index: 0, of: 1 }, plan.data_seed),
             copies: 1,
             begins_taken: false,
-            window: RunTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
+            window: PhaseTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
         });
         let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
         let key = vec![0; keyspace.key_len_max()];

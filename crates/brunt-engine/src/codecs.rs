@@ -57,8 +57,8 @@ pub(crate) fn with_codec<S: CodecVisitor>(
 /// The codec of a connection to a memcached that is spoken to in binary.
 fn binary_codec(plan: &Plan) -> BinaryCodec {
     let credentials = plan.login.user.as_ref().zip(plan.login.password.as_ref());
-    let said = credentials.map(|(user, password)| Arc::new(sasl::SaslLogin::new(user, password.secret())));
-    BinaryCodec::with_setup(said)
+    let login = credentials.map(|(user, password)| Arc::new(sasl::SaslLogin::new(user, password.secret())));
+    BinaryCodec::with_setup(login)
 }
 
 /// The codec of a connection to a Redis.

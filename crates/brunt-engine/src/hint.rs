@@ -9,13 +9,13 @@ use brunt_proto::detection::DetectedProtocol;
 use brunt_stats::fault::FirstMalformed;
 
 /// A hint from the first invalid reply or the first error; empty if there is none.
-pub fn hint(plan: &Plan, said: &[u8]) -> String {
+pub fn hint(plan: &Plan, reply: &[u8]) -> String {
     let servers = plan.servers();
     let of = |differs: fn(&Server) -> bool| servers.iter().find(|server| differs(server));
-    let text = String::from_utf8_lossy(said);
+    let text = String::from_utf8_lossy(reply);
     let error = text.strip_prefix('-').unwrap_or(&text);
     let word = error.split([' ', '\r']).next().unwrap_or_default();
-    match (DetectedProtocol::of(said), word) {
+    match (DetectedProtocol::of(reply), word) {
         (Some(DetectedProtocol::Redis), _) if let Some(server) = of(|server| !server.protocol.is_resp()) => {
             looks_like("Redis", &url(server, "redis", "rediss"), "--protocol resp3")
         }
@@ -97,6 +97,6 @@ pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
 }
 
 /// Describes malformed bytes for a user.
-pub(crate) fn describe_malformed(garbage: &FirstMalformed) -> String {
-    format!("malformed reply \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
+pub(crate) fn describe_malformed(malformed: &FirstMalformed) -> String {
+    format!("malformed reply \"{}\": {}", QuotedBytes(malformed.bytes()), malformed.reason)
 }

@@ -6,13 +6,12 @@
 
 #![deny(unsafe_code)]
 
+mod c_library;
 mod clock;
-mod closed_stream;
 mod codecs;
 mod hint;
 pub mod input_file;
 mod io;
-mod local_time;
 pub mod memory;
 pub mod run;
 mod run_error;
@@ -22,18 +21,17 @@ mod traffic;
 mod transport;
 mod worker;
 
+pub use c_library::{standard_output_was_closed, utc_offset_s};
 pub use clock::monotonic_ns;
-pub use closed_stream::standard_output_was_closed;
 pub use codecs::check_commands;
 pub use hint::hint;
-pub use local_time::utc_offset_s;
 pub use run::flush::flush;
+pub use run::kernel_interface::timestamps_work;
 pub use run::launch::allowed_cpus;
-pub use run::timestamp_probe::timestamps_work;
 pub use run::trace_reader::check_traces;
 pub use run::{cluster, coordinator, host, in_process_run, kernel_interface};
 pub use run_error::TraceError;
-pub use transport::address::Address;
+pub use transport::endpoint::Address;
 pub use transport::tls_client::{TlsClient, TlsSettings};
 
 #[cfg(test)]

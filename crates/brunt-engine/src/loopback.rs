@@ -20,6 +20,7 @@ use brunt_plan::plan::{IoChoice, MeterKind, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::shards;
+use brunt_plan::sockets::SocketOptions;
 use brunt_plan::spec::PlanSpec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_server::{CoreOptions, Every, Faults, Service};
@@ -90,7 +91,8 @@ fn allocations_of(toml: &str) -> u64 {
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
         IoChoice::Auto | IoChoice::Epoll => {
-            let io = Epoll::new(connections, Gather::NOTHING, Clock::start()).unwrap();
+            let io =
+                Epoll::new(connections, SocketOptions::default(), Gather::NOTHING, Clock::start()).unwrap();
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }

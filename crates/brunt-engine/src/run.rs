@@ -1,40 +1,38 @@
-//! The control thread of a run: starts the workers, drives them through the phases, collects their intervals.
+//! A run: what is probed and started before it, the control thread that drives the workers, and what an error says.
 //!
-//! It may allocate, wait and be late by milliseconds without affecting a latency. Invariant: every set that a
-//! worker hands over is read exactly once, the last one included.
+//! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariant: an error of a worker
+//! keeps its kind, and is completed with what all workers have seen.
 
 pub(crate) mod blueprint;
 pub mod cluster;
-mod control_thread;
+pub(crate) mod control_thread;
 pub mod coordinator;
-mod error_context;
 pub(crate) mod flush;
 pub mod host;
 pub mod in_process_run;
 pub mod kernel_interface;
 pub(crate) mod launch;
-mod memory_needs;
 pub(crate) mod stats_poller;
-pub(crate) mod timestamp_probe;
 pub(crate) mod trace_reader;
-pub(crate) mod window_start;
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
+use crate::hint::{describe_malformed, hint, tls_hint};
 use crate::run::blueprint::Blueprint;
 pub use crate::run::blueprint::DataSets;
 use crate::run::cluster::SlotMapPoller;
 use crate::run::control_thread::ControlThread;
 use crate::run::coordinator::{Coordinator, LocalOnly, LocalPart};
-use crate::run::error_context::with_context;
 use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
 pub use crate::run_error::{ErrorOrigin, RunError};
 pub use crate::transport::endpoint::Endpoint;
 use crate::transport::socket;
+use crate::worker::WorkerEnd;
 use brunt_plan::plan::{IoChoice, Plan};
 use brunt_plan::shard::{Shard, shard};
+use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstMalformed};
 use brunt_stats::interval::Interval;
 pub use brunt_stats::run_data::RunData;
 pub use brunt_stats::run_times::RunTimes;
@@ -42,9 +40,8 @@ use brunt_stats::server_stats::Snapshot;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::ClientUsage;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 /// An event of a run.
 #[derive(Debug)]
@@ -136,7 +133,7 @@ impl RunSetup<'_> {
         let local = (0..).zip(part.workers.clone());
         let shards: Vec<Shard> =
             local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
-        memory_needs::check(part.plan, &shards)?;
+        crate::memory::check(part.plan, &shards)?;
         let slot_map = match plan.is_cluster {
             true => Some(Arc::new(cluster::slot_map(plan, endpoints)?)),
             false => None,
@@ -203,4 +200,87 @@ fn start_stats_pollers(
     };
     let queries = plan.polled_servers().into_iter().map(query_of).collect::<io::Result<Vec<_>>>()?;
     StatsPollers::start(queries, plan.interval, clock, snapshots)
+}
+
+/// The most servers that a message names.
+const NAMES_MAX: usize = 3;
+
+/// Adds the first reason and a hint to an error.
+pub(super) fn with_context(
+    error: RunError,
+    ends: Vec<io::Result<WorkerEnd>>,
+    intervals: IntervalStore,
+    blueprint: &Blueprint,
+) -> RunError {
+    let plan = &blueprint.plan;
+    match error {
+        RunError::NoReply { server, reason } => RunError::NoReply { server, reason: reason + tls_hint(plan) },
+        RunError::SetupRejected { server, reason } => {
+            let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
+        }
+        RunError::PreloadFailed { confirmed, reason: cause, .. } => {
+            let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            let mut faults = intervals.faults().clone();
+            for end in &mut ends {
+                faults.merge(&end.last.take_interval(0).faults);
+            }
+            let mut reason = match first_reason(&ends, faults.rows()) {
+                Some(first) if cause.is_empty() => first,
+                Some(first) => format!("{cause}; {first}"),
+                None if cause.is_empty() => "the server declined the others".to_owned(),
+                None => cause,
+            };
+            let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);
+            if confirmed == 0 && !faults.rows().is_empty() && faults.rows().iter().all(is_cut_off) {
+                reason += tls_hint(plan);
+            }
+            let hint = first_hint(plan, &ends);
+            let servers = server_names(&blueprint.endpoints);
+            RunError::PreloadFailed { servers, confirmed, wanted: plan.preload_stores(), reason, hint }
+        }
+        // The worker's own error is the reason.
+        RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),
+        other => other,
+    }
+}
+
+/// The first reason for a failed preload, if it is known.
+fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> Option<String> {
+    if let Some(text) = ends.iter().find_map(|end| end.rejection.as_ref()) {
+        return Some(format!("the server rejects a key: \"{text}\""));
+    }
+    if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
+        return Some(format!("first error \"{text}\""));
+    }
+    if let Some(malformed) = ends.iter().find_map(|end| end.counts.first_malformed.as_ref()) {
+        return Some(describe_malformed(malformed));
+    }
+    let row = |fault: &Fault| match fault.kind {
+        FaultKind::Other(errno) => {
+            format!("{} × connection error: {}", fault.count, io::Error::from_raw_os_error(errno))
+        }
+        kind => format!("{} × connection {}", fault.count, kind.name()),
+    };
+    let rows: Vec<String> = faults.iter().map(row).collect();
+    (!rows.is_empty()).then(|| rows.join(", "))
+}
+
+/// A hint from the first error or the first malformed bytes.
+fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
+    let rejection = ends.iter().find_map(|end| end.rejection.as_ref());
+    let error = rejection.or_else(|| ends.iter().find_map(|end| end.counts.first_error.as_ref()));
+    let malformed = ends.iter().find_map(|end| end.counts.first_malformed.as_ref());
+    let bytes = error.map(FirstError::bytes).or(malformed.map(FirstMalformed::bytes));
+    bytes.map(|bytes| hint(plan, bytes)).unwrap_or_default()
+}
+
+/// Names of servers, the first few of many.
+fn server_names(endpoints: &[Endpoint]) -> String {
+    let names: Vec<String> =
+        endpoints.iter().take(NAMES_MAX).map(|endpoint| endpoint.server.to_string()).collect();
+    match endpoints.len().saturating_sub(NAMES_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }

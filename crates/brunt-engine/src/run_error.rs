@@ -4,13 +4,14 @@
 
 use brunt_plan::server::ServerAddress;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::io;
+use thiserror::Error;
 
 /// Why a run failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum RunError {
     /// No address of a server accepts connections.
+    #[error("cannot connect to {server}: {reason}")]
     Unreachable {
         /// The server as named in the plan.
         server: ServerAddress,
@@ -18,6 +19,7 @@ pub enum RunError {
         reason: io::Error,
     },
     /// A connection was established, and ended before the server had answered.
+    #[error("no reply from {server} {reason}")]
     NoReply {
         /// The server as named in the plan.
         server: ServerAddress,
@@ -25,6 +27,7 @@ pub enum RunError {
         reason: String,
     },
     /// A server rejects the connection setup, or does not use the protocol of the plan.
+    #[error("connection setup with {server} failed: {reason}")]
     SetupRejected {
         /// The server as named in the plan.
         server: ServerAddress,
@@ -32,6 +35,7 @@ pub enum RunError {
         reason: String,
     },
     /// A server has no slot map of a cluster.
+    #[error("{server} returned no cluster slot map: {reason}")]
     NoSlotMap {
         /// The server as named in the plan.
         server: ServerAddress,
@@ -39,6 +43,7 @@ pub enum RunError {
         reason: String,
     },
     /// The TLS handshake failed, or a certificate was rejected.
+    #[error("TLS with {server} failed: {reason}")]
     TlsFailed {
         /// The server as named in the plan.
         server: ServerAddress,
@@ -46,6 +51,7 @@ pub enum RunError {
         reason: String,
     },
     /// Some keys could not be stored. A worker knows its own keys; the control thread adds the rest.
+    #[error("preload failed: {confirmed} of {wanted} keys stored on {servers}; {reason}{hint}")]
     PreloadFailed {
         /// Names of the servers.
         servers: String,
@@ -59,10 +65,18 @@ pub enum RunError {
         hint: String,
     },
     /// The start of the window was set too late for the workers.
+    #[error(
+        "--warmup auto: the host stopped this process at the start of the measured window; try again, or give --warmup a duration"
+    )]
     WindowTooLate,
     /// Interrupted before the schedule began.
+    #[error("interrupted before anything was measured")]
     Interrupted,
     /// An option asks for more memory than this process may use.
+    #[error(
+        "{option}: at least {} MiB of address space needed, more than this process may use beside the rest (ulimit -v, or a full host): expected less",
+        .bytes.div_ceil(1 << 20)
+    )]
     OutOfMemory {
         /// The options with their values.
         option: String,
@@ -70,10 +84,13 @@ pub enum RunError {
         bytes: u64,
     },
     /// A system call failed that every run needs; it names what failed.
+    #[error("{0}")]
     System(io::Error),
     /// A trace cannot be opened.
+    #[error("cannot read trace '{}': {}", .0.file, .0.error)]
     TraceUnreadable(TraceError),
     /// The kernel interface that the plan names is unavailable.
+    #[error("{name} unavailable: {reason}; use --io auto")]
     IoUnavailable {
         /// Which.
         name: &'static str,
@@ -81,6 +98,7 @@ pub enum RunError {
         reason: String,
     },
     /// No kernel interface works here: why each does not.
+    #[error("no kernel interface works here: io_uring: {io_uring}; epoll: {epoll}")]
     NoIo {
         /// Of io_uring.
         io_uring: String,
@@ -88,6 +106,7 @@ pub enum RunError {
         epoll: String,
     },
     /// Another host failed: which, and why.
+    #[error("{}", .0.reason)]
     Remote(RemoteError),
 }
 
@@ -108,47 +127,6 @@ pub struct TraceError {
     /// Why.
     pub error: io::Error,
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
-            Self::NoReply { server, reason } => write!(formatter, "no reply from {server} {reason}"),
-            Self::SetupRejected { server, reason } => {
-                write!(formatter, "connection setup with {server} failed: {reason}")
-            }
-            Self::NoSlotMap { server, reason } => {
-                write!(formatter, "{server} returned no cluster slot map: {reason}")
-            }
-            Self::TlsFailed { server, reason } => write!(formatter, "TLS with {server} failed: {reason}"),
-            Self::PreloadFailed { servers, confirmed, wanted, reason, hint } => {
-                write!(formatter, "preload failed: {confirmed} of {wanted} keys stored on {servers}; {reason}{hint}")
-            }
-            Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
-            Self::OutOfMemory { option, bytes } => write!(
-                formatter,
-                "{option}: at least {} MiB of address space needed, more than this process may use beside the rest (ulimit -v, or a full host): expected less",
-                bytes.div_ceil(1 << 20)
-            ),
-            Self::System(error) => write!(formatter, "{error}"),
-            Self::WindowTooLate => formatter.write_str(
-                "--warmup auto: the host stopped this process at the start of the measured window; try again, or give --warmup a duration",
-            ),
-            Self::TraceUnreadable(TraceError { file, error }) => {
-                write!(formatter, "cannot read trace '{file}': {error}")
-            }
-            Self::IoUnavailable { name, reason } => {
-                write!(formatter, "{name} unavailable: {reason}; use --io auto")
-            }
-            Self::NoIo { io_uring, epoll } => {
-                write!(formatter, "no kernel interface works here: io_uring: {io_uring}; epoll: {epoll}")
-            }
-            Self::Remote(blame) => formatter.write_str(&blame.reason),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// The origin of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,16 @@
 //! The traffic of one worker: takes operations from its sessions, puts them on connections, and records their ends.
 //!
-//! This file takes due operations and queues their bytes. `fast_send` and `fast_receive` are the short ways of
-//! simple gets; `routing` chooses servers, `sending` passes bytes to the Io, `receiving` makes samples of replies,
-//! `matching` finds their operations, `connection_setup` and `connecting` cover a connection's life, `datagrams`
-//! assembles replies over UDP, `stamping` selects requests for kernel timestamps, `verifying` checks values,
-//! `redirecting` follows a cluster, `failure_handling` covers lost connections and timeouts, `rerouting` moves
-//! operations away from closed connections, `abandoning` ends those whose server is down. Invariant: every
-//! operation taken from a session is in exactly one place, waiting or parked on a route or on one connection's
+//! What is due and what waits is in `dispatch`, what was sent in `in_flight` (with `groups` of parts and `shared_slots`), and
+//! the connections between them in `connections`; each keeps its own invariants. This file takes due operations and queues
+//! their bytes. `fast_send` and `fast_receive` are the short ways of simple gets; `routing` chooses servers, `sending` passes
+//! bytes to the Io, `receiving` makes samples of replies, `matching` finds their operations, `connecting` covers a
+//! connection's life, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
+//! `failure_handling` covers lost connections and timeouts, `abandoning` ends operations whose server is down. Invariant:
+//! every operation taken from a session is in exactly one place, waiting or parked on a route or on one connection's
 //! chain (each part of a split one), until it is recorded as ended or unsent.
 
 mod abandoning;
 mod connecting;
-pub(crate) mod connection_setup;
 mod datagrams;
 mod failure_handling;
 mod fast_receive;
@@ -19,29 +18,25 @@ mod fast_send;
 mod matching;
 mod receiving;
 mod redirecting;
-mod rerouting;
 mod routing;
 mod sending;
-mod stamping;
 mod verifying;
 
-use crate::state::absences::Absences;
+use crate::state::absences::Stops;
 use crate::state::audit::Audit;
 use crate::state::busy_period::BusyPeriods;
-use crate::state::connection::{Connection, ConnectionState, Leftovers};
-use crate::state::deadline_queue::DeadlineQueue;
-use crate::state::group::Groups;
+use crate::state::connection::Connection;
+use crate::state::connections::{ConnectionPlan, Connections};
+use crate::state::dispatch::Dispatch;
+use crate::state::group::{Groups, SharedSlots};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
-use crate::state::ids::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::state::in_flight::InFlight;
-use crate::state::lane::{Lane, Lanes, Picked, Route};
+use crate::state::lane::{Lane, Lanes, Picked};
 use crate::state::lifetime::Lifetimes;
 use crate::state::recording::Recording;
-use crate::state::shared_slot::SharedSlots;
 use crate::state::stamper::Stamper;
-use crate::state::stops::Stops;
-use crate::traffic::connection_setup::SetupRejected;
+use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::traffic::datagrams::Datagrams;
 use crate::traffic::verifying::WrongBytes;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
@@ -52,44 +47,8 @@ use brunt_proto::{Codec, Keys, Request, Value};
 use brunt_stats::fault::FirstError;
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
-use brunt_workload::session::DueOp;
+use brunt_workload::session::{DueOp, PhaseTimes};
 use std::sync::Arc;
-
-/// The times of the phases, on the worker's clock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    /// Warm-up begins.
-    pub start_ns: u64,
-    /// The measured window begins.
-    pub measure_ns: u64,
-    /// It ends; `u64::MAX` while unknown.
-    pub end_ns: u64,
-}
-
-impl Window {
-    /// Before the times are set.
-    pub(crate) const UNKNOWN: Self = Self { start_ns: u64::MAX, measure_ns: u64::MAX, end_ns: u64::MAX };
-
-    #[inline]
-    fn phase_of(&self, intended_ns: u64) -> Phase {
-        if self.is_measured(intended_ns) {
-            Phase::Measure
-        } else if intended_ns < self.measure_ns {
-            Phase::Warmup
-        } else {
-            Phase::Drain
-        }
-    }
-
-    #[inline]
-    fn is_measured(&self, at_ns: u64) -> bool {
-        self.measure_ns <= at_ns && at_ns < self.end_ns
-    }
-}
-
-/// A waiting operation may be picked late by this fraction of the wait of the oldest one, which it will have to
-/// wait itself: client error stays below this fraction of its response time.
-const WAITED_PER_CHECK: u64 = 128;
 
 /// Result of placing an operation on a connection.
 enum Placing {
@@ -101,66 +60,31 @@ enum Placing {
     FlushFirst,
 }
 
-/// Class, server and kind of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectionPlan {
-    /// Its class.
-    pub class: u16,
-    /// Its server.
-    pub server: u16,
-    /// It is a datagram socket.
-    pub by_datagram: bool,
-}
-
 /// A worker without its Io.
 pub(crate) struct Traffic<C: Codec> {
-    codec: C,
-    /// The codec of streams, if connections may be datagram sockets.
-    stream_codec: C,
-    pub connections: Vec<Connection<C>>,
-    pub lanes: Vec<Lane>,
-    pub routes: Vec<Route>,
-    pub deadlines: DeadlineQueue,
-    /// When each connection is opened, times out or expires.
-    pub connection_timers: DeadlineQueue,
+    /// What is due, and what waits for a connection.
+    pub dispatch: Dispatch,
+    pub connections: Connections<C>,
     /// Health of the servers.
     pub servers: Vec<Health>,
     /// Client lag of the servers' busy periods.
     pub busy: BusyPeriods,
-    /// Lifetimes of each class's connections.
-    pub lifetimes: Vec<Lifetimes>,
     in_flight: InFlight<C>,
     groups: Groups,
     shared_slots: SharedSlots,
     pub recording: Recording,
     pub stamper: Stamper,
     payload: Arc<Payload>,
-    pub window: Window,
+    pub window: PhaseTimes,
     timeout_ns: u64,
     /// Stops of the client.
     pub stops: Stops,
-    /// There are more workers than CPUs.
-    is_crowded: bool,
     /// One per class with `--verify`.
     audits: Vec<Audit>,
     /// A connection was lost, or the preload refused, since the last [`Traffic::take_any_lost`].
     any_lost: bool,
     /// The error that has ended the preload.
     pub rejection: Option<FirstError>,
-    /// Connections with bytes to send.
-    dirty: Vec<u32>,
-    /// When the last bytes to send were queued.
-    pub queued_ns: u64,
-    /// Expired connections without operations in flight.
-    retired: Vec<u32>,
-    /// Routes with waiting operations, or with such that their full queue kept in the schedule.
-    backlogged: Vec<RouteId>,
-    /// When the loop last woke, or should have woken by its timer…
-    pub iteration_start_ns: u64,
-    /// …and when it then began to take due operations.
-    dispatched_ns: u64,
-    pub absences: Absences,
-    leftovers: Leftovers,
     datagrams: Datagrams,
     wrong_bytes: WrongBytes,
     key_bytes: Vec<u8>,
@@ -172,10 +96,6 @@ pub(crate) struct Traffic<C: Codec> {
     reply_ids_of: EntryId,
     /// The slot table, if the servers are a cluster.
     pub slots: Option<SlotTable>,
-    /// A rejected connection setup that was not reported yet.
-    setup_rejected: Option<SetupRejected>,
-    /// Errno of a failed setup send that was not reported yet.
-    setup_send_error: Option<i32>,
 }
 
 /// The parts of a [`Traffic`].
@@ -212,84 +132,49 @@ pub(crate) struct TrafficParts<C: Codec> {
 impl<C: Codec> Traffic<C> {
     pub(crate) fn new(parts: TrafficParts<C>) -> Self {
         let count = parts.connections.len();
-        let stream_codec = parts.codec.stream_codec();
-        let codec_of = |index: &ConnectionPlan| if index.by_datagram { &parts.codec } else { &stream_codec };
-        let connection = |index: &ConnectionPlan| {
-            Connection::new(codec_of(index).clone(), parts.room, index.class, index.server)
-        };
         let is_by_datagram = |server: usize| {
-            parts.connections.iter().any(|index| index.by_datagram && usize::from(index.server) == server)
+            parts.connections.iter().any(|plan| plan.by_datagram && usize::from(plan.server) == server)
         };
-        let has_streams = !parts.connections.iter().all(|index| index.by_datagram);
-        let mut connections: Vec<_> = parts.connections.iter().map(connection).collect();
-        let mut connection_timers = DeadlineQueue::new(count as u32);
-        (0..count as u32).for_each(|index| connection_timers.set(index, 0));
-        let counted = parts.lifetimes.iter().filter(|lifetimes| lifetimes.counts_attempts);
-        for index in counted.flat_map(|lifetimes| lifetimes.connections.clone()) {
-            connections[index as usize].state = ConnectionState::Idle;
-            connection_timers.set(index, u64::MAX);
-        }
         Self {
             datagrams: Datagrams::new(count, &parts.codec),
-            connections,
-            codec: parts.codec,
-            stream_codec,
-            lanes: Vec::new(),
-            routes: Vec::new(),
-            deadlines: DeadlineQueue::new(0),
-            connection_timers,
+            connections: Connections::new(parts.codec, &parts.connections, parts.room, parts.lifetimes),
+            dispatch: Dispatch::new(parts.is_crowded),
             servers: (0..parts.servers)
                 .map(|server| Health::new(server as u16, is_by_datagram(server)))
                 .collect(),
             busy: parts.busy,
-            lifetimes: parts.lifetimes,
             in_flight: InFlight::new(count, parts.in_flight_max),
             groups: Groups::with_capacity(parts.groups_max),
             shared_slots: SharedSlots::with_capacity(parts.shared_slots_max),
             recording: parts.recording,
             stamper: Stamper::new(parts.stamped),
             payload: parts.payload,
-            window: Window::UNKNOWN,
+            window: PhaseTimes::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             stops: Stops::new(),
-            is_crowded: parts.is_crowded,
             wrong_bytes: WrongBytes::new(if parts.has_windows { count } else { 0 }),
             audits: parts.audits,
             any_lost: false,
             rejection: None,
-            dirty: Vec::with_capacity(count),
-            queued_ns: 0,
-            retired: Vec::with_capacity(count),
-            backlogged: Vec::new(),
-            iteration_start_ns: u64::MAX,
-            dispatched_ns: 0,
-            absences: Absences::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
-            leftovers: Leftovers::new(if has_streams { count } else { 0 }, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),
             reply_ids_of: NO_ENTRY,
             slots: parts.slots,
-            setup_rejected: None,
-            setup_send_error: None,
         }
     }
 
     /// Replaces the lanes. The old ones must have nothing in flight.
     pub(crate) fn install(&mut self, lanes: Lanes) {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
-        (0..self.routes.len() as RouteId).for_each(|route| self.end_backlog(route));
-        self.backlogged = Vec::with_capacity(lanes.routes.len());
-        self.absences.stop();
-        self.deadlines = DeadlineQueue::new(lanes.lanes.len() as u32);
-        self.lanes = lanes.lanes;
-        self.routes = lanes.routes;
-        for index in 0..self.routes.len() {
-            for connection in self.routes[index].connections.clone() {
-                let lane = &self.lanes[self.routes[index].lane as usize];
+        (0..self.dispatch.routes.len() as RouteId).for_each(|route| self.end_backlog(route));
+        self.dispatch.install(lanes);
+        for index in 0..self.dispatch.routes.len() {
+            for connection in self.dispatch.routes[index].connections.clone() {
+                let lane = &self.dispatch.lanes[self.dispatch.routes[index].lane as usize];
                 let (reserved_calls, deferred_slots) = lane.slots();
-                let entry = &mut self.connections[connection as usize];
+                let entry = &mut self.connections[connection];
                 if lane.refills_together {
                     entry.freed.reserve_exact(lane.depth as usize);
                 }
@@ -298,10 +183,7 @@ impl<C: Codec> Traffic<C> {
                 self.mark_ready(connection);
             }
         }
-        for index in 0..self.lanes.len() {
-            self.lanes[index].feed(0);
-            self.deadlines.set(index as u32, self.lanes[index].due_ns());
-        }
+        self.dispatch.begin();
     }
 
     /// Operations in flight.
@@ -311,31 +193,21 @@ impl<C: Codec> Traffic<C> {
 
     /// Due operations that were not sent.
     pub(crate) fn backlog(&self) -> usize {
-        self.routes.iter().map(Route::backlog).sum::<usize>() + self.paused()
+        self.dispatch.backlog() + self.paused()
     }
 
     /// Are all sessions exhausted, with nothing waiting or in flight?
     pub(crate) fn is_finished(&self) -> bool {
         self.in_flight.len() == 0
-            && self.lanes.iter().all(|lane| lane.session.is_exhausted())
+            && self.dispatch.lanes.iter().all(|lane| lane.session.is_exhausted())
             && self.backlog() == 0
-    }
-
-    /// Does every key have several servers?
-    pub(crate) fn has_replicas(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.replicas() > 1)
-    }
-
-    /// Have all sessions issued their number of measured operations?
-    pub(crate) fn has_spent_budgets(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.session.has_spent_budget())
     }
 
     /// The lane of a connection, the first if lanes share it.
     #[inline]
     fn lane_of(&self, connection: u32) -> u32 {
-        let route = self.connections[connection as usize].route;
-        self.routes.get(route as usize).map_or(0, |route| route.lane)
+        let route = self.connections[connection].route;
+        self.dispatch.routes.get(route as usize).map_or(0, |route| route.lane)
     }
 
     /// Takes every due operation and queues its bytes. Returns whether a connection must send first: the rest is
@@ -343,9 +215,9 @@ impl<C: Codec> Traffic<C> {
     /// waiting for a server.
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
-        self.dispatched_ns = now_ns;
-        let mut flush_first = !self.backlogged.is_empty() && self.dispatch_backlog(now_ns);
-        while let Some((lane, due_ns)) = self.deadlines.first() {
+        self.dispatch.dispatched_ns = now_ns;
+        let mut flush_first = !self.dispatch.backlogged.is_empty() && self.dispatch_backlog(now_ns);
+        while let Some((lane, due_ns)) = self.dispatch.deadlines.first() {
             if due_ns > now_ns || flush_first {
                 break;
             }
@@ -357,59 +229,44 @@ impl<C: Codec> Traffic<C> {
     /// As `dispatch_due`, of what waits on routes, and of what their full queues kept in the schedule.
     fn dispatch_backlog(&mut self, now_ns: u64) -> bool {
         let mut flush_first = false;
-        for at in (0..self.backlogged.len()).rev() {
-            let route = self.backlogged[at];
+        for at in (0..self.dispatch.backlogged.len()).rev() {
+            let route = self.dispatch.backlogged[at];
             flush_first |= self.place_waiting(route);
-            while !flush_first && let Some(lane) = self.first_held(route) {
-                flush_first = self.dispatch_held(lane, now_ns);
+            while !flush_first && let Some(lane) = self.dispatch.first_kept_in_schedule(route) {
+                flush_first = self.dispatch_kept(lane, now_ns);
             }
-            if self.routes[route as usize].waiting.is_empty() && self.first_held(route).is_none() {
-                self.backlogged.swap_remove(at);
+            if self.dispatch.routes[route as usize].waiting.is_empty()
+                && self.dispatch.first_kept_in_schedule(route).is_none()
+            {
+                self.dispatch.backlogged.swap_remove(at);
                 self.end_backlog(route);
                 // Due operations can be sent at once.
-                for lane in self.routes[route as usize].lanes() {
-                    self.deadlines.set(lane, self.lanes[lane as usize].due_ns());
+                for lane in self.dispatch.routes[route as usize].lanes() {
+                    self.dispatch.deadlines.set(lane, self.dispatch.lanes[lane as usize].due_ns());
                 }
             }
         }
-        if self.backlogged.is_empty() {
-            self.absences.stop();
+        if self.dispatch.backlogged.is_empty() {
+            self.dispatch.absences.stop();
         }
         flush_first
     }
 
-    /// The lane of a route whose next operation was kept in the schedule, that of the earliest.
-    fn first_held(&self, route: RouteId) -> Option<u32> {
-        let held = self.routes[route as usize].lanes().filter(|lane| self.lanes[*lane as usize].is_held());
-        held.min_by_key(|lane| self.lanes[*lane as usize].session.due_ns())
-    }
-
     /// Takes an operation that a full queue kept in the schedule, as of when the loop would have taken it.
-    fn dispatch_held(&mut self, lane_index: u32, now_ns: u64) -> bool {
-        let lane = &mut self.lanes[lane_index as usize];
+    fn dispatch_kept(&mut self, lane_index: u32, now_ns: u64) -> bool {
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         let issue = lane.session.take();
         lane.feed(now_ns);
-        let picked_ns = self.picked_ns(lane_index, issue.intended_ns, now_ns);
+        let picked_ns = self.dispatch.picked_ns(lane_index, issue.intended_ns, now_ns);
         self.recording.picked_before(picked_ns);
         self.enqueue_due(lane_index, &issue, picked_ns)
-    }
-
-    /// When an operation that is taken from the schedule now began to wait for a connection: now, unless a full queue
-    /// kept it there.
-    fn picked_ns(&self, lane_index: u32, intended_ns: u64, now_ns: u64) -> u64 {
-        let Lane { full_routes, held_ns: (begin_ns, end_ns), .. } = self.lanes[lane_index as usize];
-        let end_ns = if full_routes > 0 { self.iteration_start_ns } else { end_ns };
-        if intended_ns > end_ns {
-            return now_ns;
-        }
-        self.absences.back_ns(intended_ns.max(begin_ns)).min(end_ns)
     }
 
     /// As `dispatch_due`, of one lane with a due operation.
     #[inline(always)]
     fn dispatch_lane(&mut self, lane_index: u32, now_ns: u64) -> bool {
         let mut flush_first = false;
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         lane.feed(now_ns);
         if lane.binds_slots {
             // Fast gets first, then one other operation.
@@ -417,45 +274,21 @@ impl<C: Codec> Traffic<C> {
                 flush_first = self.enqueue_due(lane_index, &issue, now_ns);
             }
         } else {
-            while !flush_first && self.lanes[lane_index as usize].due_ns() <= now_ns {
-                let issue = self.lanes[lane_index as usize].session.take();
+            while !flush_first && self.dispatch.lanes[lane_index as usize].due_ns() <= now_ns {
+                let issue = self.dispatch.lanes[lane_index as usize].session.take();
                 flush_first = self.enqueue_due(lane_index, &issue, now_ns);
             }
         }
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         lane.feed(now_ns);
-        let look_ns = if self.is_crowded && lane.session.is_open() {
-            self.next_check_ns(lane_index, now_ns)
-        } else {
-            lane.due_ns()
-        };
-        self.deadlines.set(lane_index, look_ns);
+        self.dispatch.set_next_look(lane_index, now_ns);
         flush_first
-    }
-
-    /// When a worker that shares its CPU checks an open loop again: when the next operation is due or, behind
-    /// waiting ones, after a small fraction of their wait. Otherwise many workers would preempt each other and a
-    /// local server, the more the further they are behind.
-    fn next_check_ns(&self, lane_index: u32, now_ns: u64) -> u64 {
-        let lane = &self.lanes[lane_index as usize];
-        let routes = &self.routes[lane.routes.start as usize..lane.routes.end as usize];
-        let waited = |route: &Route| {
-            route.waiting.front().map_or(0, |oldest| now_ns.saturating_sub(oldest.intended_ns))
-        };
-        let waited_ns = routes.iter().map(waited).min().unwrap_or(0);
-        lane.due_ns().max(now_ns + waited_ns / WAITED_PER_CHECK)
-    }
-
-    /// Is this connection a datagram socket?
-    #[inline(always)]
-    fn is_by_datagram(&self, index: u32) -> bool {
-        C::DATAGRAMS && self.connections[index as usize].codec.is_by_datagram()
     }
 
     /// Counts an operation that a lane has issued, and places it or lets it wait.
     #[inline]
     fn enqueue_due(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
         let (first_route, binds_slots, splits) =
             (lane.routes.start, lane.binds_slots, lane.splits(&issue.op));
@@ -469,7 +302,7 @@ impl<C: Codec> Traffic<C> {
         match issue.connection {
             // The slot names the connection; such a lane has one route.
             Some(own) if binds_slots => {
-                picked.connection = Some(self.routes[first_route as usize].connections.start + own);
+                picked.connection = Some(self.dispatch.routes[first_route as usize].connections.start + own);
             }
             _ => picked.route = self.route_of(lane_index, &picked.op),
         }
@@ -479,7 +312,7 @@ impl<C: Codec> Traffic<C> {
     /// Places an operation, or lets it wait. Returns whether a connection must send first.
     #[inline]
     fn submit(&mut self, picked: Picked) -> bool {
-        let queue_is_empty = self.routes[picked.route as usize].waiting.is_empty();
+        let queue_is_empty = self.dispatch.routes[picked.route as usize].waiting.is_empty();
         let placing = match picked.connection {
             None if !queue_is_empty => Placing::NoConnection,
             _ => self.place(&picked),
@@ -490,7 +323,7 @@ impl<C: Codec> Traffic<C> {
                 self.reroute_dispatched(picked)
             }
             Placing::NoConnection if picked.connection.is_some() => {
-                self.routes[picked.route as usize].parked.push(picked);
+                self.dispatch.routes[picked.route as usize].parked.push(picked);
                 false
             }
             other => {
@@ -504,64 +337,37 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn enqueue_dispatched(&mut self, picked: Picked) {
         self.enqueue(picked);
-        if self.routes[picked.route as usize].is_full() {
-            self.make_room(picked.route, self.dispatched_ns);
+        if self.dispatch.routes[picked.route as usize].is_full() {
+            self.make_room(picked.route, self.dispatch.dispatched_ns);
         }
     }
 
     /// Lets an operation wait on its route.
     fn enqueue(&mut self, picked: Picked) {
-        let route = &mut self.routes[picked.route as usize];
-        let was_full = route.is_full();
-        route.waiting.push_back(picked);
-        self.note_length(picked.route, was_full);
+        self.dispatch.push_waiting(picked);
         self.add_to_backlog(picked.route);
-    }
-
-    /// Updates the lanes of a route: a lane is never due while one of its routes is full.
-    fn note_length(&mut self, route_index: RouteId, was_full: bool) {
-        let route = &self.routes[route_index as usize];
-        if route.is_full() == was_full {
-            return;
-        }
-        for lane_index in route.lanes() {
-            let lane = &mut self.lanes[lane_index as usize];
-            if route.is_full() {
-                if lane.full_routes == 0 && lane.session.due_ns() > lane.held_ns.1 {
-                    lane.held_ns.0 = self.iteration_start_ns;
-                }
-                lane.full_routes += 1;
-                self.absences.start();
-            } else {
-                lane.full_routes -= 1;
-                lane.held_ns.1 = self.iteration_start_ns;
-            }
-            self.deadlines.set(lane_index, lane.due_ns());
-        }
     }
 
     /// Places waiting operations of a route while connections have room.
     fn place_waiting(&mut self, route_index: RouteId) -> bool {
-        while let Some(picked) = self.routes[route_index as usize].waiting.front().copied() {
+        while let Some(picked) = self.dispatch.routes[route_index as usize].waiting.front().copied() {
             let placing = self.place(&picked);
-            let route = &mut self.routes[route_index as usize];
+            let route = &mut self.dispatch.routes[route_index as usize];
             match placing {
                 Placing::FlushFirst => return true,
                 Placing::NoConnection if picked.connection.is_none() => return false,
                 Placing::NoConnection => route.parked.push(picked),
                 Placing::Placed => {}
             }
-            let was_full = route.is_full();
-            route.waiting.pop_front();
-            self.note_length(route_index, was_full);
+            self.dispatch.pop_waiting(route_index);
         }
         false
     }
 
     /// Queues the parked operations of a connection that is usable again.
     fn unpark(&mut self, connection: u32) {
-        let route_index = self.connections[connection as usize].route;
-        let route = &mut self.routes[route_index as usize];
+        let route_index = self.connections[connection].route;
+        let route = &mut self.dispatch.routes[route_index as usize];
         let was_full = route.is_full();
         let waiting = &mut route.waiting;
         route.parked.retain(|picked| {
@@ -571,25 +377,25 @@ impl<C: Codec> Traffic<C> {
             }
             !is_its_own
         });
-        self.note_length(route_index, was_full);
+        self.dispatch.note_length(route_index, was_full);
         self.add_to_backlog(route_index);
     }
 
     /// Adds a route with waiting operations to the list.
     fn add_to_backlog(&mut self, route_index: RouteId) {
-        let route = &mut self.routes[route_index as usize];
+        let route = &mut self.dispatch.routes[route_index as usize];
         if !route.backlogged && !route.waiting.is_empty() {
             route.backlogged = true;
-            self.backlogged.push(route_index);
-            self.busy.begin_waiting(self.connections[route.connections.start as usize].server);
+            self.dispatch.backlogged.push(route_index);
+            self.busy.begin_waiting(self.connections[route.connections.start].server);
         }
     }
 
     /// Marks a route without waiting operations; the caller removes it from the list.
     fn end_backlog(&mut self, route_index: RouteId) {
-        let route = &mut self.routes[route_index as usize];
+        let route = &mut self.dispatch.routes[route_index as usize];
         if std::mem::take(&mut route.backlogged) {
-            self.busy.end_waiting(self.connections[route.connections.start as usize].server);
+            self.busy.end_waiting(self.connections[route.connections.start].server);
         }
     }
 
@@ -597,8 +403,8 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn place(&mut self, picked: &Picked) -> Placing {
         let chosen = match picked.connection {
-            Some(pinned) => self.connections[pinned as usize].is_usable().then_some(pinned),
-            None => self.routes[picked.route as usize].ready.least(),
+            Some(pinned) => self.connections[pinned].is_usable().then_some(pinned),
+            None => self.dispatch.routes[picked.route as usize].ready.least(),
         };
         let Some(connection) = chosen else { return Placing::NoConnection };
         if self.encode(connection, picked) { Placing::Placed } else { Placing::FlushFirst }
@@ -607,7 +413,7 @@ impl<C: Codec> Traffic<C> {
     /// Writes the keys of an operation, or those of a part that its server holds. Returns the id of the first.
     #[inline]
     fn write_keys(&mut self, lane_index: u32, picked: &Picked) -> u64 {
-        let lane = &self.lanes[lane_index as usize];
+        let lane = &self.dispatch.lanes[lane_index as usize];
         self.key_bytes.clear();
         self.key_ends.clear();
         if let Some(id) = picked.op.only_id() {
@@ -648,7 +454,7 @@ impl<C: Codec> Traffic<C> {
         let first_id = self.write_keys(lane_index, picked);
         let versioned = self.with_version(picked, first_id);
         let picked = versioned.as_ref().unwrap_or(picked);
-        let lane = &self.lanes[lane_index as usize];
+        let lane = &self.dispatch.lanes[lane_index as usize];
         let op = &picked.op;
         let mut head = [0; HEAD_LEN];
         let value = value_of(lane, op, first_id, &self.payload, &mut head);
@@ -666,7 +472,7 @@ impl<C: Codec> Traffic<C> {
             command: op.command,
         };
         let preamble = if C::REDIRECTS { self.preamble(picked.redirect_state) } else { &[] };
-        let connection = &mut self.connections[connection_index as usize];
+        let connection = &mut self.connections[connection_index];
         let is_first = connection.outstanding() == 0;
         let (in_flight, recording) = (&mut self.in_flight, &mut self.recording);
         if !connection.queue(connection_index, preamble, &request, id, in_flight, recording) {
@@ -678,16 +484,16 @@ impl<C: Codec> Traffic<C> {
         if picked.op.kind.carries_value() {
             self.note_write(lane_index, picked, first_id, versioned.is_some());
         }
-        let connection = &mut self.connections[connection_index as usize];
+        let connection = &mut self.connections.all[connection_index as usize];
         self.busy.enter_picked(connection.server, is_first, picked.intended_ns, picked.picked_ns);
         // A fill shares the slot of the retrieval.
         let fills_slot = picked.connection.is_some() && picked.shared_slot == NO_SHARED_SLOT;
         connection.reserved_calls -= u32::from(fills_slot);
         if !connection.dirty {
             connection.dirty = true;
-            self.dirty.push(connection_index);
+            self.connections.dirty.push(connection_index);
         }
-        let route = &mut self.routes[picked.route as usize];
+        let route = &mut self.dispatch.routes[picked.route as usize];
         if connection.retiring {
             route.ready.remove(connection_index);
         } else {
@@ -699,7 +505,7 @@ impl<C: Codec> Traffic<C> {
     /// Notes the write of a value.
     #[inline(never)]
     fn note_write(&mut self, lane_index: u32, picked: &Picked, id: u64, is_versioned: bool) {
-        let lane = &self.lanes[lane_index as usize];
+        let lane = &self.dispatch.lanes[lane_index as usize];
         if lane.is_windowed {
             let bytes = lane.keyspace.key_len(id) as u64 + u64::from(lane.keyspace.value_len(id));
             self.recording.counts.windows.object_bytes += bytes;
@@ -725,21 +531,21 @@ impl<C: Codec> Traffic<C> {
             self.refill_idle(index);
         }
         let Some(owner) = owner else { return };
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         if lane.session.is_open() {
             // A window may have waited for this end.
             if lane.is_windowed {
-                self.deadlines.set(lane_index, lane.due_ns());
+                self.dispatch.deadlines.set(lane_index, lane.due_ns());
             }
             return;
         }
         let own = if lane.binds_slots {
-            owner - self.routes[lane.routes.start as usize].connections.start
+            owner - self.dispatch.routes[lane.routes.start as usize].connections.start
         } else {
             0
         };
-        give_back(lane, &mut self.connections[owner as usize], own, done_ns);
-        self.deadlines.set(lane_index, lane.due_ns());
+        give_back(lane, &mut self.connections[owner], own, done_ns);
+        self.dispatch.deadlines.set(lane_index, lane.due_ns());
     }
 
     /// Reports the end of an operation to its session. Returns the connection of its slot if that is free now.
@@ -752,7 +558,7 @@ impl<C: Codec> Traffic<C> {
         key: KeyRef,
         outcome: Outcome,
     ) -> Option<u32> {
-        self.lanes[lane as usize].session.record_outcome(key, outcome);
+        self.dispatch.lanes[lane as usize].session.record_outcome(key, outcome);
         match shared_slot {
             NO_SHARED_SLOT => Some(index),
             shared_slot => self.shared_slots.leave(shared_slot),
@@ -764,7 +570,7 @@ impl<C: Codec> Traffic<C> {
     /// parts, and operations taken back return.)
     #[inline]
     fn refill_idle(&mut self, index: u32) {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         if !connection.freed.is_empty() && connection.outstanding() == 0 {
             self.refill(index);
         }
@@ -773,11 +579,11 @@ impl<C: Codec> Traffic<C> {
     #[cold]
     fn refill(&mut self, index: u32) {
         let lane_index = self.lane_of(index);
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         if !lane.binds_slots {
-            let freed = &mut self.connections[index as usize].freed;
-            freed.drain(..).for_each(|freed_ns| lane.session.free(0, freed_ns));
-            self.deadlines.set(lane_index, lane.due_ns());
+            let freed = &mut self.connections[index].freed;
+            freed.drain(..).for_each(|freed_ns| lane.session.release(0, freed_ns));
+            self.dispatch.deadlines.set(lane_index, lane.due_ns());
         }
     }
 
@@ -788,7 +594,7 @@ impl<C: Codec> Traffic<C> {
         if self.window.is_measured(at_ns) {
             return Phase::Measure;
         }
-        match self.lanes.first() {
+        match self.dispatch.lanes.first() {
             None => Phase::Connect,
             Some(lane) if lane.is_preload => Phase::Preload,
             Some(_) if at_ns < self.window.start_ns => Phase::Connect,
@@ -797,21 +603,15 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Moves the window to these times, which are in the future.
-    pub(crate) fn begin_window(&mut self, window: Window) {
+    pub(crate) fn begin_window(&mut self, window: PhaseTimes) {
         self.window = window;
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
-            lane.session.set_window(window.measure_ns, window.end_ns);
-            self.deadlines.set(index as u32, lane.due_ns());
-        }
+        self.dispatch.begin_window(window);
     }
 
     /// Ends the schedule: no operation with a later intended time is sent.
     pub(crate) fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
-            lane.session.end_at(now_ns);
-            self.deadlines.set(index as u32, lane.due_ns());
-        }
+        self.dispatch.end_at(now_ns);
     }
 }
 

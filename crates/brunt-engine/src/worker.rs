@@ -6,7 +6,6 @@
 
 mod expected_replies;
 pub(crate) mod pace;
-mod service_times;
 pub(crate) mod unloaded;
 pub(crate) mod usage;
 
@@ -14,13 +13,13 @@ use crate::hint::describe_malformed;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, SendResult, Until};
 use crate::run_error::RunError;
 use crate::state::connection::{ConnectionState, fault_of_errno};
+use crate::state::connections::{SetupRejected, SetupStatus};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
+use crate::state::lane::Feeds;
 use crate::state::lane::Lanes;
 use crate::state::recording::Filled;
-use crate::state::trace_feed::Feeds;
-use crate::traffic::connection_setup::{SetupRejected, SetupStatus};
-use crate::traffic::{Traffic, Window};
+use crate::traffic::Traffic;
 use crate::transport::endpoint::Endpoint;
 use crate::worker::expected_replies::InFlight;
 use crate::worker::pace::{Awaited, Pace};
@@ -36,6 +35,7 @@ use brunt_stats::fault::{FaultKind, FirstError};
 use brunt_stats::sample::Sample;
 use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
 use brunt_stats::worker_counts::WorkerCounts;
+use brunt_workload::session::PhaseTimes;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -93,7 +93,7 @@ pub(crate) enum Notice {
 
 /// Times of the plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PhaseTimes {
+pub(crate) struct PlannedTimes {
     /// Request timeout.
     pub timeout_ns: u64,
     /// Connect timeout.
@@ -105,7 +105,7 @@ pub(crate) struct PhaseTimes {
 }
 
 /// Builds the lanes of the schedule once its times are known.
-pub(crate) type MakeLanes = Box<dyn FnOnce(Window) -> Lanes + Send>;
+pub(crate) type MakeLanes = Box<dyn FnOnce(PhaseTimes) -> Lanes + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -128,7 +128,7 @@ pub(crate) struct WorkerEnd {
     pub rejection: Option<FirstError>,
     /// Raw samples, where the plan asks for them.
     pub samples: Vec<Sample>,
-    pub window: Window,
+    pub window: PhaseTimes,
     /// End of the last operation.
     pub drained_ns: u64,
     /// CPU usage over the measured window.
@@ -150,7 +150,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     traffic: Traffic<C>,
     pace: Pace,
     stage: Stage,
-    phase_times: PhaseTimes,
+    planned: PlannedTimes,
     orders: Arc<Orders>,
     /// Addresses of each server.
     endpoints: Vec<Endpoint>,
@@ -196,34 +196,34 @@ pub(crate) struct Worker<C: Codec, I: Io> {
 }
 
 impl<C: Codec, I: Io> Worker<C, I> {
-    /// A worker with the lanes of its preload, and what makes those of its schedule.
+    /// A worker with the lanes of its preload, the requests that it asks one at a time, and what makes the lanes of its schedule.
     pub(crate) fn new(
         io: I,
         traffic: Traffic<C>,
         pace: Pace,
-        phase_times: PhaseTimes,
+        planned: PlannedTimes,
         orders: Arc<Orders>,
         endpoints: Vec<Endpoint>,
-        (preload_lanes, make_lanes): (Lanes, MakeLanes),
+        (preload_lanes, unloaded, make_lanes): (Lanes, Unloaded, MakeLanes),
     ) -> Self {
         assert!(endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
         // If attempts count, none is made before the schedule.
         let not_awaited =
-            traffic.connections.iter().filter(|connection| connection.state == ConnectionState::Idle);
+            traffic.connections.all.iter().filter(|connection| connection.state == ConnectionState::Idle);
         let reached = not_awaited.count() as u32;
         Self {
             io,
             traffic,
             pace,
             stage: Stage::Connecting,
-            phase_times,
+            planned,
             orders,
             endpoints,
             connecting: 0,
             attempt_deadline_ns: u64::MAX,
             reached,
             preload_lanes,
-            unloaded: Unloaded::default(),
+            unloaded,
             stored: (0, 0),
             make_lanes: Some(make_lanes),
             feeds: Feeds::new(),
@@ -252,12 +252,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Adds the traces of its classes.
     pub(crate) fn with_feeds(mut self, feeds: Feeds) -> Self {
         self.feeds = feeds;
-        self
-    }
-
-    /// Adds the requests that it asks one at a time before the schedule, if it is to.
-    pub(crate) fn with_unloaded(mut self, unloaded: Unloaded) -> Self {
-        self.unloaded = unloaded;
         self
     }
 
@@ -333,7 +327,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[inline]
     fn close_retired(&mut self, now_ns: u64) -> bool {
         let mut any = false;
-        while let Some(index) = self.traffic.take_retired() {
+        while let Some(index) = self.traffic.connections.take_retired() {
             self.io.close(index, CloseMode::Orderly);
             self.traffic.finish_retired(index, now_ns);
             any = true;
@@ -347,9 +341,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let now_ns = self.io.now_ns();
         self.end_iteration(now_ns);
         let (mut due_ns, mut timer_ns) = (u64::MAX, self.timers_ns);
-        if let Some((lane, at_ns)) = self.traffic.deadlines.first() {
+        if let Some((lane, at_ns)) = self.traffic.dispatch.deadlines.first() {
             // Only deadlines of open loops are worth spinning for.
-            match self.traffic.lanes[lane as usize].session.is_open() {
+            match self.traffic.dispatch.lanes[lane as usize].session.is_open() {
                 true => due_ns = at_ns,
                 false => timer_ns = timer_ns.min(at_ns),
             }
@@ -358,7 +352,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // than can be sent.
         let is_idle = !self.needs_flush && due_ns.min(timer_ns) > now_ns;
         let until = if is_idle {
-            let in_flight = InFlight { requests: self.traffic.in_flight(), sent_ns: self.traffic.queued_ns };
+            let in_flight =
+                InFlight { requests: self.traffic.in_flight(), sent_ns: self.traffic.connections.queued_ns };
             let awaited = Awaited { due_ns, timer_ns, in_flight };
             self.pace.until(now_ns, awaited, &self.traffic.recording.last)
         } else {
@@ -366,9 +361,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         };
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
-        self.traffic.iteration_start_ns = now_ns;
+        self.traffic.dispatch.iteration_start_ns = now_ns;
         if let Until::Instant(at_ns) = until {
-            self.traffic.iteration_start_ns = woke_ns;
+            self.traffic.dispatch.iteration_start_ns = woke_ns;
             if woke_ns >= at_ns {
                 self.note_oversleep(at_ns, woke_ns);
             }
@@ -390,7 +385,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Notes how late a sleep ended by its timer.
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
-        self.traffic.iteration_start_ns = at_ns;
+        self.traffic.dispatch.iteration_start_ns = at_ns;
         if let Some(wake_up_ns) = self.pace.observe(woke_ns - at_ns).filter(|_| self.counts_wake_ups()) {
             self.io.set_wake_up(wake_up_ns);
         }
@@ -402,22 +397,22 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Ends an iteration. A long one is a stall: replies were left unread and due operations unsent.
     #[inline]
     fn end_iteration(&mut self, now_ns: u64) {
-        let took_ns = now_ns.saturating_sub(self.traffic.iteration_start_ns);
-        if took_ns > self.traffic.absences.ignored_ns {
+        let took_ns = now_ns.saturating_sub(self.traffic.dispatch.iteration_start_ns);
+        if took_ns > self.traffic.dispatch.absences.ignored_ns {
             self.note_long_iteration(now_ns, took_ns);
         }
     }
 
     #[cold]
     fn note_long_iteration(&mut self, now_ns: u64, took_ns: u64) {
-        self.traffic.absences.note(self.traffic.iteration_start_ns..now_ns);
+        self.traffic.dispatch.absences.note(self.traffic.dispatch.iteration_start_ns..now_ns);
         if took_ns <= STALL_MIN_NS {
             return;
         }
-        self.traffic.stops.note(self.traffic.iteration_start_ns..now_ns);
-        let Window { measure_ns, end_ns, .. } = self.traffic.window;
+        self.traffic.stops.note(self.traffic.dispatch.iteration_start_ns..now_ns);
+        let PhaseTimes { measure_ns, end_ns, .. } = self.traffic.window;
         let run_delay_ns = self.time_meter.run_delay_ns();
-        self.stalls.note(self.traffic.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
+        self.stalls.note(self.traffic.dispatch.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
     }
 
     /// Handles one completion.
@@ -428,12 +423,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
             CompletionKind::Received(chunk) => self.receive(index, chunk, at_ns, polled_ns),
             CompletionKind::Stamped(chunk) => self.receive_stamped(index, chunk, at_ns, polled_ns),
             CompletionKind::Sent(taken) => {
-                let is_in_setup = self.traffic.is_in_setup(index);
+                let is_in_setup = self.traffic.connections.is_in_setup(index);
                 self.traffic.handed_over(&mut self.io, index, SendResult { taken, at_ns });
                 self.note_setup_send(is_in_setup, index, at_ns);
             }
             CompletionKind::Writable => {
-                let is_in_setup = self.traffic.is_in_setup(index);
+                let is_in_setup = self.traffic.connections.is_in_setup(index);
                 self.traffic.writable(&mut self.io, index, at_ns);
                 self.note_setup_send(is_in_setup, index, at_ns);
                 // Other connections may have sends to submit.
@@ -451,7 +446,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 self.connecting -= 1;
                 self.connect_failed(index, errno, at_ns);
             }
-            CompletionKind::Closed(errno) if self.traffic.is_in_setup(index) => {
+            CompletionKind::Closed(errno) if self.traffic.connections.is_in_setup(index) => {
                 self.connecting -= 1;
                 self.connect_failed(index, errno.unwrap_or(libc::ECONNRESET), at_ns);
             }
@@ -466,7 +461,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Handles received bytes.
     #[inline(always)]
     fn receive(&mut self, index: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
-        let is_in_setup = self.traffic.is_in_setup(index);
+        let is_in_setup = self.traffic.connections.is_in_setup(index);
         let bytes = self.io.bytes(chunk);
         let received = self.traffic.receive(index, bytes, at_ns, polled_ns);
         if is_in_setup {
@@ -557,9 +552,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Is nothing in flight or waiting, and nothing due without a further event?
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.traffic.in_flight() == 0
-            && self.traffic.deadlines.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX)
-            && self.traffic.backlog() == 0
+        self.traffic.in_flight() == 0 && self.traffic.dispatch.is_idle() && self.traffic.backlog() == 0
     }
 
     // ---- connections ------------------------------------------------------------------------------------------------
@@ -571,15 +564,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // Nothing is left to send.
             return u64::MAX;
         }
-        let next_open_ns = self.open_due(now_ns);
-        while let Some((index, due_ns)) = self.traffic.connection_timers.first() {
+        let next_open_ns = self.traffic.connections.open_due(now_ns);
+        while let Some((index, due_ns)) = self.traffic.connections.timers.first() {
             if due_ns > now_ns {
                 return due_ns.min(next_open_ns);
             }
-            match self.traffic.connections[index as usize].state {
+            match self.traffic.connections[index].state {
                 ConnectionState::Up => self.traffic.retire(index),
                 ConnectionState::Idle | ConnectionState::Gone => {
-                    self.traffic.connection_timers.set(index, u64::MAX)
+                    self.traffic.connections.timers.set(index, u64::MAX)
                 }
                 // It may be established: a poll since then will tell.
                 ConnectionState::Connecting { .. } if self.io.seen_ns(index) < due_ns => {
@@ -587,7 +580,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 }
                 ConnectionState::Connecting { .. } => self.time_out_attempt(index, now_ns),
                 ConnectionState::Down { .. }
-                    if self.connecting < CONNECTING_MAX || self.is_scheduled_open(index) =>
+                    if self.connecting < CONNECTING_MAX
+                        || self.traffic.connections.lifetimes_of(index).opens_by_schedule() =>
                 {
                     self.connect(index, now_ns);
                 }
@@ -607,12 +601,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_open_ns
     }
 
-    /// Is this opening on schedule, however many attempts are in progress?
-    fn is_scheduled_open(&self, index: u32) -> bool {
-        self.traffic.lifetimes[usize::from(self.traffic.connections[index as usize].class)]
-            .opens_by_schedule()
-    }
-
     /// Times out an attempt to connect: the kernel alone would try for minutes.
     fn time_out_attempt(&mut self, index: u32, now_ns: u64) {
         self.io.close(index, CloseMode::Reset);
@@ -623,8 +611,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Times out all overdue attempts, and finds the next deadline.
     fn time_out_attempts(&mut self, now_ns: u64) {
         self.attempt_deadline_ns = u64::MAX;
-        for index in 0..self.traffic.connections.len() as u32 {
-            if let ConnectionState::Connecting { began_ns } = self.traffic.connections[index as usize].state {
+        for index in 0..self.traffic.connections.all.len() as u32 {
+            if let ConnectionState::Connecting { began_ns } = self.traffic.connections[index].state {
                 let deadline_ns = began_ns + self.attempt_ns();
                 if deadline_ns <= self.io.seen_ns(index).min(now_ns) {
                     self.time_out_attempt(index, now_ns);
@@ -635,26 +623,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Makes scheduled openings due. Returns when the next one is.
-    fn open_due(&mut self, now_ns: u64) -> u64 {
-        let mut next_ns = u64::MAX;
-        for class in 0..self.traffic.lifetimes.len() {
-            while self.traffic.lifetimes[class].next_open_ns() <= now_ns {
-                let Some(index) = self.traffic.lifetimes[class].open_next() else { break };
-                self.traffic.connections[index as usize].state = ConnectionState::Down { retry_ns: now_ns };
-                self.traffic.connection_timers.set(index, now_ns);
-            }
-            next_ns = next_ns.min(self.traffic.lifetimes[class].next_open_ns());
-        }
-        next_ns
-    }
-
     /// Opens a connection, if the plan's total permits.
     fn connect(&mut self, index: u32, now_ns: u64) {
-        let connection = &mut self.traffic.connections[index as usize];
-        if !self.traffic.lifetimes[usize::from(connection.class)].reserve() {
-            connection.state = ConnectionState::Gone;
-            self.traffic.connection_timers.set(index, u64::MAX);
+        if !self.traffic.connections.lifetimes_of_mut(index).reserve() {
+            self.traffic.connections[index].state = ConnectionState::Gone;
+            self.traffic.connections.timers.set(index, u64::MAX);
             return;
         }
         let phase = self.traffic.phase_now(now_ns);
@@ -664,13 +637,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Tries the next address.
     fn try_address(&mut self, index: u32, now_ns: u64) {
-        let connection = &mut self.traffic.connections[index as usize];
+        let connection = &mut self.traffic.connections[index];
         let Endpoint { addresses, tls, .. } = &self.endpoints[usize::from(connection.server)];
         let address = &addresses[connection.address % addresses.len()];
         connection.state = ConnectionState::Connecting { began_ns: now_ns };
         connection.has_begun_setup = false;
         let deadline_ns = now_ns + self.attempt_ns();
-        self.traffic.connection_timers.set(index, deadline_ns);
+        self.traffic.connections.timers.set(index, deadline_ns);
         match self.io.connect(index, address, tls.as_ref(), self.traffic.stamper.is_stamped(index)) {
             Ok(()) => {
                 self.connecting += 1;
@@ -686,7 +659,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if let Some(handshake_ns) = self.io.handshake_ns(index) {
             self.traffic.recording.meter(MeterKind::HandshakeTime, handshake_ns);
         }
-        let connection = &mut self.traffic.connections[index as usize];
+        let connection = &mut self.traffic.connections[index];
         self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
         self.traffic.connected(index, at_ns);
         self.timers_ns = at_ns;
@@ -695,7 +668,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// A failed send in setup ends the attempt.
     #[inline]
     fn note_setup_send(&mut self, was_in_setup: bool, index: u32, at_ns: u64) {
-        if was_in_setup && let Some(errno) = self.traffic.take_setup_send_error() {
+        if was_in_setup && let Some(errno) = self.traffic.connections.take_setup_send_error() {
             self.connecting -= 1;
             self.connect_failed(index, errno, at_ns);
         }
@@ -704,7 +677,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Continues a connection setup after received bytes, or ends it after malformed ones.
     #[cold]
     fn continue_setup(&mut self, index: u32, received: Result<(), ()>, at_ns: u64) {
-        let status = self.traffic.connection_setup(index);
+        let status = self.traffic.connections.take_setup_status(index);
         let reason = match (received, status) {
             (Ok(()), SetupStatus::Pending) => return,
             (Ok(()), SetupStatus::Accepted) => return self.established(index, at_ns),
@@ -719,7 +692,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 .unwrap_or_default(),
         };
         self.connecting -= 1;
-        let connection = &self.traffic.connections[index as usize];
+        let connection = &self.traffic.connections[index];
         if self.stage == Stage::Connecting && !connection.was_up {
             let server = self.endpoints[usize::from(connection.server)].server.clone();
             self.notice = Some(Notice::Failed(RunError::SetupRejected { server, reason }));
@@ -738,15 +711,16 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     fn attempt_failed(&mut self, index: u32, errno: i32, fault: FaultKind, at_ns: u64) {
-        let connection = &mut self.traffic.connections[index as usize];
+        let connection = &mut self.traffic.connections.all[index as usize];
         connection.address += 1;
         let server = connection.server;
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
         // A Unix socket with a full queue fails at once, where TCP would send its SYN again. The clock began with
         // the run.
-        let is_queue_full = errno == libc::EAGAIN && at_ns < self.phase_times.timeout_ns;
+        let is_queue_full = errno == libc::EAGAIN && at_ns < self.planned.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
-        let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts;
+        let counts_attempts =
+            self.traffic.connections.lifetimes[usize::from(connection.class)].counts_attempts;
         if counts_attempts && has_another && !connection.was_up {
             // An attempt is one at a name, over all of its addresses.
             self.try_address(index, at_ns);
@@ -754,16 +728,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // The next address of the name, at once and without a fault.
             let retry_ns = if is_queue_full { at_ns + FULL_QUEUE_RETRY_NS } else { at_ns };
             connection.state = ConnectionState::Down { retry_ns };
-            self.traffic.connection_timers.set(index, retry_ns);
+            self.traffic.connections.timers.set(index, retry_ns);
             let phase = self.traffic.phase_now(at_ns);
             self.traffic.recording.set.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
                 let server = self.endpoints[usize::from(server)].server.clone();
-                self.notice = Some(Notice::Failed(match self.traffic.unanswered_setup_step(index) {
-                    Some(step) => RunError::NoReply { server, reason: self.no_reply_reason(step, errno) },
-                    None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
-                }));
+                self.notice =
+                    Some(Notice::Failed(match self.traffic.connections.unanswered_setup_step(index) {
+                        Some(step) => RunError::NoReply { server, reason: self.no_reply_reason(step, errno) },
+                        None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
+                    }));
             }
             self.note_tls_refusal(index);
             self.traffic.fail_connection(index, at_ns, fault, OutcomeClass::Lost);
@@ -788,20 +763,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// first ones.
     fn note_tls_refusal(&mut self, index: u32) {
         let Some(error) = self.io.connection_error(index) else { return };
-        let connection = &self.traffic.connections[index as usize];
+        let connection = &self.traffic.connections[index];
         let is_the_end = match self.stage {
             Stage::Connecting if !connection.was_up => true,
             Stage::Connecting | Stage::Preloading | Stage::Unloaded => error.is_answer,
             Stage::AwaitingStart | Stage::Running => {
                 let has_answered = self.traffic.servers.iter().any(Health::has_answered);
                 self.refusals += u32::from(error.is_answer && !has_answered);
-                self.refusals as usize >= self.traffic.connections.len()
+                self.refusals as usize >= self.traffic.connections.all.len()
             }
             Stage::Finished => false,
         };
         if is_the_end {
             let server = self.endpoints[usize::from(connection.server)].server.clone();
-            let reason = error.words.to_owned();
+            let reason = error.words.clone();
             self.notice = Some(Notice::Failed(RunError::TlsFailed { server, reason }));
         }
     }
@@ -810,7 +785,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     fn step_connecting(&mut self) {
         // Not all at the same time: a server may accept fewer at a time.
-        if self.reached as usize == self.traffic.connections.len() {
+        if self.reached as usize == self.traffic.connections.all.len() {
             let lanes = std::mem::take(&mut self.preload_lanes);
             self.stage = Stage::Preloading;
             let (now_ns, is_prepared) = (self.io.now_ns(), lanes.is_empty());
@@ -826,32 +801,40 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn step_preloading(&mut self, now_ns: u64) {
         self.hand_over_early(now_ns);
         self.traffic.resume_preloads(now_ns);
-        let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
+        let confirmed = self.traffic.dispatch.lanes.iter().map(|lane| lane.session.confirmed()).sum();
         if confirmed != self.stored.0 {
             self.stored = (confirmed, now_ns);
         }
         // Behind the limit of a server that is silent, which says more.
-        let success_limit_ns = self.phase_times.timeout_ns.max(SILENT_SERVER_NS);
+        let success_limit_ns = self.planned.timeout_ns.max(SILENT_SERVER_NS);
         let is_stuck = now_ns.saturating_sub(self.stored.1) > success_limit_ns + INTERVAL_NS;
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
         let cannot_finish = confirmed == 0
-            && self.traffic.connections.iter().all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
-        if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
+            && self
+                .traffic
+                .connections
+                .all
+                .iter()
+                .all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
+        let error = if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
             let server = self.endpoints[usize::from(server)].server.clone();
-            let reason = format!("to any request for {}", DurationNs(reply_limit_ns));
-            self.notice = Some(Notice::Failed(RunError::NoReply { server, reason }));
-            self.stage = Stage::AwaitingStart;
-        } else if is_lost || cannot_finish || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
-            self.stage = Stage::AwaitingStart;
+            RunError::NoReply { server, reason: format!("to any request for {}", DurationNs(reply_limit_ns)) }
+        } else if is_lost
+            || cannot_finish
+            || self.traffic.dispatch.lanes.iter().any(|lane| lane.session.failed())
+        {
+            RunError::preload_failed(confirmed, String::new())
         } else if self.traffic.is_finished() {
-            self.end_preload(confirmed);
+            return self.end_preload(confirmed);
         } else if is_stuck {
             let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
-            self.stage = Stage::AwaitingStart;
-        }
+            RunError::preload_failed(confirmed, reason)
+        } else {
+            return;
+        };
+        self.notice = Some(Notice::Failed(error));
+        self.stage = Stage::AwaitingStart;
     }
 
     /// Goes on to the requests that are asked one at a time, or waits for the start.
@@ -874,7 +857,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
             return;
         }
-        let is_up = self.traffic.connections.iter().all(|connection| connection.failures == 0);
+        let is_up = self.traffic.connections.all.iter().all(|connection| connection.failures == 0);
         if is_up && self.traffic.in_flight() == 0 {
             self.unloaded.note(self.traffic.recording.last);
         }
@@ -889,18 +872,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Time limit for a server to answer before the schedule.
     fn reply_limit_ns(&self) -> u64 {
-        if self.phase_times.timeout_ns > TIMEOUT_USUAL_NS {
-            self.phase_times.timeout_ns
-        } else {
-            SILENT_SERVER_NS
-        }
+        if self.planned.timeout_ns > TIMEOUT_USUAL_NS { self.planned.timeout_ns } else { SILENT_SERVER_NS }
     }
 
     /// Time limit of an attempt to connect, with its connection setup.
     fn attempt_ns(&self) -> u64 {
         match self.stage {
-            Stage::Connecting => self.phase_times.connect_timeout_ns.min(self.reply_limit_ns()),
-            _ => self.phase_times.connect_timeout_ns,
+            Stage::Connecting => self.planned.connect_timeout_ns.min(self.reply_limit_ns()),
+            _ => self.planned.connect_timeout_ns,
         }
     }
 
@@ -915,7 +894,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// All that came in by this instant was read.
     fn seen_ns(&self) -> u64 {
-        (0..self.traffic.connections.len() as u32)
+        (0..self.traffic.connections.all.len() as u32)
             .map(|index| self.io.seen_ns(index))
             .min()
             .unwrap_or(u64::MAX)
@@ -931,7 +910,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Number of servers without a connection for too long.
     fn count_down_servers(&mut self, now_ns: u64) -> usize {
-        let reply_limit_ns = self.phase_times.timeout_ns.max(SERVER_DOWN_NS);
+        let reply_limit_ns = self.planned.timeout_ns.max(SERVER_DOWN_NS);
         for server in self.traffic.servers.iter_mut().filter(|server| server.up > 0) {
             server.last_up_ns = now_ns;
         }
@@ -957,15 +936,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn step_awaiting_start(&mut self, now_ns: u64) {
         let start_ns = self.orders.start_ns.load(Ordering::Acquire);
         let Some(make_lanes) = self.make_lanes.take_if(|_| start_ns != 0) else { return };
-        let measure_ns = start_ns + self.phase_times.warmup.longest().0;
-        let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
-        let window = Window { start_ns, measure_ns, end_ns };
+        let measure_ns = start_ns + self.planned.warmup.longest().0;
+        let end_ns = self.planned.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+        let window = PhaseTimes { start_ns, measure_ns, end_ns };
         // The preload's recording ends here; the first interval of the schedule begins at its start.
         self.hand_over(now_ns);
         self.traffic.window = window;
         self.traffic.recording.set_window(measure_ns, end_ns);
         let mut lanes = make_lanes(window);
-        lanes.connect_feeds(&mut self.feeds);
+        for lane in &mut lanes.lanes {
+            lane.feed = self.feeds.get_mut(usize::from(lane.session.class())).and_then(Option::take);
+        }
         self.traffic.install(lanes);
         self.traffic.begin_audits(start_ns);
         self.traffic.begin_lifetimes(start_ns);
@@ -974,7 +955,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.stage = Stage::Running;
         self.read_stamp_clock(now_ns);
         self.usage.start(now_ns, window.measure_ns, self.loop_counters());
-        self.awaits_window = self.phase_times.warmup == Warmup::Auto;
+        self.awaits_window = self.planned.warmup == Warmup::Auto;
     }
 
     /// Moves the start of the window to the ordered time, which is never later than its latest start.
@@ -984,10 +965,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // An end before the window stands.
         let is_over = now_ns >= window.measure_ns.min(window.end_ns);
         if measure_ns != 0 && !is_over {
-            let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
-            self.traffic.begin_window(Window { measure_ns, end_ns, ..window });
+            let end_ns = self.planned.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+            self.traffic.begin_window(PhaseTimes { measure_ns, end_ns, ..window });
             self.traffic.recording.open_window(measure_ns, end_ns, now_ns);
-            self.usage.begin_at(measure_ns);
+            self.usage.begin_ns = measure_ns;
             // Timers of the old times are reset.
             self.timers_ns = now_ns;
         }
@@ -1008,11 +989,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.read_stamp_clock(now_ns);
         // Without a server, a number of requests would never be reached; after the last connection nothing can
         // follow. Replicas can replace each other.
-        let dispensable = if self.traffic.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
-        let cannot_finish = self.phase_times.time_ns.is_none()
+        let dispensable =
+            if self.traffic.dispatch.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
+        let cannot_finish = self.planned.time_ns.is_none()
             && (self.count_down_servers(now_ns) > dispensable || self.traffic.is_stranded());
         let has_no_client = self.traffic.has_no_client();
-        if (cannot_finish || has_no_client || self.traffic.all_expired())
+        if (cannot_finish || has_no_client || self.traffic.connections.are_over())
             && now_ns < self.traffic.window.end_ns
         {
             self.traffic.recording.counts.workers_cut_off += u64::from(has_no_client);
@@ -1021,10 +1003,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.is_cut_off = true;
         }
         let window = self.traffic.window;
-        self.usage.look(now_ns, window.end_ns, self.loop_counters());
+        self.usage.read_if_due(now_ns, window.end_ns, self.loop_counters());
         self.sample_colocation(now_ns);
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
-            self.drain_end_ns = window.end_ns.saturating_add(self.phase_times.drain_ns);
+            self.drain_end_ns = window.end_ns.saturating_add(self.planned.drain_ns);
         }
         let is_over = match window.end_ns {
             u64::MAX => self.traffic.is_finished(),
@@ -1037,7 +1019,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // A window by time keeps its length after the last reply; one with a number of requests as well ends with
         // the first of both.
         let is_complete = window.end_ns != u64::MAX && self.traffic.is_finished();
-        if is_over || is_complete && self.traffic.has_spent_budgets() {
+        if is_over || is_complete && self.traffic.dispatch.has_spent_budgets() {
             self.finish(now_ns);
         }
         let end_ns = if now_ns < window.end_ns { window.end_ns } else { self.drain_end_ns };
@@ -1055,7 +1037,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.colocation.looks += 1;
             self.colocation.shared += u64::from(is_shared);
         }
-        self.colocation_index = (self.colocation_index + 1) % self.traffic.connections.len() as u32;
+        self.colocation_index = (self.colocation_index + 1) % self.traffic.connections.all.len() as u32;
     }
 
     /// Reads the wall clock, if timestamps wait for it.
@@ -1088,7 +1070,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.window.end_ns = self.traffic.window.end_ns.min(now_ns);
         // Twice, if the only iteration came after the window.
         for _ in 0..2 {
-            self.usage.look(now_ns, now_ns, self.loop_counters());
+            self.usage.read_if_due(now_ns, now_ns, self.loop_counters());
         }
         self.traffic.close_accounts(now_ns);
         self.retransmits = self.io.retransmits() - self.retransmits;

@@ -13,6 +13,7 @@ use crate::printable_text::printable;
 use crate::trust::AgentTrust;
 use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
+use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::resolve::{Host, resolve};
@@ -191,8 +192,7 @@ impl Agent<'_> {
         session: &Session,
         idle: &mut Idle,
     ) -> Result<(), String> {
-        let named =
-            self.plan(assignment).and_then(|plan| Ok((self.with_target(plan.clone(), assignment)?, plan)));
+        let named = self.plan(assignment).and_then(|plan| Ok((self.with_target(&plan, assignment)?, plan)));
         let (plan, told) = match named {
             Ok(plans) => plans,
             Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
@@ -294,7 +294,7 @@ impl Agent<'_> {
         }
         spec.run.password = assignment.password.clone().map(Password::verbatim);
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
-        let mut plan = resolve(&spec, &host).map_err(|error| host_error(error.to_string()))?;
+        let plan = resolve(&spec, &host).map_err(|error| host_error(error.to_string()))?;
         brunt_engine::check_commands(&plan).map_err(host_error)?;
         if !is_part(assignment, plan.threads) {
             let Assignment { first_worker, workers, .. } = assignment;
@@ -303,31 +303,34 @@ impl Agent<'_> {
                 plan.threads
             )));
         }
-        if PlanSpec::from(&plan).to_toml() != assignment.plan {
+        if plan.spec.to_toml() != assignment.plan {
             return Err(host_error(
                 "reads the plan differently: controller and agent need the same version of brunt".to_owned(),
             ));
         }
-        plan.cpus.clone_from(&self.cpus);
-        if self.sleeps {
-            plan.wait = Wait::Sleep;
-        }
-        Ok(plan)
+        let own = plan.changed(|spec| {
+            spec.run.cpus = (!self.cpus.is_empty()).then(|| CpuList(self.cpus.clone()));
+            if self.sleeps {
+                spec.run.wait = Some(Wait::Sleep);
+            }
+        });
+        own.map_err(|error| host_error(error.to_string()))
     }
 
     /// The plan with the files of this host.
-    fn with_target(&self, mut plan: Plan, assignment: &Assignment) -> Result<Plan, RemoteError> {
-        plan.tls.ca.clone_from(&self.target.ca);
-        if assignment.shows_certificate {
-            let identity = self.target.identity.clone().ok_or_else(|| {
-                host_error(
-                    "has no certificate for the servers: start it with --target-cert and --target-key"
-                        .to_owned(),
-                )
-            })?;
-            plan.tls.identity = Some(identity);
+    fn with_target(&self, plan: &Plan, assignment: &Assignment) -> Result<Plan, RemoteError> {
+        let TargetFiles { ca, identity } = &self.target;
+        let identity = identity.as_ref().filter(|_| assignment.shows_certificate);
+        if identity.is_none() && assignment.shows_certificate {
+            let reason = "has no certificate for the servers: start it with --target-cert and --target-key";
+            return Err(host_error(reason.to_owned()));
         }
-        Ok(plan)
+        let own = plan.changed(|spec| {
+            spec.run.tls_ca.clone_from(ca);
+            spec.run.tls_cert = identity.map(|identity| identity.certificate.clone());
+            spec.run.tls_key = identity.map(|identity| identity.key.clone());
+        });
+        own.map_err(|error| host_error(error.to_string()))
     }
 }
 
@@ -654,7 +657,7 @@ mod tests {
         let spec = PlanSpec::from_toml("threads = 4\nconnections = 4").unwrap();
         let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
         let assignment = |first_worker, workers, [first, width, of]: [u32; 3]| Assignment {
-            plan: PlanSpec::from(&plan).to_toml(),
+            plan: plan.spec.to_toml(),
             password: None,
             shows_certificate: false,
             first_worker,
@@ -720,7 +723,7 @@ mod tests {
         let stranger = std::thread::spawn(move || {
             let mut link = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
             let no_part = Assignment {
-                plan: PlanSpec::from(&default_plan()).to_toml(),
+                plan: default_plan().spec.to_toml(),
                 password: None,
                 shows_certificate: false,
                 first_worker: 0,
@@ -802,7 +805,7 @@ mod tests {
     fn missing_certificates_are_named() {
         let mut agent = agent(Arc::new(|_, _| Ok(Vec::new())));
         let assignment = Assignment {
-            plan: PlanSpec::from(&default_plan()).to_toml(),
+            plan: default_plan().spec.to_toml(),
             password: None,
             shows_certificate: true,
             first_worker: 0,
@@ -810,16 +813,16 @@ mod tests {
             portion: LocalPart::alone(1),
             is_stored: false,
         };
-        let reason = agent.with_target(default_plan(), &assignment).unwrap_err().reason;
+        let reason = agent.with_target(&default_plan(), &assignment).unwrap_err().reason;
         assert_eq!(
             reason,
             "has no certificate for the servers: start it with --target-cert and --target-key"
         );
         let identity = Identity { certificate: "c.pem".to_owned(), key: "k.pem".to_owned() };
         agent.target = TargetFiles { ca: Some("ca.pem".to_owned()), identity: Some(identity.clone()) };
-        let tls = agent.with_target(default_plan(), &assignment).unwrap().tls;
+        let tls = agent.with_target(&default_plan(), &assignment).unwrap().tls;
         assert_eq!((tls.ca.as_deref(), tls.identity), (Some("ca.pem"), Some(identity)));
         let plain = Assignment { shows_certificate: false, ..assignment };
-        assert_eq!(agent.with_target(default_plan(), &plain).unwrap().tls.identity, None);
+        assert_eq!(agent.with_target(&default_plan(), &plain).unwrap().tls.identity, None);
     }
 }

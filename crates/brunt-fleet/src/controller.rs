@@ -16,9 +16,8 @@ use brunt_engine::coordinator::{
 use brunt_engine::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, run_part};
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
-use brunt_plan::plan_split::PlanSplit;
+use brunt_plan::plan_split::{PlanSplit, SubPlan};
 use brunt_plan::shard::Portion;
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
@@ -509,13 +508,14 @@ impl<'a> ControllerSide<'a> {
 
     /// Deals out the workers, and has everyone connect and store its share.
     fn prepare(&mut self, data: DataSets) -> Result<(), RemoteError> {
-        let mut plan = self.shares.agents.plan.clone();
+        let PlanSplit { agents: SubPlan { plan, .. }, .. } = self.shares;
         let password = plan.login.password.as_ref().map(|password| password.secret().to_owned());
+        let shows_certificate = plan.tls.identity.is_some();
         // Agents have no file of ours to read, and take no plan that names one of theirs.
-        plan.login.password = password.clone().map(Password::verbatim);
-        let shows_certificate = plan.tls.identity.take().is_some();
-        plan.tls.ca = None;
-        let text = PlanSpec::from(&plan).to_toml();
+        let mut spec = plan.spec.clone();
+        spec.run.password = password.clone().map(Password::verbatim);
+        spec.run.take("tls-ca, tls-cert, tls-key");
+        let text = spec.to_toml();
         self.divide_workers(plan.threads);
         let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
         let portions = arrival_portions(capacities).ok_or_else(|| RemoteError {

@@ -4,8 +4,7 @@
 
 use crate::distribution::{self, Distribution};
 use crate::mcperf_draw::{MCPERF, McperfDraw};
-use crate::mini_language::name_and_arguments;
-use crate::units::{DurationNs, Rate, serde_as_text};
+use crate::units::{DurationNs, Rate, name_and_arguments, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
@@ -193,7 +192,7 @@ serde_as_text!(Arrival);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mini_language::{check, check_faults};
+    use crate::units::{check, check_faults};
 
     #[test]
     fn arrivals() {

@@ -5,7 +5,7 @@
 //! to it.
 
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Placement, Plan, Protocol, SessionScope, Target, Transport};
+use crate::plan::{Class, Destination, Placement, Plan, Protocol, SessionScope, Transport};
 use crate::server::ServerAddress;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -48,6 +48,17 @@ impl Class {
         self.routes.iter().find(|route| route.ops.contains(&kind)).map_or(own, |route| route.transport)
     }
 
+    /// What it speaks, where `plan` is the protocol of the plan.
+    pub fn protocol(&self, plan: Protocol) -> Protocol {
+        self.own_destination.as_ref().map_or(plan, |own| own.protocol)
+    }
+
+    /// Does anything of it go by this transport, where `plan` is that of the plan?
+    pub fn uses_transport(&self, transport: Transport, plan: Transport) -> bool {
+        self.own_destination.as_ref().map_or(plan, |own| own.transport) == transport
+            || self.routes.iter().any(|route| route.transport == transport)
+    }
+
     /// How many paths its operations take.
     pub const fn path_count(&self) -> usize {
         1 + self.routes.len()
@@ -57,7 +68,7 @@ impl Class {
 impl Plan {
     /// What a class speaks.
     pub fn protocol_of(&self, class: &Class) -> Protocol {
-        class.own_destination.as_ref().map_or(self.protocol, |own| own.protocol)
+        class.protocol(self.protocol)
     }
 
     /// Is anything said of a class's servers that is not said of all?
@@ -66,11 +77,8 @@ impl Plan {
     }
 
     /// The ways of a class's operations: first that of whatever has no other.
-    fn destinations<'a>(&'a self, class: &'a Class) -> Vec<(&'a [OpKind], Destination)> {
-        let plans = match &self.target {
-            Target::Embedded => &[][..],
-            Target::Servers(servers) => servers,
-        };
+    pub(crate) fn destinations<'a>(&'a self, class: &'a Class) -> Vec<(&'a [OpKind], Destination)> {
+        let plans = &self.named_servers[..];
         let named =
             |own: &'a [ServerAddress], other: &'a [ServerAddress]| if own.is_empty() { other } else { own };
         let (protocol, transport, servers) = match &class.own_destination {

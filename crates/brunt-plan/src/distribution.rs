@@ -3,8 +3,7 @@
 //! Descriptions only: `brunt-workload` draws from them. The invariant: a distribution that was read from text, or that
 //! [`Distribution::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.
 
-use crate::mini_language::name_and_arguments;
-use crate::units::{ByteSize, serde_as_text};
+use crate::units::{ByteSize, name_and_arguments, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 

@@ -7,16 +7,15 @@
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+pub mod choice;
 pub mod command;
 pub mod cpus;
 pub mod destination;
 pub mod distribution;
 pub mod gather;
-pub mod host_role;
 pub mod label;
 pub mod login;
 pub mod mcperf_draw;
-mod mini_language;
 pub mod mix;
 pub mod objective;
 pub mod op;
@@ -27,9 +26,9 @@ pub mod plan;
 pub mod plan_option;
 pub mod plan_split;
 pub mod popularity;
-pub mod profile;
 pub mod quantile;
 pub mod quoted_bytes;
+pub mod rate_profile;
 pub mod resolve;
 pub mod server;
 pub mod server_list;

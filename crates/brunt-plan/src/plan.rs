@@ -1,12 +1,13 @@
 //! The plan: all that reproduces a run, as plain data, fully resolved.
 //!
-//! Not what the user typed (that is [`crate::spec`]) and never changed after it is resolved; live state has no place
-//! here. Everything downstream may rely on the ranges stated at the fields.
+//! Invariants: [`Plan::spec`] has the value of every option that the plan has, and says the same as the other fields, which hold
+//! what is computed from it; [`Plan::changed`] keeps both alike. (A calibration, which stores no plan, sets fields alone.) Everything
+//! downstream may rely on the ranges stated at the fields.
 
 use crate::arrival::Arrival;
+pub use crate::choice::*;
 use crate::command::{Command, name_of};
 use crate::gather::Gather;
-use crate::host_role::HostRole;
 use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
@@ -14,296 +15,17 @@ use crate::objective::Fraction;
 use crate::op::{OpId, OpKind};
 use crate::op_name::OpName;
 use crate::popularity::{Drift, ObjectWindow, Popularity};
-use crate::profile::RateProfile;
 use crate::quantile::Quantile;
-use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
+use crate::rate_profile::RateProfile;
+use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::sockets::SocketOptions;
+use crate::spec::PlanSpec;
 use crate::tls::TlsOptions;
 use crate::units::{DurationNs, Rate};
 use crate::until::Until;
 use crate::warmup::Warmup;
-use crate::words::words;
 use std::collections::BTreeSet;
-
-words! {
-    /// The protocol on the wire.
-    pub enum Protocol {
-        /// memcached's classic text protocol.
-        MemcachedText = "memcached-text",
-        /// Its meta commands.
-        MemcachedMeta = "memcached-meta",
-        /// Its binary protocol, with SASL PLAIN where a password is given.
-        MemcachedBinary = "memcached-binary",
-        /// Redis's protocol, version 2: what every Redis and Valkey speaks.
-        Resp2 = "resp2",
-        /// Version 3 of Redis's protocol, since Redis 6.
-        Resp3 = "resp3",
-        /// Version 2 with inline commands: a line each.
-        RespInline = "resp-inline",
-        /// Payloads with their CRC-32, which come back as they are.
-        Echo = "echo",
-        /// `PING`, answered with `PONG`.
-        Ping = "ping",
-        /// Framed calls in Thrift's binary protocol.
-        Thrift = "thrift",
-    }
-}
-
-/// The longest value in an inline command of Redis, in bytes.
-pub const INLINE_VALUE_BYTES_MAX: u32 = 4000;
-
-impl Protocol {
-    /// Do replies carry the tokens of their requests?
-    pub const fn has_tokens(self) -> bool {
-        matches!(self, Self::MemcachedMeta | Self::MemcachedBinary)
-    }
-
-    /// Is it one of memcached's?
-    pub const fn is_memcached(self) -> bool {
-        matches!(self, Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary)
-    }
-
-    /// Is it a version of Redis's, in which there are users and databases?
-    pub const fn is_resp(self) -> bool {
-        matches!(self, Self::Resp2 | Self::Resp3 | Self::RespInline)
-    }
-
-    /// Is it one whose servers store nothing and keep no statistics, so that commands of the user's are all there is to send?
-    pub const fn is_stateless(self) -> bool {
-        !self.is_memcached() && !self.is_resp()
-    }
-
-    /// Is it spoken by the servers of such URLs, Redis's or memcached's?
-    pub const fn is_of_scheme(self, is_redis: bool) -> bool {
-        if is_redis { self.is_resp() } else { self.is_memcached() }
-    }
-
-    /// The command that is sent where none is given.
-    pub const fn default_command(self) -> Option<&'static str> {
-        match self {
-            Self::Echo => Some("{value}"),
-            Self::Ping => Some("PING"),
-            _ => None,
-        }
-    }
-
-    /// The port of its servers where none is given.
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary => PORT_MEMCACHED,
-            Self::Resp2 | Self::Resp3 | Self::RespInline => PORT_REDIS,
-            // IANA's for echo; those of Pelikan's ping server and of Thrift's tutorial.
-            Self::Echo => 7,
-            Self::Ping => 12321,
-            Self::Thrift => 9090,
-        }
-    }
-
-    /// May a connection say who comes?
-    pub const fn has_users(self) -> bool {
-        self.is_resp() || matches!(self, Self::MemcachedBinary)
-    }
-
-    /// Has it a request for this kind of op?
-    pub const fn supports(self, kind: OpKind) -> bool {
-        match self {
-            Self::MemcachedText => true,
-            Self::MemcachedMeta | Self::MemcachedBinary => !matches!(kind, OpKind::Raw),
-            Self::Resp2 | Self::Resp3 | Self::RespInline => {
-                !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend)
-            }
-            Self::Echo | Self::Ping | Self::Thrift => matches!(kind, OpKind::Raw),
-        }
-    }
-}
-
-words! {
-    /// What carries the bytes.
-    pub enum Transport {
-        /// TCP, with TCP_NODELAY.
-        Tcp = "tcp",
-        /// Stream sockets of this host, by path.
-        Unix = "unix",
-        /// TLS over TCP.
-        Tls = "tls",
-        /// UDP: a datagram for every request, with memcached's header.
-        Udp = "udp",
-    }
-}
-
-impl Transport {
-    /// The transport to this server: a path has a Unix socket, and a host has not.
-    pub const fn for_server(self, server: &ServerAddress) -> Self {
-        match (server.is_unix(), self) {
-            (true, _) => Self::Unix,
-            (false, Self::Unix) => Self::Tcp,
-            (false, given) => given,
-        }
-    }
-}
-
-words! {
-    /// Which of a name's addresses are connected to.
-    #[derive(Default)]
-    pub enum IpVersion {
-        /// IPv4 and IPv6 addresses, in the order of the name service.
-        #[default]
-        Any = "any",
-        /// IPv4 addresses.
-        V4 = "4",
-        /// IPv6 addresses.
-        V6 = "6",
-    }
-}
-
-words! {
-    /// Which interface to the kernel a plan asks for.
-    pub enum IoChoice {
-        /// The best one that works here; the report says which.
-        Auto = "auto",
-        /// epoll with one read per readiness.
-        Epoll = "epoll",
-        /// io_uring with one enter per turn.
-        Uring = "uring",
-    }
-}
-
-words! {
-    /// What a run is for, which decides how requests are sent again and how replies are gathered where nothing else does.
-    pub enum Profile {
-        /// Each request as soon as it can be, each reply as soon as it is there.
-        Latency = "latency",
-        /// The most requests for a CPU's time: both wait a little for others, and the wait is in what is measured.
-        Peak = "peak",
-    }
-}
-
-words! {
-    /// When a slot of a closed loop that has become free is used again.
-    pub enum Refill {
-        /// At once.
-        Eager = "eager",
-        /// When all of the connection's are free: the whole pipeline goes out together.
-        Batch = "batch",
-    }
-}
-
-words! {
-    /// How a worker waits for the next intended time.
-    pub enum Wait {
-        /// Sleep until shortly before, then poll without sleeping; only where a worker has a CPU to itself.
-        Hybrid = "hybrid",
-        /// Never sleep while a schedule is running.
-        Spin = "spin",
-        /// Always sleep; late by the kernel's wake-up time.
-        Sleep = "sleep",
-    }
-}
-
-words! {
-    /// Whose clock readings a run takes beside its own.
-    pub enum Timestamps {
-        /// None.
-        Off = "off",
-        /// The kernel's, for a sample of the requests of some connections, where it takes them.
-        Auto = "auto",
-        /// The kernel's, for a sample of requests and their replies: when it handed them to the network, and when they came in.
-        Kernel = "kernel",
-    }
-}
-
-words! {
-    /// Which of several servers an op goes to.
-    pub enum Placement {
-        /// By the key: the hash of libmemcached's default (one at a time), modulo the number of servers.
-        Modulo = "modulo",
-        /// By the key: consistent hashing as libmemcached's `MEMCACHED_BEHAVIOR_KETAMA` does it.
-        Ketama = "ketama",
-        /// By the key: as `MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED` does it with equal weights.
-        KetamaWeighted = "ketama-weighted",
-        /// Each op to the next server; every server holds the whole data set.
-        RoundRobin = "round-robin",
-        /// Each op to any server; every server holds the whole data set.
-        Random = "random",
-        /// Workers take servers in turn, and all connections of a worker go to its own; every server that a worker has holds the whole
-        /// data set.
-        ByThread = "by-thread",
-    }
-}
-
-impl Placement {
-    /// Does the key decide, so that every key lives on one server?
-    pub const fn is_by_key(self) -> bool {
-        matches!(self, Self::Modulo | Self::Ketama | Self::KetamaWeighted)
-    }
-
-    /// The server of a worker, of `servers`, where workers take them round-robin.
-    pub fn of_worker(self, worker: u32, servers: u32) -> Option<u32> {
-        (self == Self::ByThread && servers > 0).then(|| worker % servers)
-    }
-}
-
-words! {
-    /// What follows the loss of a connection, once the schedule has begun.
-    #[derive(Default)]
-    pub enum Reconnect {
-        /// Another attempt, and another, for as long as the run lasts.
-        #[default]
-        Always = "always",
-        /// Another attempt while another connection of the class is open on its worker; when the last one is lost, none is begun any more.
-        WhileOneStands = "while-one-stands",
-        /// Nothing: it stays away, and its slots of a closed loop with it.
-        Never = "never",
-    }
-}
-
-words! {
-    /// What follows a retrieval that missed.
-    pub enum OnMiss {
-        /// A miss is counted only.
-        Ignore = "ignore",
-        /// Every missing key is stored: what a cache-aside client does.
-        Set = "set",
-    }
-}
-
-words! {
-    /// What the lines of a trace say: words between commas.
-    pub enum TraceLayout {
-        /// `TIME,APP,KIND,KEY,BYTES`, every line a get, whatever its kind.
-        Reads = "reads",
-        /// As `words`, with `read` or `write` in the third column.
-        Words = "words",
-        /// As `words`, with 1 (get) or 2 (set) in the third column.
-        Numbers = "numbers",
-        /// Twitter's: `TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]`.
-        Twitter = "twitter",
-    }
-}
-
-impl TraceLayout {
-    /// The operations that lines may name.
-    pub const fn kinds(self) -> &'static [OpKind] {
-        match self {
-            Self::Reads => &[OpKind::Get],
-            Self::Words | Self::Numbers => &[OpKind::Get, OpKind::Set],
-            Self::Twitter => &[
-                OpKind::Get,
-                OpKind::Gets,
-                OpKind::Set,
-                OpKind::Add,
-                OpKind::Replace,
-                OpKind::Append,
-                OpKind::Prepend,
-                OpKind::Cas,
-                OpKind::Incr,
-                OpKind::Decr,
-                OpKind::Delete,
-            ],
-        }
-    }
-}
 
 /// A file that says what is requested, line by line. Its times are not kept: what a line says is sent when the class's load
 /// makes a request due.
@@ -320,132 +42,8 @@ impl Trace {
     pub const VALUE_BYTES_MAX: u32 = 1_000_000;
 }
 
-words! {
-    /// A named quantity that a plan may ask to have metered beside latency.
-    pub enum MeterKind {
-        /// Operations in flight on the chosen connection when an op is sent on it, that op not counted.
-        Outstanding = "outstanding",
-        /// Bytes of each request.
-        RequestSize = "request-size",
-        /// Bytes of each reply that was read whole.
-        ResponseSize = "response-size",
-        /// Bytes of each value received.
-        ValueReceived = "value-received",
-        /// Nanoseconds from starting a connection until it is established.
-        ConnectTime = "connect-time",
-        /// Nanoseconds from starting a connection until it is closed or lost, of those that were established.
-        ConnectionTime = "connection-time",
-        /// Nanoseconds from when a request was sent until the first byte of its reply was read.
-        FirstByte = "first-byte",
-        /// Response time in nanoseconds of completed requests whose reply has a value.
-        HitTime = "hit-time",
-        /// Response time in nanoseconds of completed requests whose reply says that there is no such key.
-        MissTime = "miss-time",
-        /// Nanoseconds from when the TCP connection is established until its TLS handshake is over.
-        HandshakeTime = "handshake-time",
-        /// Nanoseconds a timed sleep ended late.
-        Oversleep = "oversleep",
-        /// Nanoseconds in the call that sends a request (or several, when they are written together).
-        SendCost = "send-cost",
-        /// Nanoseconds from before the call that sends a request until the kernel hands its last byte to the network.
-        StackOut = "stack-out",
-        /// Nanoseconds from then until the last byte of the reply is in the kernel.
-        WireAndServer = "wire-and-server",
-        /// Nanoseconds from then until the read that brings it has returned.
-        StackIn = "stack-in",
-        /// Nanoseconds from queueing such a request until its reply is read, less what the worker's clock readings say that it may
-        /// have held of them.
-        WithoutClient = "without-client",
-    }
-}
-
-impl MeterKind {
-    /// The spans that kernel timestamps yield, in the order of time.
-    pub const SPANS: [Self; 3] = [Self::StackOut, Self::WireAndServer, Self::StackIn];
-    /// All that a request with kernel timestamps yields.
-    pub const OF_TIMESTAMPS: [Self; 4] =
-        [Self::StackOut, Self::WireAndServer, Self::StackIn, Self::WithoutClient];
-}
-
 /// memcached's own limit on the length of a key, to which every plan keeps.
 pub const KEY_BYTES_MAX: u32 = 250;
-
-/// Which servers a run talks to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// The reference server, started for this run as a child process on a free loopback port.
-    Embedded,
-    /// These servers, at least one.
-    Servers(Vec<ServerAddress>),
-}
-
-words! {
-    /// How a key tells its id, behind the prefix. Distinct ids have distinct keys in every form.
-    #[derive(Default)]
-    pub enum KeyForm {
-        /// The id in decimal, with as many zeros before it as the size has room for.
-        #[default]
-        Decimal = "decimal",
-        /// The id in eight hexadecimal digits; what is longer goes on with letters and digits that belong to the data seed.
-        Hex8 = "hex8",
-        /// Letters and digits that belong to the data seed.
-        Random = "random",
-        /// memaslap's: the number of an object in eight bytes, most of them not printable, then characters of its table.
-        Memaslap = "memaslap",
-        /// As `memaslap`, with a number of eight printable characters.
-        MemaslapPrintable = "memaslap-printable",
-    }
-}
-
-impl KeyForm {
-    /// The most letters and digits of an id: 62¹⁰ is the last power below 2⁶⁴.
-    pub const CODE_BYTES_MAX: u32 = 10;
-
-    /// How many ids can be told apart at most.
-    pub const fn ids_max(self) -> u64 {
-        match self {
-            Self::Decimal => u64::MAX,
-            Self::Hex8 => 1 << 32,
-            Self::Random => 62u64.pow(Self::CODE_BYTES_MAX),
-            Self::Memaslap | Self::MemaslapPrintable => ObjectWindow::NUMBERS_MAX,
-        }
-    }
-
-    /// The number of ids, at least 1, that this many bytes behind the prefix distinguish.
-    pub fn ids_in(self, bytes: u32) -> u64 {
-        match self {
-            Self::Decimal => 10u64.checked_pow(bytes).unwrap_or(u64::MAX),
-            Self::Random => 62u64.pow(bytes.min(Self::CODE_BYTES_MAX)),
-            Self::Hex8 | Self::Memaslap | Self::MemaslapPrintable => self.ids_max(),
-        }
-    }
-
-    /// Are keys and values laid out as memaslap does it?
-    pub const fn is_memaslap(self) -> bool {
-        matches!(self, Self::Memaslap | Self::MemaslapPrintable)
-    }
-
-    /// The bytes behind the prefix that distinguish `ids` ids, from 1 to [`KeyForm::ids_max`].
-    pub fn bytes_needed(self, ids: u64) -> u32 {
-        match self {
-            Self::Decimal => (ids - 1).checked_ilog10().unwrap_or(0) + 1,
-            Self::Hex8 | Self::Memaslap | Self::MemaslapPrintable => 8,
-            Self::Random => (ids - 1).checked_ilog(62).unwrap_or(0) + 1,
-        }
-    }
-}
-
-words! {
-    /// What values consist of.
-    #[derive(Default)]
-    pub enum ValueForm {
-        /// A head that names key and version, then noise.
-        #[default]
-        Random = "random",
-        /// The digit 0 throughout: every value is a number, and keys are counters themselves.
-        Zeros = "zeros",
-    }
-}
 
 /// Servers, and how they are spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -731,29 +329,13 @@ pub struct EarlyStop {
     pub first_look: DurationNs,
 }
 
-impl Profile {
-    /// When slots are used again, where nothing else is said.
-    pub const fn refill(self) -> Refill {
-        match self {
-            Self::Latency => Refill::Eager,
-            Self::Peak => Refill::Batch,
-        }
-    }
-
-    /// What a wait is for, where nothing else is said.
-    pub const fn gather(self) -> Gather {
-        match self {
-            Self::Latency => Gather::NOTHING,
-            Self::Peak => Gather::PEAK,
-        }
-    }
-}
-
 /// All that reproduces a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Whom to talk to.
-    pub target: Target,
+    /// The options, complete: a plan file with these runs the same again. Each class has a table of its own.
+    pub spec: PlanSpec,
+    /// The servers that are named for the run; none: the reference server is started for it.
+    pub named_servers: Vec<ServerAddress>,
     /// Other hosts that carry it out, as they are named; none: this one does it all.
     pub agents: Vec<String>,
     /// The protocol.
@@ -788,7 +370,7 @@ pub struct Plan {
     /// How workers wait.
     pub wait: Wait,
     /// What the run is for; what follows from it is in `refill` and `gather`.
-    pub profile: Profile,
+    pub preset: Preset,
     /// When free slots of a closed loop are used again.
     pub refill: Refill,
     /// How many completions a wait is for.
@@ -853,12 +435,12 @@ pub struct DataSet<'a> {
     /// Time to live that preload stores it with, in seconds.
     pub ttl_s: u32,
     /// Its keys are those of windows.
-    pub windows: Option<Windows>,
+    pub windows: Option<ObjectWindows>,
 }
 
 /// The windows of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Windows {
+pub struct ObjectWindows {
     /// Each of them.
     pub window: ObjectWindow,
     /// How many there are: one for each client.
@@ -867,7 +449,7 @@ pub struct Windows {
     pub are_prefilled: bool,
 }
 
-impl Windows {
+impl ObjectWindows {
     /// How many objects they hold together.
     pub fn objects(&self) -> u64 {
         u64::from(self.window.objects) * u64::from(self.clients)
@@ -1019,14 +601,14 @@ impl Plan {
     }
 
     /// The windows of a class, where it has them.
-    fn windows_of(&self, class: &Class) -> Option<Windows> {
+    fn windows_of(&self, class: &Class) -> Option<ObjectWindows> {
         let window = *class.popularity.window()?;
         let clients = match class.sessions {
             SessionScope::Worker => self.workers_of(class).len() as u32,
             SessionScope::Connection => class.connections,
             SessionScope::Client { connections } => class.connections / connections,
         };
-        Some(Windows { window, clients, are_prefilled: !class.mix.contains(OpKind::Set) })
+        Some(ObjectWindows { window, clients, are_prefilled: !class.mix.contains(OpKind::Set) })
     }
 
     /// How many times preload stores each key of a class with this number of servers.

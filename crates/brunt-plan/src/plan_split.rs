@@ -2,10 +2,13 @@
 //!
 //! Invariant: what the plans schedule adds up to the plan, request by request.
 
-use crate::host_role::HostRole;
+use crate::choice::HostRole;
 use crate::op::ClassId;
 use crate::plan::{Class, Plan};
+use crate::resolve::PlanError;
 use crate::shard::share_of;
+use crate::spec::{PlanSpec, RunSpec};
+use crate::units::Count;
 
 /// Some classes of a plan, as a plan of their own.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,52 +33,64 @@ impl PlanSplit {
     ///
     /// # Errors
     /// There is nothing for the agents to do; for a user.
-    pub fn of(plan: &Plan, controller_threads: u32) -> Result<Self, String> {
-        let agents = sub_plan(plan, HostRole::Agents)
-            .ok_or_else(|| "--agent requires a class without runs-on = 'controller'".to_owned())?;
-        let mut controller = sub_plan(plan, HostRole::Controller);
-        if let Some(SubPlan { plan: own, .. }) = &mut controller {
-            let connections = own.classes.iter().map(|class| class.connections).min().unwrap_or(1);
-            let servers = own.server_count().max(1) as u32;
-            own.threads = controller_threads.min(connections / servers).max(1);
-            own.preload = false;
+    pub fn of(plan: &Plan, controller_threads: u32) -> Result<Self, PlanError> {
+        let agents = sub_plan(plan, HostRole::Agents, |run| {
+            // Agents pin their workers themselves.
+            run.cpus = None;
+        })?;
+        let of_controller = plan.classes.iter().filter(|class| class.host_role == HostRole::Controller);
+        let connections = of_controller.map(|class| class.connections).min();
+        let servers = plan.server_count().max(1) as u32;
+        let threads = controller_threads.min(connections.unwrap_or(1) / servers).max(1);
+        let controller = sub_plan(plan, HostRole::Controller, |run| {
+            run.threads = Some(Count(threads.into()));
+            run.preload = Some(false);
             // Its random numbers differ from those of every agent. Seeds have 53 bits.
-            own.seed = (own.seed + 1) & ((1 << 53) - 1);
-        }
+            run.seed = Some(Count((plan.seed + 1) & ((1 << 53) - 1)));
+        })?;
+        let agents =
+            agents.ok_or_else(|| PlanError::requires("--agent", "a class without runs-on = 'controller'"))?;
         Ok(Self { agents, controller })
     }
 
     /// Single requests stay with the agents, and what is metered, too, unless that `is_metered`: only counts and histograms travel.
-    pub fn without_samples_of_agents(mut self, is_metered: bool) -> Self {
-        self.agents.plan.samples_max = 0;
-        if !is_metered {
-            self.agents.plan.meters = Vec::new();
-        }
-        self
+    ///
+    /// # Errors
+    /// As [`Plan::changed`].
+    pub fn without_samples_of_agents(mut self, is_metered: bool) -> Result<Self, PlanError> {
+        self.agents.plan = self.agents.plan.changed(|spec| {
+            spec.run.samples_max = None;
+            spec.run.meter = spec.run.meter.take().filter(|_| is_metered);
+        })?;
+        Ok(self)
     }
 }
 
-/// The classes of one host role as a plan, if there are any.
-fn sub_plan(plan: &Plan, host_role: HostRole) -> Option<SubPlan> {
-    let of_it = |class: &&Class| class.host_role == host_role;
+/// The classes of one host role as a plan with these changes, if there are any.
+fn sub_plan(
+    plan: &Plan,
+    host_role: HostRole,
+    change: impl FnOnce(&mut RunSpec),
+) -> Result<Option<SubPlan>, PlanError> {
+    let is_its = |class: &Class| class.host_role == host_role;
     let classes: Vec<ClassId> =
-        (0..).zip(&plan.classes).filter(|(_, class)| of_it(class)).map(|(id, _)| id).collect();
+        (0..).zip(&plan.classes).filter(|(_, class)| is_its(class)).map(|(id, _)| id).collect();
     if classes.is_empty() {
-        return None;
+        return Ok(None);
     }
     let count = plan.classes.len() as u32;
-    let mut own = plan.clone();
-    own.classes = plan.classes.iter().filter(of_it).cloned().collect();
-    own.stop.requests =
-        plan.stop.requests.map(|total| classes.iter().map(|id| share_of(total, u32::from(*id), count)).sum());
-    // The controller polls the servers and decides when the precision is reached.
-    (own.server_stats, own.stop.until) = (false, None);
-    if host_role == HostRole::Agents {
-        // Agents pin their workers themselves.
-        own.cpus = Vec::new();
-    }
-    own.agents = Vec::new();
-    Some(SubPlan { plan: own, classes })
+    let share = |total| classes.iter().map(|id| share_of(total, u32::from(*id), count)).sum();
+    let own = plan.changed(|PlanSpec { run, classes: specs, .. }| {
+        let mut of_role = plan.classes.iter().map(is_its);
+        specs.retain(|_| of_role.next() == Some(true));
+        run.requests = run.requests.map(|Count(total)| Count(share(total)));
+        // The controller polls the servers and decides when the precision is reached.
+        (run.server_stats, run.until) = (Some(false), None);
+        run.time = run.max_time.take().or(run.time);
+        run.agent = None;
+        change(run);
+    })?;
+    Ok(Some(SubPlan { plan: own, classes }))
 }
 
 #[cfg(test)]
@@ -148,8 +163,8 @@ mod tests {
             (&shares.agents.plan.cpus[..], &shares.controller.as_ref().unwrap().plan.cpus[..]),
             (&[][..], &[0, 1][..])
         );
-        assert_eq!(agents(&shares.clone().without_samples_of_agents(true)), (0, 1));
-        let shares = shares.without_samples_of_agents(false);
+        assert_eq!(agents(&shares.clone().without_samples_of_agents(true).unwrap()), (0, 1));
+        let shares = shares.without_samples_of_agents(false).unwrap();
         assert_eq!((agents(&shares), shares.controller.unwrap().plan.samples_max), ((0, 0), 5));
     }
 }

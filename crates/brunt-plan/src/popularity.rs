@@ -2,8 +2,7 @@
 //!
 //! The samplers that draw from them live in `brunt-workload`.
 
-use crate::mini_language::name_and_arguments;
-use crate::units::{Count, DurationNs, serde_as_text};
+use crate::units::{Count, DurationNs, name_and_arguments, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,11 +1,32 @@
 //! Servers as a plan file or a flag lists them.
 
+use crate::server::ServerAddress;
 use crate::url::NamedServer;
 use std::fmt;
 
 /// One or several servers. In a plan file a list, or a single text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerList(pub Vec<NamedServer>);
+
+impl ServerList {
+    /// Servers by their addresses, if there are any.
+    pub fn of(addresses: &[ServerAddress]) -> Option<Self> {
+        (!addresses.is_empty()).then(|| Self(addresses.iter().cloned().map(NamedServer::Plain).collect()))
+    }
+
+    /// The addresses, as far as they could be read.
+    pub fn addresses(&self) -> impl Iterator<Item = &ServerAddress> + Clone {
+        self.0.iter().filter_map(NamedServer::address)
+    }
+}
+
+/// The servers, for messages.
+impl fmt::Display for ServerList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        formatter.write_str(&names.join(", "))
+    }
+}
 
 impl serde::Serialize for ServerList {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(format!("{preload:?}"), expected, "{threads}");
             assert_eq!((plan.idle_servers(), plan.preload_stores()), (idle, 12 * u64::from(threads.min(3))));
             assert_eq!(
-                resolve(&PlanSpec::from(&plan), &Host { allowed_cpus: vec![0, 1], random_seed: 0 }),
+                resolve(&plan.spec.clone(), &Host { allowed_cpus: vec![0, 1], random_seed: 0 }),
                 Ok(plan)
             );
         }

@@ -4,8 +4,7 @@
 
 use crate::distribution::{self, Distribution};
 use crate::mcperf_draw::{MCPERF, McperfDraw};
-use crate::mini_language::name_and_arguments;
-use crate::units::{ByteSize, serde_as_text};
+use crate::units::{ByteSize, name_and_arguments, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
@@ -292,7 +291,7 @@ serde_as_text!(SizeDistribution);
 mod tests {
     use super::*;
     use crate::arrival::Arrival;
-    use crate::mini_language::{check, check_faults};
+    use crate::units::{check, check_faults};
 
     #[test]
     fn sizes() {

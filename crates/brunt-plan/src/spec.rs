@@ -1,28 +1,25 @@
 //! The options of a run as given on the command line or in a plan file, without defaults.
 //!
 //! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
-//! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
-//! runs the same again.
+//! options are [`crate::resolve`]'s business, which leaves a complete specification in the plan.
 
 use crate::arrival::Arrival;
+use crate::choice::{
+    HostRole, IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Preset, Protocol, Reconnect,
+    Refill, Timestamps, TraceLayout, Transport, ValueForm, Wait,
+};
 use crate::command::CommandSpec;
 use crate::cpus::CpuList;
 use crate::gather::Gather;
-use crate::host_role::HostRole;
 use crate::label::Label;
 use crate::login::Password;
 use crate::mix::Mix;
 use crate::objective::Fraction;
 use crate::op::OpKind;
-use crate::plan::{
-    Class, IoChoice, IpVersion, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan,
-    Profile, Protocol, Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport,
-    ValueForm, Wait,
-};
 use crate::plan_option::{OptionForm, PlanOption, list, switch, switch_off, text};
 use crate::popularity::{Drift, Popularity};
-use crate::profile::RateProfile;
 use crate::quantile::Percentiles;
+use crate::rate_profile::RateProfile;
 use crate::server::ServerAddress;
 use crate::server_list::ServerList;
 use crate::size::SizeDistribution;
@@ -117,10 +114,16 @@ macro_rules! options {
                 names
             }
 
-            /// The first of these options that is given.
-            pub(crate) fn first_given(&self, options: &[&'static str]) -> Option<&'static str> {
-                let given = self.given();
-                options.iter().copied().find(|option| given.iter().any(|held| held == option))
+            /// Moves what is given of these options, separated by commas, into a specification of its own.
+            pub fn take(&mut self, options: &str) -> Self {
+                let mut taken = Self::default();
+                for option in options.split(", ") {
+                    match option.replace('-', "_").as_str() {
+                        $(stringify!($field) => taken.$field = self.$field.take(),)+
+                        _ => {}
+                    }
+                }
+                taken
             }
         }
     };
@@ -227,7 +230,7 @@ options! {
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts"),
         interval: DurationNs = text("DURATION", "Length of the rows over time (--csv, --json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
         wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
-        profile: Profile = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]").words(&Profile::NAMES),
+        profile: Preset = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]").words(&Preset::NAMES),
         refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]").words(&Refill::NAMES),
         gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),
         timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES),
@@ -256,6 +259,12 @@ impl RunSpec {
     /// Do other hosts carry the run out?
     pub(crate) fn has_agents(&self) -> bool {
         self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
+    }
+
+    /// The first of these options that is given.
+    pub(crate) fn first_given(&self, options: &[&'static str]) -> Option<&'static str> {
+        let given = self.given();
+        options.iter().copied().find(|option| given.iter().any(|name| name == option))
     }
 }
 
@@ -321,8 +330,9 @@ impl PlanSpec {
 
     /// Lets the flags win over a plan file. Class options on the command line change the only class there is; with
     /// several `[[class]]` tables they would be ambiguous, and their names are returned as an error.
-    pub fn overlay(&mut self, run: RunSpec, class: ClassSpec) -> Result<(), Vec<String>> {
-        self.run.overlay(run);
+    pub fn overlay(&mut self, flags: Self) -> Result<(), Vec<String>> {
+        let class = flags.base;
+        self.run.overlay(flags.run);
         match self.classes.as_mut_slice() {
             [] => self.base.overlay(class),
             [only] => only.overlay(class),
@@ -378,153 +388,6 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
 /// The line that begins here.
 fn line_of(text: &str, begin: usize) -> &str {
     text[begin..].lines().next().unwrap_or_default()
-}
-
-/// A class of a plan, with what is its own of what the run has, too.
-fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
-    let (mut call_rate, mut call_arrival) = (None, None);
-    let (rate, rate_profile, arrival, think) = match &class.load {
-        Load::Open { rate: OpenRate::PerConnection(rate), arrival } => {
-            (call_rate, call_arrival) = (Some(*rate), Some(arrival.clone()));
-            (None, None, None, None)
-        }
-        Load::Open { rate: OpenRate::Constant(rate), arrival } => {
-            (Some(*rate), None, Some(arrival.clone()), None)
-        }
-        Load::Open { rate: OpenRate::Profile(profile), arrival } => {
-            (None, Some(profile.clone()), Some(arrival.clone()), None)
-        }
-        Load::Closed { think } => (None, None, None, Some(*think)),
-    };
-    let own = class.own_destination.as_ref();
-    ClassSpec {
-        name: Some(class.name.clone()),
-        rate,
-        rate_profile,
-        arrival,
-        think,
-        connections: class.connections_of.is_none().then(|| Count(u64::from(class.connections))),
-        client_connections: match class.sessions {
-            SessionScope::Client { connections } => Some(Count(u64::from(connections))),
-            SessionScope::Worker | SessionScope::Connection => None,
-        },
-        depth: class.connections_of.is_none().then(|| Count(u64::from(class.depth))),
-        command: None,
-        mix: class.trace.is_none().then(|| class.mix.clone()),
-        purge: class.purge.map(Count),
-        trace: class.trace.as_ref().map(|trace| trace.file.clone()),
-        trace_layout: class.trace.as_ref().map(|trace| trace.layout),
-        multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
-        delta: (class.delta != SizeDistribution::Fixed(1)).then(|| class.delta.clone()),
-        ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
-        noreply: class.noreply.then_some(true),
-        on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
-        // Objects of windows are numbered without end.
-        keys: class.popularity.window().is_none().then_some(Count(class.keyspace.keys)),
-        prefix: Some(class.keyspace.prefix.clone()),
-        key_form: (class.keyspace.key_form != KeyForm::default()).then_some(class.keyspace.key_form),
-        first_key: (class.keyspace.first_key > 0).then_some(Count(class.keyspace.first_key)),
-        key_size: Some(class.keyspace.key_size.clone()),
-        value_size: Some(class.keyspace.value_size.clone()),
-        value_form: (class.keyspace.value_form != ValueForm::default()).then_some(class.keyspace.value_form),
-        popularity: Some(class.popularity.clone()),
-        drift: class.drift,
-        connect_rate: class.lifetime.connect_rate,
-        connect_arrival: class.lifetime.connect_arrival.clone(),
-        call_rate,
-        call_arrival,
-        calls_per_connection: class.lifetime.calls.map(Count),
-        connections_total: class.lifetime.total.map(Count),
-        reconnect_every: class.lifetime.reconnect_every,
-        reconnect: (class.reconnect != Reconnect::Always).then_some(class.reconnect),
-        runs_on: (class.host_role != HostRole::Agents).then_some(class.host_role),
-        replicas: (class.replicas > 1).then_some(Count(u64::from(class.replicas))),
-        server: own.and_then(|own| listed(&own.servers)),
-        protocol: own.map(|own| own.protocol).filter(|protocol| *protocol != plan.protocol),
-        transport: own.map(|own| own.transport).filter(|transport| *transport != plan.transport),
-        connections_of: class.connections_of.clone(),
-        route: (!class.routes.is_empty()).then(|| class.routes.iter().map(of_route).collect()),
-    }
-}
-
-fn of_route(route: &OpRoute) -> RouteSpec {
-    let OpRoute { ops, servers, transport } = route;
-    RouteSpec { ops: ops.clone(), server: listed(servers), transport: Some(*transport) }
-}
-
-/// Servers as a plan names them, if it does.
-fn listed(servers: &[ServerAddress]) -> Option<ServerList> {
-    let named = || ServerList(servers.iter().cloned().map(NamedServer::Plain).collect());
-    (!servers.is_empty()).then(named)
-}
-
-impl From<&Plan> for PlanSpec {
-    fn from(plan: &Plan) -> Self {
-        let run = RunSpec {
-            server: match &plan.target {
-                Target::Embedded => None,
-                Target::Servers(servers) => listed(servers),
-            },
-            agent: (!plan.agents.is_empty()).then(|| plan.agents.clone()),
-            // They are in the plan as a class.
-            measure_rate: None,
-            measure_connections: None,
-            measure_depth: None,
-            placement: (plan.has_placement() && !plan.is_cluster).then_some(plan.placement),
-            cluster: plan.is_cluster.then_some(true),
-            protocol: Some(plan.protocol),
-            user: plan.login.user.clone(),
-            password: plan.login.password.clone(),
-            database: (plan.login.database > 0).then_some(Count(u64::from(plan.login.database))),
-            client_name: plan.login.client_name.clone(),
-            hash_field: plan.hash_field.map(|bytes| Count(u64::from(bytes))),
-            trailing_blank: plan.trailing_blank.then_some(true),
-            command: (!plan.commands.is_empty())
-                .then(|| plan.commands.iter().map(CommandSpec::from).collect()),
-            transport: Some(plan.transport),
-            ip_version: (plan.ip_version != IpVersion::Any).then_some(plan.ip_version),
-            nodelay: (!plan.sockets.nodelay).then_some(false),
-            linger: plan.sockets.linger,
-            send_buffer: plan.sockets.send_buffer.map(|bytes| Count(u64::from(bytes))),
-            receive_buffer: plan.sockets.receive_buffer.map(|bytes| Count(u64::from(bytes))),
-            tls_ca: plan.tls.ca.clone(),
-            tls_cert: plan.tls.identity.as_ref().map(|identity| identity.certificate.clone()),
-            tls_key: plan.tls.identity.as_ref().map(|identity| identity.key.clone()),
-            tls_server_name: plan.tls.server_name.clone(),
-            tls_insecure: plan.tls.is_insecure.then_some(true),
-            threads: Some(Count(u64::from(plan.threads))),
-            cpus: (!plan.cpus.is_empty()).then(|| CpuList(plan.cpus.clone())),
-            io: Some(plan.io),
-            wait: Some(plan.wait),
-            profile: (plan.profile != Profile::Latency).then_some(plan.profile),
-            refill: (plan.refill != plan.profile.refill()).then_some(plan.refill),
-            gather: (plan.gather != plan.profile.gather()).then_some(plan.gather),
-            timeout: Some(plan.timeout),
-            connect_timeout: (plan.connect_timeout != plan.timeout).then_some(plan.connect_timeout),
-            drain: Some(plan.drain),
-            time: plan.stop.until.as_ref().map_or(plan.stop.time, |early_stop| Some(early_stop.first_look)),
-            until: plan.stop.until.as_ref().map(|early_stop| early_stop.until.clone()),
-            max_time: plan.stop.until.as_ref().and(plan.stop.time),
-            requests: plan.stop.requests.map(Count),
-            warmup: Some(plan.warmup),
-            preload: Some(plan.preload),
-            verify: plan.verify,
-            server_stats: (!plan.server_stats).then_some(false),
-            seed: Some(Count(plan.seed)),
-            data_seed: Some(Count(plan.data_seed)),
-            interval: plan.interval,
-            meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),
-            label: (!plan.labels.is_empty()).then(|| plan.labels.clone()),
-            percentiles: (!plan.percentiles.is_empty()).then(|| Percentiles(plan.percentiles.clone())),
-            timestamps: (plan.timestamps != Timestamps::Auto).then_some(plan.timestamps),
-            samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
-        };
-        Self {
-            run,
-            base: ClassSpec::default(),
-            classes: plan.classes.iter().map(|class| of_class(plan, class)).collect(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -273,6 +273,35 @@ impl<'de> serde::Deserialize<'de> for Count {
     }
 }
 
+/// Splits `name:a,b` into name and arguments; a bare number is its own name.
+pub(crate) fn name_and_arguments(text: &str) -> (&str, Vec<&str>) {
+    match text.trim().split_once(':') {
+        Some((name, arguments)) => (name, arguments.split(',').map(str::trim).collect()),
+        None => (text.trim(), Vec::new()),
+    }
+}
+
+/// Checks that texts parse and print as expected.
+#[cfg(test)]
+pub(crate) fn check<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug>(
+    table: &[(&str, &str)],
+) {
+    for (text, expected) in table {
+        let value: T = text.parse().unwrap();
+        assert_eq!(value.to_string(), *expected, "{text:?}");
+        assert_eq!(expected.parse(), Ok(value));
+    }
+}
+
+/// Checks the messages of texts that do not parse.
+#[cfg(test)]
+pub(crate) fn check_faults<T: FromStr<Err = String> + fmt::Debug>(table: &[(&str, &str)]) {
+    for (text, fault) in table {
+        let error = text.parse::<T>().unwrap_err();
+        assert_eq!(error.strip_prefix(&format!("{text}: ")), Some(*fault), "{error}");
+    }
+}
+
 /// Tests what texts of a type read as: each with the text that its value prints as, or none where it is no value.
 #[cfg(test)]
 pub(crate) fn check_texts<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {

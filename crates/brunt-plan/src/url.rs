@@ -2,8 +2,8 @@
 //!
 //! Invariant: what is printed of a server has no password in it, even if it could not be read.
 
+use crate::choice::Transport;
 use crate::login::Password;
-use crate::plan::Transport;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::units::serde_as_text;
 use std::fmt;

@@ -4,6 +4,7 @@
 
 use crate::{Codec, Event};
 use brunt_plan::quoted_bytes::QuotedBytes;
+use thiserror::Error;
 
 /// The longest piece of a server's own bytes in a message.
 const QUOTED_MAX: usize = 60;
@@ -21,27 +22,20 @@ pub(crate) struct ReplyBuffer<C> {
 }
 
 /// Why bytes are not the expected reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ReplyError {
     /// They are another reply or none of the protocol: how they begin, escaped.
+    #[error("it answers \"{0}\"")]
     Unexpected(String),
     /// The reply is longer than this.
+    #[error("its reply does not end within {0} bytes")]
     TooLong(usize),
     /// Bytes follow the reply: the server sends more than one reply per request.
+    #[error("bytes follow its reply")]
     Surplus,
     /// A whole reply without content.
+    #[error("its reply is empty")]
     Empty,
-}
-
-impl std::fmt::Display for ReplyError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unexpected(text) => write!(formatter, "it answers \"{text}\""),
-            Self::TooLong(bytes_max) => write!(formatter, "its reply does not end within {bytes_max} bytes"),
-            Self::Surplus => formatter.write_str("bytes follow its reply"),
-            Self::Empty => formatter.write_str("its reply is empty"),
-        }
-    }
 }
 
 impl ReplyError {

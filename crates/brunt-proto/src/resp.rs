@@ -12,7 +12,6 @@ mod hash;
 pub mod info;
 mod inline;
 mod line;
-pub mod node_host;
 mod pairs;
 pub mod redirect;
 pub mod reply;

@@ -4,21 +4,18 @@
 //! template is parsed once; bytes that are always the same are written then, so that encoding copies pieces and puts lengths
 //! between them.
 
-mod extent;
-mod number;
 mod piece;
-mod piece_builder;
 mod random_field;
 mod thrift;
 mod word;
 
 use crate::out::Out;
 use crate::step::LINE_END;
+use crate::template::piece::PieceBuilder;
+use crate::template::word::Extent;
 use crate::{KEY_BYTES_MAX, Request};
-use extent::Extent;
 use piece::Piece;
 pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
-use piece_builder::PieceBuilder;
 use std::sync::Arc;
 use word::{Part, Word};
 

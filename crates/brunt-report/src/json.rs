@@ -21,7 +21,6 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_plan::spec::PlanSpec;
 use brunt_plan::until::Precision;
 use brunt_stats::assertion::{Assertion, Reason};
 use brunt_stats::bound::Bounds;
@@ -90,7 +89,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "agents": summary.record.agents,
         "interrupted": summary.record.run.interrupted,
         "until": summary.until.as_ref().map(until),
-        "plan": serde_json::to_value(PlanSpec::from(&summary.record.plan))?,
+        "plan": serde_json::to_value(&summary.record.plan.spec)?,
         "environment": object(&summary.record.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
         "status": status_of_run(summary),
         "duration_ns": summary.window.duration_ns(),

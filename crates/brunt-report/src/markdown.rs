@@ -10,7 +10,6 @@ use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::paragraph::steers;
 use crate::run_document::{OpRows, conclusion, head, latency};
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -39,7 +38,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     for (name, sentence) in conclusion::findings(status) {
         text += &format!("- **{}** {}\n", escaped(name), escaped(&sentence.replace(" -> ", " → ")));
     }
-    let plan = PlanSpec::from(&summary.record.plan).to_toml();
+    let plan = summary.record.plan.spec.to_toml();
     let folded = format!(
         "\n<details><summary>Plan: <code>brunt run plan.toml</code> repeats the run</summary>\n\n{}\n</details>\n\n",
         fenced("toml", &plan)

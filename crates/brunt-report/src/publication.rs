@@ -14,7 +14,6 @@ use crate::run_document::head;
 use brunt_picture::{
     Anchor, Ink, Paper, Picture, Point, Text, Theme, text_width, write_printed_png, write_printed_svg,
 };
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -211,7 +210,7 @@ impl FigureSource<'_> {
                         record.environment.brunt_version,
                         summary.total.latency.response.summary.count,
                         record.plan.seed,
-                        PlanSpec::from(&record.plan).to_toml()
+                        record.plan.spec.to_toml()
                     )
                 };
                 runs.iter().map(of_run).collect::<Vec<_>>().join("\n")

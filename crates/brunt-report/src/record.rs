@@ -4,9 +4,7 @@
 //! already. Invariants: a summary that is built from what is read back prints the same text to the byte; and whatever the bytes of a file
 //! are, what is read back has no number that adding it up could carry beyond what numbers hold.
 
-use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
-use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::calibration::Lookup;
@@ -69,7 +67,9 @@ pub(crate) fn value(record: &RunRecord) -> serde_json::Result<Value> {
 /// # Errors
 /// What is wrong with it, in one sentence; for a user.
 pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
-    let plan = plan(&result["plan"])?;
+    // Rules may have changed since it ran.
+    let spec = PlanSpec::deserialize(&result["plan"]).map_err(|error| format!("plan: {error}"))?;
+    let plan = Plan::restored(spec).map_err(|error| format!("plan: {error}"))?;
     let held = result.get("record").ok_or_else(|| {
         format!(
             "record: missing, as in results of brunt {}; accepted: results of brunt {} and later",
@@ -96,17 +96,6 @@ pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
         calibration: carried.calibration.into_owned(),
         judgement: carried.judgement.into_owned(),
     })
-}
-
-/// The plan as it was resolved, whatever this host is like.
-fn plan(value: &Value) -> Result<Plan, String> {
-    let mut spec = PlanSpec::deserialize(value).map_err(|error| format!("plan: {error}"))?;
-    // No file says it, and nothing is sent.
-    spec.run.password = spec.run.password.map(|_| Password::verbatim("unknown".to_owned()));
-    let threads = spec.run.threads.map_or(1, |threads| threads.0).clamp(1, 4_096) as u32;
-    let pinned = spec.run.cpus.as_ref().map(|cpus| cpus.0.clone()).filter(|cpus| !cpus.is_empty());
-    let host = Host { allowed_cpus: pinned.unwrap_or_else(|| (0..=threads).collect()), random_seed: 0 };
-    resolve(&spec, &host).map_err(|error| format!("plan: {error}"))
 }
 
 /// What the parts of a run must have in common.

@@ -12,7 +12,6 @@ use crate::stored::StoredResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::op_name::OpName;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::{LAG_SHARE_MAX, OpSummary};
@@ -105,7 +104,7 @@ impl RunResult {
     /// The plan cannot be written as JSON; for a user.
     pub fn of(summary: &Summary, source: &str) -> Result<Self, String> {
         let RunRecord { plan, run, environment, server, agents, .. } = &summary.record;
-        let value = serde_json::to_value(PlanSpec::from(plan)).map_err(|error| error.to_string())?;
+        let value = serde_json::to_value(&plan.spec).map_err(|error| error.to_string())?;
         let Value::Object(options) = value else { return Err("a plan that is no table".to_owned()) };
         let facts = environment.facts.iter().map(|(name, fact)| (name.clone(), json!(fact)));
         let server_cpu_ns =

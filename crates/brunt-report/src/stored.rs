@@ -10,7 +10,6 @@ use crate::paragraph::{make_printable, printable};
 use crate::record::run_record;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use serde::Deserialize;
@@ -194,7 +193,7 @@ const OF_A_PART: [&str; 5] = ["seed", "threads", "cpus", "wait", "io"];
 
 /// The first option in which two plans differ, but for those of a part.
 fn difference(one: &Plan, other: &Plan) -> Option<String> {
-    let value = |plan: &Plan| serde_json::to_value(PlanSpec::from(plan)).unwrap_or_default();
+    let value = |plan: &Plan| serde_json::to_value(&plan.spec).unwrap_or_default();
     first_difference(&value(one), &value(other), "")
 }
 

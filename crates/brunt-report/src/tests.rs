@@ -421,7 +421,8 @@ fn faults_are_reported_in_full() {
 fn percentiles_that_were_asked_for_are_given_beside_the_usual_ones() {
     let run = run::open_loop();
     let mut record = run.summary.record.clone();
-    record.plan.percentiles = "75,99.5,99.99".parse::<Percentiles>().unwrap().0;
+    let percentiles: Percentiles = "75,99.5,99.99".parse().unwrap();
+    record.plan = record.plan.changed(|spec| spec.run.percentiles = Some(percentiles)).unwrap();
     let summary = brunt_stats::summary::Summary::build(record);
     let asked = super::json::value(&summary).unwrap();
     let usual = json_of(&run);

@@ -6,9 +6,8 @@
 
 pub(crate) mod answer;
 
-use crate::parsed::Parsed;
+use crate::grammar::{Parsed, Verb};
 use crate::text::KEY_BYTES_MAX;
-use crate::verb::Verb;
 
 /// Where a request begins.
 pub(crate) const REQUEST_MAGIC: u8 = 0x80;

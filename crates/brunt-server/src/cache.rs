@@ -4,12 +4,12 @@
 //! Invariant: an outcome and what is counted of it are memcached's; where Redis means something else by a command, there
 //! is an option for it here, and the counters say it in memcached's words.
 
+use crate::grammar::Verb;
 use crate::options::{CoreOptions, Epoch};
 use crate::stats::StatsSnapshot;
 pub use crate::stats::{Counters, Process};
 use crate::store::{End, Item, Marks, NEVER_NS, Store};
 use crate::text::unsigned;
-use crate::verb::Verb;
 use std::num::NonZeroU64;
 
 /// Expiry times above this many seconds (30 days) are Unix time; memcached's protocol says so.
@@ -76,7 +76,7 @@ pub(crate) enum Written {
 }
 
 /// A change of a stored number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delta<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) amount: u64,

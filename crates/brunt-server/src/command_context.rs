@@ -34,6 +34,11 @@ pub(crate) struct CommandContext<'a> {
 }
 
 impl CommandContext<'_> {
+    /// Appends to the reply.
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
     /// Replaces the reply from `begin` on by a refusal if there is no room for it. True: there was none.
     pub(crate) fn take_back_excess(&mut self, begin: usize, refusal: &[u8]) -> bool {
         let is_beyond = self.out.len() > self.out_bytes_max;

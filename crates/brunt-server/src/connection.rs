@@ -1,4 +1,4 @@
-//! State of a connection in the core.
+//! State of a connection in the core, the replies that leave on it, and its end.
 //!
 //! Only state. Invariant: it belongs to one connection; the next one with its id begins anew.
 
@@ -58,4 +58,33 @@ impl Connection {
         let session = Session { number, ..Session::default() };
         Self { open: true, is_peer, session, reading: Reading::Commands, ..Self::default() }
     }
+}
+
+/// A connection: a small number of the caller's choice, free for reuse after [`Core::disconnect`](crate::Core::disconnect).
+pub type ConnectionId = u32;
+
+/// What happens to a connection after the bytes of a departure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// Nothing: it stays open.
+    #[default]
+    Stays,
+    /// It is closed in good order: the client reads every byte, then the end.
+    Closes,
+    /// It is reset: the client sees an error, and bytes that it has not got yet may be lost.
+    Resets,
+}
+
+/// Replies that leave now: of one connection, at one instant. There may be several of them, and there may be none if
+/// the connection only ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure<'a> {
+    /// To whom.
+    pub connection: ConnectionId,
+    /// When they were due; at most the `now_ns` of the call.
+    pub departure_ns: u64,
+    /// The replies.
+    pub bytes: &'a [u8],
+    /// What happens to the connection after them.
+    pub end: End,
 }

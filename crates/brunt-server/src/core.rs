@@ -28,20 +28,19 @@
 use crate::cache::{Cache, Counters, Process, ValueContent};
 use crate::command_context::CommandContext;
 use crate::connection::{Batch, Connection, Reading};
-pub use crate::departure::{ConnectionId, Departure, End};
+pub use crate::connection::{ConnectionId, Departure, End};
 use crate::faults::Fault;
 use crate::fifo::Fifo;
+use crate::grammar::{Parsed, Verb};
 use crate::log::{self, Record};
 pub use crate::options::CoreOptions;
 use crate::outage::Outages;
 use crate::outbox::{Outbox, earlier};
-use crate::parsed::Parsed;
 use crate::request::{Request, Work, parse};
 use crate::resp::calls::Calls;
 use crate::session::WireProtocol;
 use crate::store::Store;
 use crate::udp::{self, Framer, Trains};
-use crate::verb::Verb;
 
 /// Replies that wait take at most this many bytes, with what is noted of each, and one reply more: a retrieval that would go
 /// beyond is refused for lack of memory, and what comes when it is reached ends its connection. A million replies of 200

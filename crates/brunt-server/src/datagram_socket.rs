@@ -3,7 +3,7 @@
 //! What they say is not known here. Invariant: every sender that is known has one connection id of the core's; when there
 //! are too many they are all forgotten, and come back as new ones with their next datagram.
 
-use crate::departure::ConnectionId;
+use crate::connection::ConnectionId;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -4,7 +4,7 @@
 //! of its former one has had its pause; other connections do not wait for it, so pieces of many connections interleave
 //! in time. It knows neither what the bytes say nor whether their connection is open.
 
-use crate::departure::{ConnectionId, End};
+use crate::connection::{ConnectionId, End};
 use brunt_plan::units::DurationNs;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -87,20 +87,15 @@ impl Faults {
     /// The fault of request `number`, counted from 0: N hits the numbers N − 1, 2N − 1, …, and N:F the numbers F − 1,
     /// F + N − 1, …
     pub fn fault_of(&self, number: u64) -> Option<Fault> {
-        let due = |every: Option<Every>| every.is_some_and(|every| every.hits(number));
-        if due(self.drop_every) {
-            Some(Fault::Drop)
-        } else if due(self.reset_every) {
-            Some(Fault::Reset)
-        } else if due(self.cut_every) {
-            Some(Fault::Cut)
-        } else if due(self.error_every) {
-            Some(Fault::Error)
-        } else if due(self.wrong_every) {
-            Some(Fault::Wrong)
-        } else {
-            None
-        }
+        let of_every = [
+            (self.drop_every, Fault::Drop),
+            (self.reset_every, Fault::Reset),
+            (self.cut_every, Fault::Cut),
+            (self.error_every, Fault::Error),
+            (self.wrong_every, Fault::Wrong),
+        ];
+        let due = of_every.into_iter().find(|(every, _)| every.is_some_and(|every| every.hits(number)));
+        due.map(|(_, fault)| fault)
     }
 }
 

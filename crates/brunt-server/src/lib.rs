@@ -19,17 +19,16 @@
 
 #![forbid(unsafe_code)]
 
-mod base64;
 mod binary;
 pub mod cache;
 mod command_context;
 mod connection;
 pub mod core;
 mod datagram_socket;
-mod departure;
 pub mod drip;
 pub mod faults;
 pub mod fifo;
+mod grammar;
 mod hash;
 pub mod in_thread;
 pub mod log;
@@ -39,19 +38,16 @@ mod meta;
 mod options;
 pub mod outage;
 mod outbox;
-mod parsed;
 mod pausable_listener;
 mod request;
 mod resp;
 pub mod serve;
 pub mod service;
 mod session;
-mod span;
 pub mod stats;
 pub mod store;
 pub mod text;
 mod udp;
-pub mod verb;
 
 pub use crate::cache::Process;
 pub use crate::core::{Core, CoreOptions, End};

@@ -5,7 +5,7 @@
 
 use crate::cache::ValueContent;
 use crate::command_context::{CommandContext, INJECTED, push_value};
-use crate::parsed::Parsed;
+use crate::grammar::Parsed;
 use memchr::{memchr, memchr_iter};
 
 /// What is behind the payload of an echo: its CRC-32, highest byte first, and a line end.
@@ -126,8 +126,8 @@ impl Message<'_> {
                 context.value_bytes += push_value(context.out, payload, context.value_content);
                 put_tail(context.out, checksum);
             }
-            Self::Ping => context.out.extend_from_slice(b"PONG\r\n"),
-            Self::Unknown => context.out.extend_from_slice(b"-ERR unknown command\r\n"),
+            Self::Ping => context.put(b"PONG\r\n"),
+            Self::Unknown => context.put(b"-ERR unknown command\r\n"),
             Self::Call(head) => put_frame(context.out, THRIFT_REPLY, head, &[]),
         }
     }
@@ -140,9 +140,9 @@ impl Message<'_> {
                 put_tail(context.out, crc_register(u32::MAX, payload));
             }
             Self::Ping | Self::Unknown => {
-                context.out.extend_from_slice(b"-ERR ");
-                context.out.extend_from_slice(INJECTED);
-                context.out.extend_from_slice(b"\r\n");
+                context.put(b"-ERR ");
+                context.put(INJECTED);
+                context.put(b"\r\n");
             }
             Self::Call(head) => {
                 let len = (INJECTED.len() as u32).to_be_bytes();

@@ -6,10 +6,8 @@
 
 pub(crate) mod answer;
 
-use crate::base64;
-use crate::parsed::Parsed;
+use crate::grammar::{Parsed, Verb};
 use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsigned, words};
-use crate::verb::Verb;
 use memchr::memchr;
 
 /// An opaque is shorter than this.
@@ -195,7 +193,7 @@ impl<'a> Command<'a> {
             self.flags.take(letter, token).map_err(explained)?;
         }
         let mut decoded = [0; DECODED_BYTES_MAX];
-        if self.flags.is_encoded && base64::decode(self.key, &mut decoded).is_none() {
+        if self.flags.is_encoded && decode_base64(self.key, &mut decoded).is_none() {
             return Err(BAD_KEY);
         }
         Ok(())
@@ -209,7 +207,7 @@ impl<'a> Command<'a> {
         if !self.flags.is_encoded {
             return self.key;
         }
-        let len = base64::decode(self.key, &mut room.0).unwrap_or(0);
+        let len = decode_base64(self.key, &mut room.0).unwrap_or(0);
         &room.0[..len]
     }
 
@@ -287,6 +285,39 @@ impl Flags {
     }
 }
 
+/// Decodes base64 as memcached takes keys in, the standard alphabet, padded (RFC 4648, section 4), into `bytes` and returns how many they are; `None` if it is none, or does not fit.
+fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
+    if text.is_empty() || !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take(2).take_while(|letter| **letter == b'=').count();
+    let len = text.len() / 4 * 3 - padding;
+    let bytes = bytes.get_mut(..len)?;
+    let mut at = 0;
+    for quad in text[..text.len() - padding].chunks(4) {
+        let mut word = 0u32;
+        for index in 0..4 {
+            word = word << 6 | quad.get(index).map_or(Some(0), |letter| base64_value_of(*letter))?;
+        }
+        for byte in word.to_be_bytes()[1..].iter().take(len - at) {
+            bytes[at] = *byte;
+            at += 1;
+        }
+    }
+    Some(len)
+}
+
+fn base64_value_of(letter: u8) -> Option<u32> {
+    Some(u32::from(match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,5 +388,31 @@ mod tests {
             };
             assert_eq!(command.verb(), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn base64_texts_and_bytes() {
+        // RFC 4648, section 10, and what is none.
+        let table: [(&str, Option<&[u8]>); 13] = [
+            ("Zg==", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9vYg==", Some(b"foob")),
+            ("Zm9vYmE=", Some(b"fooba")),
+            ("Zm9vYmFy", Some(b"foobar")),
+            ("YSAA/w==", Some(b"a \0\xff")),
+            ("", None),
+            ("Zg", None),
+            ("Zg=", None),
+            ("Zg=a", None),
+            ("Z===", None),
+            ("Zm8-", None),
+        ];
+        for (text, expected) in table {
+            let mut bytes = [0; 6];
+            let decoded = decode_base64(text.as_bytes(), &mut bytes).map(|len| &bytes[..len]);
+            assert_eq!(decoded, expected, "{text:?}");
+        }
+        assert_eq!(decode_base64(b"Zm9vYmFy", &mut [0; 5]), None, "it does not fit");
     }
 }

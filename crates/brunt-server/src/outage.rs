@@ -4,7 +4,7 @@
 //! socket, a simulated network) keeps it shut. An outage `[begin, end)` begins after the replies that leave at its very
 //! begin, and a connection is welcome at its very end.
 
-use crate::span::{self, Span};
+use crate::fifo::{self, Span};
 
 /// A span in which the server is gone: every connection is reset at its begin and none is taken before its end.
 pub type Outage = Span;
@@ -23,7 +23,7 @@ pub(crate) struct Outages {
 impl Outages {
     /// Outages that overlap or touch are one.
     pub(crate) fn new(outages: &[Outage]) -> Self {
-        Self { spans: span::apart(outages), begun: 0, origin_ns: None }
+        Self { spans: fifo::apart(outages), begun: 0, origin_ns: None }
     }
 
     /// Says when the scripted part begins. Later calls change nothing.

@@ -3,7 +3,7 @@
 //! Bytes and times; `core` knows what they say, and whether their connection is still open. Invariant: departures never
 //! decrease, so a plain queue keeps them in order; those that drip have an order of their own.
 
-use crate::departure::{ConnectionId, End};
+use crate::connection::{ConnectionId, End};
 use crate::drip::{Drip, DripQueue};
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -4,10 +4,9 @@
 //! service times and faults are decided on [`Work`] alone, so they do not depend on the protocol.
 
 use crate::command_context::CommandContext;
-use crate::parsed::Parsed;
+use crate::grammar::{Parsed, Verb};
 use crate::session::WireProtocol;
 use crate::text::Command as TextCommand;
-use crate::verb::Verb;
 use crate::{binary, message, meta, resp, text};
 
 /// A request as it was read.

@@ -9,8 +9,7 @@ pub(crate) mod calls;
 pub(crate) mod inline;
 
 use crate::cache::integer;
-use crate::parsed::Parsed;
-use crate::verb::Verb;
+use crate::grammar::{Parsed, Verb};
 use memchr::memchr;
 use std::ops::RangeInclusive;
 

@@ -12,6 +12,7 @@ use crate::core::{ConnectionId, Core, CoreOptions, End};
 use crate::datagram_socket::DatagramSocket;
 use crate::log::{Header, Log};
 use crate::options::Epoch;
+use crate::outbox::earlier;
 pub use crate::pausable_listener::Listen;
 use crate::pausable_listener::PausableListener;
 use rustix::buffer::spare_capacity;
@@ -300,10 +301,7 @@ impl Server {
     /// Waits for events until shortly before the next departure. True: nothing came for the idle time of the log.
     fn wait(&mut self) -> io::Result<bool> {
         let now_ns = monotonic_ns();
-        let next_ns = match (self.core.next_departure_ns(), self.core.next_outage_ns(now_ns)) {
-            (Some(departure_ns), Some(change_ns)) => Some(departure_ns.min(change_ns)),
-            (departure_ns, change_ns) => departure_ns.or(change_ns),
-        };
+        let next_ns = earlier(self.core.next_departure_ns(), self.core.next_outage_ns(now_ns));
         let wait_ns = match next_ns {
             _ if self.busy_poll || !self.held.is_empty() => Some(0),
             // The end of an outage that passed since the listener was last looked at.

@@ -6,8 +6,7 @@
 
 pub(crate) mod answer;
 
-pub use crate::parsed::Parsed;
-pub use crate::verb::Verb;
+pub use crate::grammar::{Parsed, Verb};
 use memchr::memchr;
 
 /// The longest key.

@@ -25,7 +25,6 @@ pub mod permutation;
 pub mod placement;
 pub mod popularity;
 mod profile;
-mod purge;
 mod quantile_function;
 pub mod rand48;
 pub mod rng;

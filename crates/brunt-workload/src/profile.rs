@@ -5,7 +5,7 @@
 //! lasts and however slow it is.
 
 use brunt_plan::plan::OpenRate;
-use brunt_plan::profile::PointRate;
+use brunt_plan::rate_profile::PointRate;
 
 /// Units of mass per request. One unit is what a rate of half a millionth of a request per second collects in a nanosecond:
 /// the area under a straight line between whole rates and times, (r₀ + r₁)·t/2 in 10⁻¹⁵ requests, is a whole number of them.
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn the_inverse_agrees_with_the_integral_of_the_plan() {
         for text in PROFILES {
-            let profile: brunt_plan::profile::RateProfile = text.parse().unwrap();
+            let profile: brunt_plan::rate_profile::RateProfile = text.parse().unwrap();
             let mut intensity = intensity(text, 0);
             for request in (1..1_000_000u64).step_by(9_973) {
                 let at_ns = intensity.time_of(u128::from(request) * MASS_PER_REQUEST);

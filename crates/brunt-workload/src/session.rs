@@ -7,28 +7,52 @@ use crate::arrivals::Arrivals;
 use crate::calls::Calls;
 pub use crate::client_window::Check;
 use crate::popularity::Ids;
-use crate::purge::Purge;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{ClosedLoopSlots, Schedule};
 pub use crate::source::Choices;
+use crate::source::Purge;
 use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{ErrorPersistence, Outcome};
+use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, OpenRate, SessionScope};
 use brunt_plan::popularity;
 use brunt_plan::shard::{Portion, StreamPart};
 use std::ops::Range;
 
-/// The times of a run on the engine's clock, in ns.
+/// When the phases of a run begin, on the engine's clock in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunTimes {
-    /// Time 0 of the schedule.
+pub struct PhaseTimes {
+    /// Time 0 of the schedule: the warm-up.
     pub start_ns: u64,
-    /// From here on ops are measured, and count against the budget.
+    /// The measured window: from here on ops are measured, and count against the budget.
     pub measure_ns: u64,
-    /// From here on there are none; `u64::MAX` where time is no bound.
+    /// The drain: from here on there are no ops; `u64::MAX` where time is no bound, or unknown.
     pub end_ns: u64,
+}
+
+impl PhaseTimes {
+    /// Before the times are set.
+    pub const UNKNOWN: Self = Self { start_ns: u64::MAX, measure_ns: u64::MAX, end_ns: u64::MAX };
+
+    /// The phase of an op with this intended time.
+    #[inline]
+    pub fn phase_of(&self, intended_ns: u64) -> Phase {
+        if self.is_measured(intended_ns) {
+            Phase::Measure
+        } else if intended_ns < self.measure_ns {
+            Phase::Warmup
+        } else {
+            Phase::Drain
+        }
+    }
+
+    /// Does this time lie in the measured window?
+    #[inline]
+    pub fn is_measured(&self, at_ns: u64) -> bool {
+        self.measure_ns <= at_ns && at_ns < self.end_ns
+    }
 }
 
 /// What a session is made from.
@@ -56,10 +80,10 @@ pub struct SessionSpec<'a> {
     pub choices: Choices,
     /// How many servers hold each key, which is deleted on one after the other where the class purges.
     pub copies: u32,
-    /// The slots of a closed loop begin taken, each to be freed with [`Session::free`] when its connection is born.
+    /// The slots of a closed loop begin taken, each to be released when its connection is established.
     pub begins_taken: bool,
     /// The times of the run.
-    pub window: RunTimes,
+    pub window: PhaseTimes,
 }
 
 /// An op to be sent.
@@ -99,7 +123,7 @@ pub struct Session {
     session: SessionId,
     schedule: Schedule,
     source: Source,
-    window: RunTimes,
+    window: PhaseTimes,
     /// What comes when the budget is spent for the first time, and what for the second.
     purge: Option<PurgeState>,
     /// Measured ops still to be issued; from `u64::MAX` down, which no run exhausts, where there is no budget.
@@ -188,7 +212,7 @@ impl Session {
         let schedule = Schedule::Closed(ClosedLoopSlots::new(connections, depth, 0, start_ns));
         let slots = connections as usize * depth as usize;
         let source = Source::Preload(Preload::new(ids, ttl_s, slots));
-        let window = RunTimes { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
+        let window = PhaseTimes { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
     }
 
@@ -205,7 +229,7 @@ impl Session {
         session: SessionId,
         schedule: Schedule,
         source: Source,
-        window: RunTimes,
+        window: PhaseTimes,
         budget: u64,
     ) -> Self {
         let (bound_ns, due_ns, ended_ns) = (0, u64::MAX, window.start_ns);
@@ -379,20 +403,12 @@ impl Session {
         self.update_bound();
     }
 
-    /// Says that the slot of an op became free at `done_ns`: the op, and all that followed it there, has ended. `connection` is the
-    /// session's connection that it was on; in open loop nothing depends on it.
+    /// Says that the slot of an op became free at `done_ns`: the op, and all that followed it there, has ended; or its
+    /// connection was just established. `connection` is the session's connection that it is on; in open loop nothing depends on it.
     #[inline(always)]
     pub fn release(&mut self, connection: u32, done_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
             let next_ns = slots.release(connection, done_ns);
-            self.set_next_due(next_ns);
-        }
-    }
-
-    /// A slot of a connection is free from `at_ns` on without an op having ended: the connection has just been born.
-    pub fn free(&mut self, connection: u32, at_ns: u64) {
-        if let Schedule::Closed(slots) = &mut self.schedule {
-            let next_ns = slots.release(connection, at_ns);
             self.set_next_due(next_ns);
         }
     }
@@ -573,7 +589,7 @@ impl Session {
     /// Brings `bound_ns` up to date, and what depends on it: after every change of the window's end, of a budget to 0, and
     /// of whether the source has anything.
     fn update_bound(&mut self) {
-        let RunTimes { measure_ns, end_ns, .. } = self.window;
+        let PhaseTimes { measure_ns, end_ns, .. } = self.window;
         self.bound_ns = match (self.source.operations().has_next(), self.budget) {
             (false, _) => 0,
             (true, 0) => measure_ns.min(end_ns),
@@ -609,7 +625,7 @@ mod tests {
 
     const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
-    const FOR_EVER: RunTimes = RunTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX };
+    const FOR_EVER: PhaseTimes = PhaseTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX };
 
     const UNIFORM_1K: Load =
         Load::Open { rate: OpenRate::Constant(Rate::per_second(1_000)), arrival: Arrival::Uniform };
@@ -646,7 +662,7 @@ mod tests {
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
             reconnect: Reconnect::default(),
-            host_role: brunt_plan::host_role::HostRole::Agents,
+            host_role: brunt_plan::choice::HostRole::Agents,
             trace: None,
             purge: None,
             own_destination: None,
@@ -686,7 +702,7 @@ mod tests {
         part: (u32, u32),
         connections: u32,
         budget: Option<u64>,
-        window: RunTimes,
+        window: PhaseTimes,
     ) -> Session {
         Session::new(SessionSpec {
             class_id: 3,
@@ -738,7 +754,7 @@ mod tests {
 
     #[test]
     fn an_open_loop_issues_by_the_clock_alone() {
-        let window = RunTimes { start_ns: 500, measure_ns: 500, end_ns: 500 + 10_000_000 };
+        let window = PhaseTimes { start_ns: 500, measure_ns: 500, end_ns: 500 + 10_000_000 };
         let mut session = session(&class(UNIFORM_1K, 1, "get"), (1, 2), 4, None, window);
         let issues = taken(&mut session, u64::MAX);
         let intended: Vec<u64> = issues.iter().map(|issue| issue.intended_ns).collect();
@@ -840,7 +856,7 @@ mod tests {
         ) {
             let load = [UNIFORM_1K, POISSON_1K, closed(0), closed(700_000)][load_index].clone();
             let class = class(load, depth, "get");
-            let window = RunTimes { start_ns: 7, measure_ns: 7 + warmup * 1_000_000, end_ns: u64::MAX };
+            let window = PhaseTimes { start_ns: 7, measure_ns: 7 + warmup * 1_000_000, end_ns: u64::MAX };
             let of = budgets.len() as u32;
             let mut measured = 0;
             for (index, budget) in (0..).zip(&budgets) {
@@ -857,7 +873,7 @@ mod tests {
         #[test]
         fn nothing_is_due_at_or_after_the_end(end_ns in 0..50_000_000u64, load_index in 0..3usize, early in any::<bool>()) {
             let load = [UNIFORM_1K, POISSON_1K, closed(0)][load_index].clone();
-            let window = RunTimes { end_ns: if early { u64::MAX } else { end_ns }, ..FOR_EVER };
+            let window = PhaseTimes { end_ns: if early { u64::MAX } else { end_ns }, ..FOR_EVER };
             let mut session = session(&class(load, 1, "get"), (0, 1), 3, None, window);
             if early {
                 session.end_at(end_ns);
@@ -873,7 +889,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_is_exhausted_when_no_release_can_change_that() {
-        let window = RunTimes { start_ns: 0, measure_ns: 1_000, end_ns: 2_000 };
+        let window = PhaseTimes { start_ns: 0, measure_ns: 1_000, end_ns: 2_000 };
         // (budget, done of the one slot, exhausted while it is in flight, due after its release)
         for (budget, think_ns, done_ns, in_flight_exhausted, due_ns) in [
             (None, 0, 1_500, false, 1_500),

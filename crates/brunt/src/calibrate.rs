@@ -69,8 +69,7 @@ const WAIT_WARMUP: DurationNs = DurationNs(1_500_000_000);
 const AROUND_NS: u64 = 150_000_000;
 /// Measures, prints, and keeps what was measured.
 pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
-    let (run, class) = flags.spec();
-    let plan = read_plan(None, run, class)?;
+    let plan = read_plan(None, flags.spec())?;
     let outputs = Outputs::of_calibration(flags.json.as_deref())?;
     let stop = interrupt::flag().map_err(Failure::failed)?;
     let calibration = Calibrator::new(&plan, flags, &stop).calibrate()?;

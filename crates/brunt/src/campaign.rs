@@ -108,11 +108,13 @@ impl<'a> Series<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(End::Interrupted);
         }
-        let mut plan = plan.clone();
-        // Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
-        plan.seed = plan.seed.wrapping_add(self.made);
-        // Raw samples of a plan file have nowhere to go.
-        plan.samples_max = 0;
+        let plan = plan.changed(|spec| {
+            // Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
+            spec.run.seed = Some(Count(plan.seed.wrapping_add(self.made)));
+            // Raw samples of a plan file have nowhere to go.
+            spec.run.samples_max = None;
+        });
+        let plan = plan.map_err(Failure::usage)?;
         let found = self.stored.as_ref().filter(|stored| is_same_data(stored, &plan));
         let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
         let judgement = self.flags.output.judging.judgement();
@@ -253,8 +255,8 @@ pub(crate) fn consumes(plan: &Plan) -> bool {
 /// Options that say something about one run.
 fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let output = &flags.output;
-    let given =
-        [("--samples", output.samples.is_some()), ("--samples-max", flags.planned.run.samples_max.is_some())];
+    let samples_max = &flags.planned.spec.run.samples_max;
+    let given = [("--samples", output.samples.is_some()), ("--samples-max", samples_max.is_some())];
     let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
     match given.or_else(|| output.results.given(&Document::OF_ONE_RUN)) {
         Some(option) => {
@@ -290,7 +292,7 @@ fn plan_at(asked: &PlanRequest, settings: &[SweepPoint], option: &str) -> Result
     let mut spec: PlanSpec = asked.spec.clone();
     let mut at = option.to_owned();
     for setting in settings {
-        let overlaid = spec.overlay(Default::default(), setting.class_spec());
+        let overlaid = spec.overlay(PlanSpec { base: setting.class_spec(), ..PlanSpec::default() });
         at += &format!(" at {}={setting}", setting.option());
         overlaid.map_err(|_| Failure::usage(format!("{at} requires a plan with one class")))?;
     }
@@ -327,15 +329,18 @@ fn closed_loop_plan(asked: &PlanRequest) -> Result<Plan, Failure> {
     };
     without(&mut spec.base);
     spec.classes.iter_mut().for_each(without);
-    let mut plan = asked.resolve(&spec)?;
+    let plan = asked.resolve(&spec)?;
     let most = DurationNs::from_secs(1);
-    plan.stop.time = Some(plan.stop.time.map_or(most, |time| time.min(most)));
-    (plan.stop.requests, plan.stop.until) = (None, None);
-    plan.warmup = plan.warmup.at_most(most);
-    Ok(plan)
+    let short = plan.changed(|spec| {
+        let run = &mut spec.run;
+        run.time = Some(plan.stop.time.map_or(most, |time| time.min(most)));
+        (run.requests, run.until, run.max_time) = (None, None, None);
+        run.warmup = Some(plan.warmup.at_most(most));
+    });
+    short.map_err(Failure::usage)
 }
 
 /// Prints a plan with a remark on what it is a part of.
 fn print_plan(plan: &Plan, remark: &str) -> Result<Exit, Failure> {
-    run::print_plan(&format!("# {remark}\n{}", PlanSpec::from(plan).to_toml()))
+    run::print_plan(&format!("# {remark}\n{}", plan.spec.to_toml()))
 }

@@ -16,7 +16,7 @@ use crate::word_parser::WordParser;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective};
-use brunt_plan::spec::{ClassSpec, RunSpec};
+use brunt_plan::spec::PlanSpec;
 use brunt_plan::sweep::Sweep;
 use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
@@ -783,35 +783,35 @@ fn progress_interval(text: &str) -> Result<DurationNs, String> {
 
 impl Run {
     /// The flags as a specification.
-    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let (mut run, class) = self.planned.spec();
-        let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
-        run.samples_max = run.samples_max.or(samples_default);
-        (run, class)
+    pub(crate) fn spec(&self) -> PlanSpec {
+        let mut spec = self.planned.spec.clone();
+        if self.output.samples.is_some() {
+            spec.run.samples_max.get_or_insert(Count(1_000_000));
+        }
+        spec
     }
 }
 
 impl Calibrate {
     /// The flags as a specification of one step; its rate is the calibration's to choose.
-    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
+    pub(crate) fn spec(&self) -> PlanSpec {
+        let mut spec = self.planned.spec.clone();
         let time = self.time.unwrap_or(calibration_step::STEP);
-        let run = RunSpec {
-            time: Some(time),
-            warmup: Some(Warmup::For(DurationNs(time.0 / 5))),
-            // This server is not polled.
-            server_stats: Some(false),
-            // A server that is behind need not catch up.
-            drain: Some(DurationNs(time.0 / 5)),
-            ..self.planned.run.clone()
-        };
-        let class = ClassSpec { keys: Some(Count(calibration_step::KEYS)), ..self.planned.class.clone() };
-        (run, class)
+        spec.run.time = Some(time);
+        spec.run.warmup = Some(Warmup::For(DurationNs(time.0 / 5)));
+        // This server is not polled.
+        spec.run.server_stats = Some(false);
+        // A server that is behind need not catch up.
+        spec.run.drain = Some(DurationNs(time.0 / 5));
+        spec.base.keys = Some(Count(calibration_step::KEYS));
+        spec
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_plan::spec::{ClassSpec, RunSpec};
     use clap::CommandFactory;
 
     #[test]

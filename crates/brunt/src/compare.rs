@@ -62,9 +62,9 @@ struct ComparisonResult {
 
 /// Refuses what a comparison of results that were measured before cannot have.
 fn check_flags_of_files(flags: &cli::Compare) -> Result<(), Failure> {
-    let (run, class) = flags.planned.spec();
+    let spec = &flags.planned.spec;
     let http = flags.progress.http.map(|_| "http".to_owned());
-    let given = [run.given(), class.given(), Vec::from_iter(http)].concat();
+    let given = [spec.run.given(), spec.base.given(), Vec::from_iter(http)].concat();
     if !given.is_empty() {
         let given: Vec<String> = given.iter().map(|flag| format!("--{flag}")).collect();
         return Err(Failure::usage(format!(

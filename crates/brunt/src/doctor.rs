@@ -15,7 +15,6 @@ use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
-use brunt_plan::spec::PlanSpec;
 use brunt_report::quantity;
 use brunt_stats::fault::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::host::is_fast_clocksource;
@@ -88,7 +87,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let plan = campaign::plan_of_run(flags)?;
     let flags = &flags.run;
     if flags.output.print_plan {
-        return run::print_plan(&PlanSpec::from(&plan).to_toml());
+        return run::print_plan(&plan.spec.to_toml());
     }
     let outputs = Outputs::of_doctor(&flags.output, &plan)?;
     let facts = HostFacts::read();

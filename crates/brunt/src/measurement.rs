@@ -366,7 +366,7 @@ fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Re
         ));
     }
     let Some(nodes) = &servers.nodes else { return Ok(plan.clone()) };
-    let own = of_nodes(plan, nodes.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let own = of_nodes(plan, nodes).map_err(|error| Failure::new(Exit::Usage, error))?;
     servers.cluster_notes.iter().for_each(|note| observers.note(note));
     if own.threads < plan.threads {
         let (threads, nodes) = (own.threads, nodes.len());
@@ -392,11 +392,12 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> 
     let threads =
         threads.unwrap_or_else(|| brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32);
     let shares = PlanSplit::of(plan, threads).map_err(Failure::usage)?;
-    Ok(Some(match told {
+    let shares = match told {
         AgentDetail::All => shares,
-        AgentDetail::Meters => shares.without_samples_of_agents(true),
-        AgentDetail::Nothing => shares.without_samples_of_agents(false),
-    }))
+        AgentDetail::Meters => shares.without_samples_of_agents(true).map_err(Failure::usage)?,
+        AgentDetail::Nothing => shares.without_samples_of_agents(false).map_err(Failure::usage)?,
+    };
+    Ok(Some(shares))
 }
 
 /// Refuses a plan that this host has no room for. Returns where it may become tight.

@@ -5,7 +5,7 @@
 use crate::option_file::check_or_read;
 use crate::word_parser::WordParser;
 use brunt_plan::plan_option::{OptionForm, PlanOption};
-use brunt_plan::spec::{ClassSpec, OPTIONS, PlanSpec, RunSpec};
+use brunt_plan::spec::{OPTIONS, PlanSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::Count;
 use clap::error::ErrorKind;
@@ -61,18 +61,9 @@ impl Selection for OfCalibration {
 /// The plan options of a command, as given.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanFlags<S> {
-    /// Options of the run.
-    pub run: RunSpec,
-    /// Options of its classes.
-    pub class: ClassSpec,
+    /// Of the run, and of its only class.
+    pub spec: PlanSpec,
     selection: PhantomData<S>,
-}
-
-impl<S> PlanFlags<S> {
-    /// Options of the run and of its classes.
-    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        (self.run.clone(), self.class.clone())
-    }
 }
 
 fn selected<S: Selection>() -> impl Iterator<Item = &'static PlanOption> {
@@ -94,7 +85,7 @@ impl<S: Selection> FromArgMatches for PlanFlags<S> {
         let given = selected::<S>().filter_map(|option| Some((option.key(), value(option, matches)?)));
         let spec = Table::from_iter(given).try_into::<PlanSpec>();
         let spec = spec.map_err(|error| Error::raw(ErrorKind::ValueValidation, error))?;
-        Ok(Self { run: spec.run, class: spec.base, selection: PhantomData })
+        Ok(Self { spec, selection: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -178,7 +169,7 @@ mod tests {
             .try_get_matches_from(words)
             .and_then(|matches| PlanFlags::<EveryOption>::from_arg_matches(&matches));
         match flags {
-            Ok(PlanFlags { run, class, .. }) => PlanSpec { run, base: class, classes: Vec::new() }.to_toml(),
+            Ok(flags) => flags.spec.to_toml(),
             Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
         }
     }

@@ -26,7 +26,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::resolve::{Host, PlanError, resolve};
-use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
+use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
 use brunt_report::assertion_text::unmet;
@@ -45,7 +45,7 @@ use std::path::Path;
 pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
     let output = &flags.output;
     if output.print_plan {
-        return print_plan(&PlanSpec::from(&plan).to_toml());
+        return print_plan(&plan.spec.to_toml());
     }
     let outputs = Outputs::of_run(output, &plan)?;
     let judgement = output.judging.judgement();
@@ -95,8 +95,7 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 
 /// What `brunt load` is asked for, and its plan.
 fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
-    let (run, class) = flags.planned.spec();
-    let spec = read_spec(flags.plan.as_deref(), run, class)?;
+    let spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
     let plan = resolved(&spec)?;
     if plan.needs_embedded() {
         return Err(Failure::usage("brunt load requires --server"));
@@ -109,12 +108,13 @@ fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
 
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let (spec, mut plan) = load_plan(flags)?;
+    let (spec, plan) = load_plan(flags)?;
     // A window of no length: the run is over when everything is stored.
-    plan.warmup = Warmup::NONE;
-    plan.stop.time = Some(DurationNs(0));
-    plan.stop.requests = None;
-    plan.stop.until = None;
+    let plan = plan.changed(|PlanSpec { run, .. }| {
+        (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));
+        (run.requests, run.until, run.max_time) = (None, None, None);
+    });
+    let plan = plan.map_err(Failure::usage)?;
     let keys = plan.preload_stores();
     let servers = Servers::open(&plan)?;
     let stop = interrupt::flag().map_err(Failure::failed)?;
@@ -192,9 +192,9 @@ impl PlanRequest {
     }
 
     fn read(flags: &cli::Run) -> Result<Self, Failure> {
-        let (run, class) = flags.spec();
-        let given = class.given();
-        let spec = read_spec(flags.plan.as_deref(), run, class)?;
+        let spec = flags.spec();
+        let given = spec.base.given();
+        let spec = read_spec(flags.plan.as_deref(), spec)?;
         Ok(Self { flags: given, spec, host: host(), fleet: None })
     }
 
@@ -222,8 +222,8 @@ fn host() -> Host {
 }
 
 /// The plan of file and flags, resolved.
-pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan, Failure> {
-    resolved(&read_spec(path, run, class)?)
+pub(crate) fn read_plan(path: Option<&Path>, flags: PlanSpec) -> Result<Plan, Failure> {
+    resolved(&read_spec(path, flags)?)
 }
 
 fn resolved(spec: &PlanSpec) -> Result<Plan, Failure> {
@@ -302,8 +302,8 @@ pub(crate) fn names_server(text: &str) -> bool {
 }
 
 /// File and flags.
-fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<PlanSpec, Failure> {
-    read_password(&mut run, Path::new(""))?;
+fn read_spec(path: Option<&Path>, mut flags: PlanSpec) -> Result<PlanSpec, Failure> {
+    read_password(&mut flags.run, Path::new(""))?;
     let mut spec = match path {
         None => PlanSpec::default(),
         Some(path) => {
@@ -320,7 +320,7 @@ fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<
             spec
         }
     };
-    spec.overlay(run, class).map_err(|flags| {
+    spec.overlay(flags).map_err(|flags| {
         let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
         Failure::usage(format!(
             "{}: the plan has several classes: set the same key inside the [[class]] it is meant for",

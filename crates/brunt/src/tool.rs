@@ -26,7 +26,7 @@ use brunt_engine::run::DataSets;
 use brunt_engine::system_error::cannot;
 use brunt_engine::{TraceError, check_traces, input_file};
 use brunt_plan::plan::Plan;
-use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Observer};
@@ -317,7 +317,7 @@ impl<'a, 'b> Driver<'a, 'b> {
     fn run(&mut self, run: &Run) -> Result<Summary, RunFailure> {
         let mut plan = plan(&run.spec, &self.host)?;
         if run.only_loads {
-            plan.stop.time = Some(DurationNs(0));
+            plan = plan.changed(|spec| spec.run.time = Some(DurationNs(0))).map_err(refused)?;
         }
         self.wait(run.begins_after).map_err(failure_of)?;
         if run.flushes {
@@ -365,7 +365,11 @@ impl<'a, 'b> Driver<'a, 'b> {
 }
 
 fn plan(spec: &PlanSpec, host: &Host) -> Result<Plan, RunFailure> {
-    resolve(spec, host).map_err(|error| RunFailure { kind: FailureKind::Other, message: error.to_string() })
+    resolve(spec, host).map_err(refused)
+}
+
+fn refused(error: PlanError) -> RunFailure {
+    RunFailure { kind: FailureKind::Other, message: error.to_string() }
 }
 
 fn failure_of(failure: Failure) -> RunFailure {

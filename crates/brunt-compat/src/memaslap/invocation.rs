@@ -343,7 +343,7 @@ pub(super) mod tests {
         let text = |line: &str| {
             let spec = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
             let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
-            PlanSpec::from(&resolve(&spec, &host).unwrap()).to_toml()
+            resolve(&spec, &host).unwrap().spec.to_toml()
         };
         let usual = text("-s h");
         let lines = text(line);
@@ -400,7 +400,7 @@ reconnect = \"never\"
                 "-s a,b,c -p 2 -n 2 -c 4",
                 "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; replicas = 2; client-connections = 4; reconnect = \"while-one-stands\"",
             ),
-            ("-s h -B -R", "protocol = \"memcached-binary\""),
+            ("-s h -B -R", "protocol = \"memcached-binary\"; reconnect = \"always\""),
             (
                 "-s h -U -F small",
                 "transport = \"udp\"; timeout = \"30s\"; drain = \"30s\"; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"",

@@ -5,7 +5,7 @@
 
 use super::invocation::{Invocation, pairs};
 use crate::front_end::AgentCapacity;
-use brunt_plan::host_role::HostRole;
+use brunt_plan::choice::HostRole;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::units::{Count, Rate};
 

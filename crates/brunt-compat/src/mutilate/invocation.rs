@@ -323,7 +323,7 @@ mod tests {
         let text = |line: &str| {
             let invocation = invocation(line).unwrap();
             let plan = resolve(&invocation.measuring(invocation.line.qps), &host).unwrap();
-            PlanSpec::from(&plan).to_toml()
+            plan.spec.to_toml()
         };
         let usual = text("-s h");
         let lines = text(line);

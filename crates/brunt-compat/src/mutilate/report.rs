@@ -4,7 +4,7 @@
 //! out is where they look for it; whatever else there is to say is a remark for standard error.
 
 use super::Generation;
-use brunt_plan::host_role::HostRole;
+use brunt_plan::choice::HostRole;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;

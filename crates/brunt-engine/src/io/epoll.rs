@@ -7,21 +7,15 @@
 //! reported one by one; TLS connections go through their tunnels. Invariant: nothing is read before all completions
 //! of the last read were returned.
 
-use super::connection_stamps::ConnectionStamps;
 use super::kernel_stamps::{self, Control};
-use super::poll_time::{has_slept, seen_until_ns, slept_until_ns};
-use super::socket_entry::{SocketEntry, State, retransmits};
+use super::poll_time::{Poll, has_slept};
+use super::sockets::{Backend, Sockets, State, offered};
+use super::tls::Wire;
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
-    Stamps, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, SendResult, Until,
 };
-use crate::clock::{Clock, WallReading};
-use crate::io::tls::{Over, Tunnels, Wire};
-use crate::transport::address::Address;
+use crate::clock::Clock;
 use crate::transport::datagrams::{self, Received};
-use crate::transport::socket::{self, Established};
-use crate::transport::tls_client::TlsClient;
-use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -40,10 +34,6 @@ const EVENTS_MAX: usize = 1024;
 
 /// Polling period while several completions are awaited.
 const GATHER_STEP_NS: u64 = 50_000;
-
-fn offered(parts: &[IoSlice<'_>]) -> usize {
-    parts.iter().map(|part| part.len()).sum()
-}
 
 /// One call for all of it.
 #[inline(always)]
@@ -74,9 +64,6 @@ const INTEREST: EventFlags =
     EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 /// No further event will come.
 const ENDED: EventFlags = EventFlags::ERR.union(EventFlags::HUP).union(EventFlags::RDHUP);
-
-/// A connection; true: its last send was partial, so that the next OUT event is reported.
-type Connection = SocketEntry<bool>;
 
 /// A socket that is to be read again.
 #[derive(Clone, Copy, Debug)]
@@ -120,13 +107,8 @@ impl FullPolls {
 
 /// The epoll backend of one worker.
 pub(crate) struct Epoll {
-    clock: Clock,
-    gather: Gather,
-    sockets: SocketOptions,
-    /// Established connections.
-    open: u32,
+    sockets: Sockets,
     epoll: OwnedFd,
-    connections: Vec<Connection>,
     events: Vec<Event>,
     /// The next event to handle.
     cursor: usize,
@@ -134,50 +116,34 @@ pub(crate) struct Epoll {
     unread: Vec<Unread>,
     to_read: Vec<Unread>,
     receive: Vec<u8>,
-    /// The last instant at which the events returned now were not there.
-    polled_ns: u64,
-    /// End of the last poll that was not cut short by a full array.
-    poll_end_ns: u64,
     /// Polls in a row, or with others between, that filled the array.
     full_polls: FullPolls,
-    wake_up_ns: u64,
-    syscalls: u64,
-    /// Segments sent again on connections that are closed.
-    retransmits_closed: u64,
-    /// By connection, once there is one with kernel timestamps.
-    stamps: Vec<ConnectionStamps>,
     /// Control messages of the last read.
     control: Control,
     /// Datagrams of the last read that were not reported, and the completion that each gets.
     datagrams_read: Received,
     datagram_completion: Completion,
     datagram_generation: u32,
-    tunnels: Tunnels,
 }
 
 impl Epoll {
     /// A backend for this many connections.
-    pub(crate) fn new(connections: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
+    pub(crate) fn new(
+        connections: usize,
+        options: SocketOptions,
+        gather: Gather,
+        clock: Clock,
+    ) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
-            clock,
-            gather,
-            sockets: SocketOptions::default(),
-            open: 0,
+            sockets: Sockets::new(connections, options, gather, clock),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            connections: (0..connections).map(|_| Connection::default()).collect(),
             events: Vec::with_capacity(connections.clamp(16, EVENTS_MAX)),
             cursor: 0,
             unread: Vec::with_capacity(2 * connections),
             to_read: Vec::with_capacity(2 * connections),
             receive: vec![0; RECEIVE_BYTES],
-            polled_ns: now_ns,
-            poll_end_ns: now_ns,
             full_polls: FullPolls { begin_ns: now_ns, events: 0, seen_ns: now_ns },
-            wake_up_ns: 0,
-            syscalls: 0,
-            retransmits_closed: 0,
-            stamps: Vec::new(),
             control: Control::EMPTY,
             datagrams_read: Received::NOTHING,
             datagram_completion: Completion {
@@ -187,74 +153,47 @@ impl Epoll {
                 kind: CompletionKind::Writable,
             },
             datagram_generation: 0,
-            tunnels: Tunnels::default(),
         })
     }
 
-    /// Sets options of all sockets.
-    pub(crate) fn with_sockets(mut self, sockets: SocketOptions) -> Self {
-        self.sockets = sockets;
-        self
-    }
-
     fn data(&self, index: ConnectionIndex) -> EventData {
-        EventData::new_u64(u64::from(self.connections[index as usize].generation) << 32 | u64::from(index))
+        EventData::new_u64(
+            u64::from(self.sockets.entries[index as usize].generation) << 32 | u64::from(index),
+        )
     }
 
     fn completion(&self, index: ConnectionIndex, at_ns: u64, kind: CompletionKind) -> Completion {
-        Completion { index, at_ns, polled_ns: self.polled_ns, kind }
+        Completion { index, at_ns, polled_ns: self.sockets.polls.polled_ns, kind }
     }
 
-    /// A connecting socket became ready: established or failed.
-    fn finish_connecting(&mut self, index: ConnectionIndex, flags: EventFlags) -> Completion {
-        self.syscalls += Established::SYSCALLS;
-        let entry = &mut self.connections[index as usize];
-        let kind = entry.kind;
-        let errno = entry.establish().err();
-        self.open += u32::from(errno.is_none());
-        if let (ConnectionKind::Stamped, None, Some(socket)) = (kind, errno, entry.socket()) {
-            self.syscalls += 1;
-            self.stamps[index as usize] = ConnectionStamps::default();
-            // Bytes are counted from here, before any was sent. Where it fails, no timestamp comes, which is counted.
-            let _ = kernel_stamps::switch_on(socket);
+    /// As `finish_connecting`, of an event; what else that says is kept for a read.
+    fn take_connect_event(&mut self, index: ConnectionIndex, flags: EventFlags) -> Completion {
+        let completion = self.finish_connecting(index);
+        let is_connected = matches!(completion.kind, CompletionKind::Connected);
+        if is_connected && flags.intersects(EventFlags::IN | ENDED) {
+            self.unread.push(Unread::new(index, flags.intersects(ENDED)));
         }
-        let at_ns = self.clock.now_ns();
-        match errno {
-            None => {
-                if kind == ConnectionKind::Datagrams {
-                    self.set_writable_interest(index, false);
-                }
-                if flags.intersects(EventFlags::IN | ENDED) {
-                    self.unread.push(Unread::new(index, flags.intersects(ENDED)));
-                }
-                self.completion(index, at_ns, CompletionKind::Connected)
-            }
-            Some(errno) => {
-                // Closed at once: a connection to itself would keep the port from the server.
-                self.hang_up(index, CloseMode::Reset);
-                self.completion(index, at_ns, CompletionKind::ConnectFailed(errno))
-            }
-        }
+        completion
     }
 
     /// Registers for OUT events of a UDP socket, or not: such a socket has room again after every send.
     #[cold]
     fn set_writable_interest(&mut self, index: ConnectionIndex, is_wanted: bool) {
         let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
-        let Some(socket) = self.connections[index as usize].socket() else { return };
-        self.syscalls += 1;
-        let minded = epoll::modify(&self.epoll, socket, self.data(index), interest);
-        debug_assert!(minded.is_ok(), "the socket is in the set: {minded:?}");
+        let Some(socket) = self.sockets.entries[index as usize].socket() else { return };
+        self.sockets.syscalls += 1;
+        let modified = epoll::modify(&self.epoll, socket, self.data(index), interest);
+        debug_assert!(modified.is_ok(), "the socket is in the set: {modified:?}");
     }
 
     /// An open socket of UDP became readable: one call for as many datagrams as there is room for.
     fn read_datagrams(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
-        let socket = self.connections[index as usize].socket()?;
-        self.syscalls += 1;
+        let socket = self.sockets.entries[index as usize].socket()?;
+        self.sockets.syscalls += 1;
         let received = datagrams::receive(socket, &mut self.receive);
-        let at_ns = self.clock.now_ns();
-        let entry = &mut self.connections[index as usize];
-        let polled_ns = entry.polled_ns(self.polled_ns);
+        let at_ns = self.sockets.clock.now_ns();
+        let entry = &mut self.sockets.entries[index as usize];
+        let polled_ns = entry.polled_ns(self.sockets.polls.polled_ns);
         entry.unread_since_ns = 0;
         self.datagram_completion = Completion { index, at_ns, polled_ns, kind: CompletionKind::Closed(None) };
         match received {
@@ -266,7 +205,7 @@ impl Epoll {
                     self.unread.push(Unread::new(index, is_ended));
                 }
                 (self.datagrams_read, self.datagram_generation) =
-                    (datagrams_read, self.connections[index as usize].generation);
+                    (datagrams_read, self.sockets.entries[index as usize].generation);
                 self.next_datagram()
             }
             Err(Errno::AGAIN | Errno::INTR) => None,
@@ -283,7 +222,9 @@ impl Epoll {
     /// The next datagram of the last read, if its connection is still there.
     #[inline]
     fn next_datagram(&mut self) -> Option<Completion> {
-        if self.connections[self.datagram_completion.index as usize].generation != self.datagram_generation {
+        if self.sockets.entries[self.datagram_completion.index as usize].generation
+            != self.datagram_generation
+        {
             self.datagrams_read = Received::NOTHING;
         }
         let (start, len) = self.datagrams_read.next()?;
@@ -293,7 +234,8 @@ impl Epoll {
     /// A stream became readable: one read. `is_ended`: no further event comes.
     #[inline(always)]
     fn read(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
-        let (State::Stream(socket) | State::Other(socket)) = &self.connections[index as usize].state else {
+        let (State::Stream(socket) | State::Other(socket)) = &self.sockets.entries[index as usize].state
+        else {
             return None;
         };
         let received = rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT);
@@ -302,10 +244,10 @@ impl Epoll {
 
     /// As `read`, with kernel timestamps.
     fn read_stamped(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
-        if !self.stamps[index as usize].is_awaited() {
+        if !self.sockets.stamps[index as usize].is_awaited() {
             return self.read(index, is_ended);
         }
-        let socket = self.connections[index as usize].socket()?;
+        let socket = self.sockets.entries[index as usize].socket()?;
         let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
         let completion = self.take_read(index, is_ended, received)?;
         let kind = match completion.kind {
@@ -323,14 +265,14 @@ impl Epoll {
         is_ended: bool,
         read: Result<usize, Errno>,
     ) -> Option<Completion> {
-        self.syscalls += 1;
-        let at_ns = self.clock.now_ns();
+        self.sockets.syscalls += 1;
+        let at_ns = self.sockets.clock.now_ns();
         let kind = match read {
             Ok(0) => CompletionKind::Closed(None),
             Ok(len) => CompletionKind::Received(Chunk { start: 0, len }),
             Err(Errno::AGAIN | Errno::INTR) => {
                 // The last read filled its buffer, and that was all.
-                self.connections[index as usize].unread_since_ns = 0;
+                self.sockets.entries[index as usize].unread_since_ns = 0;
                 return None;
             }
             Err(errno) => CompletionKind::Closed(Some(errno.raw_os_error())),
@@ -338,8 +280,8 @@ impl Epoll {
         if let CompletionKind::Closed(_) = kind {
             self.hang_up(index, CloseMode::Orderly);
         }
-        let entry = &mut self.connections[index as usize];
-        let polled_ns = entry.polled_ns(self.polled_ns);
+        let entry = &mut self.sockets.entries[index as usize];
+        let polled_ns = entry.polled_ns(self.sockets.polls.polled_ns);
         let is_full = matches!(kind, CompletionKind::Received(chunk) if chunk.len == RECEIVE_BYTES);
         entry.unread_since_ns = if is_full { polled_ns } else { 0 };
         if is_full || is_ended && matches!(kind, CompletionKind::Received(_)) {
@@ -350,7 +292,7 @@ impl Epoll {
 
     /// One read of an open connection of any kind.
     fn read_any(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
-        let entry = &self.connections[index as usize];
+        let entry = &self.sockets.entries[index as usize];
         match entry.kind {
             _ if !entry.is_open() => None,
             ConnectionKind::Stream | ConnectionKind::Tls => self.read(index, is_ended),
@@ -367,27 +309,27 @@ impl Epoll {
             return Some(completion);
         }
         let event = &mut self.events[self.cursor];
-        let entry = &mut self.connections[index as usize];
+        let entry = &mut self.sockets.entries[index as usize];
         let mut flags = event.flags;
         if flags.is_empty() || entry.generation != generation {
             self.cursor += 1;
             return None;
         }
-        let is_room = flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.pending_send);
+        let is_room = flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.awaits_room);
         // Room is reported first; the event is kept for its readable half.
         event.flags = if is_room { flags.difference(EventFlags::OUT) } else { EventFlags::empty() };
         let completion = match entry.kind {
-            _ if !entry.is_open() => self.finish_connecting(index, flags),
+            _ if !entry.is_open() => self.take_connect_event(index, flags),
             kind if is_room => {
                 if kind == ConnectionKind::Datagrams {
                     self.set_writable_interest(index, false);
                 }
-                let at_ns = self.clock.now_ns();
+                let at_ns = self.sockets.clock.now_ns();
                 self.completion(index, at_ns, CompletionKind::Writable)
             }
             kind => {
                 let has_error = kind == ConnectionKind::Stamped && flags.contains(EventFlags::ERR);
-                if has_error && self.drain_error_queue(index) {
+                if has_error && self.sockets.drain_error_queue(index) {
                     // A timestamp. An error of the connection also ends it, which is reported.
                     flags.remove(EventFlags::ERR);
                 }
@@ -422,30 +364,24 @@ impl Epoll {
 
     /// Completions of the last read that were not returned.
     fn next_kept(&mut self) -> Option<Completion> {
-        self.next_datagram().or_else(|| self.tunnels.next_queued())
+        self.next_datagram().or_else(|| self.sockets.tunnels.next_queued())
     }
 
     /// Passes a socket's completion through the tunnel of a TLS connection.
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
-        if self.connections[completion.index as usize].kind != ConnectionKind::Tls {
+        if self.sockets.entries[completion.index as usize].kind != ConnectionKind::Tls {
             return Some(completion);
         }
         self.with_tunnels(|tunnels| tunnels.take(completion));
-        self.tunnels.next_queued()
-    }
-
-    fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
-        let mut tunnels = std::mem::take(&mut self.tunnels);
-        let result = act(&mut tunnels.over(self));
-        self.tunnels = tunnels;
-        result
+        self.sockets.tunnels.next_queued()
     }
 
     /// Tries each call of the backend once; an error names the one that fails, and why.
     pub(crate) fn probe() -> Result<(), String> {
         let refused = |call: &'static str| move |errno: Errno| format!("{call}: {}", refusal(errno));
         let (end, _peer) = UnixStream::pair().map_err(|error| error.to_string())?;
-        let mut epoll = Self::new(1, Gather::NOTHING, Clock::start()).map_err(refused("epoll_create1"))?;
+        let mut epoll = Self::new(1, SocketOptions::default(), Gather::NOTHING, Clock::start())
+            .map_err(refused("epoll_create1"))?;
         epoll::add(&epoll.epoll, &end, epoll.data(0), INTEREST).map_err(refused("epoll_ctl"))?;
         let timeout = timespec(0);
         epoll::wait(&epoll.epoll, rustix::buffer::spare_capacity(&mut epoll.events), Some(&timeout))
@@ -457,7 +393,7 @@ impl Epoll {
     #[inline]
     fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
         let timeout = timespec(timeout_ns);
-        self.syscalls += 1;
+        self.sockets.syscalls += 1;
         let waited =
             epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout));
         debug_assert!(
@@ -470,176 +406,65 @@ impl Epoll {
     /// Polls until enough events are there or the time is over. epoll cannot wait for several sockets, so the
     /// client sleeps between polls.
     fn gather_until(&mut self, until_ns: u64, want: usize) -> Result<(), Errno> {
-        let end_ns = until_ns.min(self.clock.now_ns().saturating_add(self.gather.most_ns));
+        let end_ns = until_ns.min(self.sockets.clock.now_ns().saturating_add(self.sockets.gather.most_ns));
         loop {
-            let left_ns = end_ns.saturating_sub(self.clock.now_ns());
+            let left_ns = end_ns.saturating_sub(self.sockets.clock.now_ns());
             let is_full = self.events.len() == self.events.capacity();
             if left_ns == 0 || is_full || self.events.len() >= want {
                 return Ok(());
             }
-            self.syscalls += 1;
+            self.sockets.syscalls += 1;
             // Cut short by a signal it is only shorter.
             let _ = rustix::thread::nanosleep(&timespec(left_ns.min(GATHER_STEP_NS)));
             self.poll(0)?;
         }
     }
+}
 
-    /// Turns the result of a send into a [`SendResult`]; a partial send waits for room.
+impl Backend for Epoll {
+    const DEFERS_SENDS: bool = false;
+
     #[inline]
-    fn send_result(
-        &mut self,
-        index: ConnectionIndex,
-        offered: usize,
-        sent: Result<usize, Errno>,
-    ) -> SendResult {
-        let at_ns = self.clock.now_ns();
-        let taken = match sent {
-            Ok(taken) => Ok(taken),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            Err(errno) => Err(errno.raw_os_error()),
-        };
-        if matches!(taken, Ok(taken) if taken < offered) {
-            self.connections[index as usize].pending_send = true;
-        }
-        SendResult { taken, at_ns }
+    fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 
-    /// As `send_result`, of a connection that is not a plain stream.
-    fn other_send_result(
-        &mut self,
-        index: ConnectionIndex,
-        offered: usize,
-        sent: Result<usize, Errno>,
-    ) -> SendResult {
-        let result = self.send_result(index, offered, sent);
-        let entry = &self.connections[index as usize];
-        if let (ConnectionKind::Stamped, Ok(taken)) = (entry.kind, result.taken) {
-            self.stamps[index as usize].add_sent(taken);
+    #[inline]
+    fn sockets_mut(&mut self) -> &mut Sockets {
+        &mut self.sockets
+    }
+
+    /// Closing the only descriptor of a socket takes it out of the set.
+    fn register(&mut self, index: ConnectionIndex) -> Result<(), i32> {
+        let Some(socket) = self.sockets.entries[index as usize].socket() else { return Err(libc::EBADF) };
+        epoll::add(&self.epoll, socket, self.data(index), INTEREST).map_err(Errno::raw_os_error)
+    }
+
+    fn begin_receiving(&mut self, index: ConnectionIndex) {
+        if self.sockets.entries[index as usize].kind == ConnectionKind::Datagrams {
+            self.set_writable_interest(index, false);
         }
-        if entry.kind == ConnectionKind::Datagrams && entry.pending_send {
+    }
+
+    fn await_room(&mut self, index: ConnectionIndex) {
+        let entry = &mut self.sockets.entries[index as usize];
+        entry.awaits_room = true;
+        if entry.kind == ConnectionKind::Datagrams {
             self.set_writable_interest(index, true);
         }
-        result
-    }
-
-    /// As [`Io::send`], on a connection that is no open plain stream.
-    #[inline(never)]
-    fn send_on_other(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = &self.connections[index as usize];
-        if entry.kind == ConnectionKind::Tls {
-            return self.with_tunnels(|tunnels| tunnels.send(index, parts));
-        }
-        let Some(socket) = entry.socket() else {
-            return Some(self.not_connected());
-        };
-        self.syscalls += 1;
-        let sent = send(socket, parts);
-        Some(self.other_send_result(index, offered(parts), sent))
-    }
-
-    /// Empties the error queue of a connection. Returns whether there was anything in it.
-    fn drain_error_queue(&mut self, index: ConnectionIndex) -> bool {
-        let Some(socket) = self.connections[index as usize].socket() else { return false };
-        self.stamps[index as usize].drain_error_queue(socket, &mut self.syscalls)
-    }
-}
-
-impl Wire for Epoll {
-    fn clock_ns(&self) -> u64 {
-        self.clock.now_ns()
-    }
-
-    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
-    unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
-        let Some(socket) = self.connections[index as usize].socket() else {
-            return Some(self.not_connected());
-        };
-        self.syscalls += 1;
-        let sent = rustix::net::send(socket, records, SendFlags::NOSIGNAL);
-        Some(self.send_result(index, records.len(), sent))
-    }
-
-    fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        if let Some((socket, was_open)) = self.connections[index as usize].close() {
-            self.open -= u32::from(was_open);
-            self.retransmits_closed += socket::retransmits(&socket);
-            self.syscalls += 1;
-            if mode == CloseMode::Reset {
-                socket::reset_on_close(&socket);
-            }
-            // Closing the only descriptor of a socket also takes it out of the epoll set.
-            self.syscalls += 1;
-        }
-    }
-
-    fn records(&self, chunk: Chunk) -> &[u8] {
-        &self.receive[chunk.start..chunk.start + chunk.len]
-    }
-}
-
-impl Io for Epoll {
-    #[inline]
-    fn now_ns(&mut self) -> u64 {
-        self.clock.now_ns()
-    }
-
-    fn connect(
-        &mut self,
-        index: ConnectionIndex,
-        address: &Address,
-        tls: Option<&TlsClient>,
-        is_stamped: bool,
-    ) -> Result<(), i32> {
-        debug_assert!(self.connections[index as usize].socket().is_none(), "{index} is closed");
-        self.tunnels.begin(index, tls);
-        self.syscalls += 5;
-        let socket = socket::connect(address, &self.sockets)
-            .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-        let entry = &mut self.connections[index as usize];
-        entry.begin(socket, ConnectionKind::of(address, tls, is_stamped));
-        if is_stamped {
-            self.stamps.resize(self.connections.len(), ConnectionStamps::default());
-        }
-        let entry = &self.connections[index as usize];
-        let added = entry.socket().map(|socket| epoll::add(&self.epoll, socket, self.data(index), INTEREST));
-        if let Some(Err(errno)) = added {
-            self.connections[index as usize].close();
-            return Err(errno.raw_os_error());
-        }
-        Ok(())
     }
 
     #[inline]
     #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
-    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let State::Stream(socket) = &self.connections[index as usize].state else {
-            return self.send_on_other(index, parts);
-        };
-        self.syscalls += 1;
+    unsafe fn send_on_socket(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let Sockets { entries, syscalls, .. } = &mut self.sockets;
+        let Some(socket) = entries[index as usize].socket() else { return Some(self.not_connected()) };
+        *syscalls += 1;
         let sent = send(socket, parts);
         Some(self.send_result(index, offered(parts), sent))
     }
 
-    fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = self.connections[index as usize].socket() else {
-            return self.not_connected();
-        };
-        let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
-        self.other_send_result(index, bytes.len(), sent)
-    }
-
-    fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        match self.connections[index as usize].kind {
-            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(index, mode)),
-            _ => self.hang_up(index, mode),
-        }
-    }
-
-    fn set_wake_up(&mut self, ns: u64) {
-        self.wake_up_ns = ns;
-    }
-
-    fn wait(&mut self, enter_ns: u64, until: Until) -> u64 {
+    fn wait_for_events(&mut self, enter_ns: u64, until: Until) -> u64 {
         let timeout_ns = match until {
             Until::Now => 0,
             Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
@@ -649,49 +474,44 @@ impl Io for Epoll {
         std::mem::swap(&mut self.unread, &mut self.to_read);
         let timeout_ns = if self.to_read.is_empty() { timeout_ns } else { 0 };
         let mut waited = self.poll(timeout_ns);
-        let want = self.gather.completions.min(self.open) as usize;
-        let gathers = timeout_ns > 0 && self.gather.completions > 1;
+        let want = self.sockets.gather.completions.min(self.sockets.open) as usize;
+        let gathers = timeout_ns > 0 && self.sockets.gather.completions > 1;
         if gathers && (1..want).contains(&self.events.len()) {
             waited = self.gather_until(enter_ns.saturating_add(timeout_ns), want);
         }
-        let end_ns = self.clock.now_ns();
-        let is_long = has_slept(end_ns - enter_ns, self.events.len());
-        let poll_seen_ns = match waited {
-            Ok(_) => seen_until_ns(enter_ns, end_ns, timeout_ns, is_long),
-            // Cut short by a signal, that which continues a stopped process among them.
-            Err(_) => enter_ns,
-        };
-        // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
-        // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
-        // Where several are waited for, the first may have lain all the time.
-        self.polled_ns = match timeout_ns > 0 && is_long && !gathers {
-            true => slept_until_ns(enter_ns, poll_seen_ns, timeout_ns, self.wake_up_ns),
-            false => self.poll_end_ns,
-        };
-        if self.events.len() < self.events.capacity() {
-            self.poll_end_ns = poll_seen_ns;
-        } else {
-            self.full_polls.note(enter_ns, self.events.len(), self.connections.len());
+        let end_ns = self.sockets.clock.now_ns();
+        let is_full = self.events.len() == self.events.capacity();
+        self.sockets.polls.note(Poll {
+            enter_ns,
+            end_ns,
+            timeout_ns,
+            has_slept: has_slept(end_ns - enter_ns, self.events.len()),
+            is_whole: waited.is_ok(),
+            gathers,
+            returns_all: !is_full,
+        });
+        if is_full {
+            self.full_polls.note(enter_ns, self.events.len(), self.sockets.entries.len());
         }
         end_ns
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Completion> {
+    fn next_completion(&mut self) -> Option<Completion> {
         while let Some(event) = self.events.get(self.cursor) {
             let (data, flags) = (event.data.u64(), event.flags);
             let (index, generation) = (data as u32, (data >> 32) as u32);
-            let entry = &mut self.connections[index as usize];
+            let entry = &mut self.sockets.entries[index as usize];
             if entry.generation != generation || !matches!(entry.state, State::Stream(_)) {
                 match self.handle_other_event(index, generation) {
                     None => continue,
                     completion => return completion,
                 }
             }
-            if flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.pending_send) {
+            if flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.awaits_room) {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
-                let at_ns = self.clock.now_ns();
+                let at_ns = self.sockets.clock.now_ns();
                 return Some(self.completion(index, at_ns, CompletionKind::Writable));
             }
             self.cursor += 1;
@@ -704,68 +524,21 @@ impl Io for Epoll {
         if self.to_read.is_empty() { None } else { self.next_unread() }
     }
 
-    fn seen_ns(&self, index: ConnectionIndex) -> u64 {
-        let seen_ns = self.poll_end_ns.max(self.full_polls.seen_ns);
+    fn returned_all_ns(&self, index: ConnectionIndex) -> u64 {
+        let seen_ns = self.sockets.polls.poll_end_ns.max(self.full_polls.seen_ns);
         // A read may have left some.
-        match self.connections[index as usize].unread_since_ns {
+        match self.sockets.entries[index as usize].unread_since_ns {
             0 => seen_ns,
             since_ns => since_ns.min(seen_ns),
         }
     }
 
     #[inline]
-    fn bytes(&self, chunk: Chunk) -> &[u8] {
-        let received = self.receive.get(chunk.start..chunk.start + chunk.len);
-        received.unwrap_or_else(|| self.tunnels.plain(chunk))
+    fn received(&self, chunk: Chunk) -> Option<&[u8]> {
+        self.receive.get(chunk.start..chunk.start + chunk.len)
     }
 
-    fn syscalls(&self) -> u64 {
-        self.syscalls
-    }
-
-    #[cold]
-    fn retransmits(&mut self) -> u64 {
-        self.retransmits_closed + retransmits(&self.connections)
-    }
-
-    #[cold]
-    fn run_delay_ns(&mut self) -> Option<u64> {
-        self.syscalls += RUN_DELAY_SYSCALLS;
-        read_run_delay_ns()
-    }
-
-    #[cold]
-    fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool> {
-        let socket = self.connections[index as usize].local_socket()?;
-        self.syscalls += 1;
-        socket::shares_cpu(socket)
-    }
-
-    fn tunnels(&self) -> Option<&Tunnels> {
-        Some(&self.tunnels)
-    }
-
-    fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
-        let Some(socket) = self.connections[index as usize].socket() else {
-            return self.not_connected();
-        };
-        self.syscalls += 1;
-        let sent = kernel_stamps::send(socket, parts);
-        let result = self.other_send_result(index, offered(parts), sent);
-        if matches!(result.taken, Ok(1..)) {
-            self.stamps[index as usize].await_last();
-        }
-        result
-    }
-
-    fn stamps(&mut self, index: ConnectionIndex) -> Stamps {
-        let entry = &self.connections[index as usize];
-        // A read that filled the buffer has left bytes behind that may lie in the packet whose stamp it brought.
-        let received_ns = self.control.received_ns().filter(|_| entry.unread_since_ns == 0);
-        self.stamps[index as usize].take(entry.socket(), received_ns, &mut self.syscalls)
-    }
-
-    fn wall(&mut self) -> WallReading {
-        self.clock.wall()
+    fn received_wall_ns(&self) -> Option<u64> {
+        self.control.received_ns()
     }
 }

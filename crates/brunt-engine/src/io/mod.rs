@@ -5,7 +5,6 @@
 //! it was true and the last instant at which it was not known to be.
 
 pub(crate) mod canned;
-mod connection_stamps;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
 #[cfg(test)]
@@ -13,13 +12,13 @@ mod tests {
     mod mixed_connections;
 }
 mod poll_time;
-mod socket_entry;
+mod sockets;
 pub(crate) mod tls;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
 use crate::io::tls::Tunnels;
-use crate::transport::address::Address;
+use crate::transport::endpoint::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Plan;
 use std::io::IoSlice;
@@ -150,10 +149,10 @@ pub(crate) struct SendResult {
 }
 
 /// Why a connection failed or ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionError<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionError {
     /// For a user.
-    pub words: &'a str,
+    pub words: String,
     /// The peer or this client has rejected the other: another attempt would fail alike. Otherwise it is a network
     /// failure.
     pub is_answer: bool,
@@ -254,7 +253,7 @@ pub(crate) trait Io {
         self.tunnels()?.handshake_ns(index)
     }
     /// Why the last connection with this index failed or ended, if more is known than an errno.
-    fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
+    fn connection_error(&self, index: ConnectionIndex) -> Option<&ConnectionError> {
         self.tunnels()?.connection_error(index)
     }
 

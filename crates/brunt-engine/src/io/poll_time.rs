@@ -11,6 +11,58 @@ const SLEPT_NS: u64 = 4_000;
 /// counts against the client.
 const EVENT_NS: u64 = 1_000;
 
+/// A poll that is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Poll {
+    pub enter_ns: u64,
+    pub end_ns: u64,
+    pub timeout_ns: u64,
+    /// See [`has_slept`].
+    pub has_slept: bool,
+    /// No signal, as that which continues a stopped process, cut it short.
+    pub is_whole: bool,
+    /// It waited for several events, so that the first may have lain all the time.
+    pub gathers: bool,
+    /// It returned all that it saw.
+    pub returns_all: bool,
+}
+
+/// What the polls of a backend tell of the arrival of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PollTimes {
+    /// The last instant at which what is returned now was not there.
+    pub polled_ns: u64,
+    /// End of the last poll that returned all that it saw.
+    pub poll_end_ns: u64,
+    /// See [`super::Io::set_wake_up`].
+    pub wake_up_ns: u64,
+}
+
+impl PollTimes {
+    /// Before the first poll.
+    pub(super) fn new(now_ns: u64) -> Self {
+        Self { polled_ns: now_ns, poll_end_ns: now_ns, wake_up_ns: 0 }
+    }
+
+    /// Notes a poll. One that slept had nothing to return when it began. Otherwise what it returns may have been there since the
+    /// end of the last poll; and one that left others out keeps the gap running.
+    #[inline]
+    pub(super) fn note(&mut self, poll: Poll) {
+        let Poll { enter_ns, timeout_ns, .. } = poll;
+        let seen_ns = match poll.is_whole {
+            true => seen_until_ns(enter_ns, poll.end_ns, timeout_ns, poll.has_slept),
+            false => enter_ns,
+        };
+        self.polled_ns = match timeout_ns > 0 && poll.has_slept && !poll.gathers {
+            true => slept_until_ns(enter_ns, seen_ns, timeout_ns, self.wake_up_ns),
+            false => self.poll_end_ns,
+        };
+        if poll.returns_all {
+            self.poll_end_ns = seen_ns;
+        }
+    }
+}
+
 /// Has a poll of this duration and this many events slept?
 #[inline]
 pub(super) fn has_slept(took_ns: u64, events: usize) -> bool {
@@ -20,7 +72,7 @@ pub(super) fn has_slept(took_ns: u64, events: usize) -> bool {
 /// The instant up to which a poll has seen all events that it returns. A timed poll would have returned events from
 /// before its end; a long poll without timeout has polled when it began, and was stopped or preempted for the rest.
 #[inline]
-pub(super) fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
+fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
     match timeout_ns {
         0 if is_long => enter_ns,
         0 => end_ns,
@@ -31,7 +83,7 @@ pub(super) fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long
 /// The last instant at which what a poll returns was not there, if the poll slept and has seen all up to `seen_ns`:
 /// unless its timer ended it, it was over a wake-up before. Nothing was there when it began.
 #[inline]
-pub(super) fn slept_until_ns(enter_ns: u64, seen_ns: u64, timeout_ns: u64, wake_up_ns: u64) -> u64 {
+fn slept_until_ns(enter_ns: u64, seen_ns: u64, timeout_ns: u64, wake_up_ns: u64) -> u64 {
     let is_timed = seen_ns - enter_ns >= timeout_ns;
     if is_timed { seen_ns } else { seen_ns.saturating_sub(wake_up_ns).max(enter_ns) }
 }

@@ -69,20 +69,12 @@ struct Connection {
     /// How long the last handshake took.
     handshake_ns: Option<u64>,
     /// Why the last connection failed.
-    error: Option<Reason>,
+    error: Option<ConnectionError>,
 }
 
-/// Why a connection failed, see [`ConnectionError`].
-struct Reason {
-    words: String,
-    is_answer: bool,
-}
-
-impl Reason {
-    /// A rejection by this client or by the peer.
-    fn answer(error: &rustls::Error) -> Self {
-        Self { words: explain(error), is_answer: true }
-    }
+/// A rejection by this client or by the peer.
+fn answer(error: &rustls::Error) -> ConnectionError {
+    ConnectionError { words: explain(error), is_answer: true }
 }
 
 /// Result of passing records to the socket.
@@ -165,9 +157,8 @@ impl Tunnels {
     }
 
     /// See [`crate::io::Io::connection_error`].
-    pub(crate) fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
-        let reason = self.at(index)?.error.as_ref()?;
-        Some(ConnectionError { words: &reason.words, is_answer: reason.is_answer })
+    pub(crate) fn connection_error(&self, index: ConnectionIndex) -> Option<&ConnectionError> {
+        self.at(index)?.error.as_ref()
     }
 }
 
@@ -242,7 +233,7 @@ impl<W: Wire> Over<'_, W> {
                 self.hand_over_own(index);
             }
             Err(error) => {
-                entry.error = Some(Reason::answer(&error));
+                entry.error = Some(answer(&error));
                 self.fail(index, at_ns, TLS_ERRNO);
             }
         }
@@ -290,7 +281,7 @@ impl<W: Wire> Over<'_, W> {
             // The reason is known; that the peer took no answer adds nothing.
             (Ok(true), _) => self.handle_peer_end(index, at_ns, None),
             (Err(error), _) => {
-                self.tunnels.connection(index).error = Some(Reason::answer(&error));
+                self.tunnels.connection(index).error = Some(answer(&error));
                 self.fail(index, at_ns, TLS_ERRNO);
             }
         }
@@ -319,7 +310,7 @@ impl<W: Wire> Over<'_, W> {
             let how =
                 errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
             let words = format!("connection closed during the handshake{how}{PLAIN_HINT}");
-            entry.error = Some(Reason { words, is_answer: false });
+            entry.error = Some(ConnectionError { words, is_answer: false });
         }
         self.end(index, at_ns, errno);
     }
@@ -443,7 +434,7 @@ impl<W: Wire> Over<'_, W> {
             // The worker has waited long enough.
             let step = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
             let words = format!("the peer did not {step}{PLAIN_HINT}");
-            entry.error = Some(Reason { words, is_answer: false });
+            entry.error = Some(ConnectionError { words, is_answer: false });
         }
         if let (Some(tunnel), State::Open, CloseMode::Orderly) = (&mut entry.tunnel, entry.state, mode) {
             tunnel.send_close_notify();
@@ -536,10 +527,11 @@ pub(crate) mod tests {
         let told = tls.next().map(|completion| completion.kind);
         assert!(matches!(told, Some(CompletionKind::ConnectFailed(TLS_ERRNO))), "{told:?}");
         let error = ConnectionError {
-            words: "the reply is not TLS; without TLS use --transport tcp, in a URL redis:// or memcached://",
+            words: "the reply is not TLS; without TLS use --transport tcp, in a URL redis:// or memcached://"
+                .to_owned(),
             is_answer: true,
         };
-        assert_eq!(tls.tunnels.connection_error(0), Some(error));
+        assert_eq!(tls.tunnels.connection_error(0), Some(&error));
         assert_eq!(tls.wire.sends, 2, "an alert was offered");
     }
 }

@@ -1,4 +1,4 @@
-//! io_uring behind [`Io`]: completions as the kernel has them.
+//! io_uring behind [`super::Io`]: completions as the kernel has them.
 //!
 //! One io_uring_enter per iteration submits the sends and waits. Multishot receives fill buffers that the kernel
 //! picks. A send that is taken whole makes no completion, and the result of each send is known when the enter
@@ -10,28 +10,20 @@ mod enter;
 mod pool;
 pub(crate) mod probe;
 
-use super::connection_stamps::ConnectionStamps;
 use super::kernel_stamps;
-use super::poll_time::{has_slept, seen_until_ns, slept_until_ns};
-use super::socket_entry::{GENERATION_BITS, SocketEntry, State, retransmits};
+use super::poll_time::{Poll, has_slept};
+use super::sockets::{Backend, GENERATION_BITS, SocketEntry, Sockets, State, offered};
+use super::tls::Wire;
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
-    Stamps, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, SendResult, Until,
 };
-use crate::clock::{Clock, WallReading};
-use crate::io::tls::{Over, Tunnels, Wire};
-use crate::transport::address::Address;
-use crate::transport::datagrams;
-use crate::transport::socket::{self, Established};
-use crate::transport::tls_client::TlsClient;
-use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
+use crate::clock::Clock;
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use enter::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed, RecvMsgOut};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use pool::{GROUP, Pool};
-use rustix::io::Errno;
 use socket2::Socket;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -56,13 +48,11 @@ const TRIES_MAX: u32 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum EntryKind {
-    /// A socket that is being connected has become writable.
-    Connect,
     /// Bytes came in, or none will any more.
     Receive,
     /// A send was not taken whole.
     Send,
-    /// A socket has room again.
+    /// A socket has room again, or the attempt to connect it has ended.
     Room,
     /// Records of TLS came in, or none will any more.
     Records,
@@ -74,9 +64,6 @@ enum EntryKind {
 fn user_data(index: ConnectionIndex, kind: EntryKind, generation: u32) -> u64 {
     u64::from(index) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
 }
-
-/// A connection, with the index of its send among those without a reported result.
-type Connection = SocketEntry<Option<u32>>;
 
 /// The bytes of the current completion.
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,11 +99,6 @@ pub(crate) struct Uring {
     ring: IoUring,
     pool: Pool,
     abilities: Abilities,
-    sockets: SocketOptions,
-    gather: Gather,
-    clock: Clock,
-    connections: Vec<Connection>,
-    open: u32,
     /// Completions of the last enter, and the next one to handle.
     arrived: Vec<cqueue::Entry>,
     cursor: usize,
@@ -133,23 +115,13 @@ pub(crate) struct Uring {
     current_bytes: CurrentBytes,
     /// The end of the last enter.
     entered_ns: u64,
-    /// The last instant at which the completions returned now were not there.
-    polled_ns: u64,
-    /// End of the last poll that saw everything.
-    poll_end_ns: u64,
     /// The slowest of the sends that were timed last.
     send_ns: u64,
     until_timed: u32,
-    wake_up_ns: u64,
-    /// By connection, once there is one with kernel timestamps.
-    stamps: Vec<ConnectionStamps>,
     /// The timestamp of the bytes received last.
     received_wall_ns: Option<u64>,
-    syscalls: u64,
-    /// Segments sent again on connections that are closed.
-    retransmits_closed: u64,
-    /// Behind the ring, which may have been given bytes of theirs.
-    tunnels: Tunnels,
+    /// Behind the ring, which may have been given bytes of its tunnels.
+    sockets: Sockets,
 }
 
 /// Parameters of a ring.
@@ -209,11 +181,7 @@ impl Uring {
             abilities,
             ring,
             pool,
-            sockets: shape.sockets,
-            gather: shape.gather,
-            clock,
-            connections: (0..shape.connections).map(|_| Connection::default()).collect(),
-            open: 0,
+            sockets: Sockets::new(shape.connections, shape.sockets, shape.gather, clock),
             arrived: Vec::with_capacity(completions),
             cursor: 0,
             sends: Vec::with_capacity(shape.connections),
@@ -225,32 +193,24 @@ impl Uring {
             unread: Vec::with_capacity(completions),
             current_bytes: CurrentBytes::Nothing,
             entered_ns: now_ns,
-            polled_ns: now_ns,
-            poll_end_ns: now_ns,
             send_ns: SEND_START_NS,
             until_timed: 1,
-            wake_up_ns: 0,
-            stamps: Vec::new(),
             received_wall_ns: None,
-            syscalls: 0,
-            retransmits_closed: 0,
-            tunnels: Tunnels::default(),
         })
     }
 
-    /// Registers a socket.
-    fn hold(&mut self, index: ConnectionIndex, socket: Socket, kind: ConnectionKind) -> io::Result<()> {
-        self.syscalls += 1;
-        self.ring.submitter().register_files_update(index, &[socket.as_raw_fd()])?;
-        self.connections[index as usize].begin(socket, kind);
-        Ok(())
+    /// Adds the socket of a connection to the table of the ring.
+    fn add_to_table(&mut self, index: ConnectionIndex) -> io::Result<()> {
+        self.sockets.syscalls += 1;
+        let socket = self.sockets.entries[index as usize].socket().map_or(-1, AsRawFd::as_raw_fd);
+        self.ring.submitter().register_files_update(index, &[socket]).map(drop)
     }
 
-    /// Registers a socket that is connected already.
-    fn adopt(&mut self, index: ConnectionIndex, socket: Socket) -> io::Result<()> {
-        self.hold(index, socket, ConnectionKind::Stream)?;
-        self.connections[index as usize].establish().map_err(io::Error::from_raw_os_error)?;
-        self.open += 1;
+    /// Takes a socket that is connected already.
+    fn adopt(&mut self, index: ConnectionIndex, socket: Socket, kind: ConnectionKind) -> io::Result<()> {
+        self.sockets.entries[index as usize].begin(socket, kind);
+        self.add_to_table(index)?;
+        self.sockets.establish(index).map_err(io::Error::from_raw_os_error)?;
         self.receive(index);
         Ok(())
     }
@@ -262,7 +222,7 @@ impl Uring {
     #[expect(unsafe_code, reason = "the kernel follows pointers in entries")]
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: sends have pointers, and their bytes stay until they have been handed in (`Io::send`), which is with
+            // SAFETY: sends have pointers, and their bytes stay until they have been handed in ([`super::Io::send`]), which is with
             // the next enter: the kernel takes or refuses them there and then. The pointer of a stamped receive is to a static.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
@@ -273,7 +233,7 @@ impl Uring {
 
     /// Starts a multishot receive.
     fn receive(&mut self, index: ConnectionIndex) {
-        let entry = &self.connections[index as usize];
+        let entry = &self.sockets.entries[index as usize];
         let (kind, receive) = match entry.kind {
             ConnectionKind::Stamped => {
                 let header = &raw const STAMPED_HEADER.0;
@@ -286,13 +246,6 @@ impl Uring {
         self.push(&receive.user_data(data));
     }
 
-    /// Polls once for room.
-    fn await_room(&mut self, index: ConnectionIndex, kind: EntryKind) {
-        let entry = &self.connections[index as usize];
-        let data = user_data(index, kind, entry.generation);
-        self.push(&opcode::PollAdd::new(Fixed(index), libc::POLLOUT as u32).build().user_data(data));
-    }
-
     // ---- entering -----------------------------------------------------------------------------------------------------
 
     /// Enters, and takes over what has come.
@@ -302,7 +255,7 @@ impl Uring {
         }
         self.handed_in = self.sends.len();
         self.messages_used = 0;
-        self.syscalls += 1;
+        self.sockets.syscalls += 1;
         let mut entered = self.abilities.enter(&mut self.ring, waiting);
         self.collect();
         let mut tries = 0;
@@ -310,7 +263,7 @@ impl Uring {
             // The kernel had no memory for an entry, or no room for completions: those that came have made some.
             tries += 1;
             assert!(tries < TRIES_MAX, "the kernel takes no entries: {entered:?}");
-            self.syscalls += 1;
+            self.sockets.syscalls += 1;
             entered = self.abilities.enter(&mut self.ring, None);
             self.collect();
         }
@@ -319,11 +272,11 @@ impl Uring {
 
     /// Submits queued entries without waiting.
     fn hand_in(&mut self) {
-        let enter_ns = self.clock.now_ns();
+        let enter_ns = self.sockets.clock.now_ns();
         let sends = (self.sends.len() - self.handed_in) as u64;
         let entered = self.enter(None, enter_ns);
         debug_assert!(entered.is_ok(), "what is queued is in order: {entered:?}");
-        self.entered_ns = self.clock.now_ns();
+        self.entered_ns = self.sockets.clock.now_ns();
         if let Some(took_ns) = (self.entered_ns - enter_ns).checked_div(sends) {
             self.send_ns = slowest_send_ns(self.send_ns, took_ns);
         }
@@ -334,7 +287,7 @@ impl Uring {
     fn collect(&mut self) {
         for entry in self.ring.completion() {
             if (entry.user_data() >> 32) as u8 == EntryKind::Send as u8 {
-                let index = &self.connections[entry.user_data() as u32 as usize];
+                let index = &self.sockets.entries[entry.user_data() as u32 as usize];
                 if let Some(send) = index.pending_send.filter(|_| is_of(&entry, index)) {
                     let taken = entry.result();
                     self.sends[send as usize].taken = match -taken {
@@ -373,7 +326,7 @@ impl Uring {
             let PendingSend { index, generation, offered, taken, at_ns } = self.sends[self.reported];
             self.reported += 1;
             let is_last = self.reported == self.sends.len();
-            let entry = &mut self.connections[index as usize];
+            let entry = &mut self.sockets.entries[index as usize];
             let is_current = entry.generation == generation;
             if is_current {
                 entry.pending_send = None;
@@ -384,13 +337,13 @@ impl Uring {
             }
             if is_current {
                 if matches!(taken, Ok(taken) if taken < offered) {
-                    self.await_room(index, EntryKind::Room);
+                    self.await_room(index);
                 }
                 let sent = Completion { index, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) };
-                match self.connections[index as usize].kind {
+                match self.sockets.entries[index as usize].kind {
                     ConnectionKind::Stream | ConnectionKind::Datagrams => return Some(sent),
                     ConnectionKind::Stamped => {
-                        self.stamps[index as usize].add_sent(taken.unwrap_or(0));
+                        self.sockets.stamps[index as usize].add_sent(taken.unwrap_or(0));
                         return Some(sent);
                     }
                     ConnectionKind::Tls => {
@@ -405,7 +358,7 @@ impl Uring {
     }
 
     fn completion(&self, index: ConnectionIndex, kind: CompletionKind) -> Completion {
-        Completion { index, at_ns: self.entered_ns, polled_ns: self.polled_ns, kind }
+        Completion { index, at_ns: self.entered_ns, polled_ns: self.sockets.polls.polled_ns, kind }
     }
 
     /// Turns an entry of the current connection into a completion.
@@ -421,12 +374,16 @@ impl Uring {
     #[inline(never)]
     fn take_other(&mut self, index: ConnectionIndex, entry: &cqueue::Entry) -> Option<Completion> {
         let completion = match entry.user_data() >> 32 & 0xff {
-            kind if kind == EntryKind::Connect as u64 => self.finish_connecting(index),
             kind if kind == EntryKind::Records as u64 => self.received(index, entry)?,
             kind if kind == EntryKind::Stamped as u64 => self.received_stamped(index, entry)?,
+            _ if !self.sockets.entries[index as usize].is_open() => {
+                let completion = self.finish_connecting(index);
+                self.entered_ns = completion.at_ns;
+                completion
+            }
             _ => self.completion(index, CompletionKind::Writable),
         };
-        match self.connections[index as usize].kind {
+        match self.sockets.entries[index as usize].kind {
             ConnectionKind::Tls => self.pass(completion),
             _ => Some(completion),
         }
@@ -436,7 +393,7 @@ impl Uring {
     #[inline(never)]
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
         self.with_tunnels(|tunnels| tunnels.take(completion));
-        let queued = self.tunnels.next_queued();
+        let queued = self.sockets.tunnels.next_queued();
         if queued.is_some() {
             self.take_back();
             self.current_bytes = CurrentBytes::Decrypted;
@@ -444,20 +401,13 @@ impl Uring {
         queued
     }
 
-    fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
-        let mut tunnels = std::mem::take(&mut self.tunnels);
-        let result = act(&mut tunnels.over(self));
-        self.tunnels = tunnels;
-        result
-    }
-
     /// Bytes came in, or will come no more.
     #[inline]
     fn received(&mut self, index: ConnectionIndex, arrived: &cqueue::Entry) -> Option<Completion> {
         let result = arrived.result();
         let is_redirected = cqueue::more(arrived.flags());
-        let entry = &mut self.connections[index as usize];
-        let polled_ns = entry.polled_ns(self.polled_ns);
+        let entry = &mut self.sockets.entries[index as usize];
+        let polled_ns = entry.polled_ns(self.sockets.polls.polled_ns);
         if let (1.., CurrentBytes::Buffer(buffer)) = (result, self.current_bytes) {
             entry.unread_since_ns = 0;
             if cqueue::sock_nonempty(arrived.flags()) {
@@ -505,32 +455,11 @@ impl Uring {
             return Some(Completion { kind: CompletionKind::Closed(None), ..completion });
         }
         let chunk = Chunk { start: whole.start + whole.len - len, len };
-        let kind = match self.stamps[index as usize].is_awaited() {
+        let kind = match self.sockets.stamps[index as usize].is_awaited() {
             true => CompletionKind::Stamped(chunk),
             false => CompletionKind::Received(chunk),
         };
         Some(Completion { kind, ..completion })
-    }
-
-    /// A connecting socket became ready: established or failed.
-    fn finish_connecting(&mut self, index: ConnectionIndex) -> Completion {
-        let entry = &mut self.connections[index as usize];
-        self.syscalls += Established::SYSCALLS;
-        let established = entry.establish();
-        self.entered_ns = self.clock.now_ns();
-        match established {
-            Ok(()) => {
-                self.open += 1;
-                self.switch_on_stamps(index);
-                self.receive(index);
-                self.completion(index, CompletionKind::Connected)
-            }
-            Err(errno) => {
-                // Closed at once: a connection to itself would keep the port from the server.
-                self.hang_up(index, CloseMode::Reset);
-                self.completion(index, CompletionKind::ConnectFailed(errno))
-            }
-        }
     }
 }
 
@@ -561,133 +490,82 @@ impl Message {
 
 /// Does this entry belong to the current connection with its index?
 #[inline]
-fn is_of(entry: &cqueue::Entry, index: &Connection) -> bool {
+fn is_of(entry: &cqueue::Entry, index: &SocketEntry) -> bool {
     (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == index.generation
 }
 
-impl Wire for Uring {
-    fn clock_ns(&self) -> u64 {
-        self.clock.now_ns()
-    }
+impl Backend for Uring {
+    const DEFERS_SENDS: bool = true;
 
-    #[expect(unsafe_code, reason = "the trait's")]
-    unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
-        if !self.connections[index as usize].is_open() {
-            return Some(self.not_connected());
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.queue(index, &[IoSlice::new(records)]) };
-        None
-    }
-
-    fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        // Queued sends go out first.
-        self.submit();
-        let Some((socket, was_open)) = self.connections[index as usize].close() else { return };
-        self.open -= u32::from(was_open);
-        // A pending entry would keep the socket open. That there is none is no error.
-        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(index)).all());
-        self.syscalls += 3;
-        let emptied = self.ring.submitter().register_files_update(index, &[-1]);
-        debug_assert!(emptied.is_ok(), "the table has a place for every index: {emptied:?}");
-        self.retransmits_closed += socket::retransmits(&socket);
-        if mode == CloseMode::Reset {
-            self.syscalls += 1;
-            socket::reset_on_close(&socket);
-        }
-    }
-
-    fn records(&self, chunk: Chunk) -> &[u8] {
-        self.pool.bytes(chunk.start, chunk.len).unwrap_or_default()
-    }
-}
-
-impl Io for Uring {
     #[inline]
-    fn now_ns(&mut self) -> u64 {
-        self.clock.now_ns()
+    fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 
-    fn connect(
-        &mut self,
-        index: ConnectionIndex,
-        address: &Address,
-        tls: Option<&TlsClient>,
-        is_stamped: bool,
-    ) -> Result<(), i32> {
-        debug_assert!(self.connections[index as usize].socket().is_none(), "{index} is closed");
-        self.tunnels.begin(index, tls);
-        let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-        self.syscalls += 5;
-        let socket = socket::connect(address, &self.sockets).map_err(errno_of)?;
-        self.hold(index, socket, ConnectionKind::of(address, tls, is_stamped)).map_err(errno_of)?;
-        if is_stamped {
-            self.stamps.resize(self.connections.len(), ConnectionStamps::default());
-        }
-        self.await_room(index, EntryKind::Connect);
+    #[inline]
+    fn sockets_mut(&mut self) -> &mut Sockets {
+        &mut self.sockets
+    }
+
+    fn register(&mut self, index: ConnectionIndex) -> Result<(), i32> {
+        self.add_to_table(index).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        self.await_room(index);
         Ok(())
     }
 
+    fn unregister(&mut self, index: ConnectionIndex) {
+        // A pending entry would keep the socket open. That there is none is no error.
+        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(index)).all());
+        self.sockets.syscalls += 2;
+        let emptied = self.ring.submitter().register_files_update(index, &[-1]);
+        debug_assert!(emptied.is_ok(), "the table has a place for every index: {emptied:?}");
+    }
+
+    fn begin_receiving(&mut self, index: ConnectionIndex) {
+        self.receive(index);
+    }
+
+    /// Polls once.
+    fn await_room(&mut self, index: ConnectionIndex) {
+        let data = user_data(index, EntryKind::Room, self.sockets.entries[index as usize].generation);
+        self.push(&opcode::PollAdd::new(Fixed(index), libc::POLLOUT as u32).build().user_data(data));
+    }
+
     #[inline]
     #[expect(unsafe_code, reason = "the trait's")]
-    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        if matches!(self.connections[index as usize].state, State::Stream(_)) {
-            // SAFETY: the caller's promise.
-            unsafe { self.queue(index, parts) };
-            return None;
+    unsafe fn send_on_socket(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        match self.sockets.entries[index as usize].state {
+            State::Stream(_) | State::Other(_) => {
+                // SAFETY: the caller's promise.
+                unsafe { self.queue(index, parts) };
+                None
+            }
+            State::Closed | State::Connecting(_) => Some(self.not_connected()),
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.send_on_other(index, parts) }
     }
 
-    /// By a system call of its own, which reports how many were taken: of several ring entries one may fail and the
-    /// next succeed.
-    fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = self.connections[index as usize].socket() else {
-            return self.not_connected();
-        };
-        let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            sent => sent.map_err(Errno::raw_os_error),
-        };
-        if matches!(taken, Ok(taken) if taken < bytes.len()) {
-            self.await_room(index, EntryKind::Room);
-        }
-        SendResult { taken, at_ns: self.clock.now_ns() }
-    }
-
-    fn submit(&mut self) {
+    #[inline]
+    fn hand_in_sends(&mut self) {
         if self.handed_in < self.sends.len() {
             self.hand_in();
         }
     }
 
-    fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        match self.connections[index as usize].kind {
-            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(index, mode)),
-            _ => self.hang_up(index, mode),
-        }
-    }
-
-    fn set_wake_up(&mut self, ns: u64) {
-        self.wake_up_ns = ns;
-    }
-
     #[inline]
-    fn wait(&mut self, now_ns: u64, until: Until) -> u64 {
+    fn wait_for_events(&mut self, now_ns: u64, until: Until) -> u64 {
         self.take_back();
         if self.cursor < self.arrived.len() || self.reported < self.handed_in {
             // A close has submitted what was queued and collected completions. Other queued sends must have their
             // results before more are queued.
-            self.submit();
-            return self.clock.now_ns();
+            self.hand_in_sends();
+            return self.sockets.clock.now_ns();
         }
         let mut enter_ns = now_ns;
         self.arrived.clear();
         self.cursor = 0;
         self.unread.clear();
         while let Some((index, generation)) = self.starved.pop() {
-            if self.connections[index as usize].generation == generation {
+            if self.sockets.entries[index as usize].generation == generation {
                 self.receive(index);
             }
         }
@@ -707,29 +585,29 @@ impl Io for Uring {
                 timeout_ns = until_ns.saturating_sub(enter_ns);
             }
         }
-        let want = self.gather.completions.min(self.open).max(1);
+        let want = self.sockets.gather.completions.min(self.sockets.open).max(1);
         let waiting = (timeout_ns > 0 && self.arrived.is_empty()).then(|| Waiting {
             want,
-            gather_ns: self.gather.most_ns.min(timeout_ns),
+            gather_ns: self.sockets.gather.most_ns.min(timeout_ns),
             timeout_ns,
-            monotonic_ns: self.clock.monotonic_of(until_ns),
+            monotonic_ns: self.sockets.clock.monotonic_of(until_ns),
         });
         let mut is_whole = true;
         if waiting.is_some() || self.is_called() {
             is_whole = self.enter(waiting, enter_ns).is_ok();
         }
-        self.entered_ns = self.clock.now_ns();
+        self.entered_ns = self.sockets.clock.now_ns();
         self.note_poll(enter_ns, timeout_ns, sends, is_whole, waiting.is_some() && want > 1);
         self.entered_ns
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Completion> {
+    fn next_completion(&mut self) -> Option<Completion> {
         match std::mem::take(&mut self.current_bytes) {
             CurrentBytes::Nothing => {}
             CurrentBytes::Buffer(buffer) => self.pool.give_back(buffer),
             CurrentBytes::Decrypted => {
-                if let Some(completion) = self.tunnels.next_queued() {
+                if let Some(completion) = self.sockets.tunnels.next_queued() {
                     self.current_bytes = CurrentBytes::Decrypted;
                     return Some(completion);
                 }
@@ -745,7 +623,7 @@ impl Io for Uring {
             self.current_bytes =
                 cqueue::buffer_select(entry.flags()).map_or(CurrentBytes::Nothing, CurrentBytes::Buffer);
             let index = entry.user_data() as u32;
-            if is_of(&entry, &self.connections[index as usize])
+            if is_of(&entry, &self.sockets.entries[index as usize])
                 && let Some(completion) = self.take(index, &entry)
             {
                 return Some(completion);
@@ -754,109 +632,41 @@ impl Io for Uring {
         None
     }
 
-    fn seen_ns(&self, index: ConnectionIndex) -> u64 {
+    fn returned_all_ns(&self, index: ConnectionIndex) -> u64 {
         // A receive that found no buffer may have found no bytes either: a poll after it has been restarted returns what there is.
         match self.unread.contains(&index) {
-            true => self.connections[index as usize].unread_since_ns.min(self.poll_end_ns),
-            false => self.poll_end_ns,
+            true => self.sockets.entries[index as usize].unread_since_ns.min(self.sockets.polls.poll_end_ns),
+            false => self.sockets.polls.poll_end_ns,
         }
     }
 
     #[inline]
-    fn bytes(&self, chunk: Chunk) -> &[u8] {
-        self.pool.bytes(chunk.start, chunk.len).unwrap_or_else(|| self.tunnels.plain(chunk))
+    fn received(&self, chunk: Chunk) -> Option<&[u8]> {
+        self.pool.bytes(chunk.start, chunk.len)
     }
 
-    fn syscalls(&self) -> u64 {
-        self.syscalls
-    }
-
-    #[cold]
-    fn retransmits(&mut self) -> u64 {
-        self.retransmits_closed + retransmits(&self.connections)
-    }
-
-    #[cold]
-    fn run_delay_ns(&mut self) -> Option<u64> {
-        self.syscalls += RUN_DELAY_SYSCALLS;
-        read_run_delay_ns()
-    }
-
-    #[cold]
-    fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool> {
-        let socket = self.connections[index as usize].local_socket()?;
-        self.syscalls += 1;
-        socket::shares_cpu(socket)
-    }
-
-    fn tunnels(&self) -> Option<&Tunnels> {
-        Some(&self.tunnels)
-    }
-
-    /// By a system call of its own, behind the sends that were queued before it, as it would leave with them. The error queue is emptied at
-    /// once where the timestamp is there already, since what lies in it ends a wait.
-    fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
-        let at_ns = self.clock.now_ns();
-        self.submit();
-        let Some(socket) = self.connections[index as usize].socket() else {
-            return self.not_connected();
-        };
-        self.syscalls += 1;
-        let taken = match kernel_stamps::send(socket, parts) {
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            sent => sent.map_err(Errno::raw_os_error),
-        };
-        let stamps = &mut self.stamps[index as usize];
-        if let Ok(taken @ 1..) = taken {
-            stamps.add_sent(taken);
-            stamps.await_last();
-            stamps.drain_error_queue(socket, &mut self.syscalls);
-        }
-        if matches!(taken, Ok(taken) if taken < parts.iter().map(|part| part.len()).sum()) {
-            self.await_room(index, EntryKind::Room);
-        }
-        SendResult { taken, at_ns }
-    }
-
-    fn stamps(&mut self, index: ConnectionIndex) -> Stamps {
-        let entry = &self.connections[index as usize];
-        // Bytes that are left in the socket may lie in the packet whose stamp came.
-        let received_ns = self.received_wall_ns.filter(|_| entry.unread_since_ns == 0);
-        self.stamps[index as usize].take(entry.socket(), received_ns, &mut self.syscalls)
-    }
-
-    fn wall(&mut self) -> WallReading {
-        self.clock.wall()
+    fn received_wall_ns(&self) -> Option<u64> {
+        self.received_wall_ns
     }
 }
 
 impl Uring {
-    /// Has the kernel take timestamps of a connection that is to have them. Where it does not, none come, which is counted.
-    fn switch_on_stamps(&mut self, index: ConnectionIndex) {
-        let entry = &self.connections[index as usize];
-        if let (ConnectionKind::Stamped, Some(socket)) = (entry.kind, entry.socket()) {
-            self.syscalls += 1;
-            self.stamps[index as usize] = ConnectionStamps::default();
-            let _ = kernel_stamps::switch_on(socket);
-        }
-    }
-
     /// Queues a send on an open connection, to be handed in with the next enter. It has no other without a result.
     ///
     /// # Safety
-    /// As of [`Io::send`].
+    /// As of [`super::Io::send`].
     #[inline(always)]
     #[expect(unsafe_code, reason = "the kernel reads the bytes later")]
     unsafe fn queue(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) {
         if self.messages_used == MESSAGES || self.ring.submission().is_full() {
             self.hand_in();
         }
-        let entry = &mut self.connections[index as usize];
+        let entry = &mut self.sockets.entries[index as usize];
         // A second one would hand in the bytes of the first again.
         assert!(entry.pending_send.is_none(), "one send at a time");
         let generation = entry.generation;
         entry.pending_send = Some(self.sends.len() as u32);
-        let offered = parts.iter().map(|part| part.len()).sum();
+        let offered = offered(parts);
         let data = user_data(index, EntryKind::Send, generation);
         // Taken whole or failing at once with the number of bytes taken; only a failure makes a completion.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
@@ -869,25 +679,6 @@ impl Uring {
         };
         self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
         self.sends.push(PendingSend { index, generation, offered, taken: Ok(offered), at_ns: 0 });
-    }
-
-    /// As [`Io::send`], on a connection that is no open plain stream.
-    ///
-    /// # Safety
-    /// As there.
-    #[inline(never)]
-    #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
-    unsafe fn send_on_other(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = &self.connections[index as usize];
-        match (entry.kind, &entry.state) {
-            (ConnectionKind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(index, parts)),
-            (_, State::Other(_)) => {
-                // SAFETY: the caller's promise.
-                unsafe { self.queue(index, parts) };
-                None
-            }
-            _ => Some(self.not_connected()),
-        }
     }
 
     /// Stores the message header of a send until it is submitted.
@@ -909,20 +700,15 @@ impl Uring {
         // What handing in takes is no sleep; twice the slowest of those that were timed.
         let handing_in_ns = 2 * self.send_ns * sends;
         let is_long = has_slept(took_ns.saturating_sub(handing_in_ns), self.arrived.len());
-        let poll_seen_ns = if is_whole {
-            seen_until_ns(enter_ns, self.entered_ns, timeout_ns, is_long)
-        } else {
-            // Cut short by a signal.
-            enter_ns
-        };
-        // Where several are waited for, the first may have lain all the time.
-        self.polled_ns = match timeout_ns > 0 && is_long && !gathers {
-            true => slept_until_ns(enter_ns, poll_seen_ns, timeout_ns, self.wake_up_ns),
-            false => self.poll_end_ns,
-        };
-        if !self.ring.submission().cq_overflow() {
-            self.poll_end_ns = poll_seen_ns;
-        }
+        self.sockets.polls.note(Poll {
+            enter_ns,
+            end_ns: self.entered_ns,
+            timeout_ns,
+            has_slept: is_long,
+            is_whole,
+            gathers,
+            returns_all: !self.ring.submission().cq_overflow(),
+        });
     }
 }
 
@@ -942,6 +728,7 @@ impl Drop for Uring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Io;
     use std::net::UdpSocket;
 
     /// What sends took, one after another → what they are taken to take at the most.
@@ -981,23 +768,20 @@ mod tests {
         own.connect(peer.local_addr().unwrap()).unwrap();
         peer.connect(own.local_addr().unwrap()).unwrap();
         own.set_nonblocking(true).unwrap();
-        uring.hold(0, own.into(), ConnectionKind::Datagrams).unwrap();
-        uring.connections[0].establish().unwrap();
-        uring.open += 1;
-        uring.receive(0);
+        uring.adopt(0, own.into(), ConnectionKind::Datagrams).unwrap();
         let poll = |uring: &mut Uring| {
             let now_ns = uring.now_ns();
             uring.wait(now_ns, Until::Now);
             std::iter::from_fn(|| uring.next()).count()
         };
-        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.poll_end_ns));
+        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.sockets.polls.poll_end_ns));
         let count = usize::from(shape.buffers().0);
         (0..count).for_each(|_| assert_eq!(peer.send(b"x").unwrap(), 1));
         assert_eq!(poll(&mut uring), count);
-        assert!(uring.seen_ns(0) < uring.poll_end_ns);
-        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.poll_end_ns));
+        assert!(uring.seen_ns(0) < uring.sockets.polls.poll_end_ns);
+        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.sockets.polls.poll_end_ns));
         // It goes on where it stopped.
         peer.send(b"x").unwrap();
-        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (1, uring.poll_end_ns));
+        assert_eq!((poll(&mut uring), uring.seen_ns(0)), (1, uring.sockets.polls.poll_end_ns));
     }
 }

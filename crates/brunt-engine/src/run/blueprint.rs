@@ -2,24 +2,23 @@
 //!
 //! Invariant: everything that a worker needs is allocated here; a running worker allocates nothing.
 
-mod capacities;
 mod lanes;
 
 use crate::codecs::commands;
-use crate::io::uring::{self};
+use crate::io::uring;
 use crate::io::{Gather, Io};
-use crate::run::timestamp_probe::timestamps_work;
+use crate::run::kernel_interface::timestamps_work;
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
+use crate::state::connections::ConnectionPlan;
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
 use crate::state::lifetime::Lifetimes;
 use crate::state::recording::{Exchange, Recording};
-use crate::traffic::{ConnectionPlan, Traffic, TrafficParts};
-use crate::transport::address::Address;
-use crate::transport::endpoint::Endpoint;
+use crate::traffic::{Traffic, TrafficParts};
+use crate::transport::endpoint::{Address, Endpoint};
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
-use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker};
+use crate::worker::{MakeLanes, Orders, PlannedTimes, Worker};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Plan, SessionScope, Timestamps, Transport};
@@ -37,7 +36,6 @@ use brunt_workload::payload::{HEAD_LEN, Payload};
 use brunt_workload::placement::Router;
 use brunt_workload::popularity::KeyChooser;
 use brunt_workload::size::{SizeOf, Sizes};
-use capacities::Capacities;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -159,7 +157,7 @@ fn stamped_every(plan: &Plan) -> Result<u32, Option<String>> {
 }
 
 impl Blueprint {
-    pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
+    pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, data: DataSets) -> Self {
         let class_path = |path: brunt_plan::destination::Path| {
             let address = |server: &u16| endpoints[usize::from(*server)].server.clone();
             let servers: Vec<ServerAddress> = path.servers.iter().map(address).collect();
@@ -215,7 +213,7 @@ impl Blueprint {
             data_set_of_class,
             choosers,
             deltas,
-            is_to_store: plan.preload && found == DataSets::ToStore,
+            is_to_store: plan.preload && data == DataSets::ToStore,
             stamped_every: stamped_every(&plan),
             plan,
             endpoints,
@@ -524,7 +522,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     });
     let make_lanes: MakeLanes =
         Box::new(move |window| shared.schedule_lanes(&shard, &class_connections, window));
-    let phase_times = PhaseTimes {
+    let planned = PlannedTimes {
         timeout_ns: plan.timeout.0,
         connect_timeout_ns: plan.connect_timeout.0,
         warmup: plan.warmup,
@@ -532,8 +530,8 @@ pub(crate) fn build<C: Codec, I: Io>(
         drain_ns: plan.drain.0,
     };
     let (pace, endpoints) = (Pace::of(plan, cpus), blueprint.endpoints.clone());
-    Worker::new(io, traffic, pace, phase_times, orders, endpoints, (preload_lanes, make_lanes))
-        .with_unloaded(Unloaded::new(unloaded, shard_workers))
+    let lanes = (preload_lanes, Unloaded::new(unloaded, shard_workers), make_lanes);
+    Worker::new(io, traffic, pace, planned, orders, endpoints, lanes)
 }
 
 /// A worker's connections of a class.
@@ -566,6 +564,53 @@ pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
     let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
     let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
+}
+
+/// Capacities of a worker, from the plan.
+pub(super) struct Capacities {
+    pub in_flight: usize,
+    pub groups: usize,
+    pub shared_slots: usize,
+    /// Waiting operations of open loops, over all routes.
+    pub waiting: usize,
+}
+
+impl Capacities {
+    pub(super) fn of(
+        blueprint: &Blueprint,
+        class_connections: &[ClassConnections],
+        preload_depth: u32,
+    ) -> Self {
+        let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
+        let routes = count_routes(&blueprint.plan, class_connections);
+        for (class, class_connections) in blueprint.plan.classes.iter().zip(class_connections) {
+            let connections = count_of(class_connections);
+            let slots = connections * class.depth as usize;
+            // In a cluster the servers may change.
+            let servers = if blueprint.board.is_some() {
+                blueprint.endpoints.len()
+            } else {
+                class_connections.iter().map(Vec::len).sum()
+            };
+            let fills_misses = class.on_miss == OnMiss::Set;
+            let extra = if fills_misses { slots * keys_max(class) } else { 0 };
+            bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
+            bounds.shared_slots += if fills_misses { slots } else { 0 };
+            let waiting = if matches!(class.load, Load::Open { .. }) {
+                servers * (WAITING_MAX / routes).max(WAITING_MIN)
+            } else {
+                0
+            };
+            bounds.waiting += waiting;
+            let splits = servers > 1 || blueprint.board.is_some();
+            if class.replicas > 1 {
+                bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
+            } else if splits && class.mix.contains(OpKind::Mget) {
+                bounds.groups += slots + waiting;
+            }
+        }
+        bounds
+    }
 }
 
 #[cfg(test)]

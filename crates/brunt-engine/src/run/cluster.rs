@@ -10,7 +10,7 @@ use crate::io::tls::{PLAIN_HINT, explain};
 use crate::run_error::RunError;
 use crate::state::hash_slots::SharedSlotMap;
 use crate::system_error::start_thread;
-use crate::transport::blocking::{QUERY_TIMEOUT, SetupError, Stream, name_timeout};
+use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
@@ -89,12 +89,12 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
         match query_slot_map(endpoint, codec) {
             Ok(map) => return Ok((place, map)),
             Err(error) => {
-                let is_silent = reason.as_ref().is_none_or(|reason| {
-                    matches!(reason, RunError::Unreachable { .. } | RunError::NoReply { .. })
-                });
-                let says_more = !matches!(error, NodeError::Unreachable(_) | NodeError::Silent(_));
-                if reason.is_none() || is_silent && says_more {
-                    reason = Some(error.into_run_error(endpoint));
+                let is_silence = |error: &RunError| {
+                    matches!(error, RunError::Unreachable { .. } | RunError::NoReply { .. })
+                };
+                let error = error.into_run_error(endpoint);
+                if reason.as_ref().is_none_or(|reason| is_silence(reason) && !is_silence(&error)) {
+                    reason = Some(error);
                 }
             }
         }
@@ -106,14 +106,10 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
 enum NodeError {
     /// It cannot be reached.
     Unreachable(io::Error),
-    /// It does not answer, or closes the connection.
-    Silent(io::Error),
-    /// TLS failed.
-    TlsFailed(String),
     /// It rejects the connection setup.
     SetupRejected(String),
-    /// It answers something else.
-    NoMap(String),
+    /// It does not answer, closes the connection, or answers something else.
+    NoMap(QueryError),
 }
 
 impl NodeError {
@@ -121,61 +117,64 @@ impl NodeError {
         let server = endpoint.server.clone();
         match self {
             Self::Unreachable(reason) => RunError::Unreachable { server, reason },
-            Self::Silent(reason) if endpoint.tls.is_some() => {
-                RunError::TlsFailed { server, reason: format!("{reason}{PLAIN_HINT}") }
+            Self::SetupRejected(reason) => RunError::SetupRejected { server, reason },
+            Self::NoMap(QueryError::Lost(error)) => {
+                match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                    Some(reason) => RunError::TlsFailed { server, reason: explain(reason) },
+                    None if endpoint.tls.is_some() => {
+                        RunError::TlsFailed { server, reason: format!("{error}{PLAIN_HINT}") }
+                    }
+                    None => {
+                        let reason = format!("to the slot map query: {error}{TLS_HINT}");
+                        RunError::NoReply { server, reason }
+                    }
+                }
             }
-            Self::Silent(reason) => {
-                RunError::NoReply { server, reason: format!("to the slot map query: {reason}{TLS_HINT}") }
+            Self::NoMap(QueryError::Declined(reason) | QueryError::Invalid(reason)) => {
+                RunError::NoSlotMap { server, reason }
             }
-            NodeError::TlsFailed(reason) => RunError::TlsFailed { server, reason },
-            NodeError::SetupRejected(reason) => RunError::SetupRejected { server, reason },
-            Self::NoMap(reason) => RunError::NoSlotMap { server, reason },
         }
     }
 }
 
-impl From<io::Error> for NodeError {
-    fn from(error: io::Error) -> Self {
-        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(reason) => NodeError::TlsFailed(explain(reason)),
-            None => Self::Silent(name_timeout(error)),
-        }
+impl From<QueryError> for NodeError {
+    fn from(error: QueryError) -> Self {
+        Self::NoMap(error)
     }
 }
 
-impl From<SetupError> for NodeError {
-    fn from(reason: SetupError) -> Self {
-        match reason {
-            SetupError::Lost(error) => error.into(),
-            rejected => Self::SetupRejected(rejected.to_string()),
-        }
+impl From<SlotMapError> for NodeError {
+    fn from(error: SlotMapError) -> Self {
+        Self::NoMap(QueryError::Invalid(error.to_string()))
     }
 }
 
-fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, NodeError> {
+fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, QueryError> {
     let mut reply = WholeReply::default();
-    stream.exchange(request, |bytes| reply.take(bytes).map_err(|no| NodeError::NoMap(no.to_string())))?;
+    stream.exchange(request, |bytes| Ok(reply.take(bytes)?))?;
     Ok(reply)
 }
 
 /// Queries a node's slot map: by CLUSTER SHARDS (since Redis 7), or else by CLUSTER SLOTS.
 fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, NodeError> {
-    let mut stream = connect(endpoint)?;
-    stream.set_up(codec)?;
+    let mut stream =
+        Stream::connect(endpoint, Clock::start(), QUERY_TIMEOUT).map_err(NodeError::Unreachable)?;
+    stream.set_up(codec).map_err(|error| match error {
+        QueryError::Declined(reason) => NodeError::SetupRejected(reason),
+        lost => lost.into(),
+    })?;
     let host = address_of(&endpoint.server).host;
     let by_tls = endpoint.tls.is_some();
     let whole = query(&mut stream, ASK_SHARDS)?;
     let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
         Err(declined @ SlotMapError::Declined(_)) => declined,
-        Err(other) => return Err(NodeError::NoMap(other.to_string())),
-        Ok(map) => return Ok(map),
+        other => return Ok(other?),
     };
     if declined.to_string().contains(NO_CLUSTER) {
-        return Err(NodeError::NoMap(declined.to_string()));
+        return Err(declined.into());
     }
     let whole = query(&mut stream, ASK_SLOTS)?;
-    map_of(&whole, |value| SlotMap::of_slots(value, &host))
-        .map_err(|reason| NodeError::NoMap(reason.to_string()))
+    Ok(map_of(&whole, |value| SlotMap::of_slots(value, &host))?)
 }
 
 fn map_of(
@@ -183,15 +182,6 @@ fn map_of(
     read: impl FnOnce(&brunt_proto::resp::reply::Value<'_>) -> Result<SlotMap, SlotMapError>,
 ) -> Result<SlotMap, SlotMapError> {
     read(&whole.value().ok_or(SlotMapError::OtherForm)?)
-}
-
-/// A connection by the first address that accepts one.
-fn connect(endpoint: &Endpoint) -> Result<Stream, NodeError> {
-    let clock = Clock::start();
-    let deadline_ns = clock.now_ns() + QUERY_TIMEOUT.as_nanos() as u64;
-    let Endpoint { addresses, tls, .. } = endpoint;
-    Stream::connect_any(addresses, tls.as_ref(), clock, deadline_ns)
-        .map_err(|error| NodeError::Unreachable(name_timeout(error)))
 }
 
 /// A thread that polls slot maps during a run. Dropping it ends the thread.

@@ -2,20 +2,21 @@
 //!
 //! Invariant: every set that a worker hands over is read exactly once, the last one included.
 
-use super::{RunDecision, RunEvent, RunSetup};
 use crate::clock::Clock;
 use crate::run::blueprint::Blueprint;
 use crate::run::coordinator::{Coordinator, ReadyState, RemoteError, RemoteStatus, Stop};
 use crate::run::host::HostWatch;
 use crate::run::kernel_interface::Chosen;
-use crate::run::launch::{WorkerHandle, WorkerInit, allowed_cpus, spawn};
+use crate::run::launch::{WorkerHandle, WorkerSeed, allowed_cpus};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers};
-use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
+use crate::run::{RunDecision, RunEvent, RunSetup};
 use crate::run_error::RunError;
-use crate::state::trace_feed::Feeds;
+use crate::state::lane::Feeds;
+use crate::state::recording::Exchange;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Load, Plan};
 use brunt_plan::shard::Shard;
+use brunt_plan::warmup::Warmup;
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::{HostMapping, Interval};
@@ -24,12 +25,11 @@ use brunt_stats::run_data::RunData;
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::{ClientUsage, WorkerBacklog, WorkerUsage};
-use brunt_stats::warmup::WarmupEnd;
+use brunt_stats::warmup::{self, WarmupEnd};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -134,11 +134,22 @@ impl<'a> ControlThread<'a> {
         let begun_ns = self.clock.now_ns();
         let (notices, incoming) = mpsc::channel();
         let of = workers.len() as u32;
-        for (index, (shard, feeds)) in (0..).zip(workers) {
-            let init = WorkerInit { index, of, feeds };
-            let (blueprint, orders, notices) = (blueprint.clone(), self.orders.clone(), notices.clone());
-            let worker = spawn(blueprint, shard, init, orders, self.clock, notices, chosen.interface);
-            self.workers.push(worker.map_err(RunError::System)?);
+        for (number, (shard, feeds)) in (0..).zip(workers) {
+            let (exchange, filled, spares) = Exchange::new(&blueprint.layout);
+            let seed = WorkerSeed {
+                blueprint: blueprint.clone(),
+                shard,
+                number,
+                of,
+                feeds,
+                orders: self.orders.clone(),
+                exchange,
+                clock: self.clock,
+                notices: notices.clone(),
+                interface: chosen.interface,
+            };
+            let thread = seed.start().map_err(RunError::System)?;
+            self.workers.push(WorkerHandle { thread, filled, spares, until_ns: 0 });
         }
         drop(notices);
         self.await_preparation(&incoming, stop)?;
@@ -457,4 +468,57 @@ fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
     });
     data.host.retransmits += end.retransmits;
     data.unloaded_service_ns = data.unloaded_service_ns.or(end.unloaded_service_ns);
+}
+
+/// Workers hand an interval over a little late; after this time all usually have.
+const HANDED_OVER_NS: u64 = 10_000_000;
+/// Workers check for orders at least this often.
+pub(crate) const AHEAD_NS: u64 = 20_000_000;
+
+/// The pending start of a window.
+#[derive(Debug)]
+pub(crate) struct WindowStart {
+    times: RunTimes,
+    /// Slices of the warm-up that were judged.
+    slices_checked: u64,
+}
+
+/// A window with known times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StartedWindow {
+    pub times: RunTimes,
+    pub end: WarmupEnd,
+}
+
+impl WindowStart {
+    /// With the latest times of the window; `None` if the warm-up has a fixed length.
+    pub(crate) fn of(plan: &Plan, times: RunTimes) -> Option<Self> {
+        (plan.warmup == Warmup::Auto).then_some(Self { times, slices_checked: 0 })
+    }
+
+    /// Judges new slices. Returns the window once its start is decided, which is far enough after `now_ns` to tell
+    /// all workers.
+    pub(crate) fn check(
+        &mut self,
+        now_ns: u64,
+        plan: &Plan,
+        intervals: &IntervalStore,
+    ) -> Option<StartedWindow> {
+        let RunTimes { start_ns, measure_ns, .. } = self.times;
+        let slices = now_ns.saturating_sub(start_ns + HANDED_OVER_NS) / INTERVAL_NS;
+        // The latest start needs no order: every worker knows it.
+        let is_last = now_ns + AHEAD_NS + INTERVAL_NS >= measure_ns;
+        if is_last {
+            return Some(StartedWindow { times: self.times, end: WarmupEnd::Longest });
+        }
+        if slices <= self.slices_checked {
+            return None;
+        }
+        self.slices_checked = slices;
+        let end = warmup::end(plan, intervals, start_ns, start_ns + slices * INTERVAL_NS)?;
+        let begins = (now_ns + AHEAD_NS - start_ns).div_ceil(INTERVAL_NS);
+        let measure_ns = start_ns + begins * INTERVAL_NS;
+        let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
+        Some(StartedWindow { times: RunTimes { measure_ns, end_ns, ..self.times }, end })
+    }
 }

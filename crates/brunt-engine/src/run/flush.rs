@@ -4,13 +4,13 @@
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::transport::blocking::Stream;
+use crate::transport::blocking::{QueryError, Stream};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::{Plan, Transport};
-use std::io;
+use std::time::Duration;
 
 /// Time limit: deleting much data takes long.
-const ANSWER_NS: u64 = 60_000_000_000;
+const REPLY_LIMIT: Duration = Duration::from_secs(60);
 /// Maximum length of a reply.
 const ANSWER_BYTES_MAX: usize = 4096;
 
@@ -27,20 +27,18 @@ pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
                 server.protocol, server.transport
             )));
         }
-        let said =
+        let reply =
             ask(plan, server.protocol.is_resp(), endpoint).map_err(|error| refuse(error.to_string()))?;
-        if !matches!(said.as_str(), "OK" | "+OK") {
-            return Err(refuse(format!("reply '{}'", said.escape_debug())));
+        if !matches!(reply.as_str(), "OK" | "+OK") {
+            return Err(refuse(format!("reply '{}'", reply.escape_debug())));
         }
     }
     Ok(())
 }
 
 /// The server's reply line.
-fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> io::Result<String> {
-    let clock = Clock::start();
-    let deadline_ns = clock.now_ns() + ANSWER_NS;
-    let mut stream = Stream::connect_any(&endpoint.addresses, endpoint.tls.as_ref(), clock, deadline_ns)?;
+fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> Result<String, QueryError> {
+    let mut stream = Stream::connect(endpoint, Clock::start(), REPLY_LIMIT)?;
     let request: &[u8] = if is_redis {
         stream.set_up(&resp_codec(plan, plan.protocol)?)?;
         b"*1\r\n$8\r\nflushall\r\n"
@@ -50,7 +48,7 @@ fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> io::Result<String> {
     let mut answer = Vec::new();
     stream.exchange(request, |bytes| {
         answer.extend_from_slice(bytes);
-        Ok::<_, io::Error>(answer.contains(&b'\n') || answer.len() >= ANSWER_BYTES_MAX)
+        Ok(answer.contains(&b'\n') || answer.len() >= ANSWER_BYTES_MAX)
     })?;
     let line = String::from_utf8_lossy(&answer);
     Ok(line.lines().next().unwrap_or_default().to_owned())

@@ -73,14 +73,15 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
         calls: Calls::default(),
     };
     for shard in shards(plan) {
-        let io = canned(plan, &shard, interface, Time::made_up());
-        let part = WorkerPart {
+        let job = InProcessJob {
+            blueprint: &blueprint,
+            io: canned(plan, &shard, interface, Time::made_up()),
             shard,
             orders: Arc::default(),
             stop: &AtomicBool::new(false),
             start: &CommonStart::of(1),
         };
-        let WorkerResult { store, intervals, calls, .. } = run_worker(&blueprint, part, io);
+        let WorkerResult { store, intervals, calls, .. } = job.run();
         whole.is_balanced &= store.books().entries().all(|entry| entry.counts.adds_up());
         whole.measured.merge(&measured(&store));
         whole.intervals += intervals;
@@ -105,8 +106,9 @@ pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTi
     let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
         pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
         let io = canned(plan, &shard, Interface::UNBOUNDED, Time::Real(clock));
-        let WorkerResult { store, end, .. } =
-            run_worker(&blueprint, WorkerPart { shard, orders: orders.clone(), stop, start: &start }, io);
+        let orders = orders.clone();
+        let job = InProcessJob { blueprint: &blueprint, io, shard, orders, stop, start: &start };
+        let WorkerResult { store, end, .. } = job.run();
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
         Ok(RealTimeRun {
@@ -136,15 +138,6 @@ fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     // There is no kernel that could take timestamps.
     let plan = Plan { timestamps: Timestamps::Off, ..plan.clone() };
     Arc::new(Blueprint::new(plan, vec![placeholder_endpoint()], DataSets::ToStore))
-}
-
-/// The parameters of one worker.
-struct WorkerPart<'a> {
-    shard: Shard,
-    orders: Arc<Orders>,
-    /// Ends the schedule early.
-    stop: &'a AtomicBool,
-    start: &'a CommonStart,
 }
 
 /// The common start of all workers.
@@ -179,18 +172,23 @@ struct WorkerResult {
     calls: Calls,
 }
 
-/// Runs a worker with the codec of the plan's protocol.
-fn run_worker(blueprint: &Arc<Blueprint>, part: WorkerPart<'_>, io: Canned) -> WorkerResult {
-    let plan = &blueprint.plan;
-    codecs::with_codec(plan, plan.protocol, InProcessJob { blueprint, part, io })
-        .expect("the commands of the plan were checked")
-}
-
 /// A worker to run, and its Io.
 struct InProcessJob<'a> {
     blueprint: &'a Arc<Blueprint>,
-    part: WorkerPart<'a>,
     io: Canned,
+    shard: Shard,
+    orders: Arc<Orders>,
+    /// Ends the schedule early.
+    stop: &'a AtomicBool,
+    start: &'a CommonStart,
+}
+
+impl InProcessJob<'_> {
+    /// Runs it with the codec of the plan's protocol.
+    fn run(self) -> WorkerResult {
+        let plan = &self.blueprint.plan;
+        codecs::with_codec(plan, plan.protocol, self).expect("the commands of the plan were checked")
+    }
 }
 
 impl CodecVisitor for InProcessJob<'_> {
@@ -198,7 +196,7 @@ impl CodecVisitor for InProcessJob<'_> {
 
     /// Does the control thread's work on the worker's thread.
     fn visit<C: Codec>(self, codec: C) -> WorkerResult {
-        let Self { blueprint, part: WorkerPart { shard, orders, stop, start }, io } = self;
+        let Self { blueprint, io, shard, orders, stop, start } = self;
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
         let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);

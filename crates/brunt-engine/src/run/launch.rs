@@ -13,8 +13,8 @@ use crate::io::{Gather, Io};
 use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::host::wake_up_ns;
 use crate::run::kernel_interface::KernelInterface;
+use crate::state::lane::Feeds;
 use crate::state::recording::{Exchange, Filled};
-use crate::state::trace_feed::Feeds;
 use crate::system_error::{cannot, start_thread};
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
@@ -36,51 +36,33 @@ pub(crate) struct WorkerHandle {
     pub until_ns: u64,
 }
 
-/// The number of a worker on this host, and its traces.
-#[derive(Debug)]
-pub(crate) struct WorkerInit {
-    pub index: u32,
-    pub of: u32,
-    pub feeds: Feeds,
-}
-
-/// Starts a worker's thread.
-pub(crate) fn spawn(
-    blueprint: Arc<Blueprint>,
-    shard: Shard,
-    init: WorkerInit,
-    orders: Arc<Orders>,
-    clock: Clock,
-    notices: mpsc::Sender<Notice>,
-    interface: KernelInterface,
-) -> io::Result<WorkerHandle> {
-    let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
-    let name = format!("brunt-worker-{}", shard.part.index);
-    let thread = start_thread(&name, move || {
-        // Otherwise the kernel may extend a sleep by 50 µs. Where a sandbox refuses it, the lateness of sleeps that is measured has it.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
-        pin(&blueprint.plan.cpus, init.index)?;
-        let cpus = Cpus::beside(init.of, parallelism());
-        let feeds = init.feeds;
-        WorkerSeed { blueprint, shard, feeds, orders, exchange, clock, notices, interface, cpus }.run()
-    })?;
-    Ok(WorkerHandle { thread, filled: filled_out, spares, until_ns: 0 })
-}
-
 /// What a worker's thread is started with.
-struct WorkerSeed {
-    blueprint: Arc<Blueprint>,
-    shard: Shard,
-    feeds: Feeds,
-    orders: Arc<Orders>,
-    exchange: Exchange,
-    clock: Clock,
-    notices: mpsc::Sender<Notice>,
-    interface: KernelInterface,
-    cpus: Cpus,
+pub(crate) struct WorkerSeed {
+    pub blueprint: Arc<Blueprint>,
+    pub shard: Shard,
+    /// Its number on this host, and how many there are.
+    pub number: u32,
+    pub of: u32,
+    /// Its traces.
+    pub feeds: Feeds,
+    pub orders: Arc<Orders>,
+    pub exchange: Exchange,
+    pub clock: Clock,
+    pub notices: mpsc::Sender<Notice>,
+    pub interface: KernelInterface,
 }
 
 impl WorkerSeed {
+    /// Starts the thread.
+    pub(crate) fn start(self) -> io::Result<JoinHandle<io::Result<WorkerEnd>>> {
+        start_thread(&format!("brunt-worker-{}", self.shard.part.index), move || {
+            // Otherwise the kernel may extend a sleep by 50 µs. Where a sandbox refuses it, the lateness of sleeps that is measured has it.
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+            pin(&self.blueprint.plan.cpus, self.number)?;
+            self.run()
+        })
+    }
+
     /// Runs the worker with the codec of its shard's protocol.
     #[cfg(not(test))]
     fn run(self) -> io::Result<WorkerEnd> {
@@ -99,7 +81,8 @@ impl WorkerSeed {
 
     /// Runs the worker over `io` until its end.
     fn run_loop<C: Codec, I: Io>(self, codec: C, io: I) -> WorkerEnd {
-        let Self { blueprint, shard, feeds, orders, exchange, notices, cpus, .. } = self;
+        let Self { blueprint, shard, feeds, orders, exchange, notices, .. } = self;
+        let cpus = Cpus::beside(self.of, parallelism());
         let mut worker = build(&blueprint, shard, orders, exchange, codec, io, cpus);
         let sleeps = blueprint.plan.wait != Wait::Spin || !blueprint.plan.has_open_loop();
         if sleeps && worker.counts_wake_ups() {
@@ -125,9 +108,9 @@ impl CodecVisitor for WorkerSeed {
         }
         Ok(match self.interface {
             KernelInterface::Epoll => {
-                let io = Epoll::new(connection_count(plan, &self.shard), Gather::of(plan), self.clock)
-                    .map_err(|error| cannot("create the epoll instance of a worker")(error.into()))?
-                    .with_sockets(plan.sockets);
+                let connections = connection_count(plan, &self.shard);
+                let io = Epoll::new(connections, plan.sockets, Gather::of(plan), self.clock)
+                    .map_err(|error| cannot("create the epoll instance of a worker")(error.into()))?;
                 self.run_loop(codec, io)
             }
             KernelInterface::Uring => {

@@ -7,7 +7,7 @@
 
 use crate::clock::Clock;
 use crate::system_error::start_thread;
-use crate::transport::blocking::{QUERY_TIMEOUT, SetupError, Stream, name_timeout};
+use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
@@ -136,31 +136,6 @@ fn spawn(mut poller: StatsPoller) -> io::Result<PollerHandle> {
     Ok(PollerHandle { orders, done, thread })
 }
 
-/// Why a poll failed.
-#[derive(Debug)]
-enum Failure {
-    /// The server has no statistics.
-    ForGood(String),
-    /// Another poll may succeed.
-    ForNow(String),
-}
-
-impl From<SetupError> for Failure {
-    fn from(reason: SetupError) -> Self {
-        match reason {
-            SetupError::Lost(error) => error.into(),
-            SetupError::Rejected(message) => Self::ForNow(message),
-            SetupError::InvalidReply => Self::ForGood(reason.to_string()),
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::ForNow(name_timeout(error).to_string())
-    }
-}
-
 /// One server's poller, on its own thread.
 struct StatsPoller {
     endpoint: Endpoint,
@@ -278,42 +253,38 @@ impl StatsPoller {
                 (self.record.trouble, self.failures) = (None, 0);
                 true
             }
-            Err(failure) => {
+            Err(error) => {
                 self.stream = None;
                 self.failures += 1;
-                self.has_stopped = self.failures >= FAILURES_MAX || matches!(failure, Failure::ForGood(_));
-                let (Failure::ForGood(reason) | Failure::ForNow(reason)) = failure;
-                self.record.trouble = Some(reason);
+                // A server without statistics will not have any later.
+                self.has_stopped = self.failures >= FAILURES_MAX || matches!(error, QueryError::Invalid(_));
+                self.record.trouble = Some(error.to_string());
                 false
             }
         }
     }
 
-    fn query(&mut self) -> Result<Snapshot, Failure> {
-        let deadline_ns = self.asked_ns + QUERY_TIMEOUT.as_nanos() as u64;
+    fn query(&mut self) -> Result<Snapshot, QueryError> {
         let mut stream = match self.stream.take() {
             Some(mut stream) => {
-                stream.set_deadline(deadline_ns);
+                stream.restart(QUERY_TIMEOUT);
                 stream
             }
-            None => self.connect(deadline_ns)?,
+            None => self.connect()?,
         };
         let snapshot = match &self.question {
             StatsQuery::Stats => {
                 let mut reply = StatsReply::default();
-                let no = |no: brunt_proto::reply_buffer::ReplyError| Failure::ForGood(no.to_string());
-                stream.exchange(stats::REQUEST, |bytes| reply.take(bytes).map_err(no))?;
+                stream.exchange(stats::REQUEST, |bytes| Ok(reply.take(bytes)?))?;
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
             StatsQuery::Info(_) => {
                 let mut reply = WholeReply::default();
-                stream.exchange(info::REQUEST, |bytes| {
-                    reply.take(bytes).map_err(|no| Failure::ForGood(no.to_string()))
-                })?;
+                stream.exchange(info::REQUEST, |bytes| Ok(reply.take(bytes)?))?;
                 let at_ns = self.clock.now_ns();
                 let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
                 // A server that is loading or out of connections may answer later.
-                let rows = info::rows(&value).map_err(Failure::ForNow)?;
+                let rows = info::rows(&value).map_err(QueryError::Declined)?;
                 Snapshot::new(self.asked_ns, at_ns, rows)
             }
         };
@@ -322,9 +293,8 @@ impl StatsPoller {
     }
 
     /// Connects to the first address that accepts, with connection setup.
-    fn connect(&self, deadline_ns: u64) -> Result<Stream, Failure> {
-        let Endpoint { addresses, tls, .. } = &self.endpoint;
-        let mut stream = Stream::connect_any(addresses, tls.as_ref(), self.clock, deadline_ns)?;
+    fn connect(&self) -> Result<Stream, QueryError> {
+        let mut stream = Stream::connect(&self.endpoint, self.clock, QUERY_TIMEOUT)?;
         if let StatsQuery::Info(codec) = &self.question {
             stream.set_up(codec)?;
         }

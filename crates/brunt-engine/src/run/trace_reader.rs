@@ -7,7 +7,7 @@
 
 use crate::input_file;
 use crate::run_error::TraceError;
-use crate::state::trace_feed::{Feeds, TraceFeed};
+use crate::state::lane::{Feeds, TraceFeed};
 use crate::system_error::start_thread;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
@@ -40,9 +40,9 @@ pub(crate) struct TraceReaders {
 
 impl TraceReaders {
     /// Opens every trace of a plan and starts to read for these workers. Returns the feeds of each worker.
-    pub(crate) fn start(plan: &Plan, own: &[Shard]) -> Result<(Self, Vec<Feeds>), TraceError> {
+    pub(crate) fn start(plan: &Plan, shards: &[Shard]) -> Result<(Self, Vec<Feeds>), TraceError> {
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut feeds: Vec<Feeds> = own.iter().map(|_| Vec::new()).collect();
+        let mut feeds: Vec<Feeds> = shards.iter().map(|_| Vec::new()).collect();
         let mut threads = Vec::new();
         for (index, class) in plan.classes.iter().enumerate() {
             let Some(trace) = &class.trace else {
@@ -52,7 +52,7 @@ impl TraceReaders {
             let refused = |error| TraceError { file: trace.file.clone(), error };
             let lines = open(trace).map_err(refused)?;
             let (mut ends, mut workers) = (Vec::new(), 1);
-            for (shard, of_worker) in own.iter().zip(&mut feeds) {
+            for (shard, of_worker) in shards.iter().zip(&mut feeds) {
                 let slice = &shard.classes[index];
                 let connected = (!slice.connections.is_empty()).then(|| connect(slice.part));
                 let (end, feed) = connected.unzip();
@@ -312,14 +312,14 @@ impl Reader {
             _ => Err(LineError::Columns),
         };
         match read {
-            Ok(found) => {
-                let kind = kind_in_mix(found.record.kind, &self.mix);
-                self.record.substituted += u64::from(kind != found.record.kind);
-                self.record.cut += u64::from(found.is_cut);
+            Ok(line) => {
+                let kind = kind_in_mix(line.record.kind, &self.mix);
+                self.record.substituted += u64::from(kind != line.record.kind);
+                self.record.cut += u64::from(line.is_cut);
                 let worker = self.record.records % self.workers;
                 self.record.records += 1;
                 if let Some(end) = end_of(&mut self.ends, worker) {
-                    end.add(&self.prefix, &Record { kind, ..found.record }, &self.is_over);
+                    end.add(&self.prefix, &Record { kind, ..line.record }, &self.is_over);
                 }
             }
             Err(why) => {

@@ -1,10 +1,20 @@
-//! Attempts to connect that count, whatever becomes of them: so many are begun and no more, and none before the schedule.
+//! Attempts to connect that count, whatever becomes of them: so many are begun and no more, and none before the
+//! schedule. One that fails in its connection setup counts as one, however far it got.
 
-use super::*;
-use crate::simulated::sim::{ConnectFault, ConnectTrouble};
+use crate::run::blueprint::{Blueprint, DataSets, build};
+use crate::run_error::RunError;
+use crate::simulated::sim::{ConnectFault, ConnectTrouble, Sim, SimOptions};
+use crate::simulated::*;
+use crate::state::recording::Exchange;
+use crate::worker::pace::Cpus;
+use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::outcome::ReplyKind;
-use brunt_server::Every;
+use brunt_plan::shard::shards;
+use brunt_proto::resp::RespCodec;
+use brunt_server::{CoreOptions, Every};
 use brunt_stats::fault::FaultKind;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// A way there and back, and how much longer it takes to connect.
 const TRIP_NS: u64 = 100 * US;
@@ -173,4 +183,61 @@ fn the_oldest_call_ends_its_connection() {
     // One call each millisecond until the first has waited for the time-out; that one times out, the others are lost.
     assert_eq!((requests.outcome(OutcomeClass::Timeout), requests.completed()), (2, 0), "{requests:?}");
     assert_eq!(taken_ns(&outcome), SECOND + TRIP_NS + CONNECT_NS + 20 * MS);
+}
+
+/// A worker whose one server has two addresses, the world's first two servers.
+fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
+    let plan = plan(toml);
+    let mut endpoints = endpoints(&plan);
+    endpoints[0].addresses.push(std::net::SocketAddr::from(([127, 0, 0, 1], 2)).into());
+    let shard = shards(&plan).remove(0);
+    let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
+    let (exchange, _filled, _spares) = Exchange::new(&blueprint.layout);
+    let connections = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let codec = crate::codecs::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
+    build(
+        &blueprint,
+        shard,
+        Arc::new(Orders::default()),
+        exchange,
+        codec,
+        Sim::new(connections, options),
+        Cpus::Spare,
+    )
+}
+
+/// Runs the worker until its first notice.
+fn first_notice(worker: &mut Worker<RespCodec, Sim>) -> Notice {
+    (0..TURNS_MAX)
+        .find_map(|_| {
+            worker.run_once();
+            worker.take_notice()
+        })
+        .expect("no notice will come")
+}
+
+const PLAN: &str =
+    "protocol = 'resp3'\nserver = 'a'\nconnections = 1\nrequests = 10\nwarmup = '0s'\npreload = false";
+
+/// The setup cannot be sent at either of the two addresses.
+#[test]
+fn failed_setup_sends_move_to_the_next_address() {
+    for defers_sends in [false, true] {
+        let options = SimOptions {
+            others: vec![CoreOptions::default()],
+            send_fault: NonZeroU64::new(1).map(|every| (every, libc::EPIPE)),
+            defers_sends,
+            ..SimOptions::default()
+        };
+        let mut worker = worker(PLAN, options);
+        let notice = first_notice(&mut worker);
+        assert!(
+            matches!(&notice, Notice::Failed(RunError::NoReply { reason, .. }) if reason == "to HELLO: Broken pipe (os error 32)"),
+            "{notice:?}"
+        );
+        let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();
+        // Another attempt may be in progress by then.
+        assert_eq!(tried[..2], [0, 1], "{defers_sends}");
+        assert!(worker.now_ns() < START_AHEAD_NS + crate::simulated::sim::EPOCH_NS, "at once");
+    }
 }

@@ -11,7 +11,7 @@ use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::simulated::sim::EPOCH_NS;
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::state::recording::Exchange;
-use crate::transport::address::Address;
+use crate::transport::endpoint::Address;
 use crate::transport::tls_client::TlsClient;
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, WorkerEnd};

@@ -4,9 +4,9 @@
 //! which has not ended, oldest first.
 
 use crate::io::tls::TLS_ERRNO;
-use crate::state::ids::{EntryId, NO_ENTRY, RouteId};
 use crate::state::in_flight::{Chain, InFlight};
 use crate::state::recording::Recording;
+use crate::state::{EntryId, NO_ENTRY, RouteId};
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
 use brunt_proto::{Codec, Encoded, Request};

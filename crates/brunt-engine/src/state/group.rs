@@ -1,13 +1,14 @@
-//! An operation in parts: a multi-get over several servers, or a write to several replicas. One sample, several
-//! requests.
+//! Operations in parts, and slots that operations share.
 //!
-//! Its parts are on chains and queues. Invariant: the operation ends with its last part, with the first failure of
-//! a part; a replica whose connection is lost does not fail a write that another one has answered.
+//! A group is a multi-get over several servers, or a write to several replicas: one sample, several requests, which are on
+//! chains and queues. A slot of a closed loop is shared by a retrieval that missed and the fills after it. Invariants: an
+//! operation in parts ends with its last part, with the first failure of a part; a replica whose connection is lost does
+//! not fail a write that another one has answered; a slot is free again when the last operation that shares it has ended.
 
-use crate::state::ids::{GroupId, NO_SHARED_SLOT, SharedSlotId};
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
 use crate::state::slab::Slab;
+use crate::state::{GroupId, NO_SHARED_SLOT, SharedSlotId};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -123,10 +124,10 @@ impl Groups {
         } else if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
             group.failure.get_or_insert(outcome);
         } else if !part.kind.is_retrieval() {
-            let is_worse = |held: Outcome| {
-                held.class != OutcomeClass::Rejected && outcome.class == OutcomeClass::Rejected
+            let is_worse = |answer: Outcome| {
+                answer.class != OutcomeClass::Rejected && outcome.class == OutcomeClass::Rejected
             };
-            group.answer = group.answer.filter(|held| !is_worse(*held)).or(Some(outcome));
+            group.answer = group.answer.filter(|answer| !is_worse(*answer)).or(Some(outcome));
         }
         self.count_down(id)
     }
@@ -168,5 +169,57 @@ impl Groups {
         let group = self.0.get_mut(id);
         group.left -= 1;
         (group.left == 0).then(|| self.0.remove(id))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SharedSlot {
+    /// Operations that have not ended.
+    left: u32,
+    /// The connection whose slot it is.
+    connection: u32,
+}
+
+/// The shared slots of a worker.
+#[derive(Debug)]
+pub(crate) struct SharedSlots(Slab<SharedSlot>);
+
+impl SharedSlots {
+    /// Room for this many slots.
+    pub(crate) fn with_capacity(slots: usize) -> Self {
+        Self(Slab::with_capacity(slots))
+    }
+
+    /// Adds a slot of this connection, held by one operation.
+    pub(crate) fn open(&mut self, connection: u32) -> SharedSlotId {
+        self.0.insert(SharedSlot { left: 1, connection })
+    }
+
+    /// Adds an operation to a slot.
+    pub(crate) fn join(&mut self, id: SharedSlotId) {
+        self.0.get_mut(id).left += 1;
+    }
+
+    /// Takes an ended operation off a slot. Returns the connection when it was the last.
+    pub(crate) fn leave(&mut self, id: SharedSlotId) -> Option<u32> {
+        let slot = self.0.get_mut(id);
+        slot.left -= 1;
+        (slot.left == 0).then(|| self.0.remove(id).connection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_operation_frees_the_slot() {
+        let mut slots = SharedSlots::with_capacity(2);
+        let (one, two) = (slots.open(7), slots.open(8));
+        slots.join(one);
+        assert_eq!([slots.leave(one), slots.leave(two), slots.leave(one)], [None, Some(8), Some(7)]);
+        // Both are free again, and room for two is enough.
+        let again = [slots.open(1), slots.open(2)];
+        assert_eq!(again.map(|id| slots.leave(id)), [Some(1), Some(2)]);
     }
 }

@@ -1,14 +1,13 @@
 //! The hash slots of a cluster: a worker's table, and the map that all workers share.
 //!
 //! Sends nothing. A worker's table learns from redirects, and copies the shared map between two iterations when
-//! that is new. Invariant: every slot has a node to send to; without a known owner any node serves, and redirects.
+//! that is new. Invariants: every slot has a node to send to; without a known owner any node serves, and redirects. From its
+//! first hop until it is recorded, a redirected operation has one state, which remembers its first send.
 
 use crate::state::lane::Picked;
-use crate::state::redirect_state::RedirectState;
 use crate::state::slab::Slab;
-use brunt_proto::resp::node_host::NodeHost;
 use brunt_proto::resp::redirect::Redirect;
-use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
+use brunt_proto::resp::slot::{NodeAddress, NodeHost, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;
 use brunt_stats::cluster::{RedirectionCounts, SlotCounts};
 use std::collections::VecDeque;
@@ -149,7 +148,7 @@ impl SlotTable {
             self.table
                 .iter_mut()
                 .zip(&self.board.table)
-                .for_each(|(own, up)| *own = up.load(Ordering::Relaxed));
+                .for_each(|(own, shared)| *own = shared.load(Ordering::Relaxed));
         }
     }
 
@@ -218,6 +217,29 @@ impl SlotTable {
     pub(crate) fn end(self) -> RedirectionCounts {
         let unknown_node = (!self.unknown_node.is_empty()).then_some(self.unknown_node);
         RedirectionCounts { unknown_node, ..self.counts }
+    }
+}
+
+/// The redirects of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RedirectState {
+    /// When its last byte was handed over for the first time.
+    pub first_sent_ns: u64,
+    /// When it last began to wait for another node.
+    pub waiting_since_ns: u64,
+    /// Redirects so far.
+    pub hops: u8,
+    /// Its next request goes behind an `ASKING`.
+    pub needs_asking: bool,
+    /// The reply to that `ASKING` has not come.
+    pub awaits_asking: bool,
+}
+
+impl RedirectState {
+    /// Of an operation that was first sent at this time.
+    pub(crate) fn new(first_sent_ns: u64) -> Self {
+        let waiting_since_ns = first_sent_ns;
+        Self { first_sent_ns, waiting_since_ns, hops: 0, needs_asking: false, awaits_asking: false }
     }
 }
 

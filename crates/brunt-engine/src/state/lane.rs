@@ -3,13 +3,11 @@
 //! The session has the schedule. A lane has one route per server (and path, where kinds of operations have their
 //! own). A due operation without a connection waits on its route, in order, with its picked time, so that a server
 //! that is down delays no others. Queues are bounded; behind a full one operations stay in the schedule, and
-//! wait for a connection there.
+//! wait for a connection there. Records of a trace come in blocks ([`crate::run::trace_reader`]); without a block the session
+//! is asked again shortly, nothing waits, and the delay counts as the client's.
 
-use crate::state::ids::{
-    GroupId, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId,
-};
 use crate::state::ready::Ready;
-use crate::state::trace_feed::TraceFeed;
+use crate::state::{GroupId, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::RowHandle;
@@ -17,9 +15,11 @@ use brunt_workload::keys::KeyGenerator;
 use brunt_workload::placement::Router;
 use brunt_workload::rng::{Draw, DrawRng};
 use brunt_workload::session::Session;
+use brunt_workload::trace::Block;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A due operation that is not encoded.
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +207,7 @@ pub(crate) struct RouteRoom {
 impl Route {
     /// A route whose connections are not yet usable.
     pub(crate) fn new(lane: u32, connections: Range<u32>, room: RouteRoom) -> Self {
-        let held = room.waiting_max + room.extra;
+        let capacity = room.waiting_max + room.extra;
         let ready = match room.parks {
             true => Ready::unused(),
             false => Ready::new(connections.start, connections.len() as u32, room.depth),
@@ -217,8 +217,8 @@ impl Route {
             others: Vec::new(),
             ready,
             connections,
-            waiting: VecDeque::with_capacity(held),
-            parked: Vec::with_capacity(if room.parks { held } else { 0 }),
+            waiting: VecDeque::with_capacity(capacity),
+            parked: Vec::with_capacity(if room.parks { capacity } else { 0 }),
             waiting_max: room.waiting_max,
             backlogged: false,
         }
@@ -299,7 +299,7 @@ pub(crate) struct Lane {
     /// Number of full routes.
     pub full_routes: u32,
     /// When a full queue began to keep its operations in the schedule, and when it last did: those due by then.
-    pub held_ns: (u64, u64),
+    pub kept_ns: (u64, u64),
     /// The trace of its session, if any.
     pub feed: Option<TraceFeed>,
 }
@@ -312,8 +312,8 @@ impl Lane {
     }
 
     /// Was its next operation kept in the schedule by a full queue, which has room now?
-    pub(crate) fn is_held(&self) -> bool {
-        self.full_routes == 0 && self.session.due_ns() <= self.held_ns.1
+    pub(crate) fn is_kept_in_schedule(&self) -> bool {
+        self.full_routes == 0 && self.session.due_ns() <= self.kept_ns.1
     }
 
     /// Passes trace records to the session, or schedules the next try.
@@ -402,14 +402,42 @@ impl Lanes {
         start as RouteId..(start + count) as RouteId
     }
 
-    /// Passes their traces to the lanes.
-    pub(crate) fn connect_feeds(&mut self, feeds: &mut [Option<TraceFeed>]) {
-        for lane in &mut self.lanes {
-            lane.feed = feeds.get_mut(usize::from(lane.session.class())).and_then(Option::take);
-        }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
+    }
+}
+
+/// Pause until a session without records tries again: a block holds a millisecond of records at the highest rates,
+/// and a try costs a hundred nanoseconds.
+const LOOK_AGAIN_NS: u64 = 50_000;
+
+/// A worker's end of its trace.
+#[derive(Debug)]
+pub(crate) struct TraceFeed {
+    pub full: rtrb::Consumer<Block>,
+    pub spent: rtrb::Producer<Block>,
+    /// No more records are wanted: the reader must not wait for this worker.
+    pub is_sated: Arc<AtomicBool>,
+}
+
+/// The feeds of a worker, one per class with a trace.
+pub(crate) type Feeds = Vec<Option<TraceFeed>>;
+
+impl TraceFeed {
+    /// Gives a block to a session that needs one. Not inlined, because most sessions have no trace.
+    #[inline(never)]
+    pub(crate) fn serve(&mut self, session: &mut Session, now_ns: u64) {
+        if session.has_spent_budget() {
+            self.is_sated.store(true, Ordering::Relaxed);
+            return;
+        }
+        while session.needs_block() {
+            let Ok(block) = self.full.pop() else {
+                session.retry_at(now_ns + LOOK_AGAIN_NS);
+                return;
+            };
+            // The ring has room for all blocks.
+            let _ = self.spent.push(session.supply_block(block));
+        }
     }
 }

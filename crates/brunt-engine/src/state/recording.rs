@@ -5,8 +5,8 @@
 //! hand-over never waits; without the other set, the interval continues.
 
 use crate::state::group::Group;
-use crate::state::ids::{NO_GROUP, NO_REDIRECT};
 use crate::state::in_flight::Entry;
+use crate::state::{NO_GROUP, NO_REDIRECT};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;
@@ -302,7 +302,7 @@ impl Recording {
     }
 
     /// Keeps the first malformed bytes.
-    pub(crate) fn note_garbage(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
+    pub(crate) fn note_malformed(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
         self.counts.first_malformed.get_or_insert_with(|| FirstMalformed::new(at_ns, 0, reason, bytes));
     }
 

@@ -1,6 +1,6 @@
 //! Kernel timestamps of sampled requests: when to request one, and the spans that result.
 //!
-//! The Io requests timestamps, `traffic/stamping.rs` chooses the requests. Timestamps are wall-clock instants: they
+//! The Io requests timestamps, `traffic/sending.rs` chooses the requests. Timestamps are wall-clock instants: they
 //! wait until a later reading of that clock shows that it was not set meanwhile. Invariant: a stamped request is
 //! always in exactly one place: pending, answered and waiting for the reading, matched, or discarded for one
 //! reason.
@@ -126,13 +126,13 @@ impl Stamper {
     /// Stream position after the stamped request of a connection.
     #[inline]
     pub(crate) fn awaited(&self, connection: u32) -> Option<u64> {
-        self.pending.get(connection as usize).map(|asked| asked.stream_end).filter(|end| *end > 0)
+        self.pending.get(connection as usize).map(|pending| pending.stream_end).filter(|end| *end > 0)
     }
 
     fn take(&mut self, connection: u32) -> Option<PendingStamp> {
-        let asked = self.pending.get_mut(connection as usize).filter(|asked| asked.stream_end > 0)?;
+        let pending = self.pending.get_mut(connection as usize).filter(|pending| pending.stream_end > 0)?;
         self.out -= 1;
-        Some(std::mem::take(asked))
+        Some(std::mem::take(pending))
     }
 
     /// Discards the pending stamp of a connection, if there is one.

@@ -9,9 +9,9 @@ use super::{Traffic, free_slot, give_back};
 use crate::state::connection::ConnectionState;
 use crate::state::group::Group;
 use crate::state::health::Health;
-use crate::state::ids::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Lane, Picked};
+use crate::state::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
@@ -37,14 +37,14 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn abandon_waiting(&mut self, now_ns: u64) -> u64 {
         let mut next_ns = self.clear_full_queues(now_ns);
         let is_silent = self.servers.iter().any(|server| server.silent_since_ns().is_some());
-        if !is_silent && self.routes.iter().all(|route| route.parked.is_empty()) {
+        if !is_silent && self.dispatch.routes.iter().all(|route| route.parked.is_empty()) {
             return next_ns;
         }
-        for route in 0..self.routes.len() as RouteId {
+        for route in 0..self.dispatch.routes.len() as RouteId {
             let since_ns = self.silent_since_ns(route);
             if let Some(since_ns) = since_ns {
                 next_ns = next_ns.min(self.abandon_queued(route, since_ns, now_ns));
-            } else if self.routes[route as usize].parked.is_empty() {
+            } else if self.dispatch.routes[route as usize].parked.is_empty() {
                 continue;
             }
             // Operations that begin to wait now wait at least until then.
@@ -70,10 +70,10 @@ impl<C: Codec> Traffic<C> {
         // A closed loop queues at most its slots.
         let is_stopped =
             |lane: &Lane| lane.full_routes > 0 && lane.routes.len() > 1 && lane.session.is_open();
-        if !self.lanes.iter().any(is_stopped) {
+        if !self.dispatch.lanes.iter().any(is_stopped) {
             return u64::MAX;
         }
-        for route in 0..self.routes.len() as RouteId {
+        for route in 0..self.dispatch.routes.len() as RouteId {
             self.make_room(route, now_ns);
         }
         now_ns + LOOK_NS
@@ -86,12 +86,12 @@ impl<C: Codec> Traffic<C> {
 
     /// The server of a route; `None` for a preload, which retries and has a time limit of its own.
     fn checked_server(&self, route: RouteId) -> Option<&Health> {
-        let route = &self.routes[route as usize];
-        let own = &self.connections[route.connections.start as usize..route.connections.end as usize];
-        let first = own.first().filter(|_| !self.lanes[route.lane as usize].is_preload)?;
+        let route = &self.dispatch.routes[route as usize];
+        let own = &self.connections.all[route.connections.start as usize..route.connections.end as usize];
+        let first = own.first().filter(|_| !self.dispatch.lanes[route.lane as usize].is_preload)?;
         let health = &self.servers[usize::from(first.server)];
         // Connections may be waiting for their scheduled opening.
-        let awaits_birth = self.lifetimes[usize::from(first.class)].has_schedule()
+        let awaits_birth = self.connections.lifetimes[usize::from(first.class)].has_schedule()
             && health.up == 0
             && own.iter().all(|connection| connection.failures < FAILURES_MIN);
         (!awaits_birth).then_some(health)
@@ -99,7 +99,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Has the server of a route been inactive for too long?
     fn is_silent_server(&self, route: RouteId, now_ns: u64) -> bool {
-        let Some(oldest) = self.routes[route as usize].waiting.front() else { return false };
+        let Some(oldest) = self.dispatch.routes[route as usize].waiting.front() else { return false };
         let Some(health) = self.checked_server(route) else { return false };
         self.has_waited(health.last_active_ns().max(oldest.picked_ns), SILENT_NS, now_ns)
     }
@@ -111,7 +111,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Until when stops of the client are known. One in this iteration shows at its end, and the next one reads what came meanwhile.
     fn watched_ns(&self, now_ns: u64) -> u64 {
-        now_ns.min(self.iteration_start_ns)
+        now_ns.min(self.dispatch.iteration_start_ns)
     }
 
     /// When an operation has waited long enough for a server that has been inactive since `since_ns`.
@@ -127,7 +127,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Abandons from the front of the queue: later operations came later.
     fn abandon_queued(&mut self, route: RouteId, since_ns: u64, now_ns: u64) -> u64 {
-        while let Some(oldest) = self.routes[route as usize].waiting.front() {
+        while let Some(oldest) = self.dispatch.routes[route as usize].waiting.front() {
             let due_ns = self.given_up_ns(oldest, since_ns);
             if due_ns > self.watched_ns(now_ns) {
                 return due_ns;
@@ -142,7 +142,7 @@ impl<C: Codec> Traffic<C> {
     fn abandon_parked(&mut self, route: RouteId, silent_since_ns: Option<u64>, now_ns: u64) -> u64 {
         let mut next_ns = u64::MAX;
         let watched_ns = self.watched_ns(now_ns);
-        let mut parked = std::mem::take(&mut self.routes[route as usize].parked);
+        let mut parked = std::mem::take(&mut self.dispatch.routes[route as usize].parked);
         parked.retain(|picked| {
             let Some(since_ns) = self.connection_lost_since_ns(picked).or(silent_since_ns) else {
                 return true;
@@ -155,15 +155,15 @@ impl<C: Codec> Traffic<C> {
             }
             due_ns > watched_ns
         });
-        self.routes[route as usize].parked = parked;
+        self.dispatch.routes[route as usize].parked = parked;
         next_ns
     }
 
     /// Since when the bound connection is down, once another attempt has failed. A preload has a time limit of its
     /// own.
     fn connection_lost_since_ns(&self, picked: &Picked) -> Option<u64> {
-        let connection = &self.connections[picked.connection? as usize];
-        let is_preload = self.lanes[picked.op.session as usize].is_preload;
+        let connection = &self.connections[picked.connection?];
+        let is_preload = self.dispatch.lanes[picked.op.session as usize].is_preload;
         let is_down =
             matches!(connection.state, ConnectionState::Down { .. } | ConnectionState::Connecting { .. });
         (is_down && connection.failures >= FAILURES_MIN && !is_preload).then_some(connection.lost_ns)
@@ -172,8 +172,8 @@ impl<C: Codec> Traffic<C> {
     /// Abandons the oldest operation of a full open-loop queue whose server is inactive: the queue stops the
     /// schedule for the other servers, too.
     pub(super) fn make_room(&mut self, route_index: RouteId, now_ns: u64) {
-        let route = &self.routes[route_index as usize];
-        let lane = &self.lanes[route.lane as usize];
+        let route = &self.dispatch.routes[route_index as usize];
+        let lane = &self.dispatch.lanes[route.lane as usize];
         let is_in_the_way = route.is_full() && lane.routes.len() > 1 && lane.session.is_open();
         if is_in_the_way && self.is_silent_server(route_index, now_ns) {
             self.abandon_oldest(route_index, now_ns);
@@ -181,19 +181,17 @@ impl<C: Codec> Traffic<C> {
     }
 
     pub(super) fn abandon_oldest(&mut self, route_index: RouteId, at_ns: u64) {
-        let route = &mut self.routes[route_index as usize];
-        let was_full = route.is_full();
-        let Some(oldest) = route.waiting.pop_front() else { return };
-        self.note_length(route_index, was_full);
+        let Some(oldest) = self.dispatch.pop_waiting(route_index) else { return };
         self.abandon(&oldest, at_ns);
     }
 
     /// Abandons an operation, or a part, that is on no connection, and frees its slot.
     pub(super) fn abandon(&mut self, picked: &Picked, at_ns: u64) {
         // The connection of the slot, or any of the server.
-        let index = picked.connection.unwrap_or(self.routes[picked.route as usize].connections.start);
+        let index =
+            picked.connection.unwrap_or(self.dispatch.routes[picked.route as usize].connections.start);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         self.recording.set.server(server).unsent += 1;
         if C::REDIRECTS && picked.redirect_state != NO_REDIRECT {
             // It was sent to another node before.
@@ -221,33 +219,30 @@ impl<C: Codec> Traffic<C> {
     ) {
         let lane_index = op.session;
         let Some(owner) = self.leave(index, shared_slot, lane_index, op.key, outcome) else { return };
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         if lane.session.is_open() {
             return;
         }
-        let connection = &mut self.connections[owner as usize];
+        let connection = &mut self.connections[owner];
         if lane.binds_slots {
             // Its reserved call was not made.
             connection.reserved_calls -= u32::from(shared_slot == NO_SHARED_SLOT);
-            let own = owner - self.routes[lane.routes.start as usize].connections.start;
+            let own = owner - self.dispatch.routes[lane.routes.start as usize].connections.start;
             give_back(lane, connection, own, at_ns);
         } else {
             free_slot(lane, connection, 0, at_ns);
         }
-        self.deadlines.set(lane_index, lane.due_ns());
+        self.dispatch.deadlines.set(lane_index, lane.due_ns());
     }
 
     /// Ends the sessions before the schedule and abandons what waits for a connection.
     pub(crate) fn end_unloaded(&mut self, now_ns: u64) {
-        for route in 0..self.routes.len() as RouteId {
-            while !self.routes[route as usize].waiting.is_empty() {
+        for route in 0..self.dispatch.routes.len() as RouteId {
+            while !self.dispatch.routes[route as usize].waiting.is_empty() {
                 self.abandon_oldest(route, now_ns);
             }
         }
-        for (index, lane) in (0..).zip(&mut self.lanes) {
-            lane.session.end_at(now_ns);
-            self.deadlines.set(index, lane.due_ns());
-        }
+        self.dispatch.end_at(now_ns);
     }
 
     /// Counts an operation that was never sent to this server when the run is over: as abandoned if the server was

@@ -7,7 +7,7 @@ use super::Traffic;
 use super::matching::is_requested;
 use crate::io::{ConnectionIndex, Io, SendResult};
 use crate::state::connection::Leftovers;
-use crate::state::ids::{EntryId, NO_ENTRY};
+use crate::state::{EntryId, NO_ENTRY};
 use brunt_plan::op::KeyRef;
 use brunt_proto::memcached::udp::DATAGRAM_ROOM;
 use brunt_proto::{Codec, DatagramAction, DiscardReason, Malformed, TimedOut};
@@ -106,13 +106,13 @@ impl Datagrams {
 impl<C: Codec> Traffic<C> {
     /// Handles a datagram. Faults affect only the datagram itself.
     pub(super) fn take_datagram(&mut self, index: u32, datagram: &[u8], at_ns: u64, polled_ns: u64) {
-        match self.connections[index as usize].codec.receive_datagram(datagram) {
+        match self.connections[index].codec.receive_datagram(datagram) {
             DatagramAction::Nothing => {}
-            DatagramAction::Discarded(astray) => {
-                if astray == DiscardReason::Malformed {
-                    self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.name());
+            DatagramAction::Discarded(reason) => {
+                if reason == DiscardReason::Malformed {
+                    self.recording.note_malformed(datagram, at_ns, Malformed::UnknownReply.name());
                 }
-                self.recording.note_discarded(astray);
+                self.recording.note_discarded(reason);
             }
             DatagramAction::Held { place, payload, sequence } => {
                 let at = self.datagrams.at(index, place);
@@ -123,7 +123,7 @@ impl<C: Codec> Traffic<C> {
                 let at = self.datagrams.at(index, place);
                 self.read_payload(index, at, payload, at_ns, polled_ns);
                 for behind in 1..=held {
-                    if !self.connections[index as usize].codec.is_reading() {
+                    if !self.connections[index].codec.is_reading() {
                         break;
                     }
                     let len = self.datagrams.take_held(at, sequence + behind);
@@ -138,7 +138,7 @@ impl<C: Codec> Traffic<C> {
     /// Decodes a datagram's part of a reply, after what was left over.
     fn read_payload(&mut self, index: u32, at: usize, payload: &[u8], at_ns: u64, polled_ns: u64) {
         let before = self.datagrams.waiting[at];
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         (connection.verifier, connection.reply_bytes) = (before.verifier, before.reply_bytes);
         self.datagrams.reported = before.reported;
         let mut joined = std::mem::take(&mut self.datagrams.joined);
@@ -151,7 +151,7 @@ impl<C: Codec> Traffic<C> {
             }
         };
         let read = self.decode(index, input, at_ns, polled_ns);
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         let (verifier, reply_bytes) = (connection.verifier.take(), connection.reply_bytes);
         self.datagrams.waiting[at] = match read {
             Ok(used) if connection.codec.is_reading() => {
@@ -168,14 +168,14 @@ impl<C: Codec> Traffic<C> {
 
     /// Discards bytes of a reply that are malformed or duplicate; the request waits on.
     #[cold]
-    pub(super) fn discard_bytes(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
-        self.connections[index as usize].codec.skip();
-        let astray =
-            if reason == Malformed::Repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
-        if astray == DiscardReason::Malformed {
-            self.recording.note_garbage(bytes, at_ns, reason.name());
+    pub(super) fn discard_bytes(&mut self, index: u32, bytes: &[u8], at_ns: u64, malformed: Malformed) {
+        self.connections[index].codec.skip();
+        let is_repeated = malformed == Malformed::Repeated;
+        let reason = if is_repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
+        if !is_repeated {
+            self.recording.note_malformed(bytes, at_ns, malformed.name());
         }
-        self.recording.note_discarded(astray);
+        self.recording.note_discarded(reason);
         self.reply_ids_of = NO_ENTRY;
     }
 
@@ -220,7 +220,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Drops what is kept for a timed-out request.
     pub(super) fn forget_datagrams(&mut self, index: u32, token: u32) {
-        if let Some(TimedOut { place, missing }) = self.connections[index as usize].codec.time_out(token) {
+        if let Some(TimedOut { place, missing }) = self.connections[index].codec.time_out(token) {
             let at = self.datagrams.at(index, place);
             self.datagrams.waiting[at] = Waiting::default();
             self.recording.note_udp_timeout(missing);
@@ -230,7 +230,7 @@ impl<C: Codec> Traffic<C> {
     /// Sends queued requests, one datagram each. `None`: deferred, the result follows.
     #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
     pub(super) fn send_datagrams<I: Io>(&mut self, io: &mut I, index: ConnectionIndex) -> Option<SendResult> {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         let bytes = connection.out.contiguous().expect("a value that fits into a datagram is copied");
         let (sent_total, ends) = (connection.out.sent_total(), &mut self.datagrams.ends);
         let (mut replied, mut silent) = (connection.unsent, connection.unacknowledged.head);

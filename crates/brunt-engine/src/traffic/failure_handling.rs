@@ -9,9 +9,9 @@ use super::abandoning::unsent_times;
 use super::{Traffic, free_pipeline};
 use crate::io::{CloseMode, Io};
 use crate::state::connection::ConnectionState;
-use crate::state::ids::{NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::state::in_flight::{Chain, Entry};
 use crate::state::lane::Picked;
+use crate::state::{NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
@@ -26,10 +26,10 @@ impl<C: Codec> Traffic<C> {
         let phase = self.phase_now(at_ns);
         self.recording.set.fault(phase, fault, at_ns);
         self.stamper.discard(index, StampLoss::Unanswered);
-        let was_up = self.connections[index as usize].state == ConnectionState::Up;
-        let reconnects = self.reconnects(index);
+        let was_up = self.connections[index].state == ConnectionState::Up;
+        let reconnects = self.connections.reconnects(index);
         let counts_attempts =
-            self.lifetimes[usize::from(self.connections[index as usize].class)].counts_attempts;
+            self.connections.lifetimes[usize::from(self.connections[index].class)].counts_attempts;
         self.recording
             .set
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
@@ -39,9 +39,8 @@ impl<C: Codec> Traffic<C> {
         self.note_loss(index, at_ns, fault);
         // Slots freed by a loss are due now: their wait for a connection is a cost of the loss. Without a successor
         // they end; a connection that takes its calls along leaves them to the next one.
-        self.connections[index as usize].calls_left =
-            if reconnects && !counts_attempts { u64::MAX } else { 0 };
-        let (mut taken_back, had_requests) = (0, self.connections[index as usize].outstanding() > 0);
+        self.connections[index].calls_left = if reconnects && !counts_attempts { u64::MAX } else { 0 };
+        let (mut taken_back, had_requests) = (0, self.connections[index].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
                 self.take_back(index, &entry);
@@ -56,24 +55,24 @@ impl<C: Codec> Traffic<C> {
         self.refill_idle(index);
         if taken_back > 0 {
             // They have waited longer than all others.
-            let route = self.connections[index as usize].route;
-            self.routes[route as usize].waiting.rotate_right(taken_back);
+            let route = self.connections[index].route;
+            self.dispatch.routes[route as usize].waiting.rotate_right(taken_back);
             self.free_rest(index);
         }
         if was_up {
             self.meter_lifetime(index, at_ns);
             self.end_calls(index, at_ns);
         }
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         let probes = self.servers[usize::from(connection.server)].prober == Some(index);
         let retry_ns = if counts_attempts { at_ns } else { at_ns + connection.backoff_ns(probes) };
         connection.failures += 1;
         if was_up {
             connection.lost_ns = at_ns;
         } else {
-            self.lifetimes[usize::from(connection.class)].give_back();
+            self.connections.lifetimes_of_mut(index).give_back();
         }
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         match reconnects {
             true => self.reset_for_reuse(index, retry_ns),
             false => self.close_after_loss(index, at_ns),
@@ -86,15 +85,16 @@ impl<C: Codec> Traffic<C> {
     /// Ends the schedule of a connection with it: unsent due calls are abandoned, later ones are dropped.
     fn end_calls(&mut self, index: u32, at_ns: u64) {
         let lane_index = self.lane_of(index);
-        if !self.lanes.get(lane_index as usize).is_some_and(|lane| lane.session.follows_connection()) {
+        if !self.dispatch.lanes.get(lane_index as usize).is_some_and(|lane| lane.session.follows_connection())
+        {
             return;
         }
-        let route = self.connections[index as usize].route;
+        let route = self.connections[index].route;
         loop {
-            while !self.routes[route as usize].waiting.is_empty() {
+            while !self.dispatch.routes[route as usize].waiting.is_empty() {
                 self.abandon_oldest(route, at_ns);
             }
-            let session = &mut self.lanes[lane_index as usize].session;
+            let session = &mut self.dispatch.lanes[lane_index as usize].session;
             if session.due_ns() >= at_ns {
                 session.end_calls();
                 break;
@@ -102,26 +102,26 @@ impl<C: Codec> Traffic<C> {
             let issue = session.take();
             self.enqueue_due(lane_index, &issue, at_ns);
         }
-        self.deadlines.set(lane_index, u64::MAX);
+        self.dispatch.deadlines.set(lane_index, u64::MAX);
     }
 
     /// Frees the slots that waited for the rest of a pipeline, which moved elsewhere.
     fn free_rest(&mut self, index: u32) {
         let lane_index = self.lane_of(index);
-        let Some(lane) = self.lanes.get_mut(lane_index as usize) else { return };
-        let connection = &mut self.connections[index as usize];
+        let Some(lane) = self.dispatch.lanes.get_mut(lane_index as usize) else { return };
+        let connection = &mut self.connections[index];
         if !connection.freed.is_empty() {
-            let first = self.routes[lane.routes.start as usize].connections.start;
+            let first = self.dispatch.routes[lane.routes.start as usize].connections.start;
             let own = if lane.binds_slots { index - first } else { 0 };
             free_pipeline(lane, connection, own);
-            self.deadlines.set(lane_index, lane.due_ns());
+            self.dispatch.deadlines.set(lane_index, lane.due_ns());
         }
     }
 
     /// Notes the loss at its server's health; while no other connection is up, one of them probes.
     fn note_loss(&mut self, index: u32, at_ns: u64, fault: FaultKind) {
-        let connection = &self.connections[index as usize];
-        let lifetimes = &mut self.lifetimes[usize::from(connection.class)];
+        let connection = &self.connections.all[index as usize];
+        let lifetimes = &mut self.connections.lifetimes[usize::from(connection.class)];
         let health = &mut self.servers[usize::from(connection.server)];
         let oldest = connection.chain.head;
         let oldest_sent_ns = if oldest == NO_ENTRY { 0 } else { self.in_flight.get(oldest).sent_ns };
@@ -153,7 +153,7 @@ impl<C: Codec> Traffic<C> {
         fault: FaultKind,
         class: OutcomeClass,
     ) {
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         let health = &mut self.servers[usize::from(server)];
         match fault {
             // The connection's failure was noted before.
@@ -172,7 +172,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Removes the operation that was queued first on a connection, with or without a reply.
     fn pop_oldest(&mut self, index: u32) -> Option<Entry> {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         let place = |chain: &Chain| match chain.head {
             NO_ENTRY => u64::MAX,
             head => self.in_flight.get(head).stream_end,
@@ -185,9 +185,9 @@ impl<C: Codec> Traffic<C> {
     /// Returns an operation that was not sent whole to its route, to wait for another connection.
     fn take_back(&mut self, index: u32, entry: &Entry) {
         let op = self.prepare_resend(entry);
-        let route = self.connections[index as usize].route;
-        let binds_slots = self.lanes[entry.lane() as usize].binds_slots;
-        self.connections[index as usize].reserved_calls +=
+        let route = self.connections[index].route;
+        let binds_slots = self.dispatch.lanes[entry.lane() as usize].binds_slots;
+        self.connections[index].reserved_calls +=
             u32::from(binds_slots && entry.details.shared_slot == NO_SHARED_SLOT);
         self.enqueue(entry.picked(op, binds_slots.then_some(index), route));
     }
@@ -198,7 +198,7 @@ impl<C: Codec> Traffic<C> {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.leave_idle(index);
         self.end_write(&entry, OutcomeClass::Rejected, now_ns);
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         self.recording.set.server(server).unsent += 1;
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
@@ -218,14 +218,13 @@ impl<C: Codec> Traffic<C> {
     /// Ends the pauses before attempts to connect to a server that answers again.
     #[cold]
     pub(super) fn retry_now(&mut self, server: u16, now_ns: u64) {
-        for index in 0..self.connections.len() {
-            let connection = &mut self.connections[index];
+        for (index, connection) in (0..).zip(&mut self.connections.all) {
             if connection.server == server
                 && let ConnectionState::Down { retry_ns } = &mut connection.state
                 && *retry_ns > now_ns
             {
                 *retry_ns = now_ns;
-                self.connection_timers.set(index as u32, now_ns);
+                self.connections.timers.set(index, now_ns);
                 self.any_lost = true;
             }
         }
@@ -238,13 +237,13 @@ impl<C: Codec> Traffic<C> {
     /// Checking the oldest suffices until the earliest deadline: later requests time out later.
     pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
         let mut earliest_ns = now_ns + self.timeout_ns;
-        for index in 0..self.connections.len() as u32 {
+        for index in 0..self.connections.all.len() as u32 {
             // A reply that lies in the socket is late, and no timeout: after a stop of the client it is read first.
             let seen_ns = io.seen_ns(index).min(now_ns);
-            if C::MATCHING == Matching::Token && !self.connections[index as usize].codec.is_in_order() {
+            if C::MATCHING == Matching::Token && !self.connections[index].codec.is_in_order() {
                 self.time_out_overdue(index, seen_ns, now_ns);
             }
-            let connection = &self.connections[index as usize];
+            let connection = &self.connections[index];
             let head = match connection.chain.head {
                 NO_ENTRY => connection.unacknowledged.head,
                 head => head,
@@ -284,8 +283,8 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn close_accounts(&mut self, now_ns: u64) {
         self.close_health(now_ns);
         let window = self.window;
-        for index in 0..self.routes.len() {
-            let route = &mut self.routes[index];
+        for index in 0..self.dispatch.routes.len() {
+            let route = &mut self.dispatch.routes[index];
             let (mut waiting, mut parked) =
                 (std::mem::take(&mut route.waiting), std::mem::take(&mut route.parked));
             for picked in waiting.drain(..).chain(parked.drain(..)) {
@@ -293,27 +292,27 @@ impl<C: Codec> Traffic<C> {
             }
             self.end_backlog(index as RouteId);
         }
-        self.backlogged.clear();
+        self.dispatch.backlogged.clear();
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
             self.close_redirected(&picked, now_ns);
         }
-        for lane in 0..self.lanes.len() {
+        for lane in 0..self.dispatch.lanes.len() {
             // Still in the schedule behind a full queue.
-            while self.lanes[lane].session.is_open()
-                && self.lanes[lane].session.due_ns() < window.end_ns
-                && !self.lanes[lane].session.needs_block()
+            while self.dispatch.lanes[lane].session.is_open()
+                && self.dispatch.lanes[lane].session.due_ns() < window.end_ns
+                && !self.dispatch.lanes[lane].session.needs_block()
             {
-                let issue = self.lanes[lane].session.take();
+                let issue = self.dispatch.lanes[lane].session.take();
                 self.close_due(lane, &issue, now_ns);
             }
         }
-        for index in 0..self.connections.len() {
-            let connection = &mut self.connections[index];
+        for index in 0..self.connections.all.len() as u32 {
+            let connection = &self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
             let server = connection.server;
             let had_requests = connection.outstanding() > 0;
             for chain in &mut chains {
-                while let Some(entry) = self.in_flight.pop(index as u32, chain) {
+                while let Some(entry) = self.in_flight.pop(index, chain) {
                     self.close_entry(server, &entry, now_ns);
                 }
             }
@@ -342,8 +341,8 @@ impl<C: Codec> Traffic<C> {
     fn close_due(&mut self, lane: usize, issue: &DueOp, now_ns: u64) {
         let phase = self.window.phase_of(issue.intended_ns);
         self.recording.set.scheduled(phase, &issue.op);
-        let routes = self.lanes[lane].routes.clone();
-        let picked_ns = self.picked_ns(lane as u32, issue.intended_ns, now_ns);
+        let routes = self.dispatch.lanes[lane].routes.clone();
+        let picked_ns = self.dispatch.picked_ns(lane as u32, issue.intended_ns, now_ns);
         let times = unsent_times(issue.intended_ns, picked_ns, now_ns);
         if routes.len() > 1 {
             // Its server is unknown.
@@ -405,15 +404,15 @@ impl<C: Codec> Traffic<C> {
 
     /// The server of a route.
     pub(super) fn server_of(&self, route: u32) -> u16 {
-        self.connections[self.routes[route as usize].connections.start as usize].server
+        self.connections[self.dispatch.routes[route as usize].connections.start].server
     }
 
     /// Are requests to a server in flight or waiting?
     fn has_requests(&self, server: usize) -> bool {
-        let is_its = |connection: u32| usize::from(self.connections[connection as usize].server) == server;
-        let is_out = |index: u32| is_its(index) && self.connections[index as usize].outstanding() > 0;
-        (0..self.connections.len() as u32).any(is_out)
-            || self.routes.iter().any(|route| route.backlog() > 0 && is_its(route.connections.start))
+        let is_its = |connection: u32| usize::from(self.connections[connection].server) == server;
+        let is_out = |index: u32| is_its(index) && self.connections[index].outstanding() > 0;
+        (0..self.connections.all.len() as u32).any(is_out)
+            || self.dispatch.routes.iter().any(|route| route.backlog() > 0 && is_its(route.connections.start))
     }
 
     /// Unanswered requests of a server, and when the oldest was sent; of datagrams, only those since its last
@@ -421,7 +420,9 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
         let since_ns = if self.servers[server].is_lossy { self.servers[server].last_success_ns } else { 0 };
         let (mut count, mut oldest) = (0, None);
-        for connection in self.connections.iter().filter(|held| usize::from(held.server) == server) {
+        for connection in
+            self.connections.all.iter().filter(|connection| usize::from(connection.server) == server)
+        {
             let mut id = connection.chain.head;
             while id != NO_ENTRY {
                 let entry = self.in_flight.get(id);

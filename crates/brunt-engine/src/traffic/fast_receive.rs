@@ -6,6 +6,7 @@
 
 use super::matching::is_requested;
 use super::{Traffic, give_back};
+use crate::state::dispatch::Dispatch;
 use crate::state::health::Health;
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Checking, Lane};
@@ -43,10 +44,9 @@ impl<C: Codec> Traffic<C> {
         input: &'a [u8],
         used: &mut usize,
     ) -> Option<(usize, Found<'a>)> {
-        let Self {
-            connections, in_flight, lanes, routes, servers, busy, recording, payload, deadlines, ..
-        } = self;
-        let connection = &mut connections[read.index as usize];
+        let Self { dispatch: Dispatch { lanes, routes, deadlines, .. }, connections, in_flight, .. } = self;
+        let Self { servers, busy, recording, payload, .. } = self;
+        let connection = &mut connections[read.index];
         let route = routes.get_mut(connection.route as usize);
         let lane_index = route.as_ref().map_or(u32::MAX, |route| in_flight.lane_of(route, &connection.chain));
         let health = &mut servers[usize::from(connection.server)];

@@ -5,6 +5,7 @@
 //! connection is marked to be sent.
 
 use super::Traffic;
+use crate::state::connections::Connections;
 use crate::state::lane::Picked;
 use crate::state::recording::Recording;
 use brunt_plan::op::Op;
@@ -18,10 +19,11 @@ impl<C: Codec> Traffic<C> {
     /// one.
     #[inline]
     pub(super) fn queue_fast_gets(&mut self, lane_index: u32, now_ns: u64) -> Option<DueOp> {
-        let Self { lanes, routes, connections, busy, in_flight, recording, dirty, window, .. } = self;
-        let lane = &mut lanes[lane_index as usize];
+        let Self { dispatch, connections: Connections { all, dirty, .. }, busy, in_flight, .. } = self;
+        let Self { recording, window, .. } = self;
+        let lane = &mut dispatch.lanes[lane_index as usize];
         let route = lane.routes.start;
-        let first_connection = routes[route as usize].connections.start;
+        let first_connection = dispatch.routes[route as usize].connections.start;
         let mut gets = Gets::default();
         let is_kept = busy.is_kept();
         let unusual = loop {
@@ -38,7 +40,7 @@ impl<C: Codec> Traffic<C> {
             let op = lane.session.get(id);
             let left = DueOp { intended_ns, op, connection: Some(own) };
             let index = first_connection + own;
-            let connection = &mut connections[index as usize];
+            let connection = &mut all[index as usize];
             if !connection.is_usable() {
                 break Some(left);
             }

@@ -5,7 +5,7 @@
 //! Invariant: with request ids, a reply to a timed-out operation never reaches another one.
 
 use super::Traffic;
-use crate::state::ids::{EntryId, NO_ENTRY};
+use crate::state::{EntryId, NO_ENTRY};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, NO_TOKEN};
 use brunt_stats::fault::FaultKind;
@@ -16,7 +16,7 @@ impl<C: Codec> Traffic<C> {
     /// The operation of an event; [`NO_ENTRY`] if there is none, or none known yet.
     #[inline(always)]
     pub(super) fn answered(&mut self, index: u32, event: &Event<'_>) -> EntryId {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         match (C::MATCHING, event) {
             (Matching::Fifo, _) => connection.chain.head,
             (
@@ -43,10 +43,10 @@ impl<C: Codec> Traffic<C> {
     /// May a reply without a request id be unmatched: after a timeout on this connection without received bytes
     /// since, or with writes that request no reply? If it was for the oldest operation, that one times out.
     fn may_be_unmatched(&self, index: u32) -> bool {
-        let connection = &self.connections[index as usize];
-        let is_silent = |lane: u32| self.lanes[lane as usize].noreply;
-        let has_given_up =
-            connection.given_up_ns != 0 || self.routes[connection.route as usize].lanes().any(is_silent);
+        let connection = &self.connections[index];
+        let is_silent = |lane: u32| self.dispatch.lanes[lane as usize].noreply;
+        let has_given_up = connection.given_up_ns != 0
+            || self.dispatch.routes[connection.route as usize].lanes().any(is_silent);
         has_given_up && !connection.codec.is_in_order()
     }
 
@@ -58,10 +58,10 @@ impl<C: Codec> Traffic<C> {
         event: Event<'_>,
         at_ns: u64,
     ) -> Result<(), Malformed> {
-        if C::MATCHING == Matching::Fifo || self.is_in_setup(index) {
+        if C::MATCHING == Matching::Fifo || self.connections.is_in_setup(index) {
             return self.receive_setup_reply(index, event);
         }
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         match event {
             Event::Begin => connection.begun_ns = at_ns,
             Event::Value(piece) => {
@@ -80,7 +80,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Ends an unmatched reply: a duplicate, a late one, or the error of a write that was to have no reply.
     fn discard_unmatched(&mut self, index: u32, text: &[u8]) {
-        self.connections[index as usize].verifier = None;
+        self.connections[index].verifier = None;
         self.recording.counts.unmatched_replies += 1;
         if !text.is_empty() {
             self.recording.note_error(text);
@@ -93,8 +93,8 @@ impl<C: Codec> Traffic<C> {
     /// rest stays: the peer is down, and the connection fails as a whole. Replies that came until `seen_ns` were read.
     pub(super) fn time_out_overdue(&mut self, index: u32, seen_ns: u64, now_ns: u64) {
         loop {
-            let is_by_datagram = self.is_by_datagram(index);
-            let connection = &mut self.connections[index as usize];
+            let is_by_datagram = self.connections.is_by_datagram(index);
+            let connection = &mut self.connections[index];
             // A lost datagram says nothing about the peer.
             let is_dead = !is_by_datagram
                 && connection.given_up_ns != 0
@@ -114,7 +114,7 @@ impl<C: Codec> Traffic<C> {
             let Some(entry) = self.in_flight.pop(index, &mut connection.chain) else { return };
             let (route, outstanding) = (connection.route, connection.outstanding());
             if connection.is_usable() {
-                self.routes[route as usize].ready.set(index, outstanding);
+                self.dispatch.routes[route as usize].ready.set(index, outstanding);
             }
             if is_by_datagram {
                 self.forget_datagrams(index, token);
@@ -125,7 +125,7 @@ impl<C: Codec> Traffic<C> {
             }
             self.fail_request(index, &entry, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
             self.leave_idle(index);
-            self.check_retired(index);
+            self.connections.check_retired(index);
         }
     }
 }

@@ -9,9 +9,9 @@ use super::fast_receive::ReadTimes;
 use super::matching::is_requested;
 use super::redirecting::ReplyEnd;
 use crate::state::group::Group;
-use crate::state::ids::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Checking, Lane, Picked, Route, Routing};
+use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -33,24 +33,24 @@ impl<C: Codec> Traffic<C> {
         let phase = self.phase_now(at_ns);
         self.recording.set.received(phase, input.len() as u64);
         if C::MATCHING == Matching::Token {
-            self.connections[index as usize].given_up_ns = 0;
+            self.connections[index].given_up_ns = 0;
         }
-        if self.is_by_datagram(index) {
+        if self.connections.is_by_datagram(index) {
             self.take_datagram(index, input, at_ns, polled_ns);
             return Ok(());
         }
         let mut input = input;
-        if self.connections[index as usize].leftover > 0 {
-            let mut leftovers = self.leftovers.lend();
+        if self.connections[index].leftover > 0 {
+            let mut leftovers = self.connections.leftovers.lend();
             let rest = self.complete(index, leftovers.bytes_of(index), input, at_ns, polled_ns);
-            self.leftovers = leftovers;
+            self.connections.leftovers = leftovers;
             input = rest?;
         }
         let used = self.decode(index, input, at_ns, polled_ns)?;
         if used < input.len() {
             let rest = &input[used..];
-            self.leftovers.bytes_of(index)[..rest.len()].copy_from_slice(rest);
-            self.connections[index as usize].leftover = rest.len();
+            self.connections.leftovers.bytes_of(index)[..rest.len()].copy_from_slice(rest);
+            self.connections[index].leftover = rest.len();
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ impl<C: Codec> Traffic<C> {
         at_ns: u64,
         polled_ns: u64,
     ) -> Result<&'a [u8], ()> {
-        let mut carried = self.connections[index as usize].leftover;
+        let mut carried = self.connections[index].leftover;
         while carried > 0 && !input.is_empty() {
             let added = input.len().min(joined.len() - carried);
             joined[carried..carried + added].copy_from_slice(&input[..added]);
@@ -79,7 +79,7 @@ impl<C: Codec> Traffic<C> {
                 carried = carried + added - used;
             }
         }
-        self.connections[index as usize].leftover = carried;
+        self.connections[index].leftover = carried;
         Ok(input)
     }
 
@@ -124,7 +124,7 @@ impl<C: Codec> Traffic<C> {
         let mut used = 0;
         let mut next = match found {
             Some((step, found)) => (step, Some(found.into())),
-            None => self.connections[index as usize].codec.decode_any(input),
+            None => self.connections[index].codec.decode_any(input),
         };
         while let (step, Some(event)) = next {
             let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
@@ -139,7 +139,7 @@ impl<C: Codec> Traffic<C> {
             if is_over {
                 return Ok((used, true));
             }
-            next = self.connections[index as usize].codec.decode(&input[used..]);
+            next = self.connections[index].codec.decode(&input[used..]);
         }
         Ok((used, false))
     }
@@ -148,7 +148,7 @@ impl<C: Codec> Traffic<C> {
     #[inline(never)]
     fn decode_metered(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
         let mut used = 0;
-        while let (step, Some(event)) = self.connections[index as usize].codec.decode(&input[used..]) {
+        while let (step, Some(event)) = self.connections[index].codec.decode(&input[used..]) {
             self.meter_reply(index, &event, step as u64);
             used += step;
             if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
@@ -166,7 +166,7 @@ impl<C: Codec> Traffic<C> {
         if matches!(event, Event::Push { .. } | Event::Bad(_)) {
             return;
         }
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         connection.reply_bytes += bytes;
         if matches!(event, Event::Found { .. } | Event::End { .. }) {
             let reply_bytes = std::mem::take(&mut connection.reply_bytes);
@@ -188,7 +188,7 @@ impl<C: Codec> Traffic<C> {
             Event::Begin => self.in_flight.get_mut(id).details.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 let reply = self.meaning(index, id, ReplyKind::Value, C::FOUND)?;
-                if !self.found(index, id, key, value, at_ns) {
+                if !self.receive_found(index, id, key, value, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
                 let outcome = self.end_reply(index, id, reply, &[], at_ns);
@@ -200,7 +200,7 @@ impl<C: Codec> Traffic<C> {
                 return Err(Malformed::OutOfStep);
             }
             Event::Key { hit: true, key, .. }
-                if self.is_by_datagram(index) && self.is_repeated(index, id, key) =>
+                if self.connections.is_by_datagram(index) && self.is_repeated(index, id, key) =>
             {
                 self.end_value(index, id, at_ns);
             }
@@ -221,7 +221,7 @@ impl<C: Codec> Traffic<C> {
                 }
             }
             Event::Value(piece) => {
-                if let Some(verifier) = &mut self.connections[index as usize].verifier {
+                if let Some(verifier) = &mut self.connections[index].verifier {
                     self.wrong_bytes.feed(index, verifier, &self.payload, piece);
                 }
             }
@@ -245,7 +245,7 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn meaning(&self, index: u32, id: EntryId, reply: ReplyKind, form: Form) -> Result<ReplyKind, Malformed> {
         let Entry { kind, details, .. } = self.in_flight.get(id);
-        let meaning = self.connections[index as usize].codec.meaning(*kind, reply, form);
+        let meaning = self.connections[index].codec.meaning(*kind, reply, form);
         let meaning = meaning.ok_or(Malformed::OutOfStep)?;
         // Unnamed keys are reported by position.
         if C::KEY_NAMES == KeyNames::Never && *kind == OpKind::Mget && !meaning.is_error() {
@@ -261,7 +261,7 @@ impl<C: Codec> Traffic<C> {
     /// The lane that has issued an operation in flight.
     #[inline]
     pub(super) fn lane_at(&self, id: EntryId) -> &Lane {
-        &self.lanes[self.in_flight.get(id).lane() as usize]
+        &self.dispatch.lanes[self.in_flight.get(id).lane() as usize]
     }
 
     /// The outcome of a complete reply for its operation, which is to be finished with it.
@@ -292,20 +292,20 @@ impl<C: Codec> Traffic<C> {
             ReplyKind::Redirect if self.slots.is_some() => ErrorPersistence::Transient,
             _ => C::error_persistence(reply, text),
         };
-        let lane = &mut self.lanes[index as usize];
+        let lane = &mut self.dispatch.lanes[index as usize];
         if lane.session.refuse_store(persistence, at_ns) {
             self.rejection.get_or_insert_with(|| FirstError::new(text));
             // For the timers, which end it at once.
             self.any_lost = true;
         }
-        self.deadlines.set(index, lane.due_ns());
+        self.dispatch.deadlines.set(index, lane.due_ns());
     }
 
     /// Goes on with preloads whose pause after an error is over.
     pub(crate) fn resume_preloads(&mut self, now_ns: u64) {
-        for (index, lane) in (0..).zip(&mut self.lanes) {
+        for (index, lane) in (0..).zip(&mut self.dispatch.lanes) {
             if lane.session.resume_preload(now_ns) {
-                self.deadlines.set(index, lane.due_ns());
+                self.dispatch.deadlines.set(index, lane.due_ns());
             }
         }
     }
@@ -326,7 +326,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Handles a whole reply of one key and its value. False if no further key was requested.
     #[inline]
-    fn found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
+    fn receive_found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(id);
         entry.details.first_byte_ns = at_ns;
         if entry.kind == OpKind::Raw {
@@ -362,7 +362,7 @@ impl<C: Codec> Traffic<C> {
         self.end_value(index, id, at_ns);
         match self.expect_value(index, id, key, bytes, unique, at_ns) {
             Some((key_id, expected)) => {
-                self.connections[index as usize].verifier = Some(Verifier::new(key_id, expected));
+                self.connections[index].verifier = Some(Verifier::new(key_id, expected));
                 true
             }
             None => {
@@ -391,12 +391,12 @@ impl<C: Codec> Traffic<C> {
         }
         let id = match entry.key() {
             KeyRef::Id(id) if entry.details.count == 1 => {
-                let keyspace = &self.lanes[lane_index as usize].keyspace;
+                let keyspace = &self.dispatch.lanes[lane_index as usize].keyspace;
                 Some(id).filter(|id| is_requested::<C>(keyspace, *id, key))
             }
             _ => self.pass_keys(index, head, key, at_ns),
         }?;
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         if unique != 0 {
             lane.session.record_unique(id, unique);
         }
@@ -429,7 +429,7 @@ impl<C: Codec> Traffic<C> {
         bytes: u32,
         unique: u64,
     ) -> Option<(u64, Expected)> {
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         let records = lane.session.records();
         let is_named = match D::KEY_NAMES {
             KeyNames::Always => true,
@@ -451,7 +451,7 @@ impl<C: Codec> Traffic<C> {
     /// Advances the reply to a multi-get to this key; keys come in request order, skipped ones are missing. Returns
     /// the key's id if it was requested.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
-        if self.is_by_datagram(index) {
+        if self.connections.is_by_datagram(index) {
             return self.pass_key_in_any_order(index, head, key);
         }
         self.fetch_reply_ids(index, head);
@@ -491,9 +491,9 @@ impl<C: Codec> Traffic<C> {
         }
         self.reply_ids_of = head;
         self.reply_ids.clear();
-        let route = self.connections[index as usize].route;
+        let route = self.connections[index].route;
         let entry = self.in_flight.get(head);
-        let lane = &self.lanes[entry.lane() as usize];
+        let lane = &self.dispatch.lanes[entry.lane() as usize];
         if entry.details.group == NO_GROUP {
             self.reply_ids.extend(lane.session.ids(&entry.op()));
             return;
@@ -535,7 +535,7 @@ impl<C: Codec> Traffic<C> {
             _ => {
                 self.fetch_reply_ids(index, head);
                 for at in self.in_flight.get(head).details.key_cursor as usize..self.reply_ids.len() {
-                    if self.is_by_datagram(index) && self.has_reported(at) {
+                    if self.connections.is_by_datagram(index) && self.has_reported(at) {
                         continue;
                     }
                     self.missed(index, head, self.reply_ids[at], at_ns);
@@ -547,7 +547,7 @@ impl<C: Codec> Traffic<C> {
     /// Issues the fill of a missed key, due now. In closed loop the slot of the retrieval is freed only at its end.
     fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         let lane_index = self.in_flight.get(head).lane();
-        let lane = &mut self.lanes[lane_index as usize];
+        let lane = &mut self.dispatch.lanes[lane_index as usize];
         let op = match self.in_flight.get(head).key() {
             KeyRef::Offset(place) => lane.session.fill_from_record(place),
             KeyRef::Id(_) | KeyRef::Drawn(_) => lane.session.fill(id),
@@ -559,8 +559,8 @@ impl<C: Codec> Traffic<C> {
         self.recording.picked(at_ns, 1);
         let shared_slot = if is_open { NO_SHARED_SLOT } else { self.share_slot(index, head) };
         // If any server could take it, the fill goes to the one that missed, and the order of the others is kept.
-        let route = match self.lanes[lane_index as usize].routing {
-            Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index as usize].route,
+        let route = match self.dispatch.lanes[lane_index as usize].routing {
+            Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index].route,
             Routing::Only | Routing::ByKey(_) | Routing::BySlot | Routing::ByKind(_) => {
                 self.route_of(lane_index, &op)
             }
@@ -594,7 +594,7 @@ impl<C: Codec> Traffic<C> {
     /// Ends the value being verified, if any.
     #[inline]
     fn end_value(&mut self, index: u32, id: EntryId, at_ns: u64) {
-        if let Some(verifier) = self.connections[index as usize].verifier.take() {
+        if let Some(verifier) = self.connections[index].verifier.take() {
             self.judge(index, id, &verifier, at_ns);
         }
     }
@@ -605,7 +605,7 @@ impl<C: Codec> Traffic<C> {
         let Some(entry) = self.take_answered(index, id, at_ns) else { return };
         if outcome.reply != ReplyKind::None {
             // Only a reply shows that the connection works.
-            self.connections[index as usize].failures = 0;
+            self.connections[index].failures = 0;
         }
         let class = if entry.details.mismatched && outcome.class == OutcomeClass::Hit {
             OutcomeClass::Mismatch
@@ -616,13 +616,13 @@ impl<C: Codec> Traffic<C> {
         self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
         self.leave_idle(index);
         self.note_unread(index, entry.sent_ns, at_ns, polled_ns);
-        self.check_retired(index);
+        self.connections.check_retired(index);
     }
 
     /// Removes a replied operation from its connection.
     #[inline(always)]
     pub(super) fn take_answered(&mut self, index: u32, id: EntryId, at_ns: u64) -> Option<Entry> {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections[index];
         let after = self.in_flight.get(id).next();
         let mut entry = self.in_flight.remove(index, &mut connection.chain, id)?;
         self.reply_ids_of = NO_ENTRY;
@@ -636,7 +636,7 @@ impl<C: Codec> Traffic<C> {
         }
         let (route, outstanding) = (connection.route, connection.outstanding());
         if connection.is_usable() {
-            self.routes[route as usize].ready.set(index, outstanding);
+            self.dispatch.routes[route as usize].ready.set(index, outstanding);
         }
         Some(entry)
     }
@@ -644,7 +644,7 @@ impl<C: Codec> Traffic<C> {
     /// Notes a reply at its server's health.
     #[inline]
     fn note_health(&mut self, index: u32, sent_ns: u64, class: OutcomeClass, polled_ns: u64, at_ns: u64) {
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         let health = &mut self.servers[usize::from(server)];
         match class {
             OutcomeClass::Error => {
@@ -684,7 +684,7 @@ impl<C: Codec> Traffic<C> {
             return self.book(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         let busy_lag_ns = self.busy.lag_ns(server);
         let times = Times {
             intended_ns: entry.intended_ns,
@@ -718,9 +718,9 @@ impl<C: Codec> Traffic<C> {
     /// Notes an unread reply, which delayed the operations that wait for its connection.
     #[inline]
     fn note_unread(&mut self, index: u32, sent_ns: u64, read_ns: u64, polled_ns: u64) {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         let is_waited_for = |route: &Route| !route.waiting.is_empty();
-        if self.routes.get(connection.route as usize).is_some_and(is_waited_for) {
+        if self.dispatch.routes.get(connection.route as usize).is_some_and(is_waited_for) {
             self.busy.note_unread(connection.server, polled_ns.max(sent_ns), read_ns);
         }
     }
@@ -728,7 +728,7 @@ impl<C: Codec> Traffic<C> {
     /// Ends the busy period if the last operation of a connection has ended.
     #[inline]
     pub(super) fn leave_idle(&mut self, index: u32) {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         if connection.outstanding() == 0 {
             self.busy.leave(connection.server);
         }
@@ -776,13 +776,13 @@ impl<C: Codec> Traffic<C> {
     /// Handles malformed bytes: the operation that they name, or else the oldest, ends in an error, and the
     /// connection fails. Malformed datagrams are discarded.
     fn handle_malformed(&mut self, index: u32, named: EntryId, bytes: &[u8], at_ns: u64, reason: Malformed) {
-        if self.is_by_datagram(index) {
+        if self.connections.is_by_datagram(index) {
             self.discard_bytes(index, bytes, at_ns, reason);
             return;
         }
         let words = if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.name() };
-        self.recording.note_garbage(bytes, at_ns, words);
-        let id = if named == NO_ENTRY { self.connections[index as usize].chain.head } else { named };
+        self.recording.note_malformed(bytes, at_ns, words);
+        let id = if named == NO_ENTRY { self.connections[index].chain.head } else { named };
         if id != NO_ENTRY {
             self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
         }

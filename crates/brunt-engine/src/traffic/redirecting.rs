@@ -6,11 +6,11 @@
 //! and TRYAGAIN is retried for at most a timeout after its first send.
 
 use super::Traffic;
+use crate::state::hash_slots::RedirectState;
 use crate::state::hash_slots::{SlotTable, TRY_AGAIN_NS};
-use crate::state::ids::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
-use crate::state::redirect_state::RedirectState;
+use crate::state::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;
@@ -42,8 +42,8 @@ enum Hop {
 impl<C: Codec> Traffic<C> {
     /// The node of an operation, as an index among the lane's routes.
     pub(super) fn node_of(&mut self, lane_index: u32, op: &Op) -> u32 {
-        let Self { lanes, slots: Some(slots), key_bytes, .. } = self else { return 0 };
-        let lane = &lanes[lane_index as usize];
+        let Self { dispatch, slots: Some(slots), key_bytes, .. } = self else { return 0 };
+        let lane = &dispatch.lanes[lane_index as usize];
         key_bytes.clear();
         if let Some(id) = lane.session.ids(op).next() {
             lane.keyspace.write_key(id, key_bytes);
@@ -57,8 +57,8 @@ impl<C: Codec> Traffic<C> {
 
     /// Splits a multi-get by slot: a request may have keys of one slot only.
     pub(super) fn split_by_slot(&mut self, lane_index: u32, picked: Picked) -> bool {
-        let Self { lanes, slots: Some(slots), key_bytes, .. } = self else { return false };
-        let lane = &lanes[lane_index as usize];
+        let Self { dispatch, slots: Some(slots), key_bytes, .. } = self else { return false };
+        let lane = &dispatch.lanes[lane_index as usize];
         let first_route = lane.routes.start;
         slots.of_keys.clear();
         for id in lane.session.ids(&picked.op) {
@@ -129,7 +129,7 @@ impl<C: Codec> Traffic<C> {
             NO_REDIRECT => (0, entry.sent_ns),
             id => (slots.redirects.get(id).hops, slots.redirects.get(id).first_sent_ns),
         };
-        match hop_of(slots, &reply_end, connections[index as usize].server) {
+        match hop_of(slots, &reply_end, connections[index].server) {
             None => false,
             // Migrating a large key takes seconds.
             Some(Hop::Again) if reply_end.at_ns.saturating_sub(first_sent_ns) >= self.timeout_ns => false,
@@ -147,7 +147,10 @@ impl<C: Codec> Traffic<C> {
     /// Moves an operation that was redirected to the queue of another node.
     fn redirect_op(&mut self, index: u32, id: EntryId, hop: Hop, reply_end: ReplyEnd<'_>) {
         let Some(entry) = self.take_answered(index, id, reply_end.at_ns) else { return };
-        self.note_redirecting_server(index, entry.sent_ns, reply_end);
+        // The node has answered.
+        let server = self.connections[index].server;
+        self.recording.set.server(server).redirected += 1;
+        self.note_success(server, entry.sent_ns, reply_end.polled_ns, reply_end.at_ns);
         let op = self.prepare_resend(&entry);
         // An unread redirect delays the operation by the client.
         let unread_ns = reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns));
@@ -157,8 +160,8 @@ impl<C: Codec> Traffic<C> {
         } else {
             self.groups.get_mut(entry.details.group).wire_requests += entry.details.wire_requests;
         }
-        let own_route = self.connections[index as usize].route;
-        let first_route = self.lanes[entry.lane() as usize].routes.start;
+        let own_route = self.connections[index].route;
+        let first_route = self.dispatch.lanes[entry.lane() as usize].routes.start;
         let Some(slots) = &mut self.slots else { return };
         let route = match hop {
             Hop::Moved(node) | Hop::Ask(node) => first_route + u32::from(node),
@@ -179,14 +182,7 @@ impl<C: Codec> Traffic<C> {
             Hop::Moved(_) | Hop::Ask(_) => self.enqueue(picked),
         }
         self.leave_idle(index);
-        self.check_retired(index);
-    }
-
-    /// Notes a redirect at the health of its node, which has answered.
-    fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
-        let server = self.connections[index as usize].server;
-        self.recording.set.server(server).redirected += 1;
-        self.note_success(server, sent_ns, reply_end.polled_ns, reply_end.at_ns);
+        self.connections.check_retired(index);
     }
 
     /// The operation as it is recorded: sent when it was first sent.

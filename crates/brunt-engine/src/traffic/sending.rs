@@ -1,17 +1,22 @@
 //! Sending: queued bytes go to the Io, and operations get their sent time.
 //!
-//! Invariant: an operation's sent time is that of the call that took its last byte; one without a reply ends there.
+//! Some requests are sent for kernel timestamps, which [`crate::state::stamper`] evaluates: a timestamp covers all bytes of a
+//! write or read, so the write must hold one request, and the read must end with its reply. Invariants: an operation's
+//! sent time is that of the call that took its last byte; one without a reply ends there; a timestamp that may belong to
+//! another request or reply is never used.
 
-use super::Traffic;
+use crate::clock::WallReading;
 use crate::io::{CloseMode, ConnectionIndex, Io, SendResult};
+use crate::state::NO_ENTRY;
 use crate::state::connection::fault_of_errno;
-use crate::state::ids::NO_ENTRY;
+use crate::traffic::Traffic;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
 use brunt_stats::recorder::RowHandle;
+use brunt_stats::stamps::StampLoss;
 use std::io::IoSlice;
 
 /// Result of sending on all connections.
@@ -26,7 +31,7 @@ pub(crate) struct Flushed {
 impl<C: Codec> Traffic<C> {
     /// Sends what is queued, one call per connection.
     pub(crate) fn flush<I: Io>(&mut self, io: &mut I, now_ns: u64) -> Flushed {
-        if self.stamper.is_due(now_ns) && !self.dirty.is_empty() {
+        if self.stamper.is_due(now_ns) && !self.connections.dirty.is_empty() {
             return self.flush_stamped(io, now_ns);
         }
         self.flush_by(io, now_ns, Self::send)
@@ -50,19 +55,19 @@ impl<C: Codec> Traffic<C> {
         mut now_ns: u64,
         send: impl Fn(&mut Self, &mut I, u32, u64) -> u64,
     ) -> Flushed {
-        if !self.dirty.is_empty() {
-            self.queued_ns = now_ns;
+        if !self.connections.dirty.is_empty() {
+            self.connections.queued_ns = now_ns;
         }
         let mut awaits_results = false;
-        for at in 0..self.dirty.len() {
-            let index = self.dirty[at];
+        for at in 0..self.connections.dirty.len() {
+            let index = self.connections.dirty[at];
             now_ns = send(self, io, index, now_ns);
-            let connection = &mut self.connections[index as usize];
+            let connection = &mut self.connections[index];
             connection.dirty = false;
             // An operation without a reply ends with its send.
             awaits_results |= connection.unacknowledged.len > 0;
         }
-        self.dirty.clear();
+        self.connections.dirty.clear();
         Flushed { now_ns, awaits_results }
     }
 
@@ -81,7 +86,7 @@ impl<C: Codec> Traffic<C> {
         before_ns: u64,
         hand_over: impl Fn(&mut I, ConnectionIndex, &[IoSlice<'_>]) -> Option<SendResult>,
     ) -> u64 {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         if connection.out.is_empty() {
             return before_ns;
         }
@@ -112,13 +117,13 @@ impl<C: Codec> Traffic<C> {
     /// Handles the result of a send.
     #[inline(always)]
     fn settle<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult, phase: Phase) {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.connections.all[index as usize];
         let taken = match result.taken {
             Ok(taken) => taken,
             Err(errno) => return self.break_off(io, index, result.at_ns, errno),
         };
         connection.out.advance(taken);
-        self.busy.note_handed_over(connection.server, self.queued_ns, result.at_ns);
+        self.busy.note_handed_over(connection.server, self.connections.queued_ns, result.at_ns);
         let was_stuck = connection.stuck;
         connection.stuck = !connection.out.is_empty();
         if !was_stuck {
@@ -154,8 +159,8 @@ impl<C: Codec> Traffic<C> {
     /// Handles a failed send: the connection fails, or its attempt if it is in setup.
     #[cold]
     fn break_off<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64, errno: i32) {
-        if self.is_in_setup(index) {
-            self.setup_send_error = Some(errno);
+        if self.connections.is_in_setup(index) {
+            self.connections.setup_send_error = Some(errno);
         } else {
             self.fail_connection(index, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
         }
@@ -165,7 +170,7 @@ impl<C: Codec> Traffic<C> {
     /// Handles partial sends, writes without a reply and retiring connections.
     #[inline(never)]
     fn settle_rest(&mut self, index: u32, at_ns: u64, was_stuck: bool) {
-        let connection = &self.connections[index as usize];
+        let connection = &self.connections[index];
         let (is_stuck, sent_total) = (connection.stuck, connection.out.sent_total());
         if connection.unacknowledged.len > 0 {
             self.end_unacknowledged(index, sent_total, at_ns);
@@ -175,15 +180,15 @@ impl<C: Codec> Traffic<C> {
         } else if was_stuck {
             self.became_usable(index);
         }
-        self.check_retired(index);
+        self.connections.check_retired(index);
     }
 
     /// Ends sent operations without a reply.
     fn end_unacknowledged(&mut self, index: u32, sent_total: u64, at_ns: u64) {
-        let server = self.connections[index as usize].server;
+        let server = self.connections[index].server;
         let mut any = false;
         loop {
-            let connection = &mut self.connections[index as usize];
+            let connection = &mut self.connections[index];
             let head = connection.unacknowledged.head;
             if head == NO_ENTRY || self.in_flight.get(head).stream_end > sent_total {
                 break;
@@ -203,9 +208,9 @@ impl<C: Codec> Traffic<C> {
 
     /// Continues a partial send when the socket is writable.
     pub(crate) fn writable<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64) {
-        if self.connections[index as usize].stuck {
+        if self.connections[index].stuck {
             // The bytes could not be sent before.
-            self.queued_ns = at_ns;
+            self.connections.queued_ns = at_ns;
             self.send(io, index, at_ns);
         }
     }
@@ -219,4 +224,72 @@ fn hand_over<I: Io>(io: &mut I, index: ConnectionIndex, parts: &[IoSlice<'_>]) -
     // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::run_once`),
     // and by `begin_setup`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.
     unsafe { io.send(index, parts) }
+}
+
+impl<C: Codec> Traffic<C> {
+    /// Is the queue of a connection to be stamped: one whole measured request, and nothing else in flight?
+    fn wants_stamp(&self, index: u32, now_ns: u64) -> bool {
+        let connection = &self.connections[index];
+        let head = connection.chain.head;
+        // A blocked request was sent in part.
+        self.stamper.wants(index, now_ns)
+            && connection.outstanding() == 1
+            && head != NO_ENTRY
+            && !connection.stuck
+            && self.in_flight.get(head).phase == Phase::Measure
+    }
+
+    /// Sends the queue of one connection, with a timestamp if it is to be stamped.
+    #[inline(never)]
+    pub(super) fn send_stamped<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
+        let out = &self.connections[index].out;
+        if out.is_empty() || !self.wants_stamp(index, before_ns) {
+            return self.send(io, index, before_ns);
+        }
+        self.stamper.request_stamp(index, out.queued_total(), self.connections.queued_ns, io.now_ns());
+        let sent_ns =
+            self.send_with(io, index, before_ns, |io, index, parts| Some(io.send_stamped(index, parts)));
+        self.stamper.sent(index, sent_ns);
+        if self.connections[index].stuck {
+            self.stamper.discard(index, StampLoss::SentInPieces);
+        }
+        sent_ns
+    }
+
+    /// Requests in flight on a connection with a pending stamp.
+    #[inline]
+    pub(crate) fn awaits_stamps(&self, index: u32) -> Option<u32> {
+        self.stamper.awaited(index).map(|_| self.connections[index].chain.len)
+    }
+
+    /// Does the read that just ended, with this many requests in flight before, hold the timestamp of the stamped
+    /// reply?
+    pub(crate) fn ends_stamped(&mut self, index: u32, requests_before: u32) -> bool {
+        let Some(stream_end) = self.stamper.awaited(index) else { return false };
+        let connection = &self.connections[index];
+        let head = connection.chain.head;
+        let next = (head != NO_ENTRY).then(|| self.in_flight.get(head));
+        if next.is_some_and(|entry| entry.stream_end <= stream_end) {
+            return false;
+        }
+        let is_last = requests_before == connection.chain.len + 1
+            && connection.leftover == 0
+            && next.is_none_or(|entry| entry.details.first_byte_ns == 0);
+        if !is_last {
+            self.stamper.discard(index, StampLoss::SharedRead);
+        }
+        is_last
+    }
+
+    /// Takes a reading of the timestamps' clock.
+    pub(crate) fn end_stamp_window(&mut self, reading: WallReading) {
+        let recording = &mut self.recording;
+        self.stamper.end_window(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
+    }
+
+    /// Ends stamping with the run.
+    pub(crate) fn end_stamps(&mut self, reading: WallReading) {
+        let recording = &mut self.recording;
+        self.stamper.end(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
+    }
 }

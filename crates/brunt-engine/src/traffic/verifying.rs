@@ -5,9 +5,9 @@
 
 use super::Traffic;
 use super::receiving::UNCHECKED;
+use crate::state::EntryId;
 use crate::state::audit::CheckedRead;
 use crate::state::connection::Leftovers;
-use crate::state::ids::EntryId;
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
 use brunt_plan::op::{Op, OpKind, ValueRef};
@@ -93,7 +93,7 @@ impl<C: Codec> Traffic<C> {
     /// A write with its version, if writes are versioned; otherwise `None`.
     #[inline]
     pub(super) fn with_version(&self, picked: &Picked, id: u64) -> Option<Picked> {
-        let is_audited = || self.lanes[picked.op.session as usize].is_audited;
+        let is_audited = || self.dispatch.lanes[picked.op.session as usize].is_audited;
         if self.audits.is_empty() || !is_versioned(picked.op.kind) || !is_audited() {
             return None;
         }
@@ -109,7 +109,7 @@ impl<C: Codec> Traffic<C> {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
             return;
         }
-        if !self.lanes[entry.lane() as usize].is_audited {
+        if !self.dispatch.lanes[entry.lane() as usize].is_audited {
             return;
         }
         // Version 0 is that of the preload.
@@ -122,7 +122,7 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn prepare_resend(&mut self, entry: &Entry) -> Op {
         self.end_write(entry, OutcomeClass::Rejected, entry.picked_ns);
         // Other writes have the version of their source.
-        if is_versioned(entry.kind) && self.lanes[entry.lane() as usize].is_audited {
+        if is_versioned(entry.kind) && self.dispatch.lanes[entry.lane() as usize].is_audited {
             entry.without_version().op()
         } else {
             entry.op()
@@ -179,7 +179,7 @@ impl<C: Codec> Traffic<C> {
         parts: &ValueParts,
         received: Option<&Verifier>,
     ) {
-        let lane = &self.lanes[self.in_flight.get(observed.head).lane() as usize];
+        let lane = &self.dispatch.lanes[self.in_flight.get(observed.head).lane() as usize];
         self.key_bytes.clear();
         lane.keyspace.write_key(observed.id, &mut self.key_bytes);
         let value = [parts.head(), &self.payload.block()[parts.offset..][..parts.len]];
@@ -207,7 +207,7 @@ impl<C: Codec> Traffic<C> {
         if !entry.is_checked() {
             return None;
         }
-        self.lanes[entry.lane() as usize].session.take_check(entry.key(), id)
+        self.dispatch.lanes[entry.lane() as usize].session.take_check(entry.key(), id)
     }
 
     /// Minimum and maximum age of an object, and its time to live. An initial object was stored by the preload,

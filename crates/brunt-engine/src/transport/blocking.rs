@@ -1,20 +1,20 @@
 //! A blocking connection, for polls and commands beside the load.
 //!
-//! Invariant: no call blocks beyond the deadline set last, however many system calls it takes; then it fails with
+//! Invariant: no call blocks beyond the time limit that was set last, however many system calls it takes; then it fails with
 //! `TimedOut`, after one read of what has come by then: a process that was stopped finds its reply there.
 
-use super::address::Address;
 use super::socket::{self, Peer};
-use super::tls_client::TlsClient;
 use crate::clock::Clock;
+use crate::transport::endpoint::{Address, Endpoint};
 use brunt_plan::outcome::ReplyKind;
+use brunt_proto::reply_buffer::ReplyError;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::{Codec, Event};
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
-use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
+use thiserror::Error;
 
 /// A blocking connection, plain or over TLS.
 #[derive(Debug)]
@@ -29,97 +29,75 @@ trait Channel: Read + Write {}
 impl<T: Read + Write> Channel for T {}
 
 impl Stream {
-    /// Connects to one address before the deadline. A TLS handshake is made with the first write.
-    pub(crate) fn connect(
-        address: &Address,
-        tls: Option<&TlsClient>,
-        clock: Clock,
-        deadline_ns: u64,
-    ) -> io::Result<Self> {
-        let to = address.to_socket_address()?;
-        let socket = Socket::new(to.domain(), Type::STREAM, None)?;
-        let socket = DeadlineSocket { socket, clock, deadline_ns, has_read_late: false };
-        socket.socket.connect_timeout(&to, socket.left()?)?;
-        if to.domain() != Domain::UNIX {
-            // Without a listener, an attempt to a local port may connect to itself.
-            if socket::peer(&socket.socket) == Peer::Itself {
-                return Err(ErrorKind::ConnectionRefused.into());
-            }
-            socket.socket.set_tcp_nodelay(true)?;
-        }
-        match tls {
-            None => Ok(Self::Plain(socket)),
-            Some(client) => {
-                let connection = client.connection().map_err(io::Error::other)?;
-                Ok(Self::Tls(Box::new(StreamOwned::new(connection, socket))))
-            }
-        }
-    }
-
-    /// Connects to the first address that accepts.
-    pub(crate) fn connect_any(
-        addresses: &[Address],
-        tls: Option<&TlsClient>,
-        clock: Clock,
-        deadline_ns: u64,
-    ) -> io::Result<Self> {
+    /// Connects to the first address of a server that accepts, within this time. A TLS handshake is made with the first write.
+    pub(crate) fn connect(endpoint: &Endpoint, clock: Clock, limit: Duration) -> io::Result<Self> {
+        let deadline_ns = clock.now_ns() + limit.as_nanos() as u64;
         let mut last = ErrorKind::AddrNotAvailable.into();
-        for address in addresses {
-            match Self::connect(address, tls, clock, deadline_ns) {
-                Ok(stream) => return Ok(stream),
+        for address in &endpoint.addresses {
+            match DeadlineSocket::connect(address, clock, limit, deadline_ns) {
+                Ok(socket) => match &endpoint.tls {
+                    None => return Ok(Self::Plain(socket)),
+                    Some(client) => {
+                        let connection = client.connection().map_err(io::Error::other)?;
+                        return Ok(Self::Tls(Box::new(StreamOwned::new(connection, socket))));
+                    }
+                },
                 Err(error) => last = error,
             }
         }
-        Err(last)
+        Err(name_timeout(last, limit))
     }
 
     /// Makes the connection setup of the load's connections.
-    pub(crate) fn set_up(&mut self, codec: &RespCodec) -> Result<(), SetupError> {
+    pub(crate) fn set_up(&mut self, codec: &RespCodec) -> Result<(), QueryError> {
         let setup = codec.connection_setup();
         if setup.replies == 0 {
             return Ok(());
         }
-        let (mut decoder, mut held, mut replies) = (codec.clone(), Vec::new(), 0);
+        let (mut decoder, mut received, mut replies) = (codec.clone(), Vec::new(), 0);
         self.exchange(setup.bytes, |bytes| {
-            held.extend_from_slice(bytes);
+            received.extend_from_slice(bytes);
             let mut used = 0;
             while replies < setup.replies {
-                let (step, event) = decoder.decode(&held[used..]);
+                let (step, event) = decoder.decode(&received[used..]);
                 match event {
                     None => break,
                     Some(Event::End { reply: ReplyKind::Ok, .. }) => replies += 1,
                     Some(Event::End { reply, text, .. }) => {
-                        return Err(SetupError::Rejected(codec.setup_error(replies, reply, text)));
+                        return Err(QueryError::Declined(codec.setup_error(replies, reply, text)));
                     }
-                    Some(Event::Found { .. } | Event::Bad(_)) => return Err(SetupError::InvalidReply),
+                    Some(Event::Found { .. } | Event::Bad(_)) => {
+                        return Err(QueryError::Declined("invalid reply to connection setup".to_owned()));
+                    }
                     Some(_) => {}
                 }
                 used += step;
             }
-            held.drain(..used);
+            received.drain(..used);
             Ok(replies == setup.replies)
         })
     }
 
     /// Writes a request and reads its reply; `take` returns whether the reply is complete.
-    pub(crate) fn exchange<E: From<io::Error>>(
+    pub(crate) fn exchange(
         &mut self,
         request: &[u8],
-        mut take: impl FnMut(&[u8]) -> Result<bool, E>,
-    ) -> Result<(), E> {
+        mut take: impl FnMut(&[u8]) -> Result<bool, QueryError>,
+    ) -> Result<(), QueryError> {
+        let limit = self.socket().limit;
         let channel: &mut dyn Channel = match self {
             Self::Plain(socket) => socket,
             Self::Tls(stream) => stream,
         };
-        channel.write_all(request)?;
-        channel.flush()?;
+        let lost = |error| QueryError::Lost(name_timeout(error, limit));
+        channel.write_all(request).and_then(|()| channel.flush()).map_err(lost)?;
         let mut bytes = [0; 16 << 10];
         loop {
             let len = match channel.read(&mut bytes) {
                 Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed").into()),
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(lost(error)),
             };
             if take(&bytes[..len])? {
                 return Ok(());
@@ -127,60 +105,49 @@ impl Stream {
         }
     }
 
-    /// Sets the deadline of reads and writes.
-    pub(crate) fn set_deadline(&mut self, deadline_ns: u64) {
-        let socket = match self {
+    /// Begins the time limit of reads and writes again.
+    pub(crate) fn restart(&mut self, limit: Duration) {
+        let socket = self.socket();
+        (socket.limit, socket.has_read_late) = (limit, false);
+        socket.deadline_ns = socket.clock.now_ns() + limit.as_nanos() as u64;
+    }
+
+    fn socket(&mut self) -> &mut DeadlineSocket {
+        match self {
             Self::Plain(socket) => socket,
             Self::Tls(stream) => &mut stream.sock,
-        };
-        (socket.deadline_ns, socket.has_read_late) = (deadline_ns, false);
+        }
     }
 }
 
-/// Why a connection setup failed.
-#[derive(Debug)]
-pub(crate) enum SetupError {
+/// Why a query failed.
+#[derive(Debug, Error)]
+pub(crate) enum QueryError {
     /// The connection was lost, or timed out.
-    Lost(io::Error),
-    /// The server rejected it: its message, for a user.
-    Rejected(String),
-    /// The reply is no setup reply.
-    InvalidReply,
+    #[error("{0}")]
+    Lost(#[from] io::Error),
+    /// The server declined it: its message, for a user.
+    #[error("{0}")]
+    Declined(String),
+    /// The reply is another one than such a query has.
+    #[error("{0}")]
+    Invalid(String),
 }
 
-impl fmt::Display for SetupError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(error) => error.fmt(formatter),
-            Self::Rejected(message) => formatter.write_str(message),
-            Self::InvalidReply => formatter.write_str("invalid reply to connection setup"),
-        }
-    }
-}
-
-impl From<io::Error> for SetupError {
-    fn from(error: io::Error) -> Self {
-        Self::Lost(error)
-    }
-}
-
-impl From<SetupError> for io::Error {
-    fn from(error: SetupError) -> Self {
-        match error {
-            SetupError::Lost(error) => error,
-            rejected => Self::other(rejected.to_string()),
-        }
+impl From<ReplyError> for QueryError {
+    fn from(error: ReplyError) -> Self {
+        Self::Invalid(error.to_string())
     }
 }
 
 /// Time limit of a query, connecting included.
 pub(crate) const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Gives the error of a query its text if it is a timeout.
-pub(crate) fn name_timeout(error: io::Error) -> io::Error {
+/// Gives an error its text if it is a timeout.
+fn name_timeout(error: io::Error, limit: Duration) -> io::Error {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            io::Error::new(ErrorKind::TimedOut, format!("no reply within {} s", QUERY_TIMEOUT.as_secs()))
+            io::Error::new(ErrorKind::TimedOut, format!("no reply within {} s", limit.as_secs()))
         }
         _ => error,
     }
@@ -192,12 +159,28 @@ pub(crate) fn name_timeout(error: io::Error) -> io::Error {
 pub(crate) struct DeadlineSocket {
     socket: Socket,
     clock: Clock,
+    limit: Duration,
     deadline_ns: u64,
     /// It has read once after the deadline; a server that sends byte by byte gets no further.
     has_read_late: bool,
 }
 
 impl DeadlineSocket {
+    fn connect(address: &Address, clock: Clock, limit: Duration, deadline_ns: u64) -> io::Result<Self> {
+        let to = address.to_socket_address()?;
+        let socket = Socket::new(to.domain(), Type::STREAM, None)?;
+        let socket = Self { socket, clock, limit, deadline_ns, has_read_late: false };
+        socket.socket.connect_timeout(&to, socket.left()?)?;
+        if to.domain() != Domain::UNIX {
+            // Without a listener, an attempt to a local port may connect to itself.
+            if socket::peer(&socket.socket) == Peer::Itself {
+                return Err(ErrorKind::ConnectionRefused.into());
+            }
+            socket.socket.set_tcp_nodelay(true)?;
+        }
+        Ok(socket)
+    }
+
     /// Time left; an error if it is over.
     fn left(&self) -> io::Result<Duration> {
         match self.deadline_ns.saturating_sub(self.clock.now_ns()) {
@@ -251,17 +234,18 @@ mod tests {
     fn what_came_before_a_late_read_is_read_once() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let (socket, clock) = (Socket::from(OwnedFd::from(near)), Clock::start());
-        let mut socket = DeadlineSocket { socket, clock, deadline_ns: 0, has_read_late: false };
+        let mut socket =
+            DeadlineSocket { socket, clock, limit: Duration::ZERO, deadline_ns: 0, has_read_late: false };
         let mut bytes = [0; 2];
         far.write_all(b"reply").unwrap();
         assert_eq!(socket.read(&mut bytes).unwrap(), 2);
         assert_eq!(socket.read(&mut bytes).unwrap_err().kind(), ErrorKind::TimedOut);
         let mut stream = Stream::Plain(socket);
-        stream.set_deadline(0);
+        stream.restart(Duration::ZERO);
         let Stream::Plain(socket) = &mut stream else { unreachable!("as made") };
         assert_eq!(socket.read(&mut [0; 9]).unwrap(), 3);
         // Nothing is there: it does not wait.
-        stream.set_deadline(0);
+        stream.restart(Duration::ZERO);
         let Stream::Plain(socket) = &mut stream else { unreachable!("as made") };
         assert_eq!(socket.read(&mut bytes).unwrap_err().kind(), ErrorKind::TimedOut);
     }

@@ -1,6 +1,5 @@
 //! Sockets: addresses, options, datagrams, blocking connections, TLS settings.
 
-pub(crate) mod address;
 pub(crate) mod blocking;
 pub(crate) mod datagrams;
 pub(crate) mod endpoint;

@@ -2,8 +2,8 @@
 //!
 //! Keeps no state beyond the descriptor.
 
-use super::address::Address;
 use crate::system_error::cannot;
+use crate::transport::endpoint::Address;
 use brunt_plan::sockets::SocketOptions;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;

@@ -182,7 +182,8 @@ struct Reading {
 /// CPU usage of one thread over the measured window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadUsage {
-    begin_ns: u64,
+    /// Start of the window.
+    pub begin_ns: u64,
     /// At the start of the schedule.
     start: Option<Reading>,
     begin: Option<Reading>,
@@ -196,18 +197,13 @@ impl ThreadUsage {
         self.start = Some(Reading { now_ns, of_loop, of_thread: Counters::read() });
     }
 
-    /// Moves the start of the window.
-    pub(crate) fn begin_at(&mut self, begin_ns: u64) {
-        self.begin_ns = begin_ns;
-    }
-
-    /// When [`ThreadUsage::look`] must be called, besides the end of the window.
+    /// When [`ThreadUsage::read_if_due`] must be called, besides the end of the window.
     pub(crate) fn next_ns(&self) -> u64 {
         if self.begin.is_some() { u64::MAX } else { self.begin_ns }
     }
 
     /// Takes each of the two readings when it is due. Called on the thread itself.
-    pub(crate) fn look(&mut self, now_ns: u64, end_ns: u64, of_loop: LoopCounters) {
+    pub(crate) fn read_if_due(&mut self, now_ns: u64, end_ns: u64, of_loop: LoopCounters) {
         let is_due = match (&self.begin, &self.end) {
             (None, _) => now_ns >= self.begin_ns,
             (Some(_), None) => now_ns >= end_ns,
@@ -326,13 +322,13 @@ mod tests {
         let counters = |syscalls, waited_ns| LoopCounters { syscalls, waited_ns };
         let mut usage = ThreadUsage::default();
         usage.start(10, 1_000, counters(0, 0));
-        usage.look(999, 9_000, counters(1, 0));
+        usage.read_if_due(999, 9_000, counters(1, 0));
         assert_eq!(usage.next_ns(), 1_000);
-        usage.look(1_001, 9_000, counters(5, 10));
+        usage.read_if_due(1_001, 9_000, counters(5, 10));
         assert_eq!((usage.next_ns(), usage.total(3).worker.wall_ns), (u64::MAX, 0));
-        usage.look(8_999, 9_000, counters(70, 0));
-        usage.look(9_500, 9_000, counters(105, 10));
-        usage.look(99_500, 9_000, counters(9_999, 10));
+        usage.read_if_due(8_999, 9_000, counters(70, 0));
+        usage.read_if_due(9_500, 9_000, counters(105, 10));
+        usage.read_if_due(99_500, 9_000, counters(9_999, 10));
         let total = usage.total(3);
         assert_eq!((total.syscalls, total.worker.wall_ns, total.worker.worker), (100, 8_499, 3));
         assert_eq!(total.worker.busy_ns, total.worker.cpu_ns);
@@ -343,8 +339,8 @@ mod tests {
         let counters = |syscalls| LoopCounters { syscalls, waited_ns: 0 };
         let mut usage = ThreadUsage::default();
         usage.start(10, 1_000, counters(1));
-        usage.look(1_001 + BEGIN_LATE_MAX_NS, 9_000, counters(5));
-        usage.look(1_002 + BEGIN_LATE_MAX_NS, 9_000, counters(7));
+        usage.read_if_due(1_001 + BEGIN_LATE_MAX_NS, 9_000, counters(5));
+        usage.read_if_due(1_002 + BEGIN_LATE_MAX_NS, 9_000, counters(7));
         let total = usage.total(0);
         assert_eq!((total.syscalls, total.worker.wall_ns), (6, 992 + BEGIN_LATE_MAX_NS));
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::message_channel::CONTROLLER_SILENCE_MAX;
 use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
 use brunt_stats::recorder::RecorderSet;
 use std::net::{Ipv4Addr, TcpListener};
 

@@ -1,41 +1,11 @@
-//! Clusters: the options that a plan for one may have, and the plan for the nodes that are discovered.
+//! The plan for the nodes of a cluster that are discovered.
 
-use super::{PlanError, RUN, Resolved, SERVERS_MAX};
-use crate::host_role::HostRole;
-use crate::plan::{Class, Plan, Protocol, Refill, Target};
+use super::{PlanError, RUN, SERVERS_MAX};
+use crate::choice::HostRole;
+use crate::plan::{Class, Plan};
 use crate::server::ServerAddress;
-use crate::spec::RunSpec;
+use crate::server_list::ServerList;
 use crate::units::Count;
-use crate::url::NamedServer;
-
-/// Is the target a cluster?
-pub(super) fn resolve(run: &RunSpec, protocol: Protocol) -> Resolved<bool> {
-    if !run.cluster.unwrap_or(false) {
-        return Ok(false);
-    }
-    let requires = |other: &str| Err(RUN.requires("cluster", other));
-    if !protocol.is_resp() {
-        return requires("--protocol resp2 or resp3");
-    }
-    let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
-    if servers.is_empty() {
-        return requires("--server, naming at least one node");
-    }
-    if let Some(path) = servers.iter().filter_map(NamedServer::address).find(|server| server.is_unix()) {
-        let reason = "--cluster, whose nodes name each other by host and port";
-        return Err(RUN.conflicts(&format!("server {path}"), reason));
-    }
-    if run.placement.is_some() {
-        return Err(RUN.conflicts("placement", "--cluster, which assigns keys to nodes itself"));
-    }
-    if run.refill == Some(Refill::Batch) {
-        return Err(RUN.conflicts("refill batch", "--cluster, where slots belong to no connection"));
-    }
-    if matches!(run.database, Some(Count(1..))) {
-        return Err(RUN.conflicts("database", "--cluster, which has database 0 only"));
-    }
-    Ok(true)
-}
 
 /// The plan that runs when these, at least one, turn out to be the nodes of its cluster. Workers that would not have a
 /// connection of every class to every node are left out; those of agents need them for their own classes, and each agent has one.
@@ -45,7 +15,7 @@ pub(super) fn resolve(run: &RunSpec, protocol: Protocol) -> Resolved<bool> {
 ///
 /// # Panics
 /// If there are no nodes.
-pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanError> {
+pub fn of_nodes(plan: &Plan, nodes: &[ServerAddress]) -> Result<Plan, PlanError> {
     assert!(!nodes.is_empty(), "a node has answered");
     if nodes.len() > SERVERS_MAX {
         return Err(RUN.exceeds("cluster", format!("of {} nodes", nodes.len()), SERVERS_MAX));
@@ -67,13 +37,17 @@ pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanErro
         0 => fewest(1, None)? / count,
         agents => fewest(1, Some(false)).and_then(|_| fewest(agents, Some(true)))? / count,
     };
-    Ok(Plan { target: Target::Servers(nodes), threads: plan.threads.min(most), ..plan.clone() })
+    plan.changed(|spec| {
+        spec.run.server = ServerList::of(nodes);
+        spec.run.threads = Some(Count(plan.threads.min(most).into()));
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::resolved;
     use super::*;
+    use crate::plan::Refill;
 
     #[test]
     fn a_cluster_is_redis_by_hosts() {
@@ -111,28 +85,28 @@ mod tests {
         let cluster = "cluster = true\nprotocol = 'resp3'\nserver = ['a', 'b', 'c']\n";
         let plan = resolved(&format!("{cluster}connections = 2\nthreads = 2")).unwrap();
         assert_eq!((plan.threads, plan.copies_of(&plan.classes[0])), (2, 1));
-        let two = of_nodes(&plan, nodes(2)).unwrap();
+        let two = of_nodes(&plan, &nodes(2)).unwrap();
         assert_eq!((two.threads, two.addresses()), (1, nodes(2)));
-        assert_eq!(of_nodes(&plan, nodes(1)).unwrap().threads, 2);
+        assert_eq!(of_nodes(&plan, &nodes(1)).unwrap().threads, 2);
         assert_eq!(
-            of_nodes(&plan, nodes(3)).unwrap_err().to_string(),
+            of_nodes(&plan, &nodes(3)).unwrap_err().to_string(),
             "invalid value '2' for --connections: expected at least 3, one per node of the cluster"
         );
         let agents = resolved(&format!(
             "{cluster}agent = ['x', 'y']\nconnections = 9\nthreads = 4\nmeasure-connections = 3"
         ))
         .unwrap();
-        assert_eq!(of_nodes(&agents, nodes(3)).unwrap().threads, 3);
+        assert_eq!(of_nodes(&agents, &nodes(3)).unwrap().threads, 3);
         assert_eq!(
-            of_nodes(&agents, nodes(4)).unwrap_err().to_string(),
+            of_nodes(&agents, &nodes(4)).unwrap_err().to_string(),
             "invalid value '3' for --connections: expected at least 4, one per node of the cluster"
         );
         let agents = resolved(&format!("{cluster}agent = ['x', 'y']\nconnections = 5\nthreads = 4")).unwrap();
-        assert_eq!(of_nodes(&agents, nodes(2)).unwrap().threads, 2);
+        assert_eq!(of_nodes(&agents, &nodes(2)).unwrap().threads, 2);
         assert_eq!(
-            of_nodes(&agents, nodes(3)).unwrap_err().to_string(),
+            of_nodes(&agents, &nodes(3)).unwrap_err().to_string(),
             "invalid value '5' for --connections: expected at least 6, one per node of the cluster and agent"
         );
-        assert!(of_nodes(&plan, nodes(1025)).unwrap_err().to_string().contains("1025 nodes exceeds 1024"));
+        assert!(of_nodes(&plan, &nodes(1025)).unwrap_err().to_string().contains("1025 nodes exceeds 1024"));
     }
 }

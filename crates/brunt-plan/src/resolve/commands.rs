@@ -3,17 +3,17 @@
 //! A class has the list of its `[[class]]` table, else that of the top level. Invariant: once the classes are settled,
 //! the weights of each class's commands are counted in the list of the plan.
 
-use super::{ErrorContext, Resolved};
+use super::{ErrorContext, RUN, Resolved};
 use crate::command::{Command, CommandSpec, named};
 use crate::mix::Mix;
 use crate::op::{COMMANDS_MAX, OpKind};
 use crate::op_name::OpName;
-use crate::plan::{Class, Protocol};
-use crate::spec::{ClassSpec, PlanSpec};
+use crate::plan::{Class, Plan, Protocol};
+use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 
 /// The commands that a class may send.
-pub(super) fn of_class<'a>(plan: &'a PlanSpec, class: &'a ClassSpec) -> &'a [CommandSpec] {
-    class.command.as_deref().or(plan.run.command.as_deref()).unwrap_or_default()
+pub(super) fn of_class<'a>(run: &'a RunSpec, class: &'a ClassSpec) -> &'a [CommandSpec] {
+    class.command.as_deref().or(run.command.as_deref()).unwrap_or_default()
 }
 
 /// What a class sends; the weights of commands are counted in its own list.
@@ -45,70 +45,74 @@ pub(super) fn mix(
 
 /// Puts the commands of all classes into one list, and counts the classes' weights in that. A class that has a command which another
 /// has under the same name sends the same one.
-pub(super) fn merge(spec: &PlanSpec, classes: &mut [Class]) -> Vec<CommandSpec> {
+pub(super) fn merge(spec: &mut PlanSpec, classes: &mut [Class]) -> Resolved {
     let bare = |command: &CommandSpec| CommandSpec { weight: None, ..command.clone() };
     let mut all: Vec<CommandSpec> = spec.run.command.iter().flatten().map(bare).collect();
-    let own = |index: usize| spec.classes.get(index).and_then(|class| class.command.as_ref());
+    let of_run: Vec<usize> = (0..all.len()).collect();
     let mut places: Vec<Vec<usize>> = Vec::with_capacity(classes.len());
-    for index in 0..classes.len() {
+    for class in &mut spec.classes {
+        let Some(own) = class.command.take() else {
+            places.push(of_run.clone());
+            continue;
+        };
         let mut of_class: Vec<usize> = Vec::new();
-        match own(index) {
-            None => of_class.extend(0..spec.run.command.as_ref().map_or(0, Vec::len)),
-            Some(commands) => {
-                for command in commands.iter().map(bare) {
-                    let is_same = |at: &usize| all[*at] == command && !of_class.contains(at);
-                    let place = (0..all.len()).find(is_same).unwrap_or(all.len());
-                    if place == all.len() {
-                        all.push(command);
-                    }
-                    of_class.push(place);
-                }
+        for command in own.iter().map(bare) {
+            let is_same = |at: &usize| all[*at] == command && !of_class.contains(at);
+            let place = (0..all.len()).find(is_same).unwrap_or(all.len());
+            if place == all.len() {
+                all.push(command);
             }
+            of_class.push(place);
         }
         places.push(of_class);
     }
-    for (class, of_class) in
-        classes.iter_mut().zip(places).filter(|(class, _)| class.mix.contains(OpKind::Raw))
-    {
-        // Without any command it is refused once its protocol is known.
-        let mut weights = vec![0; if of_class.is_empty() { 0 } else { all.len() }];
-        class.mix.commands.iter().zip(of_class).for_each(|(weight, place)| weights[place] = *weight);
-        class.mix.commands = weights;
+    if all.len() > COMMANDS_MAX {
+        return Err(RUN.exceeds("command", format!("{} commands", all.len()), COMMANDS_MAX));
     }
-    all
+    for (index, class) in classes.iter_mut().enumerate().filter(|(_, class)| class.trace.is_none()) {
+        let of_class = &places[index];
+        if class.mix.contains(OpKind::Raw) {
+            // Without any command it is refused once its protocol is known.
+            let mut weights = vec![0; if of_class.is_empty() { 0 } else { all.len() }];
+            class.mix.commands.iter().zip(of_class).for_each(|(weight, place)| weights[*place] = *weight);
+            class.mix.commands = weights;
+        }
+        spec.classes[index].mix = Some(class.mix.clone());
+    }
+    spec.run.command = (!all.is_empty()).then_some(all);
+    Ok(())
 }
 
 /// Does every command belong here?
-pub(super) fn check(commands: &[CommandSpec], takes_commands: bool, classes: &[Class]) -> Resolved {
-    let context = ErrorContext::RUN;
-    if commands.len() > COMMANDS_MAX {
-        return Err(context.exceeds("command", format!("{} commands", commands.len()), COMMANDS_MAX));
-    }
-    if !commands.is_empty() && !takes_commands {
-        let takes = Protocol::ALL.into_iter().filter(|protocol| protocol.supports(OpKind::Raw));
-        let takes: Vec<&str> = takes.map(Protocol::name).collect();
-        return Err(context.requires("command", format!("--protocol {}", takes.join(", "))));
+pub(super) fn check(plan: &Plan) -> Resolved {
+    let commands = plan.spec.run.command.as_deref().unwrap_or_default();
+    let takes_commands = |protocol: &Protocol| protocol.supports(OpKind::Raw);
+    if !commands.is_empty() && !plan.protocols().iter().any(takes_commands) {
+        let takes: Vec<&str> = Protocol::ALL.into_iter().filter(takes_commands).map(Protocol::name).collect();
+        return Err(RUN.requires("command", format!("--protocol {}", takes.join(", "))));
     }
     let is_sent = |index: usize| {
-        classes.iter().any(|class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0))
+        plan.classes.iter().any(|class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0))
     };
     match commands.iter().enumerate().find(|(index, _)| !is_sent(*index)) {
         Some((_, command)) => {
             let accepted =
                 "a command with a weight, in --mix (get=9,raw=1) or in --command (NAME@WEIGHT=COMMAND)";
-            Err(context.invalid("command", command, accepted))
+            Err(RUN.invalid("command", command, accepted))
         }
         None => Ok(()),
     }
 }
 
 /// The commands with the names of their rows: none is that of another operation of the plan.
-pub(super) fn with_names(specs: &[CommandSpec], preload: bool, classes: &[Class]) -> Vec<Command> {
+pub(super) fn with_names(run: &mut RunSpec, preload: bool, classes: &[Class]) -> Vec<Command> {
     let mut kinds: Vec<OpKind> = classes.iter().flat_map(Class::kinds).collect();
     kinds.extend(preload.then_some(OpKind::Set));
     let taken: Vec<OpName> =
         kinds.into_iter().filter(|kind| *kind != OpKind::Raw).map(OpName::from).collect();
-    named(specs, &taken)
+    let commands = named(run.command.as_deref().unwrap_or_default(), &taken);
+    run.command = (!commands.is_empty()).then(|| commands.iter().map(CommandSpec::from).collect());
+    commands
 }
 
 /// Commands of Redis that need the string which preload stores under a key. Other commands write the key themselves, or fail
@@ -137,7 +141,6 @@ fn needs_stored_string(template: &str) -> bool {
 mod tests {
     use super::super::tests::resolved;
     use crate::plan::Plan;
-    use crate::spec::PlanSpec;
 
     fn check(toml: &str, expected: Result<(&[&str], bool), &str>) {
         let toml = format!("protocol = 'resp2'\n{toml}");
@@ -147,7 +150,7 @@ mod tests {
                 assert_eq!(said(&plan), mixes, "{toml}");
                 assert_eq!(plan.preload, preload, "{toml}");
                 // What is written down of it is the same plan.
-                let again = resolved(&PlanSpec::from(&plan).to_toml()).unwrap();
+                let again = resolved(&plan.spec.to_toml()).unwrap();
                 assert_eq!((&again.commands, said(&again)), (&plan.commands, said(&plan)), "{toml}");
             }
             (plan, expected) => {

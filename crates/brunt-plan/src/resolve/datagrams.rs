@@ -4,7 +4,7 @@
 
 use super::{ErrorContext, Resolved};
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, OnMiss, Protocol, Transport};
+use crate::plan::{Class, OnMiss, Plan, Protocol, Transport};
 use crate::units::DurationNs;
 
 /// The longest request with its header, in bytes: memcached takes no request in several datagrams, and longer ones are not certain to
@@ -32,17 +32,11 @@ const VALUE_LINE: u64 = "VALUE ".len() as u64 + 3 * NUMBER + OPAQUE + 2 * LINE_E
 const NOREPLY: u64 = " noreply".len() as u64;
 
 /// Has everything that these classes send over UDP room there?
-pub(super) fn check(default_destination: &Destination, preload: bool, classes: &[Class]) -> Resolved {
-    for class in classes {
-        let own = class.own_destination.as_ref().unwrap_or(default_destination);
-        let is_by_udp = |kind: &OpKind| class.transport_of(*kind, own.transport) == Transport::Udp;
-        if own.transport != Transport::Udp
-            && !class.routes.iter().any(|route| route.transport == Transport::Udp)
-        {
-            continue;
-        }
-        let protocol = own.protocol;
-        let context = ErrorContext::of_class(class, classes);
+pub(super) fn check(plan: &Plan) -> Resolved {
+    for class in plan.classes.iter().filter(|class| class.uses_transport(Transport::Udp, plan.transport)) {
+        let is_by_udp = |kind: &OpKind| class.transport_of(*kind, plan.transport) == Transport::Udp;
+        let (protocol, preload) = (plan.protocol_of(class), plan.preload);
+        let context = ErrorContext::of_class(class, &plan.classes);
         if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
             return Err(context.requires("transport udp", "--protocol memcached-text or memcached-meta"));
         }
@@ -114,7 +108,6 @@ fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class
 mod tests {
     use crate::plan::Transport;
     use crate::resolve::tests::resolved;
-    use crate::spec::PlanSpec;
 
     #[test]
     fn plans_that_fit() {
@@ -130,7 +123,7 @@ mod tests {
         for toml in table {
             let plan = resolved(&format!("transport = 'udp'\n{toml}")).unwrap();
             assert_eq!((plan.transport, plan.timeout.0), (Transport::Udp, 1_000_000_000), "{toml}");
-            assert_eq!(resolved(&PlanSpec::from(&plan).to_toml()).unwrap(), plan, "{toml}");
+            assert_eq!(resolved(&plan.spec.to_toml()).unwrap(), plan, "{toml}");
         }
     }
 

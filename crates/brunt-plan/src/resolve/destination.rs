@@ -1,94 +1,88 @@
 //! The servers, protocol and transport of each class, and its routes by kind of operation.
 //!
-//! Invariant: what a class says is checked as the run's is, and a class that says what the run does is one that says
+//! Invariant: what a class says is read as the run's is, and a class that says what the run does is one that says
 //! nothing.
 
-use super::{ErrorContext, Resolved, resolve_servers, transport, url};
+use super::{ErrorContext, RUN, Resolved, addresses_of, url};
 use crate::op::OpKind;
-use crate::plan::{
-    Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, SessionScope, Transport,
-};
+use crate::plan::{Class, Destination, OpRoute, Placement, Plan, Protocol, SessionScope, Transport};
 use crate::server::ServerAddress;
 use crate::server_list::ServerList;
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::url::NamedServer;
 
 /// What classes use that say nothing of it.
-pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Resolved<Destination> {
-    let context = ErrorContext::RUN;
+pub(super) fn of_run(spec: &PlanSpec) -> Resolved<Destination> {
+    let run = &spec.run;
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
-    let all_have_own = !classes.is_empty() && classes.iter().all(|class| class.server.is_some());
+    let all_have_own = spec.classes.iter().all(|class| class.server.is_some());
     let transport = match (&run.server, run.transport) {
         // It is looked at with the servers of each class.
         (None, Some(given)) if all_have_own => given,
-        _ => transport::resolve(&context, run)?,
+        (servers, given) => transport(&RUN, servers.as_ref(), given)?,
     };
     Ok(Destination {
-        servers: resolve_servers(&context, run.server.as_ref(), protocol, run.placement)?,
+        servers: addresses_of(&RUN, run.server.as_ref(), protocol, run.placement)?,
         protocol,
         transport,
     })
 }
 
-/// Gives each class what it says of its servers.
-pub(super) fn assign(
-    run: &RunSpec,
-    default_destination: &Destination,
-    spec: &PlanSpec,
-    classes: &mut [Class],
-) -> Resolved {
-    let several = classes.len() > 1;
-    let silent = ClassSpec::default();
-    for (index, class) in classes.iter_mut().enumerate() {
-        let name = class.name.clone();
-        let context = ErrorContext { class: several.then_some(name.as_str()), route: None };
-        resolve_class(&context, run, default_destination, spec.classes.get(index).unwrap_or(&silent), class)?;
-        if class.own_destination.is_some() || !class.routes.is_empty() {
-            check_no_own_servers(&context, run)?;
+/// The transport: as given, else as the servers are named.
+fn transport(
+    context: &ErrorContext<'_>,
+    servers: Option<&ServerList>,
+    given: Option<Transport>,
+) -> Resolved<Transport> {
+    let mut places = servers.into_iter().flat_map(ServerList::addresses);
+    let has_hosts = places.clone().any(|server| !server.is_unix());
+    let path = places.find(|server| server.is_unix());
+    match (given, path) {
+        (_, Some(path)) if has_hosts => {
+            let accepted = "only paths or only hosts: all servers share one transport";
+            Err(context.invalid("server", path, accepted))
         }
+        (Some(Transport::Unix), None) => Err(context.requires("transport unix", "--server unix:PATH")),
+        (None | Some(Transport::Unix), Some(_)) => Ok(Transport::Unix),
+        (Some(given), Some(path)) => {
+            Err(context.invalid("transport", given, format!("unix with --server {path}")))
+        }
+        (Some(Transport::Tls), None) if !has_hosts => {
+            Err(context.requires("transport tls", "--server: the reference server has no TLS"))
+        }
+        (given, None) => Ok(given.unwrap_or(Transport::Tcp)),
     }
-    Ok(())
 }
 
-/// A cluster and agents are of one kind of server.
-fn check_no_own_servers(context: &ErrorContext<'_>, run: &RunSpec) -> Resolved {
-    let has_agents = run.has_agents();
-    let options = [("cluster", run.cluster == Some(true)), ("agent", has_agents)];
-    match options.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => {
-            Err(context.conflicts(option, "server, protocol, transport or route in a [[class]] table"))
-        }
-        None => Ok(()),
+/// Gives each class what it says of its servers.
+pub(super) fn assign(spec: &mut PlanSpec, default: &Destination, classes: &mut [Class]) -> Resolved {
+    let has_several = classes.len() > 1;
+    for (class, own) in classes.iter_mut().zip(&mut spec.classes) {
+        let name = class.name.clone();
+        let context = ErrorContext { class: has_several.then_some(name.as_str()), route: None };
+        resolve_class(&context, &spec.run, default, own, class)?;
     }
+    Ok(())
 }
 
 fn resolve_class(
     context: &ErrorContext<'_>,
     run: &RunSpec,
-    default_destination: &Destination,
-    given: &ClassSpec,
+    default: &Destination,
+    spec: &mut ClassSpec,
     class: &mut Class,
 ) -> Resolved {
     let protocol_by_port =
-        given.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::protocol_by_port);
-    let protocol = given.protocol.or(protocol_by_port);
-    let own = resolve_destination(
-        context,
-        run,
-        default_destination,
-        given.server.as_ref(),
-        protocol,
-        given.transport,
-    )?;
-    for route in given.route.iter().flatten() {
+        spec.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::protocol_by_port);
+    let protocol = spec.protocol.or(protocol_by_port);
+    let own = resolve_destination(context, run, default, spec.server.as_ref(), protocol, spec.transport)?;
+    for route in spec.route.iter().flatten() {
         check_ops(context, run, route, class)?;
         let of_route = ErrorContext { route: Some(&route.ops), ..*context };
         let way = resolve_destination(&of_route, run, &own, route.server.as_ref(), None, route.transport)?;
-        if way.protocol != own.protocol {
+        if let (true, Some(named)) = (way.protocol != own.protocol, &route.server) {
             let accepted = format!("servers that speak {}, the protocol of the class", own.protocol);
-            let named: Vec<String> =
-                route.server.iter().flat_map(|list| &list.0).map(ToString::to_string).collect();
-            return Err(of_route.invalid("server", named.join(", "), accepted));
+            return Err(of_route.invalid("server", named, accepted));
         }
         let servers = if way.servers == own.servers { Vec::new() } else { way.servers };
         class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
@@ -98,19 +92,28 @@ fn resolve_class(
         let accepted = "at least one kind of operation without a route";
         return Err(context.invalid("ops", &class.mix, accepted));
     }
-    if !class.routes.is_empty() && class.lifetime.is_planned() {
-        let others = "--connect-rate, --calls-per-connection, --reconnect-every or --connections-total";
-        return Err(context.conflicts("route", others));
-    }
-    check_calls(context, run, &own, class)?;
-    check_replicas(context, run, &own, class)?;
-    check_clients(context, run, &own, class)?;
-    class.own_destination = (own != *default_destination).then(|| {
-        let servers =
-            if own.servers == default_destination.servers { Vec::new() } else { own.servers.clone() };
+    class.own_destination = (own != *default).then(|| {
+        let servers = if own.servers == default.servers { Vec::new() } else { own.servers.clone() };
         Destination { servers, ..own }
     });
+    if spec.connections_of.is_none() {
+        fill_in(spec, default, class);
+    }
     Ok(())
+}
+
+/// Writes the ways of a class's operations into its table.
+fn fill_in(spec: &mut ClassSpec, default: &Destination, class: &Class) {
+    let own = class.own_destination.as_ref();
+    spec.server = own.and_then(|own| ServerList::of(&own.servers));
+    spec.protocol = own.map(|own| own.protocol).filter(|protocol| *protocol != default.protocol);
+    spec.transport = own.map(|own| own.transport).filter(|transport| *transport != default.transport);
+    let route = |route: &OpRoute| RouteSpec {
+        ops: route.ops.clone(),
+        server: ServerList::of(&route.servers),
+        transport: Some(route.transport),
+    };
+    spec.route = (!class.routes.is_empty()).then(|| class.routes.iter().map(route).collect());
 }
 
 /// What was said of servers, over what holds where nothing was.
@@ -120,41 +123,37 @@ fn resolve_destination(
     base: &Destination,
     server: Option<&ServerList>,
     protocol: Option<Protocol>,
-    transport: Option<Transport>,
+    given: Option<Transport>,
 ) -> Resolved<Destination> {
-    let mut said = RunSpec {
-        server: server.cloned(),
-        protocol,
-        transport,
-        user: run.user.clone(),
-        password: run.password.clone(),
-        database: run.database,
-        ..RunSpec::default()
-    };
     let Some(named) = server else {
-        let plain = |address: &ServerAddress| NamedServer::Plain(address.clone());
-        let listed = ServerList(base.servers.iter().map(plain).collect());
-        said.server = (!base.servers.is_empty()).then_some(listed);
-        said.transport = Some(transport.unwrap_or(base.transport));
-        let transport = transport::resolve(context, &said)?;
+        let servers = ServerList::of(&base.servers);
+        let transport = transport(context, servers.as_ref(), Some(given.unwrap_or(base.transport)))?;
         let protocol = protocol.unwrap_or(base.protocol);
         return Ok(Destination { servers: base.servers.clone(), protocol, transport });
     };
     // Which version of a protocol is spoken no URL says.
     let is_of_base = |server: &NamedServer| matches!(server, NamedServer::Url(url) if base.protocol.is_of_scheme(url.scheme.is_redis));
-    if protocol.is_none() && named.0.iter().any(is_of_base) {
-        said.protocol = Some(base.protocol);
-    }
-    let mut said = url::apply_urls(context, &said)?;
+    let has_base = named.0.iter().any(is_of_base);
+    let mut said = RunSpec {
+        server: server.cloned(),
+        protocol: protocol.or(has_base.then_some(base.protocol)),
+        transport: given,
+        user: run.user.clone(),
+        password: run.password.clone(),
+        database: run.database,
+        ..RunSpec::default()
+    };
+    url::apply_urls(context, &mut said)?;
     check_login(context, run, &said, named)?;
-    let has_path = named.0.iter().filter_map(NamedServer::address).any(ServerAddress::is_unix);
-    if said.transport.is_none() && !has_path && base.transport != Transport::Unix {
+    if said.transport.is_none()
+        && !named.addresses().any(ServerAddress::is_unix)
+        && base.transport != Transport::Unix
+    {
         said.transport = Some(base.transport);
     }
-    let transport = transport::resolve(context, &said)?;
+    let transport = transport(context, server, said.transport)?;
     let protocol = said.protocol.unwrap_or(base.protocol);
-    let servers = resolve_servers(context, server, protocol, run.placement)?;
-    Ok(Destination { servers, protocol, transport })
+    Ok(Destination { servers: addresses_of(context, server, protocol, run.placement)?, protocol, transport })
 }
 
 /// Users, passwords and databases apply to the whole run: those in the URL of one class would reach the servers of all others.
@@ -165,9 +164,8 @@ fn check_login(context: &ErrorContext<'_>, run: &RunSpec, said: &RunSpec, named:
         () if said.database != run.database => "database",
         () => return Ok(()),
     };
-    let servers: Vec<String> = named.0.iter().map(ToString::to_string).collect();
     let accepted = format!("URLs with the --{option} of the run, which all classes share");
-    Err(context.invalid("server", servers.join(", "), accepted))
+    Err(context.invalid("server", named, accepted))
 }
 
 /// Are the kinds of a route the class's, and of no other route?
@@ -204,70 +202,22 @@ fn list(kinds: &[OpKind]) -> String {
     kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// A schedule of a connection's own says nothing of where a key lives: its calls go where that connection goes.
-fn check_calls(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, class: &Class) -> Resolved {
-    let Load::Open { rate: OpenRate::PerConnection(_), .. } = &class.load else { return Ok(()) };
-    // A client's calls are no connection's.
-    if matches!(class.sessions, SessionScope::Client { .. }) {
-        return Ok(());
+/// Has each path as many servers as a change needs, and each client connections to all of them, unless its thread has one server?
+pub(super) fn check_counts(context: &ErrorContext<'_>, plan: &Plan, class: &Class) -> Resolved {
+    let paths = plan.destinations(class);
+    let counts: Vec<usize> = paths.iter().map(|(_, way)| way.servers.len().max(1)).collect();
+    let fewest = counts.iter().copied().min().unwrap_or(1);
+    if fewest < class.replicas as usize {
+        let of = if fewest < counts[0] { "a route of the class" } else { "the class" };
+        return Err(context.exceeds(
+            "replicas",
+            class.replicas,
+            format!("{fewest}, the number of servers of {of}"),
+        ));
     }
-    let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
-    let others = [
-        ("--placement by key on several servers", own.servers.len() > 1 && is_by_key),
-        ("--cluster", run.cluster == Some(true)),
-        ("--replicas", class.replicas > 1),
-        ("route", !class.routes.is_empty()),
-    ];
-    match others.into_iter().find(|(_, is_there)| *is_there) {
-        Some((other, _)) => {
-            let reason = format!("{other}: calls are sent on the connection they belong to");
-            Err(context.conflicts("call-rate", reason))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Replicas are servers of each path, and what is not known of all of them is not requested.
-fn check_replicas(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, class: &Class) -> Resolved {
-    let replicas = class.replicas;
-    if replicas == 1 {
-        return Ok(());
-    }
-    let of_route =
-        |route: &OpRoute| if route.servers.is_empty() { own.servers.len() } else { route.servers.len() };
-    let fewest = class.routes.iter().map(of_route).fold(own.servers.len(), usize::min);
-    if fewest < replicas as usize {
-        let of = if fewest < own.servers.len() { "a route of the class" } else { "the class" };
-        let limit = format!("{}, the number of servers of {of}", fewest.max(1));
-        return Err(context.exceeds("replicas", replicas, limit));
-    }
-    if run.placement.is_some_and(|placement: Placement| !placement.is_by_key()) {
-        return Err(context.requires("replicas", "--placement by key"));
-    }
-    if let Some(kind) = [OpKind::Cas, OpKind::Raw].into_iter().find(|kind| class.mix.contains(*kind)) {
-        return Err(context.conflicts("replicas", format!("{kind} in --mix")));
-    }
-    // A client does not read what it is writing.
-    let reads_others = run.verify.is_some() && class.popularity.window().is_none();
-    let others = [
-        ("--on-miss set", class.on_miss == OnMiss::Set),
-        ("--noreply: a write ends when every replica has replied", class.noreply),
-        ("--verify: replicas may differ while a write is in flight", reads_others),
-        ("--cluster, whose nodes replicate by themselves", run.cluster == Some(true)),
-        ("--agent or trace", run.has_agents() || class.trace.is_some()),
-    ];
-    context.excludes("replicas", &others)
-}
-
-/// A client has connections to every server of each path, unless its thread has one server.
-fn check_clients(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, class: &Class) -> Resolved {
     let SessionScope::Client { connections } = class.sessions else { return Ok(()) };
-    if run.placement == Some(Placement::ByThread) {
-        return Ok(());
-    }
-    let of_routes = class.routes.iter().map(|route| route.servers.len()).filter(|servers| *servers > 0);
-    let of_paths = of_routes.chain([own.servers.len().max(1)]);
-    match of_paths.map(|servers| servers as u32).find(|servers| !connections.is_multiple_of(*servers)) {
+    let unfit = counts.into_iter().find(|servers| !connections.is_multiple_of(*servers as u32));
+    match unfit.filter(|_| plan.placement != Placement::ByThread) {
         Some(servers) => {
             let accepted =
                 format!("a multiple of the number of servers, {servers}, or --placement by-thread");
@@ -280,9 +230,33 @@ fn check_clients(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, c
 #[cfg(test)]
 mod tests {
     use crate::op::OpKind;
-    use crate::plan::{Plan, Protocol};
+    use crate::plan::{Plan, Protocol, Transport};
     use crate::resolve::tests::resolved;
-    use crate::spec::PlanSpec;
+
+    #[test]
+    fn transport_follows_from_the_servers() {
+        let table = [
+            ("", Transport::Tcp),
+            ("server = 'a'", Transport::Tcp),
+            ("server = 'unix:/a'", Transport::Unix),
+            ("server = ['unix:/a', 'unix:/b']\ntransport = 'unix'", Transport::Unix),
+            ("server = 'unix:/a'\nprotocol = 'resp3'", Transport::Unix),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-ca = 'ca'\ntls-cert = 'c'\ntls-key = 'k'\ntls-server-name = 'n'",
+                Transport::Tls,
+            ),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-insecure = true\nmeter = ['handshake-time']",
+                Transport::Tls,
+            ),
+        ];
+        for (toml, expected) in table {
+            let plan = resolved(toml).unwrap();
+            assert_eq!(plan.transport, expected, "{toml}");
+            let again = resolved(&plan.spec.to_toml()).unwrap();
+            assert_eq!(again, plan, "{toml}");
+        }
+    }
 
     /// Every server with how it is spoken to, and the servers of each class's paths.
     fn shown(plan: &Plan) -> String {
@@ -393,7 +367,7 @@ mod tests {
         for (toml, expected) in table {
             let plan = resolved(toml).unwrap();
             assert_eq!(shown(&plan), expected, "{toml}");
-            let printed = PlanSpec::from(&plan).to_toml();
+            let printed = plan.spec.to_toml();
             assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
         }
     }
@@ -469,7 +443,7 @@ mod tests {
             ),
             (
                 "server = 'a'\ncalls-per-connection = 5\n[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'",
-                "route cannot be used with --connect-rate, --calls-per-connection, --reconnect-every or --connections-total",
+                "route cannot be used with --calls-per-connection",
             ),
             (
                 "server = 'a'\nagent = ['x']\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = 'b'",

@@ -15,6 +15,11 @@ impl PlanError {
         Self(format!("invalid value '{given}' for {table}: expected {expected}"))
     }
 
+    /// An option, as a flag, does nothing without another one.
+    pub fn requires(flag: &str, other: impl fmt::Display) -> Self {
+        Self(format!("{flag} requires {other}"))
+    }
+
     /// The value is above a limit that follows from something else.
     pub fn exceeds(option_and_value: &str, limit: impl fmt::Display) -> Self {
         Self(format!("{option_and_value} exceeds {limit}"))
@@ -50,18 +55,14 @@ impl<'a> ErrorContext<'a> {
         Self { class: (classes.len() > 1).then_some(class.name.as_str()), route: None }
     }
 
-    /// The option as a flag, or as a key where only plan files have it.
+    /// The option, and what of the plan it belongs to.
     fn name(&self, option: &str) -> String {
-        let key = option.split(' ').next().unwrap_or(option);
-        let is_key =
-            matches!(key, "name" | "ops" | "route" | "connections-of" | "purge" | "trace" | "trace-layout");
         let flag = match self.route {
             Some(ops) => {
                 let ops: Vec<&str> = ops.iter().map(|op| op.name()).collect();
                 format!("{option} (route of {})", ops.join(" "))
             }
-            None if is_key => option.to_owned(),
-            None => format!("--{option}"),
+            None => flag(option),
         };
         match self.class {
             Some(class) => format!("{flag} (class '{class}')"),
@@ -81,7 +82,7 @@ impl<'a> ErrorContext<'a> {
 
     /// The option does nothing without another one.
     pub(super) fn requires(&self, option: &str, other: impl fmt::Display) -> PlanError {
-        PlanError(format!("{} requires {other}", self.name(option)))
+        PlanError::requires(&self.name(option), other)
     }
 
     /// The option contradicts another one.
@@ -99,7 +100,7 @@ impl<'a> ErrorContext<'a> {
     }
 
     /// The option cannot be used with the first of these that is there.
-    pub(super) fn excludes(&self, option: &str, others: &[(&str, bool)]) -> Resolved {
+    pub(super) fn excludes<T: fmt::Display>(&self, option: &str, others: &[(T, bool)]) -> Resolved {
         match others.iter().find(|(_, is_there)| *is_there) {
             Some((other, _)) => Err(self.conflicts(option, other)),
             None => Ok(()),
@@ -121,5 +122,16 @@ impl<'a> ErrorContext<'a> {
         } else {
             Err(self.invalid(option, value, format!("an integer from {min} to {max}")))
         }
+    }
+}
+
+/// The option as a flag, or as a key where only plan files have it.
+pub(super) fn flag(option: &str) -> String {
+    let key = option.split(' ').next().unwrap_or(option);
+    match key {
+        "name" | "ops" | "route" | "connections-of" | "purge" | "runs-on" | "trace" | "trace-layout" => {
+            option.to_owned()
+        }
+        _ => format!("--{option}"),
     }
 }

@@ -4,96 +4,50 @@
 //! on it.
 
 use super::{RUN, Resolved};
-use crate::host_role::HostRole;
-use crate::plan::Class;
-use crate::server::ServerAddress;
-use crate::spec::{ClassSpec, PlanSpec, RunSpec};
+use crate::choice::HostRole;
+use crate::spec::{ClassSpec, PlanSpec};
 use crate::units::Count;
-use crate::url::NamedServer;
-use std::borrow::Cow;
 
 /// What the controller's own class is called.
 const MEASURE: &str = "measure";
 
-/// The specification with the class that `--measure-…` stands for.
-pub(super) fn with_measuring_class(spec: &PlanSpec) -> Resolved<Cow<'_, PlanSpec>> {
+/// Adds the class that `--measure-…` stands for.
+pub(super) fn add_measuring_class(spec: &mut PlanSpec) -> Resolved {
     let of_class = ["measure-rate", "measure-connections", "measure-depth"];
-    let Some(option) = spec.run.first_given(&of_class) else {
-        return Ok(Cow::Borrowed(spec));
-    };
-    if spec.run.agent.as_ref().is_none_or(Vec::is_empty) {
+    let Some(option) = spec.run.first_given(&of_class) else { return Ok(()) };
+    if !spec.run.has_agents() {
         return Err(RUN.requires(option, "--agent"));
     }
-    let mut spec = spec.clone();
     if spec.classes.is_empty() {
         let name = spec.base.name.take().unwrap_or_else(|| "main".to_owned());
         spec.classes.push(ClassSpec { name: Some(name), ..ClassSpec::default() });
     }
-    let run = &mut spec.run;
-    let (rate, connections, depth) =
-        (run.measure_rate.take(), run.measure_connections.take(), run.measure_depth.take());
     // What the measuring class must not have of the others' is in no table that it shares with them.
-    let mut shared = std::mem::take(&mut spec.base);
-    let of_load = ClassSpec {
-        rate: shared.rate.take(),
-        rate_profile: shared.rate_profile.take(),
-        arrival: shared.arrival.take(),
-        think: shared.think.take(),
-        call_rate: shared.call_rate.take(),
-        call_arrival: shared.call_arrival.take(),
-        ..ClassSpec::default()
-    };
+    let of_load = spec.base.take(OF_LOAD);
     for class in &mut spec.classes {
         let mut merged = of_load.clone();
-        merged.overlay(class.clone());
+        merged.overlay(std::mem::take(class));
         *class = merged;
     }
+    let run = &mut spec.run;
     let mut measuring = spec.classes[0].clone();
+    let rate = run.measure_rate.take();
+    let arrival = measuring.take(OF_LOAD).arrival.filter(|_| rate.is_some());
     measuring.overlay(ClassSpec {
         name: Some(MEASURE.to_owned()),
-        connections: connections.or(Some(Count(1))),
-        depth: depth.or(Some(Count(1))),
+        connections: run.measure_connections.take().or(Some(Count(1))),
+        depth: run.measure_depth.take().or(Some(Count(1))),
         runs_on: Some(HostRole::Controller),
+        rate,
+        arrival,
         ..ClassSpec::default()
     });
-    (measuring.rate, measuring.rate_profile, measuring.think) = (rate, None, None);
-    (measuring.call_rate, measuring.call_arrival) = (None, None);
-    measuring.arrival = measuring.arrival.filter(|_| rate.is_some());
-    spec.base = shared;
     spec.classes.push(measuring);
-    Ok(Cow::Owned(spec))
+    Ok(())
 }
 
-/// The agents, as they are named.
-pub(super) fn resolve(run: &RunSpec, classes: &[Class]) -> Resolved<Vec<String>> {
-    let agents = run.agent.clone().unwrap_or_default();
-    if agents.is_empty() {
-        return Ok(agents);
-    }
-
-    if let Some(unfit) = agents.iter().find(|agent| split(agent).is_none()) {
-        return Err(RUN.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
-    }
-    if run.server.is_none() {
-        return Err(
-            RUN.requires("agent", "--server: the reference server of a run listens on this host only")
-        );
-    }
-    if classes.iter().all(|class| class.host_role == HostRole::Controller) {
-        return Err(RUN.requires("agent", "a class without runs-on = 'controller'"));
-    }
-    let servers = run.server.iter().flat_map(|list| &list.0).filter_map(NamedServer::address);
-    if servers.into_iter().any(ServerAddress::is_unix) {
-        return Err(RUN.conflicts("agent", "unix: servers: no agent opens a file that a plan names"));
-    }
-    let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
-    if run.verify.is_some()
-        && classes.iter().any(|class| writes(class) || class.on_miss != crate::plan::OnMiss::Ignore)
-    {
-        return Err(RUN.conflicts("agent", "--verify and writes: agents do not know each other's writes"));
-    }
-    Ok(agents)
-}
+/// The options that say when a class sends.
+const OF_LOAD: &str = "rate, rate-profile, arrival, think, call-rate, call-arrival";
 
 /// Host and port of an agent; the port where one is named.
 pub fn split(agent: &str) -> Option<(&str, Option<u16>)> {

@@ -3,67 +3,48 @@
 //! Invariant: a class that shares has as many connections as their owner, as deep, to the same servers, and options of
 //! connections belong to the owner alone.
 
+use super::class::OF_CONNECTIONS;
 use super::{ErrorContext, Resolved};
-use crate::plan::{Class, SessionScope};
-use crate::spec::{ClassSpec, PlanSpec, RunSpec};
+use crate::plan::{Class, Plan, SessionScope};
+use crate::spec::PlanSpec;
 
 const OPTION: &str = "connections-of";
 
 /// Gives classes that share connections what their owners have.
-pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> Resolved {
-    let connection_owner = |class: &ClassSpec| class.connections_of.clone();
-    let names: Vec<Option<String>> = spec.classes.iter().map(connection_owner).collect();
-    for (index, name) in names.iter().enumerate() {
-        let Some(name) = name else { continue };
-        let own_name = classes[index].name.clone();
-        let context = ErrorContext { class: Some(&own_name), route: None };
-        let conflict = |other: String| Err(context.conflicts(OPTION, other));
+pub(super) fn assign_owners(spec: &PlanSpec, classes: &mut [Class]) -> Resolved {
+    for (index, own) in spec.classes.iter().enumerate() {
+        let Some(name) = &own.connections_of else { continue };
         let is_it = |(at, class): &(usize, &Class)| class.name == *name && *at != index;
-        let Some((at, owner)) = classes.iter().enumerate().find(is_it) else {
-            return Err(context.invalid(OPTION, name, "the name of another class"));
+        let accepted = match classes.iter().enumerate().find(is_it) {
+            None => "the name of another class",
+            Some((at, _)) if spec.classes[at].connections_of.is_some() => "a class with its own connections",
+            Some((_, owner)) => {
+                let owner = owner.clone();
+                let class = &mut classes[index];
+                class.connections_of = Some(owner.name);
+                (class.connections, class.depth, class.own_destination) =
+                    (owner.connections, owner.depth, owner.own_destination);
+                (class.reconnect, class.host_role) = (owner.reconnect, owner.host_role);
+                class.lifetime = owner.lifetime;
+                continue;
+            }
         };
-        if names[at].is_some() {
-            return Err(context.invalid(OPTION, name, "a class with its own connections"));
-        }
-        if let Some(option) = spec.classes[index].first_given(&OF_CONNECTIONS) {
-            return conflict(format!("{option}: connections are those of class '{name}'"));
-        }
-        if let Some(obstacle) = obstacle(run, owner) {
-            return conflict(format!("{obstacle} of class '{name}'"));
-        }
-        if classes[index].replicas > 1 || classes[index].sessions != SessionScope::Worker {
-            return conflict("replicas, call-rate or client-connections".to_owned());
-        }
-        let owner = owner.clone();
-        let class = &mut classes[index];
-        class.connections_of = Some(owner.name);
-        (class.connections, class.depth, class.own_destination) =
-            (owner.connections, owner.depth, owner.own_destination);
-        (class.reconnect, class.host_role) = (owner.reconnect, owner.host_role);
-        class.lifetime = owner.lifetime;
+        let context = ErrorContext { class: Some(&classes[index].name), route: None };
+        return Err(context.invalid(OPTION, name, accepted));
     }
     Ok(())
 }
 
-/// The options of connections, which belong to their owner.
-const OF_CONNECTIONS: [&str; 13] = [
-    "connections",
-    "depth",
-    "server",
-    "protocol",
-    "transport",
-    "route",
-    "reconnect",
-    "runs-on",
-    "connect-rate",
-    "connect-arrival",
-    "calls-per-connection",
-    "connections-total",
-    "reconnect-every",
-];
-
-/// Why the connections of a class cannot be shared.
-fn obstacle(run: &RunSpec, owner: &Class) -> Option<&'static str> {
+/// Can this class use the connections of another?
+pub(super) fn check(plan: &Plan, index: usize) -> Resolved {
+    let class = &plan.classes[index];
+    let Some(name) = &class.connections_of else { return Ok(()) };
+    let owner = &plan.classes[plan.connection_owner(index)];
+    let context = ErrorContext { class: Some(&class.name), route: None };
+    let given = plan.spec.classes[index].given();
+    if let Some(option) = OF_CONNECTIONS.split(", ").find(|option| given.iter().any(|name| name == option)) {
+        return Err(context.conflicts(OPTION, format!("{option}: connections are those of class '{name}'")));
+    }
     let obstacles = [
         ("call-rate or client-connections", owner.sessions != SessionScope::Worker),
         ("replicas", owner.replicas > 1),
@@ -72,9 +53,12 @@ fn obstacle(run: &RunSpec, owner: &Class) -> Option<&'static str> {
             "connect-rate, calls-per-connection, connections-total or reconnect-every",
             owner.lifetime.is_planned(),
         ),
-        ("a cluster", run.cluster == Some(true)),
+        ("a cluster", plan.is_cluster),
     ];
-    obstacles.into_iter().find(|(_, is_so)| *is_so).map(|(obstacle, _)| obstacle)
+    let of_owner = obstacles.map(|(obstacle, is_there)| (format!("{obstacle} of class '{name}'"), is_there));
+    context.excludes(OPTION, &of_owner)?;
+    let has_own = class.replicas > 1 || class.sessions != SessionScope::Worker;
+    context.excludes(OPTION, &[("replicas, call-rate or client-connections", has_own)])
 }
 
 #[cfg(test)]
@@ -95,7 +79,7 @@ mod tests {
         assert!(plan.shares_connections(0) && plan.shares_connections(1));
         assert!(!resolved(OWNER).unwrap().shares_connections(0));
         // What is printed as a plan file is the same plan.
-        let again = crate::spec::PlanSpec::from(&plan).to_toml();
+        let again = plan.spec.to_toml();
         assert_eq!(resolved(&again), Ok(plan));
     }
 

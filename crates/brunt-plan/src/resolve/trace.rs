@@ -1,26 +1,19 @@
-//! Traces: what a class that replays one may say, and what is left of the trace's operations in the protocol.
+//! Traces: the file of a class that replays one, and what is left of the trace's operations in the protocol.
 
 use super::{ErrorContext, Resolved};
 use crate::mix::Mix;
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Trace, Transport};
+use crate::plan::{Class, Destination, Trace};
 use crate::spec::{ClassSpec, RunSpec};
 
 /// The trace of a class, if it has one.
 pub(super) fn resolve(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Option<Trace>> {
-    let (file, layout) = match (&spec.trace, spec.trace_layout) {
-        (None, None) => return Ok(None),
-        (Some(file), Some(layout)) if !file.is_empty() => (file, layout),
-        (Some(file), _) => {
-            return Err(context.invalid("trace", file, "the path of a file, and trace-layout"));
-        }
-        (None, Some(_)) => return Err(context.requires("trace-layout", "trace")),
-    };
-    let others = ["mix", "multiget", "drift", "delta", "first-key", "value-form"];
-    if let Some(option) = spec.first_given(&others) {
-        return Err(context.conflicts(option, "trace, which names the operations"));
+    match (&spec.trace, spec.trace_layout) {
+        (None, None) => Ok(None),
+        (Some(file), Some(layout)) if !file.is_empty() => Ok(Some(Trace { file: file.clone(), layout })),
+        (Some(file), _) => Err(context.invalid("trace", file, "the path of a file, and trace-layout")),
+        (None, Some(_)) => Err(context.requires("trace-layout", "trace")),
     }
-    Ok(Some(Trace { file: file.clone(), layout }))
 }
 
 /// What a trace may ask for, before the protocol is known.
@@ -30,35 +23,14 @@ pub(super) fn mix(trace: &Trace) -> Mix {
 }
 
 /// Removes kinds that the protocol lacks from the mixes: the trace reader substitutes them.
-pub(super) fn limit_mixes(
-    run: &RunSpec,
-    default_destination: &Destination,
-    classes: &mut [Class],
-) -> Resolved {
+pub(super) fn limit_mixes(run: &RunSpec, default: &Destination, classes: &mut [Class]) {
     for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
-        let protocol = class.own_destination.as_ref().unwrap_or(default_destination).protocol;
+        let protocol = class.protocol(default.protocol);
         let is_plain = |kind: OpKind| {
             run.hash_field.is_none() || matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete)
         };
         class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_plain(*kind));
     }
-    if classes.iter().all(|class| class.trace.is_none()) {
-        return Ok(());
-    }
-    let goes_by_udp = |class: &Class| {
-        class
-            .kinds()
-            .iter()
-            .any(|kind| class.transport_of(*kind, default_destination.transport) == Transport::Udp)
-    };
-    let is_by_udp = classes.iter().any(|class| class.trace.is_some() && goes_by_udp(class));
-    let others = [
-        ("--cluster", run.cluster == Some(true)),
-        ("--transport udp: requests must fit into datagrams", is_by_udp),
-        ("--verify, which checks the keys of a data set", run.verify.is_some()),
-        ("--agent: the file is on this host", run.has_agents()),
-    ];
-    ErrorContext::RUN.excludes("trace", &others)
 }
 
 #[cfg(test)]

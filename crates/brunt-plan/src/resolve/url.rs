@@ -1,7 +1,7 @@
 //! Options from the URLs of servers: they fill in options that are not given, and must agree with those that are.
 
 use super::{ErrorContext, Resolved};
-use crate::plan::Protocol;
+use crate::choice::Protocol;
 use crate::server::{PORT_REDIS, ServerAddress};
 use crate::server_list::ServerList;
 use crate::spec::RunSpec;
@@ -9,20 +9,18 @@ use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerUrl};
 use std::fmt::Display;
 
-/// The options of a run with what its servers say of themselves.
-pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved<RunSpec> {
-    let mut run = given.clone();
-    check_schemes(context, given)?;
+/// Fills in what the servers of a run say of themselves.
+pub(super) fn apply_urls(context: &ErrorContext<'_>, run: &mut RunSpec) -> Resolved {
+    let given = run.clone();
+    check_schemes(context, &given)?;
     for server in given.server.iter().flat_map(|list| &list.0) {
         match server {
             NamedServer::Plain(_) => {}
-            NamedServer::Url(url) => apply_url(context, &mut run, given, url)?,
-            NamedServer::Invalid(shown) => {
-                return Err(context.invalid("server", shown, ACCEPTED));
-            }
+            NamedServer::Url(url) => apply_url(context, run, &given, url)?,
+            NamedServer::Invalid(shown) => return Err(context.invalid("server", shown, ACCEPTED)),
         }
     }
-    Ok(run)
+    Ok(())
 }
 
 /// Servers without a scheme that are all at Redis's usual port are Redis, where nothing else says what they speak.

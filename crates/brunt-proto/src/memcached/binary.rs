@@ -7,7 +7,7 @@
 mod pairs;
 pub mod sasl;
 
-use super::error::{persistence, status_text};
+use crate::memcached::line::{persistence, status_text};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
 use crate::{

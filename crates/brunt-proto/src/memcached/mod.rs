@@ -2,7 +2,6 @@
 
 pub mod binary;
 pub mod datagram;
-mod error;
 mod line;
 pub mod meta;
 pub mod stats;

@@ -6,8 +6,8 @@
 
 mod pairs;
 
-use super::error::persistence;
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
+use crate::memcached::line::persistence;
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;

@@ -1,7 +1,7 @@
 //! Redirections: the node that an error reply of a cluster names.
 
-use super::node_host::NodeHost;
 use super::slot::SLOTS;
+use crate::resp::slot::NodeHost;
 
 /// Whether a redirection is for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

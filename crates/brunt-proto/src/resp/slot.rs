@@ -3,10 +3,9 @@
 //! The slot is a pure function of the key's bytes; a map is read from one reply and never changes, so that it can be
 //! shared and exchanged whole.
 
-use super::node_host::NodeHost;
-use super::reply::Value;
+use crate::resp::reply::Value;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use std::fmt;
+use thiserror::Error;
 
 /// How many slots every cluster has.
 pub const SLOTS: u16 = 16_384;
@@ -103,27 +102,20 @@ pub struct SlotMap {
 }
 
 /// Why a reply is no map.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SlotMapError {
     /// The server answers with an error: its text. One that is no part of a cluster says so here.
+    #[error("it answers \"{0}\"")]
     Declined(String),
     /// The reply is built otherwise than a map.
+    #[error("its reply is built otherwise than a map of slots")]
     OtherForm,
     /// Two nodes are said to have this slot.
+    #[error("it says of two nodes that they have slot {0}")]
     Contested(u16),
     /// No node has any slot.
+    #[error("it knows of no node that has slots")]
     Empty,
-}
-
-impl fmt::Display for SlotMapError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Declined(text) => write!(formatter, "it answers \"{text}\""),
-            Self::OtherForm => formatter.write_str("its reply is built otherwise than a map of slots"),
-            Self::Contested(slot) => write!(formatter, "it says of two nodes that they have slot {slot}"),
-            Self::Empty => formatter.write_str("it knows of no node that has slots"),
-        }
-    }
 }
 
 impl SlotMap {
@@ -276,3 +268,28 @@ fn host_of<'v>(
 
 #[cfg(test)]
 mod tests;
+
+/// How a server names the host of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeHost<'a> {
+    /// By name or address, without brackets.
+    Named(&'a str),
+    /// Not at all: it is the host that was asked (`cluster-preferred-endpoint-type unknown-endpoint`).
+    Asked,
+    /// As unknown: names are preferred, and this node has none. A map has its address.
+    Unknown,
+}
+
+impl<'a> NodeHost<'a> {
+    /// Reads it as it is in a redirection or a map.
+    pub(super) fn of(text: &'a str) -> Self {
+        match text {
+            "" => Self::Asked,
+            "?" => Self::Unknown,
+            _ => {
+                let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+                Self::Named(bare.unwrap_or(text))
+            }
+        }
+    }
+}

@@ -3,11 +3,9 @@
 //! Random fields are functions of the operation's own number, so the same operation has the same bytes whenever it is
 //! written. Nothing here allocates.
 
-use super::extent::Extent;
-use super::number::Number;
-use super::random_field::RandomField;
-use super::word::Part;
 use crate::out::Out;
+use crate::template::random_field::{Number, RandomField};
+use crate::template::word::{Extent, Part, Word};
 use crate::{KEY_BYTES_MAX, Request};
 
 /// The longest decimal of a length.
@@ -207,3 +205,52 @@ pub(super) fn quoted(text: &[u8], to: &mut Vec<u8>) {
 /// The most that every byte of a key takes in an inline command: escaped, and a blank and two quotes around a key of one byte.
 pub(crate) const INLINE_KEY_FACTOR: usize = ESCAPED_BYTES + 3;
 const _: () = assert!(INLINE_KEY_FACTOR * KEY_BYTES_MAX < 64 << 10);
+
+/// Builds pieces; text that is always the same is put together.
+#[derive(Debug, Default)]
+pub(super) struct PieceBuilder {
+    list: Vec<Piece>,
+    pub text: Vec<u8>,
+    /// Bytes of random fields so far: no two of them draw the same.
+    pub drawn: u64,
+}
+
+impl PieceBuilder {
+    pub(super) fn text(&mut self, text: &[u8]) {
+        self.text.extend_from_slice(text);
+    }
+
+    pub(super) fn push(&mut self, piece: Piece) {
+        if !self.text.is_empty() {
+            self.list.push(Piece::Text(std::mem::take(&mut self.text).into_boxed_slice()));
+        }
+        self.list.push(piece);
+    }
+
+    /// Random bytes.
+    pub(super) fn random(&mut self, len: u32, draw: RandomField) {
+        self.push(Piece::Random { len, draw, from: self.drawn });
+        self.drawn += u64::from(len);
+    }
+
+    /// A word as it is; `length` is what `{bytes}` stands for.
+    pub(super) fn word(&mut self, word: &Word, length: &Extent) {
+        for part in &word.parts {
+            match part {
+                Part::Text(text) => self.text(text),
+                Part::Key => self.push(Piece::Key),
+                Part::Value => self.push(Piece::Value),
+                Part::Length => self.push(Piece::Length { extent: length.clone(), is_binary: false }),
+                Part::Random(len) => self.random(*len, RandomField::Letters),
+                Part::Number(number) => self.push(Piece::Number(*number)),
+            }
+        }
+    }
+
+    pub(super) fn end(mut self) -> Vec<Piece> {
+        if !self.text.is_empty() {
+            self.list.push(Piece::Text(self.text.into_boxed_slice()));
+        }
+        self.list
+    }
+}

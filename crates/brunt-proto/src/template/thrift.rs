@@ -4,11 +4,11 @@
 //! as in a list. `struct` opens a struct, whose fields follow up to the word `stop`. The source is Thrift's
 //! `doc/specs/thrift-binary-protocol.md` (strict encoding) and `thrift-rpc.md` (framed transport). The sequence number is 0.
 
-use super::extent::Extent;
 use super::piece::Piece;
-use super::piece_builder::PieceBuilder;
 use super::random_field::RandomField;
 use super::word::{Part, Word};
+use crate::template::piece::PieceBuilder;
+use crate::template::word::Extent;
 
 /// Version 1 and the type of a call.
 const CALL: [u8; 4] = [0x80, 0x01, 0x00, 0x01];

@@ -2,8 +2,8 @@
 //!
 //! Words are the same in every protocol; `template.rs` turns them into bytes. Invariant: a word has at least one part.
 
-use super::extent::Extent;
-use super::number::Number;
+use crate::Request;
+use crate::template::random_field::Number;
 
 /// What a word consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,4 +236,40 @@ fn placeholder(letters: &[Letter]) -> Option<Vec<u8>> {
     let is_plain = !word.iter().any(|byte| b":,-".contains(byte));
     let is_named = is_plain || word.starts_with(RANDOM) || word.starts_with(NUMBER);
     (end > 0 && is_named && rest[end] == (b'}', false)).then_some(word)
+}
+
+/// A length: bytes, keys, values and decimals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub bytes: usize,
+    pub keys: usize,
+    pub values: usize,
+    /// Numbers in decimal.
+    pub numbers: Vec<Number>,
+}
+
+impl Extent {
+    /// Its length, where that is always the same.
+    pub(super) fn fixed(&self) -> Option<usize> {
+        (self.keys + self.values + self.numbers.len() == 0).then_some(self.bytes)
+    }
+
+    pub(super) fn plus(mut self, other: Self) -> Self {
+        self.numbers.extend(other.numbers);
+        Self {
+            bytes: self.bytes + other.bytes,
+            keys: self.keys + other.keys,
+            values: self.values + other.values,
+            numbers: self.numbers,
+        }
+    }
+
+    /// Length in bytes for a request.
+    pub(super) fn encoded_len(&self, request: &Request<'_>) -> usize {
+        let of_numbers: usize = self.numbers.iter().map(|number| number.len(request.operand)).sum();
+        of_numbers
+            + self.bytes
+            + self.keys * request.keys.first().len()
+            + self.values * request.value.total_len()
+    }
 }

@@ -4,7 +4,6 @@ use super::markup::Markup;
 use crate::document::Document;
 use crate::layout::Layout;
 use crate::run_document::{client, conclusion};
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::summary::Summary;
 
 /// Servers that are named.
@@ -25,7 +24,7 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.document(&document);
     markup.raw("</div>\n");
     markup.raw("</section>\n<section id=\"plan\">\n<h2>Plan</h2>\n");
-    plan(markup, &PlanSpec::from(&summary.record.plan).to_toml());
+    plan(markup, &summary.record.plan.spec.to_toml());
     markup.raw("</section>\n<section id=\"host\">\n<h2>Environment</h2>\n");
     let environment = &summary.record.environment;
     let mut facts = vec![

@@ -16,7 +16,6 @@ use crate::run_document::head;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use crate::server;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use serde_json::{Map, Value};
@@ -43,7 +42,7 @@ pub fn write_several(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Res
     document::header(&mut markup, standing, &title, &facts);
     let specs: Vec<Map<String, Value>> = runs
         .iter()
-        .map(|(_, summary)| match serde_json::to_value(PlanSpec::from(&summary.record.plan)) {
+        .map(|(_, summary)| match serde_json::to_value(&summary.record.plan.spec) {
             Ok(Value::Object(plan)) => plan,
             _ => Map::new(),
         })

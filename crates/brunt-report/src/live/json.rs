@@ -6,7 +6,6 @@
 use super::State;
 use crate::indented;
 use crate::json::{distribution, object, requests};
-use brunt_plan::spec::PlanSpec;
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::request_counts::RequestCounts;
@@ -47,7 +46,7 @@ fn numbers(so_far: &RunSoFar, place: &RunPosition) -> serde_json::Result<Value> 
         "seed": record.plan.seed,
         "data_seed": record.plan.data_seed,
         "server": record.server,
-        "plan": serde_json::to_value(PlanSpec::from(&record.plan))?,
+        "plan": serde_json::to_value(&record.plan.spec)?,
         "elapsed_ns": so_far.at_ns,
         "duration_ns": summary.window.duration_ns(),
         "to_go_ns": end_ns.map(|end_ns| end_ns.saturating_sub(so_far.at_ns)),

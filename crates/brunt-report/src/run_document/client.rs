@@ -9,7 +9,7 @@ use crate::layout::{Layout, Style};
 use crate::metered::{self, Unit};
 use crate::quantity;
 use crate::wall_clock::date;
-use brunt_plan::plan::{MeterKind, Profile, Refill};
+use brunt_plan::plan::{MeterKind, Preset, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
 use brunt_stats::client_basis::ClientBasis;
@@ -140,8 +140,8 @@ fn setup(summary: &Summary) -> Vec<String> {
         format!("wait {}", usage.wait),
         quantity::things(usage.workers.len() as u64, "thread"),
     ];
-    if plan.profile != Profile::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
-        facts.push(format!("profile {} (refill {}, gather {})", plan.profile, plan.refill, plan.gather));
+    if plan.preset != Preset::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
+        facts.push(format!("profile {} (refill {}, gather {})", plan.preset, plan.refill, plan.gather));
     }
     let send_cost = metered::send_cost_ns(summary, Quantile::P50);
     facts.extend(send_cost.map(|ns| format!("send cost p50 {}", quantity::time(ns))));

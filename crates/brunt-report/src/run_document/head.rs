@@ -9,7 +9,6 @@ use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, KeyForm, Load, OpRoute, OpenRate, Plan, SessionScope, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::size::{SizeDistribution, SizeRange};
-use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::run_record::RunRecord;
@@ -34,7 +33,7 @@ pub(super) fn part(document: &mut Document, summary: &Summary) {
     document.facts("host", host(summary));
     summary.record.agents.iter().for_each(|agent| document.facts("agent", agent_facts(agent)));
     document.heading("plan");
-    document.push(0, Content::Verbatim(PlanSpec::from(&summary.record.plan).to_toml()));
+    document.push(0, Content::Verbatim(summary.record.plan.spec.to_toml()));
 }
 
 pub(crate) fn host(summary: &Summary) -> Vec<String> {

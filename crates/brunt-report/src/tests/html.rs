@@ -314,7 +314,8 @@ fn what_users_and_servers_wrote_stays_text() {
     let hostile = "</script><img src=x onerror=\"alert(1)\">'&\u{1b}[2J";
     let mut run = ordinary::outage();
     let record = &mut run.summary.record;
-    record.plan.labels = vec![Label { key: hostile.to_owned(), value: hostile.to_owned() }];
+    let label = Label { key: hostile.to_owned(), value: hostile.to_owned() };
+    record.plan = record.plan.changed(|spec| spec.run.label = Some(vec![label])).unwrap();
     record.environment.facts.push((hostile.to_owned(), hostile.to_owned()));
     record.environment.host = hostile.to_owned();
     record.server = hostile.to_owned();

@@ -5,8 +5,8 @@
 use super::{Frame, FrameKind, HEADER_BYTES};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};
 use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::grammar::Verb;
 use crate::stats::VERSION;
-use crate::verb::Verb;
 
 const REPLY_MAGIC: u8 = 0x81;
 
@@ -242,7 +242,7 @@ fn put(
     context: &mut CommandContext<'_>,
 ) {
     put_head(frame, status, unique, extras.len(), key.len(), value.len(), context.out);
-    [extras, key, value].iter().for_each(|part| context.out.extend_from_slice(part));
+    [extras, key, value].iter().for_each(|part| context.put(part));
 }
 
 fn put_head(

@@ -6,12 +6,12 @@
 use super::{Command, CommandKind, KeyRoom};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};
 use crate::command_context::{CommandContext, push_value};
+use crate::grammar::Verb;
 use crate::store::{Item, NEVER_NS};
 use crate::text::answer::{
     NOT_A_NUMBER, OUT_OF_MEMORY, OUT_OF_MEMORY_READING, TOO_LARGE, put_injected_error,
 };
 use crate::text::{BAD_CHUNK, push_decimal, words};
-use crate::verb::Verb;
 
 const BAD_SET_MODE: &[u8] = b"CLIENT_ERROR invalid mode for ms M token\r\n";
 const BAD_CHANGE_MODE: &[u8] = b"CLIENT_ERROR invalid mode for ma M token\r\n";
@@ -42,12 +42,12 @@ pub(crate) fn refuse(command: &Command<'_>, verb: Verb, context: &mut CommandCon
 /// Carries out any other command. True: the connection is to be closed, which none of these asks for.
 pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -> bool {
     match command.what {
-        CommandKind::Noop => context.out.extend_from_slice(b"MN\r\n"),
+        CommandKind::Noop => context.put(b"MN\r\n"),
         CommandKind::Debug => debug(command, context),
-        CommandKind::Refused(reply) => context.out.extend_from_slice(reply),
+        CommandKind::Refused(reply) => context.put(reply),
         CommandKind::BadChunk => {
             context.cache.counters.cmd_set += 1;
-            context.out.extend_from_slice(BAD_CHUNK);
+            context.put(BAD_CHUNK);
         }
         // A value that is too long.
         _ => {
@@ -56,7 +56,7 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
                 // A set that failed must not leave the old value to be read as the new one.
                 context.cache.store.remove(command.decoded_key(&mut room), context.now_ns);
             }
-            context.out.extend_from_slice(TOO_LARGE);
+            context.put(TOO_LARGE);
         }
     }
     false
@@ -85,9 +85,9 @@ fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     };
     let Some(item) = found else {
         if !flags.is_quiet {
-            context.out.extend_from_slice(b"EN");
+            context.put(b"EN");
             put_flags(command, None, now_ns, context.out);
-            context.out.extend_from_slice(b"\r\n");
+            context.put(b"\r\n");
         }
         return;
     };
@@ -97,7 +97,7 @@ fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     context.out.extend_from_slice(b"\r\n");
     if flags.wants_value {
         context.value_bytes += push_value(context.out, item.value, context.value_content);
-        context.out.extend_from_slice(b"\r\n");
+        context.put(b"\r\n");
     }
     if wins {
         context.cache.store.mark(key, now_ns, |marks| marks.won = true);
@@ -135,7 +135,7 @@ fn debug(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let mut room = KeyRoom::new();
     let now_ns = context.now_ns;
     let Some(item) = context.cache.store.peek(command.decoded_key(&mut room), now_ns) else {
-        return context.out.extend_from_slice(b"EN\r\n");
+        return context.put(b"EN\r\n");
     };
     let idle_s = (now_ns - item.accessed_ns) / SECOND_NS;
     let fetched = if item.marks.fetched { "yes" } else { "no" };
@@ -145,9 +145,9 @@ fn debug(command: &Command<'_>, context: &mut CommandContext<'_>) {
         item.unique,
         item.value.len()
     );
-    context.out.extend_from_slice(b"ME ");
-    context.out.extend_from_slice(command.key);
-    context.out.extend_from_slice(told.as_bytes());
+    context.put(b"ME ");
+    context.put(command.key);
+    context.put(told.as_bytes());
 }
 
 // --- Changes ---
@@ -161,7 +161,7 @@ fn set(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
         b'A' => (Mode::Append, flags.compare),
         b'P' => (Mode::Prepend, flags.compare),
         b'R' => (Mode::Replace, flags.compare),
-        _ => return context.out.extend_from_slice(BAD_SET_MODE),
+        _ => return context.put(BAD_SET_MODE),
     };
     let expires_ns = context.cache.expires_ns(flags.exptime_s.unwrap_or(0), context.now_ns);
     let write = Write {
@@ -177,9 +177,9 @@ fn set(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
         Written::NotStored => (b"NS", 0),
         Written::Exists => (b"EX", 0),
         Written::NotFound => (b"NF", 0),
-        Written::OutOfMemory => return context.out.extend_from_slice(OUT_OF_MEMORY),
+        Written::OutOfMemory => return context.put(OUT_OF_MEMORY),
     };
-    context.out.extend_from_slice(code);
+    context.put(code);
     put_change_flags(command, Some(unique), None, context);
 }
 
@@ -191,7 +191,7 @@ fn delete(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     } else {
         context.cache.delete(key, flags.compare, context.now_ns)
     };
-    context.out.extend_from_slice(match deleted {
+    context.put(match deleted {
         Deleted::Gone if flags.is_quiet => return,
         Deleted::Gone => b"HD",
         Deleted::NotFound => b"NF",
@@ -205,7 +205,7 @@ fn change(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let is_increment = match flags.mode {
         0 | b'I' | b'+' => true,
         b'D' | b'-' => false,
-        _ => return context.out.extend_from_slice(BAD_CHANGE_MODE),
+        _ => return context.put(BAD_CHANGE_MODE),
     };
     let expires_ns = |exptime_s| context.cache.expires_ns(exptime_s, context.now_ns);
     let delta = Delta {
@@ -219,18 +219,18 @@ fn change(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let (unique, expires_ns, number) = match context.cache.change(&delta, context.now_ns) {
         Changed::Number { .. } if flags.is_quiet => return,
         Changed::Number { number, unique, expires_ns } => (unique, Some(expires_ns), number.to_string()),
-        Changed::NotANumber => return context.out.extend_from_slice(NOT_A_NUMBER),
-        Changed::OutOfMemory => return context.out.extend_from_slice(OUT_OF_MEMORY),
+        Changed::NotANumber => return context.put(NOT_A_NUMBER),
+        Changed::OutOfMemory => return context.put(OUT_OF_MEMORY),
         missed => {
-            context.out.extend_from_slice(if missed == Changed::Exists { b"EX" } else { b"NF" });
+            context.put(if missed == Changed::Exists { b"EX" } else { b"NF" });
             return put_change_flags(command, None, None, context);
         }
     };
     put_code(context.out, flags.wants_value.then_some(number.len()));
     put_change_flags(command, Some(unique), expires_ns, context);
     if flags.wants_value {
-        context.out.extend_from_slice(number.as_bytes());
-        context.out.extend_from_slice(b"\r\n");
+        context.put(number.as_bytes());
+        context.put(b"\r\n");
     }
 }
 
@@ -274,7 +274,7 @@ fn put_change_flags(
         _ => None,
     };
     put_flags_by(command, number_of, context.out);
-    context.out.extend_from_slice(b"\r\n");
+    context.put(b"\r\n");
 }
 
 /// The opaque and the key where they were sent, and the flags that have a number.

@@ -7,12 +7,12 @@ use super::calls::Calls;
 use super::{Command, CommandKind, Words};
 use crate::cache::{ChangeError, Deleted, Mode, ValueContent, Write, Written, integer};
 use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::grammar::Verb;
 use crate::hash::{self, Fields};
 use crate::session::RespVersion;
 use crate::stats::VERSION;
 use crate::store::NEVER_NS;
 use crate::text::push_decimal;
-use crate::verb::Verb;
 
 const OK: &[u8] = b"+OK\r\n";
 const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
@@ -66,7 +66,7 @@ pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let Some(key) = rest.next() else { unreachable!("a data command has a key: its arguments were counted") };
     if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(|key| key.len() > KEY_BYTES_MAX)
     {
-        return context.out.extend_from_slice(KEY_TOO_LONG);
+        return context.put(KEY_TOO_LONG);
     }
     context.calls.count(name);
     match what {
@@ -91,7 +91,7 @@ pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
             put_number(context.out, found as i64);
         }
         CommandKind::StringLength => match context.cache.find(key, context.now_ns) {
-            Some(item) if item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
+            Some(item) if item.marks.hash => context.put(WRONG_TYPE),
             found => {
                 let len = found.map_or(0, |item| item.value.len());
                 put_number(context.out, len as i64);
@@ -121,7 +121,7 @@ pub(crate) fn refuse(command: &Command<'_>, context: &mut CommandContext<'_>) {
 
 /// What a connection hears that has not said who it is.
 pub(crate) fn reject_unauthenticated(context: &mut CommandContext<'_>) {
-    context.out.extend_from_slice(NO_AUTH);
+    context.put(NO_AUTH);
 }
 
 /// Carries out any other command. True: the connection is to be closed.
@@ -144,25 +144,25 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         CommandKind::Hello => hello(arguments, context),
         CommandKind::Auth => auth(arguments, context),
         CommandKind::Select => match arguments.next().and_then(integer) {
-            Some(0..DATABASES) => context.out.extend_from_slice(OK),
-            Some(_) => context.out.extend_from_slice(b"-ERR DB index is out of range\r\n"),
-            None => context.out.extend_from_slice(NOT_AN_INTEGER),
+            Some(0..DATABASES) => context.put(OK),
+            Some(_) => context.put(b"-ERR DB index is out of range\r\n"),
+            None => context.put(NOT_AN_INTEGER),
         },
         CommandKind::Client => client(arguments, context),
         CommandKind::Ping => match arguments.next() {
             Some(text) => put_string(context.out, text),
-            None => context.out.extend_from_slice(b"+PONG\r\n"),
+            None => context.put(b"+PONG\r\n"),
         },
         CommandKind::Echo => put_string(context.out, arguments.next().unwrap_or_default()),
         CommandKind::Info => info(context),
         CommandKind::DatabaseSize => put_number(context.out, context.cache.store.items as i64),
         CommandKind::FlushAll => {
             context.cache.flush(0, context.now_ns);
-            context.out.extend_from_slice(OK);
+            context.put(OK);
         }
         CommandKind::CommandList => put_head(context.out, b'*', 0),
         CommandKind::Quit => {
-            context.out.extend_from_slice(OK);
+            context.put(OK);
             return true;
         }
         _ => unreachable!("data commands go through `execute`"),
@@ -176,7 +176,7 @@ fn get(key: &[u8], context: &mut CommandContext<'_>) {
     let begin = context.out.len();
     match context.cache.find(key, context.now_ns) {
         None => put_null(context.out, context.session.resp_version),
-        Some(item) if item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
+        Some(item) if item.marks.hash => context.put(WRONG_TYPE),
         Some(item) => context.value_bytes += put_value(context.out, item.value, context.value_content),
     }
     context.take_back_excess(begin, OUT_OF_MEMORY);
@@ -208,16 +208,14 @@ fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, context: &mut CommandContext
             }
             b"EX" => 1000,
             b"PX" => 1,
-            _ => return context.out.extend_from_slice(SYNTAX),
+            _ => return context.put(SYNTAX),
         };
-        let Some(time) = rest.next().filter(|_| expires_ns == NEVER_NS) else {
-            return context.out.extend_from_slice(SYNTAX);
-        };
+        let Some(time) = rest.next().filter(|_| expires_ns == NEVER_NS) else { return context.put(SYNTAX) };
         let Some(end_ns) = end_of(time, unit_ms, b"set", context) else { return };
         expires_ns = end_ns;
     }
     if conditions > 1 {
-        return context.out.extend_from_slice(SYNTAX);
+        return context.put(SYNTAX);
     }
     let mode = match verb {
         Verb::Add => Mode::Add,
@@ -238,8 +236,8 @@ fn set_with_end(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut Com
 
 fn store(write: &Write<'_>, context: &mut CommandContext<'_>) {
     match context.cache.write(write, context.now_ns) {
-        Written::Stored { .. } => context.out.extend_from_slice(OK),
-        Written::OutOfMemory => context.out.extend_from_slice(OUT_OF_MEMORY),
+        Written::Stored { .. } => context.put(OK),
+        Written::OutOfMemory => context.put(OUT_OF_MEMORY),
         Written::NotStored | Written::NotFound | Written::Exists => {
             put_null(context.out, context.session.resp_version);
         }
@@ -249,7 +247,7 @@ fn store(write: &Write<'_>, context: &mut CommandContext<'_>) {
 /// When a time to live ends that begins now. `None`: it is none, which is the reply to the command of this name.
 fn end_of(text: &[u8], unit_ms: i64, name: &[u8], context: &mut CommandContext<'_>) -> Option<u64> {
     let Some(time) = integer(text) else {
-        context.out.extend_from_slice(NOT_AN_INTEGER);
+        context.put(NOT_AN_INTEGER);
         return None;
     };
     let time_ms = time.checked_mul(unit_ms).and_then(|time_ms| u64::try_from(time_ms).ok());
@@ -261,15 +259,13 @@ fn end_of(text: &[u8], unit_ms: i64, name: &[u8], context: &mut CommandContext<'
 }
 
 fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, context: &mut CommandContext<'_>) {
-    let Some(amount) = amount.map_or(Some(1), integer) else {
-        return context.out.extend_from_slice(NOT_AN_INTEGER);
-    };
+    let Some(amount) = amount.map_or(Some(1), integer) else { return context.put(NOT_AN_INTEGER) };
     match context.cache.add_signed(key, amount, is_increment, context.now_ns) {
         Ok(number) => put_number(context.out, number),
-        Err(ChangeError::NotAnInteger) => context.out.extend_from_slice(NOT_AN_INTEGER),
-        Err(ChangeError::Overflow) => context.out.extend_from_slice(OVERFLOW),
-        Err(ChangeError::WrongType) => context.out.extend_from_slice(WRONG_TYPE),
-        Err(ChangeError::OutOfMemory) => context.out.extend_from_slice(OUT_OF_MEMORY),
+        Err(ChangeError::NotAnInteger) => context.put(NOT_AN_INTEGER),
+        Err(ChangeError::Overflow) => context.put(OVERFLOW),
+        Err(ChangeError::WrongType) => context.put(WRONG_TYPE),
+        Err(ChangeError::OutOfMemory) => context.put(OUT_OF_MEMORY),
     }
 }
 
@@ -278,14 +274,14 @@ fn append(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let value = rest.next().unwrap_or_default();
     let held = context.cache.store.peek(key, context.now_ns).map(|item| item.marks.hash);
     let mode = match held {
-        Some(true) => return context.out.extend_from_slice(WRONG_TYPE),
+        Some(true) => return context.put(WRONG_TYPE),
         Some(false) => Mode::Append,
         None => Mode::Set,
     };
     match context.cache.write(&Write::of(mode, key, value), context.now_ns) {
         Written::Stored { value_bytes, .. } => put_number(context.out, value_bytes as i64),
-        Written::OutOfMemory => context.out.extend_from_slice(OUT_OF_MEMORY),
-        Written::NotStored | Written::NotFound | Written::Exists => context.out.extend_from_slice(TOO_LONG),
+        Written::OutOfMemory => context.put(OUT_OF_MEMORY),
+        Written::NotStored | Written::NotFound | Written::Exists => context.put(TOO_LONG),
     }
 }
 
@@ -306,9 +302,7 @@ fn touch(keys: Words<'_>, context: &mut CommandContext<'_>) {
 
 /// A time to live of none removes the item.
 fn expire(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
-    let Some(time) = rest.next().and_then(integer) else {
-        return context.out.extend_from_slice(NOT_AN_INTEGER);
-    };
+    let Some(time) = rest.next().and_then(integer) else { return context.put(NOT_AN_INTEGER) };
     let time_ms = u64::try_from(time.saturating_mul(unit_ms)).unwrap_or(0);
     let expires_ns = context.now_ns.saturating_add(time_ms.saturating_mul(1_000_000));
     let is_there = context.cache.touch(key, expires_ns, context.now_ns);
@@ -334,7 +328,7 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
         return put_error(context.out, &[b"ERR wrong number of arguments for 'hset' command"]);
     }
     let (held, expires_ns): (&[u8], u64) = match context.cache.store.peek(key, context.now_ns) {
-        Some(item) if !item.marks.hash => return context.out.extend_from_slice(WRONG_TYPE),
+        Some(item) if !item.marks.hash => return context.put(WRONG_TYPE),
         Some(item) => (item.value, item.expires_ns),
         None => (&[], NEVER_NS),
     };
@@ -345,7 +339,7 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
             context.cache.store.mark(key, context.now_ns, |marks| marks.hash = true);
             put_number(context.out, added as i64);
         }
-        _ => context.out.extend_from_slice(OUT_OF_MEMORY),
+        _ => context.put(OUT_OF_MEMORY),
     }
 }
 
@@ -353,7 +347,7 @@ fn hash_get(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let name = rest.next().unwrap_or_default();
     let begin = context.out.len();
     match context.cache.find(key, context.now_ns) {
-        Some(item) if !item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
+        Some(item) if !item.marks.hash => context.put(WRONG_TYPE),
         found => match found.and_then(|item| Fields::of(item.value).value(name)) {
             None => put_null(context.out, context.session.resp_version),
             Some(value) => context.value_bytes += put_value(context.out, value, context.value_content),
@@ -365,7 +359,7 @@ fn hash_get(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
 fn hash_get_all(key: &[u8], context: &mut CommandContext<'_>) {
     let begin = context.out.len();
     let stored: &[u8] = match context.cache.find(key, context.now_ns) {
-        Some(item) if !item.marks.hash => return context.out.extend_from_slice(WRONG_TYPE),
+        Some(item) if !item.marks.hash => return context.put(WRONG_TYPE),
         Some(item) => item.value,
         None => &[],
     };
@@ -397,16 +391,16 @@ fn hello(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
             (b"AUTH", Some(user), 1..) => {
                 let password = arguments.next().unwrap_or_default();
                 if !admit(user, password, context) {
-                    return context.out.extend_from_slice(WRONG_PASSWORD);
+                    return context.put(WRONG_PASSWORD);
                 }
             }
             (b"SETNAME", Some(name), _) if is_client_name(name) => {}
-            (b"SETNAME", Some(_), _) => return context.out.extend_from_slice(BAD_CLIENT_NAME),
+            (b"SETNAME", Some(_), _) => return context.put(BAD_CLIENT_NAME),
             _ => return put_error(context.out, &[b"ERR Syntax error in HELLO option '", option, b"'"]),
         }
     }
     if context.credentials.is_some() && !context.session.is_authenticated {
-        return context.out.extend_from_slice(NO_AUTH_HELLO);
+        return context.put(NO_AUTH_HELLO);
     }
     context.session.resp_version = version;
     let out = &mut *context.out;
@@ -437,7 +431,7 @@ fn auth(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
         (Some(password), 0) if admit(first, password, context) => OK,
         _ => WRONG_PASSWORD,
     };
-    context.out.extend_from_slice(reply);
+    context.put(reply);
 }
 
 /// Authenticates a connection. Without credentials, the default user needs no password and there is no other.
@@ -453,8 +447,8 @@ fn admit(user: &[u8], password: &[u8], context: &mut CommandContext<'_>) -> bool
 fn client(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
     let (subcommand, first) = (arguments.next().unwrap_or_default(), arguments.next());
     match (&subcommand.to_ascii_uppercase()[..], first) {
-        (b"SETNAME", Some(name)) if !is_client_name(name) => context.out.extend_from_slice(BAD_CLIENT_NAME),
-        (b"SETNAME" | b"SETINFO", Some(_)) => context.out.extend_from_slice(OK),
+        (b"SETNAME", Some(name)) if !is_client_name(name) => context.put(BAD_CLIENT_NAME),
+        (b"SETNAME" | b"SETINFO", Some(_)) => context.put(OK),
         (b"ID", None) => put_number(context.out, i64::from(context.session.number) + 1),
         _ => put_error(context.out, &[b"ERR unknown subcommand '", subcommand, b"'. Try CLIENT HELP."]),
     }
@@ -504,7 +498,7 @@ fn info(context: &mut CommandContext<'_>) {
         RespVersion::Two => put_string(context.out, text.as_bytes()),
         RespVersion::Three => {
             put_head(context.out, b'=', text.len() + 4);
-            context.out.extend_from_slice(format!("txt:{text}\r\n").as_bytes());
+            context.put(format!("txt:{text}\r\n").as_bytes());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Only the grammar of a line; everything else is that of arrays. Words are separated and quoted as redis-server 7.0 reads them
 //! (`sdssplitargs`).
 
-use crate::parsed::Parsed;
+use crate::grammar::Parsed;
 use crate::text::push_decimal;
 use memchr::memchr;
 

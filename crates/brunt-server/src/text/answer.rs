@@ -5,8 +5,8 @@
 use super::{BAD_CHUNK, Command, DataCommand, ERROR, push_decimal};
 use crate::cache::{Cache, Changed, Deleted, Delta, Mode, Write, Written};
 use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::grammar::Verb;
 use crate::stats::VERSION;
-use crate::verb::Verb;
 
 pub(crate) const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
 pub(crate) const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
@@ -22,18 +22,19 @@ pub(crate) fn execute(command: &DataCommand<'_>, context: &mut CommandContext<'_
     match command.verb {
         Verb::Get | Verb::Gets => return retrieve(command, context),
         Verb::Incr | Verb::Decr => change(command, context),
-        Verb::Delete => {
-            context.out.extend_from_slice(match context.cache.delete(command.key, None, context.now_ns) {
-                Deleted::Gone => b"DELETED\r\n",
-                Deleted::NotFound | Deleted::Exists => b"NOT_FOUND\r\n",
-            })
-        }
+        Verb::Delete => match context.cache.delete(command.key, None, context.now_ns) {
+            Deleted::Gone => context.put(b"DELETED\r\n"),
+            Deleted::NotFound | Deleted::Exists => context.put(b"NOT_FOUND\r\n"),
+        },
         Verb::Touch => {
             let expires_ns = context.cache.expires_ns(command.exptime_s, context.now_ns);
             let is_there = context.cache.touch(command.key, expires_ns, context.now_ns);
-            context.out.extend_from_slice(if is_there { b"TOUCHED\r\n" } else { b"NOT_FOUND\r\n" });
+            context.put(if is_there { b"TOUCHED\r\n" } else { b"NOT_FOUND\r\n" });
         }
-        _ => context.out.extend_from_slice(write(command, context.cache, context.now_ns)),
+        _ => {
+            let reply = write(command, context.cache, context.now_ns);
+            context.put(reply);
+        }
     }
     if command.noreply {
         context.out.truncate(reply_begin);
@@ -85,7 +86,7 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         Command::Quit => return true,
         Command::Refused(reply) => reply,
     };
-    context.out.extend_from_slice(reply);
+    context.put(reply);
     false
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn reject_unauthenticated(command: &Command<'_>, context: &mut Comman
         Command::TooLarge { .. } | Command::BadChunk { .. } => WRONG_CREDENTIALS,
         _ => UNAUTHENTICATED,
     };
-    context.out.extend_from_slice(reply);
+    context.put(reply);
 }
 
 fn put_line(out: &mut Vec<u8>, pieces: &[&[u8]]) -> bool {
@@ -149,7 +150,7 @@ fn retrieve(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
             return;
         }
     }
-    context.out.extend_from_slice(b"END\r\n");
+    context.put(b"END\r\n");
 }
 
 fn write(command: &DataCommand<'_>, cache: &mut Cache, now_ns: u64) -> &'static [u8] {
@@ -177,18 +178,16 @@ fn change(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
         key: command.key,
         amount: command.operand,
         is_increment: command.verb == Verb::Incr,
-        compare: None,
-        expires_ns: None,
-        creates: None,
+        ..Delta::default()
     };
     match context.cache.change(&delta, context.now_ns) {
         Changed::Number { number, .. } => {
             push_decimal(context.out, number);
-            context.out.extend_from_slice(b"\r\n");
+            context.put(b"\r\n");
         }
-        Changed::NotANumber => context.out.extend_from_slice(NOT_A_NUMBER),
-        Changed::NotFound | Changed::Exists => context.out.extend_from_slice(b"NOT_FOUND\r\n"),
-        Changed::OutOfMemory => context.out.extend_from_slice(OUT_OF_MEMORY),
+        Changed::NotANumber => context.put(NOT_A_NUMBER),
+        Changed::NotFound | Changed::Exists => context.put(b"NOT_FOUND\r\n"),
+        Changed::OutOfMemory => context.put(OUT_OF_MEMORY),
     }
 }
 

@@ -39,7 +39,7 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         on_miss: OnMiss::Ignore,
         reconnect: Reconnect::Always,
         lifetime: Lifetime::default(),
-        host_role: brunt_plan::host_role::HostRole::Agents,
+        host_role: brunt_plan::choice::HostRole::Agents,
         trace: None,
         purge: None,
         own_destination: None,

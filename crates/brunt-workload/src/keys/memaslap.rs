@@ -5,7 +5,7 @@
 //! both are functions of the data seed, the id and the version; nothing lies outside the table.
 
 use crate::libc_random::LibcRandom;
-use brunt_plan::plan::{Keyspace, Windows};
+use brunt_plan::plan::{Keyspace, ObjectWindows};
 use brunt_plan::popularity::ObjectWindow;
 use brunt_plan::size::{SizeDistribution, SizeRange};
 
@@ -42,7 +42,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The layout of windows whose keys and values have these sizes: fixed, uniform or ranges.
-    pub(super) fn new(keyspace: &Keyspace, windows: &Windows, data_seed: u64) -> Self {
+    pub(super) fn new(keyspace: &Keyspace, windows: &ObjectWindows, data_seed: u64) -> Self {
         // The C library's seed has 32 bits.
         let mut random = LibcRandom::new(data_seed as u32);
         // First, so that it is the same for all layouts of a data seed.
@@ -176,7 +176,7 @@ mod tests {
             value_size: value_size.parse().unwrap(),
         };
         let window = ObjectWindow { objects, overwrite: 0.0, expire: 0.0 };
-        Layout::new(&keyspace, &Windows { window, clients, are_prefilled: false }, 1)
+        Layout::new(&keyspace, &ObjectWindows { window, clients, are_prefilled: false }, 1)
     }
 
     #[test]

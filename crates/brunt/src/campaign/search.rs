@@ -169,8 +169,9 @@ fn measure_all(
             NextStep::Measure { rate, is_of_pair } => (rate, is_of_pair),
         };
         let setting = rate_setting(rate);
-        let mut plan = plan_at(asked, &[setting], "--slo")?;
-        plan.stop.time = Some(steps.length(rate, series.objectives));
+        let time = steps.length(rate, series.objectives);
+        let plan = plan_at(asked, &[setting], "--slo")?.changed(|spec| spec.run.time = Some(time));
+        let plan = plan.map_err(Failure::usage)?;
         let (purpose, of) = match is_of_pair {
             true => (RunPurpose::Pair, "pair"),
             false => (RunPurpose::Step, "step"),

@@ -15,8 +15,9 @@ use crate::observers::Observers;
 use crate::run::read_plan;
 use anyhow::anyhow;
 use brunt_engine::run::DataSets;
-use brunt_plan::plan::{Plan, Stop, Target};
+use brunt_plan::plan::{Plan, Stop};
 use brunt_plan::server_list::ServerList;
+use brunt_plan::units::Count;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
 use brunt_report::comparison::{Comparison, EarlyEnd};
@@ -50,7 +51,11 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
             continue;
         };
         let transport = plan.transport.for_server(&server);
-        let plan = Plan { transport, target: Target::Servers(vec![server]), ..plan.clone() };
+        let plan = plan.changed(|spec| {
+            spec.run.transport = Some(transport);
+            spec.run.server = ServerList::of(&[server]);
+        });
+        let plan = plan.map_err(Failure::usage)?;
         let servers = Servers::open(&plan)?;
         sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
@@ -115,7 +120,8 @@ fn take_turn(
         return Err(interrupted());
     }
     let label = format!("{} {} of {repeat}", side.name, side.runs.len() + 1);
-    let plan = Plan { seed: seed_of(&side.plan, turn), ..side.plan.clone() };
+    let plan = side.plan.changed(|spec| spec.run.seed = Some(Count(seed_of(&side.plan, turn))));
+    let plan = plan.map_err(Failure::usage)?;
     let judgement = flags.output.judging.judgement();
     let place = RunPosition { before: u64::from(turn), of: Some(2 * u64::from(repeat)), label };
     let step = Step { data: side.data, convergence: Convergence::of(&plan), place, judgement };
@@ -141,8 +147,8 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
             return Err(Failure::usage(format!("--live takes one plan file at most, not {}", files.len())));
         }
     };
-    let (mut run, class) = flags.planned.spec();
-    if run.server.is_some() {
+    let mut spec = flags.planned.spec.clone();
+    if spec.run.server.is_some() {
         return Err(Failure::usage("--server cannot be used with --live: name both servers there"));
     }
     let told = match flags.sides.live.as_slice() {
@@ -155,8 +161,8 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
         [one, other] => vec![one.more_specific(other).clone()],
         live => live.to_vec(),
     };
-    run.server = Some(ServerList(told));
-    let plan = read_plan(file, run, class)?;
+    spec.run.server = Some(ServerList(told));
+    let plan = read_plan(file, spec)?;
     if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
         return Err(Failure::usage(
             "--live cannot be used with a plan whose classes have servers, routes or replicas of their own",

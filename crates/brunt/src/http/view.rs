@@ -9,7 +9,6 @@ use crate::host_facts;
 use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
-use brunt_plan::spec::PlanSpec;
 use brunt_report::html::LivePage;
 use brunt_report::live::{self, State};
 use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape};
@@ -181,7 +180,7 @@ fn events(text: &str, is_over: bool) -> Arc<[u8]> {
 
 /// Tells a plan from others, whatever its seed.
 fn plan_id(plan: &Plan) -> String {
-    let mut spec = PlanSpec::from(plan);
+    let mut spec = plan.spec.clone();
     spec.run.seed = None;
     format!("{:016x}", rapidhash::v3::rapidhash_v3(spec.to_toml().as_bytes()))
 }

@@ -11,7 +11,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
-use brunt_workload::session::{Choices, RunTimes, Session, SessionSpec};
+use brunt_workload::session::{Choices, PhaseTimes, Session, SessionSpec};
 
 /// A fault of every `period`-th request from `first` on, so chosen that no two meet.
 struct Fault {
@@ -65,7 +65,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
         choices: Choices::of_session(class, part, plan.data_seed),
         copies: 1,
         begins_taken: false,
-        window: RunTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
+        window: PhaseTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
     });
     let mut ids = Vec::new();
     while session.due_ns() != u64::MAX {

@@ -35,14 +35,14 @@ fn plan(line: &str, all: &[(u32, u32)]) -> String {
     let host = Host { allowed_cpus: HOST.to_vec(), random_seed: 7 };
     let plan = resolve(&spec, &host).unwrap_or_else(|error| panic!("{line}: {error}"));
     // What agents are told is what the master has.
-    let text = PlanSpec::from(&plan).to_toml();
+    let text = plan.spec.to_toml();
     assert_eq!(resolve(&PlanSpec::from_toml(&text).unwrap(), &host).as_ref(), Ok(&plan), "{line}");
     let count = |count: Option<Count>| count.map_or(0, |count| count.0);
     let class = |class: &ClassSpec| {
         let rate = class.rate.map_or("-".to_owned(), |rate| rate.to_string());
         format!("{}x{} {rate}", count(class.connections), count(class.depth))
     };
-    let printed = PlanSpec::from(&plan);
+    let printed = plan.spec.clone();
     let classes: Vec<String> = printed.classes.iter().map(class).collect();
     format!("{} threads: {}", plan.threads, classes.join(", "))
 }

@@ -5,7 +5,7 @@ use crate::io::epoll::Epoll;
 use crate::io::tls::tests::pair;
 use crate::io::uring::{Shape, Uring};
 use crate::io::{CloseMode, CompletionKind, ConnectionIndex, Gather, Io, Until};
-use crate::transport::address::Address;
+use crate::transport::endpoint::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::sockets::SocketOptions;
 use std::io::{IoSlice, Read, Write};
@@ -162,7 +162,7 @@ fn check(mut io: impl Io) {
 
 #[test]
 fn connections_of_every_kind_share_an_epoll() {
-    check(Epoll::new(6, Gather::NOTHING, Clock::start()).unwrap());
+    check(Epoll::new(6, SocketOptions::default(), Gather::NOTHING, Clock::start()).unwrap());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use super::{Shape, Uring};
 use crate::clock::Clock;
-use crate::io::{Completion, CompletionKind, Gather, Io, Until};
+use crate::io::{Completion, CompletionKind, ConnectionKind, Gather, Io, Until};
 use brunt_plan::sockets::SocketOptions;
 use socket2::Socket;
 use std::io::{self, IoSlice, Read, Write};
@@ -66,7 +66,7 @@ impl Probe {
         peer.set_read_timeout(Some(Duration::from_millis(200))).map_err(plain)?;
         let own = Socket::from(OwnedFd::from(own));
         own.set_send_buffer_size(SEND_BUFFER_BYTES).map_err(plain)?;
-        self.uring.adopt(0, own).map_err(plain)?;
+        self.uring.adopt(0, own, ConnectionKind::Stream).map_err(plain)?;
         // A send that is taken whole ends no wait; what comes in by itself does.
         self.send(b"ping");
         let mut ping = [0; 4];

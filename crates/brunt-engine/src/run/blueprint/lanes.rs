@@ -7,7 +7,6 @@ use super::{
     path_of,
 };
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
-use crate::traffic::Window;
 use crate::worker::unloaded::{REQUESTS, THINK_NS};
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
@@ -17,7 +16,7 @@ use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of}
 use brunt_plan::units::DurationNs;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
-use brunt_workload::session::{Choices, RunTimes, Session, SessionSpec};
+use brunt_workload::session::{Choices, PhaseTimes, Session, SessionSpec};
 use std::ops::Range;
 
 /// A worker's connections to the servers of a path, and how operations choose among them.
@@ -117,7 +116,7 @@ impl Blueprint {
                 false => Checking::Named,
             },
             full_routes: 0,
-            held_ns: (0, 0),
+            kept_ns: (0, 0),
             feed: None,
         }
     }
@@ -164,7 +163,7 @@ impl Blueprint {
         &self,
         shard: &Shard,
         class_connections: &[ClassConnections],
-        window: Window,
+        window: PhaseTimes,
     ) -> Lanes {
         let mut lanes = Lanes::default();
         let routes = count_routes(&self.plan, class_connections);
@@ -195,7 +194,8 @@ impl Blueprint {
         let mut lanes = Lanes::default();
         let routes = count_routes(&self.plan, class_connections);
         let chosen = self.unloaded_class(shard, class_connections);
-        for (index, connections) in class_connections.iter().enumerate().filter(|(_, held)| !held.is_empty())
+        for (index, connections) in
+            class_connections.iter().enumerate().filter(|(_, connections)| !connections.is_empty())
         {
             let is_chosen = chosen.as_ref().is_some_and(|(class, _)| *class == index);
             let mix = chosen.as_ref().filter(|_| is_chosen).map_or_else(Mix::usual, |(_, mix)| mix.clone());
@@ -216,7 +216,7 @@ impl Blueprint {
                 portion: Portion::even(part),
                 budget: Some(if is_chosen { REQUESTS } else { 0 }),
             };
-            let window = RunTimes { start_ns, measure_ns: start_ns, end_ns: u64::MAX };
+            let window = PhaseTimes { start_ns, measure_ns: start_ns, end_ns: u64::MAX };
             let session = Session::new(SessionSpec {
                 class_id: index as u16,
                 session_id: lanes.lanes.len() as u32,
@@ -347,7 +347,7 @@ impl Blueprint {
         class_index: usize,
         part: &SessionPart,
         cursor: Cursor,
-        window: Window,
+        window: PhaseTimes,
         routes: usize,
     ) {
         let class = &self.plan.classes[class_index];
@@ -386,11 +386,7 @@ impl Blueprint {
             },
             copies: self.plan.copies_of(class) as u32,
             begins_taken,
-            window: RunTimes {
-                start_ns: window.start_ns,
-                measure_ns: window.measure_ns,
-                end_ns: window.end_ns,
-            },
+            window,
         });
         let is_open = session.is_open();
         let room = self.route_room(class, connections, is_open, has_one_route, routes);

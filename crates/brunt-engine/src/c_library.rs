@@ -1,0 +1,58 @@
+//! What only the C library tells of this process: whether standard output was closed when it began, and its time zone.
+//!
+//! Before `main` the standard library opens /dev/null for standard streams that are closed
+//! (`sanitize_standard_fds`), so a result for standard output would be lost without an error. An open /dev/null
+//! proves nothing: a caller may pass it on purpose. Invariant: that check runs before the standard library does.
+
+#![allow(
+    unsafe_code,
+    reason = "functions of .init_array, and localtime_r, for which no safe wrapper is among our dependencies"
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Was standard output closed when the process began?
+pub fn standard_output_was_closed() -> bool {
+    WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+// SAFETY: the C library calls the entries of this section once, before `main`, on the only thread. It passes argc,
+// argv and envp, which a function without parameters may ignore in every C ABI of Linux. `note_closed` uses nothing of the
+// standard library that is set up later.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_CLOSED: extern "C" fn() = note_closed;
+
+extern "C" fn note_closed() {
+    // SAFETY: F_GETFD takes no pointer, and a number that is no descriptor is answered with EBADF.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
+}
+
+/// Seconds that local time is ahead of UTC at this instant, in seconds since 1970; 0 where the C library does not know.
+pub fn utc_offset_s(unix_s: i64) -> i64 {
+    let mut local = std::mem::MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: localtime_r reads one time_t and writes one tm, both valid for that; it fails where a year does not fit, and an
+    // all-zero tm, which is then left as it is, is a valid value: integers and a pointer that may be null and is not followed.
+    let local = unsafe {
+        libc::localtime_r(&unix_s, local.as_mut_ptr());
+        local.assume_init()
+    };
+    local.tm_gmtoff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offsets are whole quarters of an hour in our century, from -12 h to +14 h.
+    #[test]
+    fn offsets_are_those_of_zones() {
+        for unix_s in [1_700_000_000, 1_750_000_000] {
+            let offset_s = utc_offset_s(unix_s);
+            assert!((-12 * 3_600..=14 * 3_600).contains(&offset_s) && offset_s % 900 == 0, "{offset_s}");
+        }
+    }
+}
