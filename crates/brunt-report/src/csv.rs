@@ -3,6 +3,7 @@
 //! Not the raw samples (those are [`crate::samples`]) and not totals. The lines of the measured window are the
 //! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
 
+use crate::live;
 use crate::server;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -79,48 +80,6 @@ impl LiveLines {
         }
     }
 
-    /// The schedule has its times; they may be told again.
-    pub fn start(&mut self, times: &RunTimes) {
-        self.is_window_known = self.plan.warmup != Warmup::Auto || self.times != RunTimes::default();
-        self.times = *times;
-    }
-
-    /// A server said something of itself.
-    pub fn hear(&mut self, server: usize, snapshot: &Snapshot) {
-        let count = self.servers.len().max(server + 1);
-        self.servers.resize_with(count, ServerRecord::default);
-        self.servers[server].push(snapshot.clone());
-    }
-
-    /// Takes a period that is over, and writes the lines of those before it.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
-        if !matches!(period.phase, Phase::Warmup | Phase::Measure) {
-            return Ok(());
-        }
-        self.is_window_known |= period.phase == Phase::Measure;
-        if self.is_window_known {
-            self.write_waiting(u64::MAX, out)?;
-        }
-        self.waiting.push((period.phase, period.point()));
-        Ok(())
-    }
-
-    /// Writes the rest of a run that has ended.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-        self.times.measure_ns = summary.window.measure_ns;
-        for (server, record) in summary.record.run.server_records.iter().enumerate() {
-            // The last one comes with the result.
-            record.snapshots().last().iter().for_each(|last| self.hear(server, last));
-        }
-        self.write_waiting(summary.window.end_ns, out)
-    }
-
     /// The lines of all that waits, up to the end of the window.
     fn write_waiting(&mut self, end_ns: u64, out: &mut dyn Write) -> io::Result<()> {
         if !self.has_heading {
@@ -137,6 +96,41 @@ impl LiveLines {
             self.servers.iter_mut().for_each(|record| record.forget_before(passed_ns));
         }
         Ok(())
+    }
+}
+
+impl live::Lines for LiveLines {
+    fn start(&mut self, times: &RunTimes) {
+        self.is_window_known = self.plan.warmup != Warmup::Auto || self.times != RunTimes::default();
+        self.times = *times;
+    }
+
+    fn push_stats(&mut self, server: usize, snapshot: &Snapshot) {
+        let count = self.servers.len().max(server + 1);
+        self.servers.resize_with(count, ServerRecord::default);
+        self.servers[server].push(snapshot.clone());
+    }
+
+    /// The lines of those before it.
+    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+        if !matches!(period.phase, Phase::Warmup | Phase::Measure) {
+            return Ok(());
+        }
+        self.is_window_known |= period.phase == Phase::Measure;
+        if self.is_window_known {
+            self.write_waiting(u64::MAX, out)?;
+        }
+        self.waiting.push((period.phase, period.point()));
+        Ok(())
+    }
+
+    fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+        self.times.measure_ns = summary.window.measure_ns;
+        for (server, record) in summary.record.run.server_records.iter().enumerate() {
+            // The last one comes with the result.
+            record.snapshots().last().iter().for_each(|last| self.push_stats(server, last));
+        }
+        self.write_waiting(summary.window.end_ns, out)
     }
 }
 

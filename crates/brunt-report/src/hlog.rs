@@ -5,6 +5,7 @@
 //! response time once, and so do those with the tag of an operation for that operation.
 
 use crate::html::packed::base64;
+use crate::live;
 use brunt_plan::op::OpId;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -112,16 +113,21 @@ impl LiveLog {
         Self { plan, version, times, responses: ops, has_heading: false }
     }
 
-    /// The schedule has its times; they may be told again.
-    pub fn start(&mut self, times: &RunTimes) {
+    fn write_heading(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if !std::mem::replace(&mut self.has_heading, true) {
+            heading(&self.version, &self.times, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl live::Lines for LiveLog {
+    fn start(&mut self, times: &RunTimes) {
         self.times = *times;
     }
 
-    /// Writes the lines of a period that is over, if it has any: of the window, and what was answered behind it.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+    /// Of the window, and what was answered behind it.
+    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
         for (_, op, totals) in period.recorded.rows() {
             self.responses.entry(op).or_default().merge(&totals.latencies.response);
         }
@@ -148,15 +154,9 @@ impl LiveLog {
         Ok(())
     }
 
-    /// Writes what even a run without an interval has.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_heading(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if !std::mem::replace(&mut self.has_heading, true) {
-            heading(&self.version, &self.times, out)?;
-        }
-        Ok(())
+    /// What even a run without an interval has.
+    fn write_rest(&mut self, _: &Summary, out: &mut dyn Write) -> io::Result<()> {
+        self.write_heading(out)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::comparison::Comparison;
 use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::paragraph::steers;
-use crate::run_document::{conclusion, head, latency};
+use crate::run_document::{OpRows, conclusion, head, latency};
 use brunt_stats::assertion::Assertion;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         text += &format!("{}  \n", escaped(&format!("{label}{}", facts.join(" · "))));
     }
     text += "\n";
-    let grids = latency::tables(summary, &Layout::default(), ROWS);
+    let grids = latency::tables(summary, &Layout::default(), OpRows { rows_max: ROWS, ..OpRows::default() });
     grids.iter().for_each(|grid| text += &(grid_table(grid) + "\n"));
     text += &assertions(&summary.assertions);
     for (name, sentence) in conclusion::findings(status) {

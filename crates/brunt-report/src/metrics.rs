@@ -1,20 +1,30 @@
 //! A run at an instant as OpenMetrics text, for scrapers such as Prometheus.
 //!
-//! Not the counts (those are [`crate::live`]'s) and not how they are asked for. docs/metrics.md has every name. Invariants: names keep
-//! their meaning, units and labels; no label holds a key, a connection, a server's words or the address of a client; there is no
+//! Not how it is asked for. docs/metrics.md has every name. Invariants: a count never falls while a run goes on, and when it has ended each is
+//! that of its summary; names keep their meaning, units and labels; no label holds a key, a connection, a server's words or the address of a client; there is no
 //! quantile, for quantiles cannot be added.
 
+mod bounds;
 mod families;
+mod names;
 
-use crate::live::{Buckets, HostCounters, JudgedRun, LiveRun, OTHER, Row, State, checks_of, worker_name};
+pub use bounds::Bounds;
+
+use crate::live::State;
+use bounds::Buckets;
 use brunt_plan::destination::Server;
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::plan::{Load, Plan};
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::{Load, MeterKind, Plan};
 use brunt_stats::check::CheckStatus;
+use brunt_stats::client_time::ClientTime;
+use brunt_stats::interval::Bytes;
+use brunt_stats::request_counts::OpCounts;
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use families::{Families, Kind, seconds};
+use names::{OTHER, RunNames, place, worker_name};
 use std::collections::BTreeMap;
 
 /// What the text is to who asks for it by HTTP.
@@ -23,22 +33,92 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// What a sample counts of a server, and the family that it is in.
 type OfServer = (&'static str, Kind, &'static str, fn(&Snapshot) -> Option<u64>);
 
-/// The text of a run, with what it has come to so far, if that is known; before the first one there is nothing but that.
-pub fn text(run: Option<&LiveRun>, so_far: Option<&Summary>) -> String {
-    let mut families = Families::default();
-    if let Some(run) = run {
-        info(&mut families, run);
+/// Counters of this process and of its host, since they began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Processor time of all threads in user space.
+    pub cpu_user_ns: u64,
+    /// CPU time of all threads in the kernel.
+    pub cpu_system_ns: u64,
+    /// What the hypervisor took from the host's processors; `None` where the host does not tell.
+    pub stolen_ns: Option<u64>,
+}
+
+/// The outages of each server that are over: how many, and how long they were together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutageTotals(Vec<(u64, u64)>);
+
+/// What the text of a run has beside what the run has come to.
+#[derive(Debug)]
+pub struct Scrape<'a> {
+    /// Tells the plan, without its seed, from others.
+    pub plan_id: &'a str,
+    /// What response times are counted up to.
+    pub bounds: &'a Bounds,
+    /// Counters of this process and its host.
+    pub host: HostCounters,
+    /// What earlier texts of the same run said of outages.
+    pub outages: &'a mut OutageTotals,
+}
+
+/// What became of the operations of a row.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    /// In all phases.
+    book: OpCounts,
+    /// Of measured operations: response times, those without the client's part, and service times. Nothing where none are measured.
+    latencies: Option<[Buckets; 3]>,
+}
+
+/// A run whose series have their names.
+struct NamedRun<'a> {
+    state: State<'a>,
+    summary: &'a Summary,
+    names: RunNames<'a>,
+    /// In the order of [`RunNames::rows`], and the rest.
+    rows: Vec<Row>,
+    bounds: &'a Bounds,
+}
+
+impl<'a> NamedRun<'a> {
+    fn of(state: State<'a>, summary: &'a Summary, bounds: &'a Bounds) -> Self {
+        let names = RunNames::of(&summary.record.plan, bounds.len());
+        let mut rows = vec![Row::default(); names.rows.len() + 1];
+        let store = &summary.record.run.intervals;
+        for entry in store.books().entries() {
+            rows[names.row_of(entry.class, entry.op)].book.merge(&entry.counts);
+        }
+        for (class, op, totals) in store.rows() {
+            let latencies = &totals.latencies;
+            let found = [&latencies.response, &latencies.without_client, &latencies.service]
+                .map(|histogram| Buckets::of(histogram.buckets(), histogram.moments(), bounds));
+            match &mut rows[names.row_of(class, op)].latencies {
+                Some(held) => held.iter_mut().zip(&found).for_each(|(held, found)| held.merge(found)),
+                none => *none = Some(found),
+            }
+        }
+        Self { state, summary, names, rows, bounds }
     }
-    let state = run.map_or(State::Starting, |run| run.state);
-    let states = State::ALL.map(|held| (held.name(), held == state));
+}
+
+/// The text of a run; before the first one there is nothing but that.
+pub fn text(state: State<'_>, scrape: &mut Scrape<'_>) -> String {
+    let mut families = Families::default();
+    let summary = state.summary();
+    if let Some(summary) = summary {
+        info(&mut families, summary, scrape.plan_id);
+    }
+    let states = State::NAMES.map(|name| (name, name == state.name()));
     families.states("phase", "How far the run is.", &states);
-    if let Some(run) = run {
-        status(&mut families, run.judged.as_ref(), so_far);
-        requests(&mut families, run);
-        latencies(&mut families, run);
-        wire(&mut families, run);
-        servers(&mut families, run);
-        client(&mut families, &run.host, &run.busy);
+    if let Some(summary) = summary {
+        let run = NamedRun::of(state, summary, scrape.bounds);
+        status(&mut families, &run);
+        requests(&mut families, &run);
+        latencies(&mut families, &run);
+        wire(&mut families, &run);
+        outages(&mut families, &run, scrape.outages);
+        servers(&mut families, &run);
+        client(&mut families, &scrape.host, &busy_shares(&run));
         let merged = "Series that have no name of their own and are counted in those of 'other'.";
         families.family("merged_series", Kind::Gauge, merged);
         families.sample("", &[], run.names.merged);
@@ -46,17 +126,17 @@ pub fn text(run: Option<&LiveRun>, so_far: Option<&Summary>) -> String {
     families.end()
 }
 
-fn info(families: &mut Families, run: &LiveRun) {
-    let plan = &run.header.plan;
+fn info(families: &mut Families, summary: &Summary, plan_id: &str) {
+    let plan = &summary.record.plan;
     families.family("run", Kind::Info, "What runs.");
     families.sample(
         "_info",
         &[
-            ("version", &run.header.version),
+            ("version", &summary.record.environment.brunt_version),
             ("protocol", &distinct(plan, |server| server.protocol.name())),
             ("transport", &distinct(plan, |server| server.transport.name())),
             ("loop", loop_name(plan)),
-            ("plan", &run.header.plan_id),
+            ("plan", plan_id),
         ],
         1,
     );
@@ -83,8 +163,8 @@ fn loop_name(plan: &Plan) -> &'static str {
     }
 }
 
-fn status(families: &mut Families, judged: Option<&JudgedRun>, so_far: Option<&Summary>) {
-    let status = judged.map(|judged| judged.status);
+fn status(families: &mut Families, run: &NamedRun<'_>) {
+    let status = Some(run.summary.status.status).filter(|_| matches!(run.state, State::Ended(_)));
     let states = [
         ("pending", status.is_none()),
         ("ok", status == Some(Status::Ok)),
@@ -96,20 +176,16 @@ fn status(families: &mut Families, judged: Option<&JudgedRun>, so_far: Option<&S
         "Whether the numbers of the run may be quoted; pending until it has ended.",
         &states,
     );
-    let so_far = || so_far.map(|summary| checks_of(&summary.status)).unwrap_or_default();
-    let checks = judged.map_or_else(so_far, |judged| judged.checks.clone());
-    if checks.is_empty() {
-        return;
-    }
     let help = "The six checks of the run, or of the run so far: 0 ok, 1 caution, 2 invalid; absent where one was skipped.";
     families.family("check", Kind::Gauge, help);
-    for (check, status) in checks {
-        let level = match status {
-            CheckStatus::Skipped | CheckStatus::Ok => 0,
+    for check in &run.summary.status.checks {
+        let level = match check.status {
+            CheckStatus::Skipped => continue,
+            CheckStatus::Ok => 0,
             CheckStatus::Caution => 1,
             CheckStatus::Invalid => 2,
         };
-        families.sample("", &[("check", check.name())], level);
+        families.sample("", &[("check", check.id.name())], level);
     }
 }
 
@@ -121,21 +197,21 @@ struct ShownRow<'a> {
 }
 
 /// Those that are shown: that of the rest only where there is any.
-fn rows(run: &LiveRun) -> impl Iterator<Item = ShownRow<'_>> {
-    let rows = &run.names.rows;
-    rows.iter().zip(&run.rows).filter_map(|(name, row)| match name {
+fn rows<'a>(run: &'a NamedRun<'_>) -> impl Iterator<Item = ShownRow<'a>> {
+    let names = run.names.rows.iter().map(Some).chain([None]);
+    names.zip(&run.rows).filter_map(|(name, row)| match name {
         Some(name) => {
-            let labels = [("class", name.class.as_str()), ("op", name.op.as_str())];
+            let labels = [("class", name.class), ("op", name.op.as_str())];
             Some(ShownRow { row, labels, is_retrieval: name.is_retrieval })
         }
-        None if rows.has_rest() || !row.book.is_empty() => {
+        None if run.names.has_rest || !row.book.is_empty() => {
             Some(ShownRow { row, labels: [("class", OTHER), ("op", OTHER)], is_retrieval: true })
         }
         None => None,
     })
 }
 
-fn requests(families: &mut Families, run: &LiveRun) {
+fn requests(families: &mut Families, run: &NamedRun<'_>) {
     families.family("requests_scheduled", Kind::Counter, "Requests that became due, in all phases.");
     for ShownRow { row, labels, .. } in rows(run) {
         families.sample("_total", &labels, row.book.requests.scheduled);
@@ -161,7 +237,7 @@ fn requests(families: &mut Families, run: &LiveRun) {
     }
 }
 
-fn latencies(families: &mut Families, run: &LiveRun) {
+fn latencies(families: &mut Families, run: &NamedRun<'_>) {
     let histograms = [
         (
             "response_seconds",
@@ -183,8 +259,8 @@ fn latencies(families: &mut Families, run: &LiveRun) {
     }
 }
 
-fn histogram(families: &mut Families, labels: &[(&str, &str)], held: &Buckets, run: &LiveRun) {
-    let bounds = run.header.bounds.iter_ns().map(|bound_ns| seconds(bound_ns.into()));
+fn histogram(families: &mut Families, labels: &[(&str, &str)], held: &Buckets, run: &NamedRun<'_>) {
+    let bounds = run.bounds.iter_ns().map(|bound_ns| seconds(bound_ns.into()));
     for (bound, count) in bounds.zip(&held.cumulative) {
         families.sample("_bucket", &[labels, &[("le", &bound)]].concat(), count);
     }
@@ -193,14 +269,15 @@ fn histogram(families: &mut Families, labels: &[(&str, &str)], held: &Buckets, r
     families.sample("_sum", labels, seconds(held.sum_ns));
 }
 
-fn wire(families: &mut Families, run: &LiveRun) {
+fn wire(families: &mut Families, run: &NamedRun<'_>) {
     families.family("wire_bytes", Kind::Counter, "Bytes of requests and replies, in all phases.");
-    let of = |direction: fn(&brunt_stats::interval::Bytes) -> u64| {
-        run.phases.iter().map(|(_, bytes)| direction(bytes)).sum::<u64>()
+    let store = &run.summary.record.run.intervals;
+    let of = |direction: fn(&Bytes) -> u64| {
+        Phase::ALL.iter().map(|phase| direction(&store.bytes_in(*phase))).sum::<u64>()
     };
     families.sample("_total", &[("direction", "tx")], of(|bytes| bytes.tx));
     families.sample("_total", &[("direction", "rx")], of(|bytes| bytes.rx));
-    let counts = &run.connections;
+    let counts = &run.summary.connections;
     families.family("connections_open", Kind::Gauge, "Connections that stand.");
     families.sample("", &[], counts.open());
     families.family("connection_events", Kind::Counter, "What happened to connections, in all phases.");
@@ -215,19 +292,35 @@ fn wire(families: &mut Families, run: &LiveRun) {
     }
     let help = "Times from beginning a connection until it was established.";
     families.family("connect_seconds", Kind::Histogram, help);
-    histogram(families, &[], &run.connect, run);
+    let connect = store.meter(MeterKind::ConnectTime);
+    histogram(families, &[], &Buckets::of(connect.buckets(), connect.moments(), run.bounds), run);
 }
 
-fn servers(families: &mut Families, run: &LiveRun) {
-    let outages = || run.names.servers.iter().zip(&run.outages);
+/// Those of a run that goes on are never taken back: what another worker tells later may show that one was shorter than it seemed.
+fn outages(families: &mut Families, run: &NamedRun<'_>, said: &mut OutageTotals) {
+    let names = &run.names.servers;
+    let mut totals = vec![(0, 0); names.len()];
+    for outage in &run.summary.outages {
+        let total: &mut (u64, u64) = &mut totals[place(names, usize::from(outage.server))];
+        *total = (total.0 + 1, total.1 + outage.length_ns().unwrap_or(0));
+    }
+    if run.state.so_far().is_some() {
+        said.0.resize(totals.len(), (0, 0));
+        let most = said.0.iter().zip(&totals).map(|(one, other)| (one.0.max(other.0), one.1.max(other.1)));
+        totals = most.collect();
+        said.0.clone_from(&totals);
+    }
     families.family("outages", Kind::Counter, "Outages of a server that are over.");
-    for (server, total) in outages() {
-        families.sample("_total", &[("server", server)], total.count);
+    for (server, (count, _)) in names.iter().zip(&totals) {
+        families.sample("_total", &[("server", server)], count);
     }
     families.family("outage_seconds", Kind::Counter, "How long these outages were together.");
-    for (server, total) in outages() {
-        families.sample("_total", &[("server", server)], seconds(total.length_ns.into()));
+    for (server, (_, length_ns)) in names.iter().zip(&totals) {
+        families.sample("_total", &[("server", server)], seconds((*length_ns).into()));
     }
+}
+
+fn servers(families: &mut Families, run: &NamedRun<'_>) {
     let of_server: [OfServer; 5] = [
         ("server_requests", Kind::Counter, "Requests by the server's own account.", Snapshot::requests),
         (
@@ -246,12 +339,11 @@ fn servers(families: &mut Families, run: &LiveRun) {
         ),
     ];
     for (name, kind, help, of) in of_server {
-        let told = |(place, held): (usize, &Option<Snapshot>)| {
-            Some((run.names.polled_servers.of_place(place), of(held.as_ref()?)?))
-        };
         let mut sums = BTreeMap::new();
-        for (place, number) in run.statistics.iter().enumerate().filter_map(told) {
-            *sums.entry(place).or_insert(0) += number;
+        for (server, record) in run.summary.record.run.server_records.iter().enumerate() {
+            if let Some(number) = record.snapshots().last().and_then(of) {
+                *sums.entry(place(&run.names.polled_servers, server)).or_insert(0) += number;
+            }
         }
         if sums.is_empty() {
             continue;
@@ -264,6 +356,16 @@ fn servers(families: &mut Families, run: &LiveRun) {
             families.sample(suffix, &[("server", server)], text);
         }
     }
+}
+
+/// Of each worker the share of the last second in which it was busy; when the run has ended, of the window.
+fn busy_shares(run: &NamedRun<'_>) -> Vec<f64> {
+    let last_second = run.state.so_far().map(|so_far| so_far.last_second());
+    let Some(last_second) = last_second else {
+        let workers = run.summary.record.run.usage.workers.iter();
+        return workers.map(|of| (of.busy_ns as f64 / of.wall_ns.max(1) as f64).min(1.0)).collect();
+    };
+    last_second.map(|second| second.workers.iter().map(ClientTime::busy_share).collect()).unwrap_or_default()
 }
 
 fn client(families: &mut Families, host: &HostCounters, shares: &[f64]) {

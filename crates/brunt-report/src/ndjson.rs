@@ -6,6 +6,7 @@
 
 use crate::csv::without_preload;
 use crate::json::{extend, ops_over_time};
+use crate::live;
 use crate::wall_clock;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -49,17 +50,21 @@ impl LiveLines {
         plan.interval.map_or(WIDTH_NS, |width| width.0)
     }
 
-    /// The schedule has its times; they may be told again.
-    pub fn start(&mut self, times: &RunTimes) {
+    fn write_line(&self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+        let is_window_known = self.told > 1 || self.plan.warmup != Warmup::Auto;
+        let facts = RunFacts { plan: &self.plan, number: self.number, times: &self.times, is_window_known };
+        line(&facts, period.recorded.timeline(), 0..1, period.phase, &period.point(), out)
+    }
+}
+
+impl live::Lines for LiveLines {
+    fn start(&mut self, times: &RunTimes) {
         self.times = *times;
         self.told += 1;
     }
 
-    /// Writes the line of a period that is over, if it has one: of warm-up and window.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+    /// Of warm-up and window.
+    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
         let Period { start_ns, end_ns, phase, .. } = period;
         let is_whole = end_ns - start_ns >= Self::period_ns(&self.plan)
             || [self.times.measure_ns, self.times.end_ns].contains(end_ns);
@@ -74,17 +79,8 @@ impl LiveLines {
         self.write_line(period, out)
     }
 
-    fn write_line(&self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
-        let is_window_known = self.told > 1 || self.plan.warmup != Warmup::Auto;
-        let facts = RunFacts { plan: &self.plan, number: self.number, times: &self.times, is_window_known };
-        line(&facts, period.recorded.timeline(), 0..1, period.phase, &period.point(), out)
-    }
-
-    /// Writes the lines that the result has beyond those that there are. Where it has longer ones only, the last one is that of the period.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_rest(&self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    /// The lines that the result has beyond those that there are. Where it has longer ones only, the last one is that of the period.
+    fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         let window = &summary.window;
         if summary.timeline().row_ns(window.measure_ns, WIDTH_NS) > Self::period_ns(&self.plan)
             && self.plan.interval.is_some()

@@ -32,31 +32,21 @@ const RESULTS_MAX: usize = 4;
 /// Columns of time in a figure.
 const COLUMNS_MAX: u64 = 150;
 
-/// What a figure shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FigureType {
-    /// Latency over throughput.
-    Curve,
-    /// Latency by percentile.
-    Spectrum,
-    /// Latency and throughput over time.
-    Timeline,
-    /// Changes from A to B.
-    Changes,
+brunt_plan::named! {
+    /// What a figure shows.
+    pub enum FigureType {
+        /// Latency over throughput.
+        Curve = "curve",
+        /// Latency by percentile.
+        Spectrum = "spectrum",
+        /// Latency and throughput over time.
+        Timeline = "timeline",
+        /// Changes from A to B.
+        Changes = "changes",
+    }
 }
 
 impl FigureType {
-    const ALL: [Self; 4] = [Self::Curve, Self::Spectrum, Self::Timeline, Self::Changes];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Curve => "curve",
-            Self::Spectrum => "spectrum",
-            Self::Timeline => "timeline",
-            Self::Changes => "changes",
-        }
-    }
-
     /// Which results have it.
     const fn source(self) -> &'static str {
         match self {
@@ -89,12 +79,12 @@ impl FromStr for FigureRequest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = FigureType::ALL.map(FigureType::name).join(", ");
+        let names = FigureType::NAMES.join(", ");
         let Some((name, path)) = text.split_once('=') else {
             return Err(format!("expected TYPE=PATH, e.g. spectrum=p99.svg; TYPE is one of {names}"));
         };
-        let figure = FigureType::ALL.into_iter().find(|figure| figure.name() == name);
-        let figure = figure.ok_or_else(|| format!("'{name}' is no figure: expected one of {names}"))?;
+        let figure = FigureType::from_name(name)
+            .ok_or_else(|| format!("'{name}' is no figure: expected one of {names}"))?;
         let ending = path.rsplit_once('.').map(|(stem, ending)| (stem, ending.to_ascii_lowercase()));
         let format = match ending.as_ref().filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| &**ending) {
             Some("svg") => Format::Svg,

@@ -16,7 +16,8 @@ mod seconds;
 pub(crate) mod servers;
 mod so_far;
 
-pub use so_far::{SoFarText, so_far};
+pub use latency::OpRows;
+pub use so_far::{Part, SoFarText, so_far};
 
 use crate::document::{Content, Document, Level};
 use crate::layout::Layout;
@@ -36,7 +37,7 @@ pub(crate) fn document(summary: &Summary, layout: &Layout) -> Document {
     let mut document = Document::default();
     head::write(&mut document, summary);
     document.gap();
-    latency::tables(summary, layout, latency::ROWS_MAX).into_iter().for_each(|grid| document.table(grid));
+    latency::tables(summary, layout, OpRows::default()).into_iter().for_each(|grid| document.table(grid));
     events::write(&mut document, summary);
     servers::write(&mut document, summary);
     facts(&mut document, summary);

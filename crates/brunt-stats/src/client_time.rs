@@ -121,6 +121,11 @@ impl ClientTime {
         *self = Self::from(sums);
     }
 
+    /// The share of the workers' time in which they were busy; 0 where no clock was read.
+    pub fn busy_share(&self) -> f64 {
+        (self.busy_us as f64 / self.wall_us.max(1) as f64).min(1.0)
+    }
+
     /// As shares; `None` where no clock was read.
     pub fn shares(&self) -> Option<ClientShares> {
         (*self != Self::default()).then(|| self.known_shares())

@@ -5,15 +5,14 @@
 //! but for notes, and [`Event::Ended`] last, whatever becomes of it; [`Event::Concluded`] comes behind the last run.
 
 use crate::interval::Interval;
+use crate::live_run::LiveRun;
 use crate::period::Period;
-use crate::run_so_far::RunSoFar;
 use crate::run_times::RunTimes;
 use crate::server_stats::Snapshot;
 use crate::store::IntervalStore;
 use crate::summary::Summary;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
-use std::sync::Arc;
 
 /// Where a run is among those of its command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +26,6 @@ pub struct RunPosition {
 }
 
 /// What an observer is told.
-#[derive(Debug)]
 pub enum Event<'a> {
     /// Something that a user should know of the run to come, in one line.
     Note(&'a str),
@@ -35,8 +33,6 @@ pub enum Event<'a> {
     Run {
         /// What will run.
         plan: &'a Plan,
-        /// The servers as the report names them.
-        server: &'a str,
         /// Which run of its command it is.
         place: &'a RunPosition,
     },
@@ -47,14 +43,16 @@ pub enum Event<'a> {
     Interval(&'a Interval),
     /// A period is over, of the length that the observer asks for.
     Period(&'a Period),
-    /// A second of the run is complete. Comes to those that watch seconds.
-    Second {
-        /// Its end, on the run's clock.
-        at_ns: u64,
+    /// What there is to see of the run: once when it begins, and after every tick. Comes to those that watch it live.
+    Live {
+        /// Nanoseconds on the run's clock.
+        now_ns: u64,
+        /// The run.
+        run: &'a LiveRun,
         /// What was recorded up to now.
         recorded: &'a IntervalStore,
-        /// What the run has come to, where anyone looks.
-        so_far: Option<&'a Arc<RunSoFar>>,
+        /// The end of a second that is complete now.
+        second_ns: Option<u64>,
     },
     /// A server said something of itself.
     Statistics {
@@ -73,24 +71,13 @@ pub enum Event<'a> {
         /// What it came to; nothing where it failed.
         summary: Option<&'a Summary>,
     },
-    /// All runs of a command that makes several are over.
+    /// All runs of a command that makes several are over. What they come to together is written for those that show it.
     Concluded {
-        /// What they come to together, as `--html` writes it.
-        html: &'a [u8],
-        /// The same, as `--json` writes it.
-        json: &'a [u8],
+        /// As `--html` writes it.
+        html: &'a dyn Fn() -> Vec<u8>,
+        /// As `--json` writes it.
+        json: &'a dyn Fn() -> Vec<u8>,
     },
-}
-
-/// What of each second an observer is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Watch {
-    /// Nothing, during the whole command.
-    Nothing,
-    /// That it is complete.
-    Seconds,
-    /// And what the run has come to, which takes a copy of it.
-    SoFar,
 }
 
 /// One that watches the runs of a command.
@@ -100,9 +87,9 @@ pub trait Observer {
         None
     }
 
-    /// What of each second does it want to be told? Asked before each of them.
-    fn watch(&self) -> Watch {
-        Watch::Nothing
+    /// Does it want [`Event::Live`]? Asked before each run.
+    fn is_live(&self) -> bool {
+        false
     }
 
     /// Is told of something.

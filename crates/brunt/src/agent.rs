@@ -5,8 +5,8 @@
 
 use crate::cli;
 use crate::destination::{Destination, Document};
-use crate::environment;
 use crate::exit::{Exit, Failure};
+use crate::host_facts;
 use crate::input;
 use crate::limits;
 use crate::measurement::{Servers, check_limits, recorded};
@@ -170,7 +170,7 @@ impl AgentConfig {
         let agent = brunt_fleet::Agent {
             trust,
             info: AgentInfo {
-                host: environment::host(),
+                host: host_facts::host_name(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 threads: self.threads,
                 weight: self.weight,

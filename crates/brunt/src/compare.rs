@@ -3,7 +3,7 @@
 //! Not the statistics and not the report (`brunt_stats::change`, `brunt_report::comparison`): here results are read, or made.
 //! Invariant: nothing is compared that was not measured by one plan, unless the user says so.
 
-mod live;
+mod turns;
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -25,7 +25,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let outputs = Outputs::of_comparison(&flags.output, plan.as_ref())?;
     let ComparisonResult { comparison, ended } = match plan {
         None => ComparisonResult { comparison: of_files(flags)?, ended: Ok(()) },
-        Some(plan) => live::compare(flags, plan)?,
+        Some(plan) => turns::compare(flags, plan)?,
     };
     let delivery = outputs.write_comparison(&comparison, flags.progress.presentation());
     ended?;
@@ -37,7 +37,7 @@ fn planned(flags: &cli::Compare) -> Result<Option<Plan>, Failure> {
     if flags.sides.live.is_empty() {
         check_flags_of_files(flags).map(|()| None)
     } else {
-        live::plan(flags).map(Some)
+        turns::plan(flags).map(Some)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A process of its own, because a thread of ours would share our processor time and spoil our account of it. It listens
 //! on a free loopback port and ends with us, however we end.
 
+use crate::host_facts::available_memory_bytes;
 use anyhow::{Context, bail};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::destination::Server;
@@ -96,10 +97,7 @@ fn left_over(allowed: &[u32], pinned: &[u32]) -> Option<CpuList> {
 
 /// Refuses a data set that this host cannot hold beside everything else.
 pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let available_kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    let Some(most) = available_kib.map(|kib| kib * 1024 / 5 * 4) else { return Ok(()) };
+    let Some(most) = available_memory_bytes().map(|bytes| bytes / 5 * 4) else { return Ok(()) };
     let needed = memory_bytes(plan);
     if needed <= most {
         return Ok(());

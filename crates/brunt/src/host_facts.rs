@@ -1,9 +1,12 @@
-//! What this host allows and how it is set up: numbers out of `/proc`, `/sys` and two system calls.
+//! What this host allows, how it is set up and what it counts: out of `/proc`, `/sys` and two system calls.
 //!
 //! Facts only: what they mean for a plan is for [`crate::limits`] and [`crate::doctor`] to say. A fact that the host does
 //! not tell is `None`. Reading is at the top, the parsers below it are pure.
 
-use brunt_engine::host;
+use brunt_engine::host::{self, CLOCKSOURCE, first_line, text, value};
+use brunt_plan::cpus::CpuList;
+use brunt_report::metrics::HostCounters;
+use rustix::param::clock_ticks_per_second;
 use std::fs;
 
 /// The ports that a connection may leave from.
@@ -88,7 +91,7 @@ impl HostFacts {
             somaxconn: number("/proc/sys/net/core/somaxconn"),
             syn_backlog: number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
             governors: governors(&allowed_cpus),
-            clocksource: first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            clocksource: first_line(CLOCKSOURCE),
             io_uring_disabled: number("/proc/sys/kernel/io_uring_disabled"),
             kernel: kernel(&system.release().to_string_lossy()),
             timer_slack_ns: number("/proc/self/timerslack_ns"),
@@ -104,19 +107,71 @@ impl HostFacts {
 /// The soft and the hard limit of open files; `None` is no limit, or an unknown one. From a file, because rustix panics where a sandbox refuses
 /// the call.
 pub(crate) fn open_file_limits() -> (Option<u64>, Option<u64>) {
-    let text = text("/proc/self/limits");
-    let line = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap_or_default();
-    let mut limits = line.split_whitespace().map(|word| word.parse().ok());
+    let limits = text("/proc/self/limits");
+    let words = value(&limits, "Max open files").unwrap_or_default().split_whitespace();
+    let mut limits = words.map(|word| word.parse().ok());
     (limits.next().flatten(), limits.next().flatten())
 }
 
-/// The first line of a file, if there is one.
-pub(crate) fn first_line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
+/// Model of the first processor.
+pub(crate) fn processor() -> Option<String> {
+    value(&text("/proc/cpuinfo"), "model name").map(str::to_owned)
 }
 
-fn text(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
+/// Processors that this process may run on, such as `0-3,5`.
+pub(crate) fn allowed_cpus() -> String {
+    CpuList(brunt_engine::allowed_cpus()).to_string()
+}
+
+/// What this host calls itself.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Name and value of everything that a report says of the host; a fact that the host does not tell is left out.
+pub(crate) fn environment() -> Vec<(String, String)> {
+    let system = rustix::system::uname();
+    let facts = [
+        ("kernel", Some(system.release().to_string_lossy().into_owned())),
+        ("machine", Some(system.machine().to_string_lossy().into_owned())),
+        ("processor", processor()),
+        ("allowed_cpus", Some(allowed_cpus())),
+        ("clocksource", first_line(CLOCKSOURCE)),
+        ("governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Memory that processes can still have.
+pub(crate) fn available_memory_bytes() -> Option<u64> {
+    let kib: u64 = value(&text("/proc/meminfo"), "MemAvailable")?.trim_end_matches(" kB").parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The signals that this process ignores, a bit for each, as proc(5) has it.
+pub(crate) fn ignored_signals() -> u64 {
+    ignored(&text("/proc/self/status"))
+}
+
+fn ignored(status: &str) -> u64 {
+    value(status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
+}
+
+/// What the kernel counts of this process and of the host; 0, or nothing, where it does not.
+pub(crate) fn counters() -> HostCounters {
+    let tick_ns = 1_000_000_000 / clock_ticks_per_second().max(1);
+    let (user, system) = cpu_ticks(&text("/proc/self/stat")).unwrap_or_default();
+    HostCounters {
+        cpu_user_ns: user * tick_ns,
+        cpu_system_ns: system * tick_ns,
+        stolen_ns: host::ticks(&text("/proc/stat"), "cpu").map(|ticks| ticks.stolen * tick_ns),
+    }
+}
+
+/// User and system time of a process. Its name, the second field, may hold anything.
+fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 fn number(path: &str) -> Option<u64> {
@@ -125,7 +180,7 @@ fn number(path: &str) -> Option<u64> {
 
 fn governors(cpus: &[u32]) -> Vec<String> {
     let governor =
-        |cpu: &u32| first_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
+        |cpu: &u32| first_line(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
     let mut governors: Vec<String> = cpus.iter().filter_map(governor).collect();
     governors.sort();
     governors.dedup();
@@ -192,8 +247,7 @@ fn time_wait_reuse(text: &str) -> TimeWaitReuse {
 
 /// The number behind `tw` in the line about TCP.
 fn time_wait(sockstat: &str) -> Option<u64> {
-    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
-    let mut words = line.split_whitespace();
+    let mut words = value(sockstat, "TCP:")?.split_whitespace();
     words.find(|word| *word == "tw")?;
     words.next()?.parse().ok()
 }
@@ -238,5 +292,33 @@ mod tests {
         let reuses = ["0\n", "1\n", "2\n", ""].map(time_wait_reuse);
         use TimeWaitReuse::{Always, Loopback, Never};
         assert_eq!(reuses, [Never, Always, Loopback, Loopback]);
+    }
+
+    #[test]
+    fn cpu_time_of_a_process_is_read() {
+        let rest = "R 1 2 3 4 5 6 7 8 9 10 250 31 0 0 20";
+        let table = [
+            (format!("7 (brunt) {rest}"), Some((250, 31))),
+            (format!("7 (a) b 1 (c) {rest}"), Some((250, 31))),
+            ("7 (brunt) R 1 2".to_owned(), None),
+            (String::new(), None),
+        ];
+        for (stat, expected) in table {
+            assert_eq!(cpu_ticks(&stat), expected, "{stat}");
+        }
+    }
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let table = [
+            ("SigBlk:\t0000000000000003\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n", 0x1001),
+            ("SigIgn:\tnone\n", 0),
+            ("", 0),
+        ];
+        for (status, expected) in table {
+            assert_eq!(ignored(status), expected, "{status}");
+        }
+        // SIGPIPE, which the standard library ignores.
+        assert_eq!(ignored_signals() >> (signal_hook::consts::SIGPIPE - 1) & 1, 1);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Not what is on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Invariant: the control thread
 //! waits for no client, and no worker knows of any; everything but putting up happens on a thread that ends with the process.
+//! No library keeps what [`server`] does against hostile clients: those without `async` have time limits for each read or write, if any, which
+//! a byte now and then puts off, and let new clients wait for slow ones.
 
 mod address;
 mod connection;
@@ -12,27 +14,25 @@ mod server;
 mod view;
 
 pub(crate) use address::HttpAddress;
-use pages::EVENT_STREAM;
 pub(crate) use pages::Text;
-pub(crate) use view::HttpView;
+use pages::{EVENT_STREAM, Pages};
+pub(crate) use view::{HttpView, written};
 
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
 use brunt_engine::system_error::cannot;
 use hosts::Hosts;
-use pages::Pages;
+use std::borrow::Borrow;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long the last page may take to those who follow: they have asked already, and nothing of it is written anew.
-const LINGER: Duration = Duration::from_secs(2);
+use std::thread::JoinHandle;
 
 /// Pages, and where they are served.
 pub(crate) struct Endpoint {
-    board: Arc<Pages>,
+    pages: Arc<Pages>,
     address: SocketAddr,
     has_fixed_port: bool,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Endpoint {
@@ -50,20 +50,15 @@ impl Endpoint {
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
         let serving = |error| Failure::failed(cannot(&format!("serve pages at {option} {address}"))(error));
-        let board = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip())).map_err(serving)?);
+        let pages = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip())).map_err(serving)?);
         let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr().map_err(serving)?);
-        server::start(listener, board.clone()).map_err(serving)?;
-        Ok(Self { board, address, has_fixed_port })
+        let thread = Some(server::start(listener, pages.clone(), server::STEP_MAX).map_err(serving)?);
+        Ok(Self { pages, address, has_fixed_port, thread })
     }
 
     /// Puts up other texts, one for each page.
     pub(crate) fn put(&self, texts: Vec<Text>) {
-        self.board.put(texts);
-    }
-
-    /// Has anyone looked lately?
-    pub(crate) fn is_watched(&self) -> bool {
-        self.board.is_watched()
+        self.pages.put(texts);
     }
 
     /// A sentence with the URLs of the pages, and whether it must be printed: a user who gave no port does not know them.
@@ -74,23 +69,27 @@ impl Endpoint {
         } else {
             "; other hosts can read the plan and its numbers there"
         };
-        let pages: Vec<String> = self.board.paths().map(|path| format!("http://{address}{path}")).collect();
+        let pages: Vec<String> = self.pages.paths().map(|path| format!("http://{address}{path}")).collect();
         (format!("{} show the run while it goes on{reach}", listed(&pages)), !self.has_fixed_port)
     }
 
     /// Nothing else will be put up: waits, not for long, until those who follow have what is there.
-    pub(crate) fn finish(&self) {
-        self.board.finish(LINGER);
+    pub(crate) fn finish(&mut self) {
+        self.pages.finish();
+        self.thread.take().map(JoinHandle::join);
     }
 }
 
+/// A text that is written when it is first asked for.
+pub(crate) fn text(write: impl FnOnce() -> Arc<[u8]> + Send + 'static) -> Text {
+    Text::new(Box::new(write))
+}
+
 /// `a, b and c`.
-fn listed(names: &[impl AsRef<str>]) -> String {
-    let mut list = String::new();
-    for (index, name) in names.iter().enumerate() {
-        let divider = if index + 1 < names.len() { ", " } else { " and " };
-        list.push_str(if index == 0 { "" } else { divider });
-        list.push_str(name.as_ref());
+fn listed(names: &[impl Borrow<str>]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.borrow().to_owned(),
+        [others @ .., last] => format!("{} and {}", others.join(", "), last.borrow()),
     }
-    list
 }

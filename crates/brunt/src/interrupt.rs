@@ -3,6 +3,7 @@
 //! SIGINT and SIGTERM are sent by people and supervisors, SIGHUP by a terminal or a connection that is gone. Invariant: a signal that
 //! would end the process without a report never does so the first time.
 
+use crate::host_facts::ignored_signals;
 use brunt_engine::system_error::{cannot, start_thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::fs::File;
@@ -89,32 +90,5 @@ pub(crate) fn outlive_file_size_limit() {
 
 /// Were we started by `nohup`, or by a shell that leaves us running when it ends?
 fn is_hangup_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    ignored(&status) >> (SIGHUP - 1) & 1 == 1
-}
-
-/// The signals that a process ignores, a bit for each, as proc(5) has it.
-fn ignored(status: &str) -> u64 {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_signals_are_read() {
-        let table = [
-            ("SigBlk:\t0000000000000003\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n", 0x1001),
-            ("SigIgn:\tnone\n", 0),
-            ("", 0),
-        ];
-        for (status, expected) in table {
-            assert_eq!(ignored(status), expected, "{status}");
-        }
-        // SIGPIPE, which the standard library ignores.
-        let own = std::fs::read_to_string("/proc/self/status").unwrap();
-        assert_eq!(ignored(&own) >> (signal_hook::consts::SIGPIPE - 1) & 1, 1, "{own}");
-    }
+    ignored_signals() >> (SIGHUP - 1) & 1 == 1
 }

@@ -4,19 +4,15 @@
 //! memory, and a reader that takes nothing does not hold the end; a file of `--ndjson` keeps what it held until there is a first line, the others until there is a result;
 //! when the stream has finished all lines are written, or it says why not.
 
+use crate::background_thread::start_background_thread;
 use crate::destination::{Destination, Document, Written};
-use brunt_engine::system_error::start_thread;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::csv;
 use brunt_report::hlog::LiveLog;
+use brunt_report::live::Lines;
 use brunt_report::ndjson::LiveLines;
 use brunt_stats::observer::{Event, Observer};
-use brunt_stats::period::Period;
-use brunt_stats::run_times::RunTimes;
-use brunt_stats::summary::Summary;
-use rustix::process::setpriority_process;
-use rustix::thread::gettid;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,8 +20,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Workers come first.
-const NICE: i32 = 10;
 /// Limit of lines that wait to be written, in bytes: hours of lines of a second, or what a disk that stalls for some seconds leaves behind.
 const BACKLOG_BYTES_MAX: usize = 16 << 20;
 /// Lines are handed to a reader in pieces of this many bytes. Each that it takes is progress.
@@ -68,10 +62,8 @@ impl LineStream {
         let (messages, received) = channel();
         let (runs, ended) = channel::<()>();
         let (own_destination, own_backlog) = (destination.clone(), backlog.clone());
-        let thread = start_thread("brunt-lines", move || {
+        let thread = start_background_thread("brunt-lines", move || {
             let _runs = runs;
-            // Where a sandbox refuses it, the thread competes with workers for the CPU.
-            let _ = setpriority_process(Some(gettid()), NICE);
             write_all(&own_destination, &received, &own_backlog)
         })?;
         Ok(Self { destination, messages, backlog, thread: Some(thread), ended })
@@ -174,39 +166,6 @@ fn write_all(
     if has_result { written.map(Some) } else { Ok(None) }
 }
 
-/// The lines of a run in one of the forms.
-enum Lines {
-    Ndjson(Box<LiveLines>),
-    Csv(csv::LiveLines),
-    Hlog(LiveLog),
-}
-
-impl Lines {
-    fn start(&mut self, times: &RunTimes) {
-        match self {
-            Self::Ndjson(lines) => lines.start(times),
-            Self::Csv(lines) => lines.start(times),
-            Self::Hlog(log) => log.start(times),
-        }
-    }
-
-    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Ndjson(lines) => lines.write_period(period, out),
-            Self::Csv(lines) => lines.write_period(period, out),
-            Self::Hlog(log) => log.write_period(period, out),
-        }
-    }
-
-    fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Ndjson(lines) => lines.write_rest(summary, out),
-            Self::Csv(lines) => lines.write_rest(summary, out),
-            Self::Hlog(log) => log.write_heading(out),
-        }
-    }
-}
-
 /// Makes the lines.
 struct LineObserver {
     document: Document,
@@ -214,7 +173,7 @@ struct LineObserver {
     backlog: Arc<Backlog>,
     period: DurationNs,
     /// Those of the present run.
-    lines: Option<Lines>,
+    lines: Option<Box<dyn Lines>>,
 }
 
 impl LineObserver {
@@ -239,29 +198,21 @@ impl Observer for LineObserver {
     fn observe(&mut self, event: &Event<'_>) {
         if let Event::Run { plan, place, .. } = event {
             self.lines = Some(match self.document {
-                Document::Csv => Lines::Csv(csv::LiveLines::new(plan, self.period.0)),
-                Document::Hlog => Lines::Hlog(LiveLog::new(plan, env!("CARGO_PKG_VERSION"))),
-                _ => Lines::Ndjson(Box::new(LiveLines::new(plan, place.before + 1))),
+                Document::Csv => Box::new(csv::LiveLines::new(plan, self.period.0)),
+                Document::Hlog => Box::new(LiveLog::new(plan, env!("CARGO_PKG_VERSION"))),
+                _ => Box::new(LiveLines::new(plan, place.before + 1)),
             });
         }
         let Some(lines) = &mut self.lines else { return };
         let mut text = Vec::new();
-        // Memory takes everything.
-        let _ = match event {
-            Event::Started(times) => {
-                lines.start(times);
-                Ok(())
-            }
-            Event::Statistics { server, snapshot } => {
-                if let Lines::Csv(lines) = lines {
-                    lines.hear(*server, snapshot);
-                }
-                Ok(())
-            }
-            Event::Period(period) => lines.write_period(period, &mut text),
-            Event::Ended { summary: Some(summary), .. } => lines.write_rest(summary, &mut text),
-            _ => Ok(()),
-        };
+        match event {
+            Event::Started(times) => lines.start(times),
+            Event::Statistics { server, snapshot } => lines.push_stats(*server, snapshot),
+            // Memory takes everything.
+            Event::Period(period) => drop(lines.write_period(period, &mut text)),
+            Event::Ended { summary: Some(summary), .. } => drop(lines.write_rest(summary, &mut text)),
+            _ => {}
+        }
         self.send(text);
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod background_thread;
 mod calibrate;
 mod calibration_step;
 mod calibrations;
@@ -16,7 +17,6 @@ mod completions;
 mod destination;
 mod doctor;
 mod embedded;
-mod environment;
 mod exit;
 mod help;
 mod host_facts;

@@ -5,9 +5,8 @@
 
 use crate::calibrations;
 use crate::embedded::{self, Embedded};
-use crate::environment;
 use crate::exit::{Exit, Failure};
-use crate::host_facts::HostFacts;
+use crate::host_facts::{self, HostFacts};
 use crate::limits::{self, Needs};
 use crate::observers::{ObservedRun, Observers};
 use crate::terminal::say;
@@ -250,7 +249,7 @@ pub(crate) fn measure(
     let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
     notes.iter().for_each(|note| observers.note(note));
     let beforehand = || known_beforehand(plan, servers, step);
-    let mut watching = observers.begin(plan, &servers.name, &step.place, beforehand);
+    let mut watching = observers.begin(plan, &step.place, beforehand);
     let ended = carry_out(plan, shares.as_ref(), servers, stop, &mut watching, step);
     let summary = ended.map(|(data, convergence)| summarise(plan, servers, step, data, convergence));
     watching.end(summary.as_ref().ok());
@@ -473,8 +472,8 @@ pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String
         run,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
-            host: environment::host(),
-            facts: environment::facts(),
+            host: host_facts::host_name(),
+            facts: host_facts::environment(),
         },
         server,
         agents: Vec::new(),

@@ -5,7 +5,7 @@
 
 use crate::cli::ProgressFlags;
 use crate::exit::Failure;
-use crate::http::HttpView;
+use crate::http::{HttpView, written};
 use crate::progress::Progress;
 use crate::terminal::say;
 use crate::tui::Tui;
@@ -13,12 +13,12 @@ use brunt_engine::run::RunEvent;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
+use brunt_stats::live_run::LiveRun;
 use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, Observer, RunPosition, Watch};
+use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::period::{Period, Periods};
 use brunt_stats::recorder::Layout;
 use brunt_stats::run_record::RunRecord;
-use brunt_stats::run_so_far::RunSeconds;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -66,39 +66,35 @@ impl<'a> Observers<'a> {
         self.tell(&Event::Note(text));
     }
 
-    /// All runs are over and come to this; each of the two is asked for only where anyone shows it.
+    /// All runs are over and come to this.
     pub(crate) fn conclude(
         &mut self,
-        html: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-        json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        html: impl Fn(&mut dyn Write) -> io::Result<()>,
+        json: impl Fn(&mut dyn Write) -> io::Result<()>,
     ) {
-        if self.watch() > Watch::Nothing {
-            let (mut page, mut result) = (Vec::new(), Vec::new());
-            // Memory takes everything.
-            if html(&mut page).and_then(|()| json(&mut result)).is_ok() {
-                self.tell(&Event::Concluded { html: &page, json: &result });
-            }
-        }
+        self.tell(&Event::Concluded { html: &|| written(&html), json: &|| written(&json) });
     }
 
     /// A run begins, of which this is known beforehand.
     pub(crate) fn begin<'b>(
         &'b mut self,
         plan: &Plan,
-        server: &str,
         place: &RunPosition,
         beforehand: impl FnOnce() -> RunRecord,
     ) -> ObservedRun<'b, 'a> {
         let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
         let periods = self.0.iter().map(|observer| observer.period().map(of_length)).collect();
-        let seconds = (self.watch() > Watch::Nothing).then(|| RunSeconds::new(beforehand()));
-        self.tell(&Event::Run { plan, server, place });
-        ObservedRun { observers: self, periods, seconds }
+        self.tell(&Event::Run { plan, place });
+        let live = self.is_live().then(|| LiveRun::new(beforehand()));
+        if let Some(run) = &live {
+            let recorded = &IntervalStore::new(&Layout::of(plan));
+            self.tell(&Event::Live { now_ns: 0, run, recorded, second_ns: Some(0) });
+        }
+        ObservedRun { observers: self, periods, live }
     }
 
-    /// What any of them asks for.
-    fn watch(&self) -> Watch {
-        self.0.iter().map(|observer| observer.watch()).max().unwrap_or(Watch::Nothing)
+    fn is_live(&self) -> bool {
+        self.0.iter().any(|observer| observer.is_live())
     }
 
     fn tell(&mut self, event: &Event<'_>) {
@@ -111,8 +107,8 @@ pub(crate) struct ObservedRun<'b, 'a> {
     observers: &'b mut Observers<'a>,
     /// Of each observer, where it asks for any.
     periods: Vec<Option<Periods>>,
-    /// Where any asks for them.
-    seconds: Option<RunSeconds>,
+    /// Where any watches it.
+    live: Option<LiveRun>,
 }
 
 impl ObservedRun<'_, '_> {
@@ -124,22 +120,26 @@ impl ObservedRun<'_, '_> {
                     .iter_mut()
                     .flatten()
                     .for_each(|periods| periods.start(MeasuredWindow::of(&known.times)));
-                self.seconds.iter_mut().for_each(|seconds| seconds.start(known));
+                self.live.iter_mut().for_each(|live| live.start(known));
                 self.observers.tell(&Event::Started(known.times));
             }
             RunEvent::Interval(interval) => {
                 self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));
-                self.seconds.iter_mut().for_each(|seconds| seconds.told(interval));
+                self.live.iter_mut().for_each(|live| live.push(interval));
                 self.observers.tell(&Event::Interval(interval));
             }
             RunEvent::Statistics { server, snapshot } => {
-                self.seconds.iter_mut().for_each(|seconds| seconds.hear(*server, snapshot));
+                self.live.iter_mut().for_each(|live| live.push_stats(*server, snapshot));
                 self.observers.tell(&Event::Statistics { server: *server, snapshot });
             }
             RunEvent::Tick { now_ns, intervals } => {
                 self.observers.tell(&Event::Tick { now_ns: *now_ns });
                 self.tell_periods(|periods| periods.take(*now_ns));
-                self.tell_second(*now_ns, intervals);
+                if let Some(live) = &mut self.live {
+                    let second_ns = live.tick(*now_ns);
+                    let (now_ns, run, recorded) = (*now_ns, &*live, *intervals);
+                    self.observers.tell(&Event::Live { now_ns, run, recorded, second_ns });
+                }
             }
         }
     }
@@ -150,15 +150,6 @@ impl ObservedRun<'_, '_> {
             self.tell_periods(Periods::take_first);
         }
         self.observers.tell(&Event::Ended { summary });
-    }
-
-    /// Tells of a second that is complete now. Nothing is copied where nobody looks.
-    fn tell_second(&mut self, now_ns: u64, recorded: &IntervalStore) {
-        let Some(seconds) = &mut self.seconds else { return };
-        let Some(at_ns) = seconds.take(now_ns) else { return };
-        let is_seen = self.observers.watch() == Watch::SoFar;
-        let so_far = is_seen.then(|| Arc::new(seconds.so_far(at_ns, recorded)));
-        self.observers.tell(&Event::Second { at_ns, recorded, so_far: so_far.as_ref() });
     }
 
     fn tell_periods(&mut self, take: impl Fn(&mut Periods) -> Option<Period>) {

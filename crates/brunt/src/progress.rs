@@ -1,26 +1,26 @@
 //! Live progress on standard error: notes before a run, and while it goes on one line that is redrawn on a terminal, or a plain line at
 //! times.
 //!
-//! Drawn by the control thread between two looks at the workers; no worker knows of it. What there is to see is made by
-//! [`tracker`], how it reads by [`status_line`]; this file decides where and how often. Invariant: on a terminal the line is gone
+//! Drawn by the control thread between two looks at the workers; no worker knows of it. What there is to see is a [`Glance`],
+//! how it reads is [`status_line`]'s; this file decides where and how often. Invariant: on a terminal the line is gone
 //! before anything else is written there.
 
+pub(crate) mod glance;
 pub(crate) mod status_line;
-mod tracker;
-
-pub(crate) use status_line::Glance;
-pub(crate) use tracker::{Expected, Tracker};
 
 use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
 use crate::terminal::{columns_of, say};
 use brunt_report::layout::Layout;
-use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
+use brunt_stats::run_times::RunTimes;
+use glance::Glance;
 use std::io::{self, IsTerminal, Write};
 
 /// Five times a second: fast enough to look alive, slow enough to read.
 const REDRAW_NS: u64 = 200_000_000;
+/// After it a second is complete.
+const SETTLE_NS: u64 = 200_000_000;
 /// Plain lines are read by programs, and by people with wide windows.
 const WIDTH_PLAIN: usize = 200;
 /// Back to the first column, and nothing behind it.
@@ -29,25 +29,24 @@ const CLEAR: &str = "\r\x1b[K";
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
-    Off,
     /// One line on a terminal.
-    Redrawn {
-        colour: bool,
-    },
+    Redrawn { colour: bool },
     /// A line of its own every so often.
-    Lines {
-        every_ns: u64,
-    },
+    Lines { every_ns: u64 },
 }
 
 impl Style {
-    /// By the terminal, and the environment variables as far as they are set.
-    fn of(flags: &ProgressFlags, is_terminal: bool, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+    /// By the terminal, and the environment variables as far as they are set; `None` where no progress is shown.
+    fn of(
+        flags: &ProgressFlags,
+        is_terminal: bool,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Self> {
         let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
         match flags.progress {
-            Some(every) => Self::Lines { every_ns: every.0 },
-            None if flags.no_progress || flags.quiet || flags.tui || !is_terminal || is_dumb => Self::Off,
-            None => Self::Redrawn { colour: is_coloured(flags.layout.color, is_terminal, variable) },
+            Some(every) => Some(Self::Lines { every_ns: every.0 }),
+            None if flags.no_progress || flags.quiet || flags.tui || !is_terminal || is_dumb => None,
+            None => Some(Self::Redrawn { colour: is_coloured(flags.layout.color, is_terminal, variable) }),
         }
     }
 }
@@ -55,7 +54,7 @@ impl Style {
 /// The progress of the runs of a command.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    style: Style,
+    style: Option<Style>,
     /// Notes are not wanted.
     is_quiet: bool,
     layout: Layout,
@@ -70,7 +69,6 @@ struct Line {
     layout: Layout,
     /// What is before every line; may be empty.
     label: String,
-    watch: Tracker,
     /// When the next line is due; 0 before the first look.
     due_ns: u64,
     is_drawn: bool,
@@ -86,26 +84,25 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    /// Takes in what the control thread sees, and draws when it is time to.
+    fn is_live(&self) -> bool {
+        self.style.is_some()
+    }
+
     fn observe(&mut self, event: &Event<'_>) {
         match (event, &mut self.line) {
             (Event::Note(text), _) if !self.is_quiet => say(format_args!("note: {text}")),
-            (Event::Run { plan, place, .. }, _) if self.style != Style::Off => {
-                let (label, watch) = (place.label.clone(), Tracker::new(Expected::of(plan)));
-                let (style, layout) = (self.style, self.layout);
-                self.line = Some(Line { style, layout, label, watch, due_ns: 0, is_drawn: false });
+            (Event::Run { place, .. }, line) => {
+                let (layout, label) = (self.layout, place.label.clone());
+                *line = self.style.map(|style| Line { style, layout, label, due_ns: 0, is_drawn: false });
             }
             // Whatever comes next, an error or a report, does not share its line.
             (Event::Ended { .. }, line) => *line = None,
-            (Event::Started(times), Some(line)) => {
-                let window = MeasuredWindow::of(times);
-                line.watch.start(window);
-                line.align(window);
-            }
-            (Event::Interval(interval), Some(line)) => line.watch.add(interval),
-            (Event::Tick { now_ns, .. }, Some(line)) => {
-                line.watch.tick(*now_ns);
-                line.draw_when_due(*now_ns);
+            (Event::Started(times), Some(line)) => line.align(times),
+            (Event::Live { now_ns, run, recorded, .. }, Some(line)) => {
+                let at_ns = line.shown_ns(*now_ns);
+                if line.is_due(at_ns) {
+                    line.draw(Glance::of(run, recorded, at_ns));
+                }
             }
             _ => {}
         }
@@ -116,31 +113,39 @@ impl Line {
     fn every_ns(&self) -> u64 {
         match self.style {
             Style::Lines { every_ns } => every_ns,
-            Style::Off | Style::Redrawn { .. } => REDRAW_NS,
+            Style::Redrawn { .. } => REDRAW_NS,
+        }
+    }
+
+    /// The instant of a line that is drawn now. A plain line has the second that ended then, which is complete a little later.
+    fn shown_ns(&self, now_ns: u64) -> u64 {
+        match self.style {
+            Style::Lines { .. } => now_ns.saturating_sub(SETTLE_NS),
+            Style::Redrawn { .. } => now_ns,
         }
     }
 
     /// Plain lines tell of whole multiples of their interval since the measured window began.
-    fn align(&mut self, window: MeasuredWindow) {
+    fn align(&mut self, times: &RunTimes) {
         let every_ns = self.every_ns();
-        let ahead_ns = window.measure_ns - window.start_ns;
-        self.due_ns = window.measure_ns - ahead_ns / every_ns * every_ns;
+        let ahead_ns = times.measure_ns - times.start_ns;
+        self.due_ns = times.measure_ns - ahead_ns / every_ns * every_ns;
     }
 
-    fn draw_when_due(&mut self, now_ns: u64) {
+    /// Is a line due now? What was missed is not made up for.
+    fn is_due(&mut self, now_ns: u64) -> bool {
         let every_ns = self.every_ns();
         if self.due_ns == 0 {
             self.due_ns = now_ns + every_ns;
         }
-        if now_ns < self.due_ns {
-            return;
-        }
-        // What was missed is not made up for.
-        self.due_ns += (now_ns - self.due_ns) / every_ns * every_ns + every_ns;
-        let mut glance = self.watch.glance(now_ns);
+        let Some(late_ns) = now_ns.checked_sub(self.due_ns) else { return false };
+        self.due_ns += late_ns / every_ns * every_ns + every_ns;
+        true
+    }
+
+    fn draw(&mut self, mut glance: Glance) {
         // A closed standard error needs no progress.
         let _ = match self.style {
-            Style::Off => Ok(()),
             Style::Lines { .. } => {
                 // Its bars are for eyes.
                 glance.course.clear();
@@ -193,20 +198,21 @@ mod tests {
         let screen = ProgressFlags { tui: true, ..none };
         let quiet = ProgressFlags { quiet: true, ..none };
         let quiet_lines = ProgressFlags { quiet: true, ..lines };
-        let (plain, coloured) = (Style::Redrawn { colour: false }, Style::Redrawn { colour: true });
+        let [plain, coloured] = [false, true].map(|colour| Some(Style::Redrawn { colour }));
+        let every = Some(Style::Lines { every_ns: 5 });
         let table = [
             (none, true, Some("xterm"), None, coloured),
             (none, true, None, None, coloured),
             (never, true, Some("xterm"), None, plain),
             (none, true, Some("xterm"), Some("1"), plain),
-            (none, true, Some("dumb"), None, Style::Off),
-            (none, false, Some("xterm"), None, Style::Off),
-            (off, true, Some("xterm"), None, Style::Off),
-            (screen, true, Some("xterm"), None, Style::Off),
-            (quiet, true, Some("xterm"), None, Style::Off),
-            (lines, true, Some("xterm"), None, Style::Lines { every_ns: 5 }),
-            (lines, false, Some("dumb"), Some("1"), Style::Lines { every_ns: 5 }),
-            (quiet_lines, false, None, None, Style::Lines { every_ns: 5 }),
+            (none, true, Some("dumb"), None, None),
+            (none, false, Some("xterm"), None, None),
+            (off, true, Some("xterm"), None, None),
+            (screen, true, Some("xterm"), None, None),
+            (quiet, true, Some("xterm"), None, None),
+            (lines, true, Some("xterm"), None, every),
+            (lines, false, Some("dumb"), Some("1"), every),
+            (quiet_lines, false, None, None, every),
         ];
         for (flags, is_terminal, term, no_color, expected) in table {
             let variable = |name: &str| match name {

@@ -9,7 +9,7 @@ mod agents;
 
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
-use crate::http::{Endpoint, HttpAddress, Text};
+use crate::http::{self, Endpoint, HttpAddress, Text};
 use crate::input;
 use crate::interrupt;
 use crate::measurement::{AgentDetail, AgentOptions, Servers, Step, check_agents, measure};
@@ -213,7 +213,7 @@ impl<'a> FrontEndHost<'a> {
     fn texts(&self, pages: usize) -> Vec<Text> {
         let text = |page| {
             let text = self.front_end.page(page);
-            Text::new(Box::new(move || text.into_bytes().into()))
+            http::text(move || text.into_bytes().into())
         };
         (0..pages).map(text).collect()
     }

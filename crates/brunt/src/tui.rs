@@ -1,32 +1,28 @@
 //! `--tui`: a run on the whole terminal while it goes on.
 //!
-//! Not what is drawn ([`drawing`]). The control thread puts up what there is to see four times a second; a thread of lower priority draws it and
+//! Not what is drawn ([`drawing`]). The control thread sends what there is to see four times a second; a thread of lower priority draws it and
 //! reads keys, so that a slow terminal holds up neither the control thread nor a worker. Invariant: however a run ends, the terminal is as it
 //! was before anything else is written there.
 
 mod alternate_screen;
 mod drawing;
 mod heat;
-mod last_second;
 
+use crate::background_thread::start_background_thread;
 use crate::cli::ProgressFlags;
 use crate::exit::Failure;
 use crate::presentation::variable;
-use crate::progress::{Expected, Tracker};
+use crate::progress::glance::Glance;
 use crate::terminal::say;
 use alternate_screen::{AlternateScreen, Input};
 use brunt_report::layout::{Layout, TimeUnit};
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, Observer, Watch};
-use brunt_stats::run_so_far::RunSoFar;
+use brunt_stats::live_run::RunSoFar;
+use brunt_stats::observer::{Event, Observer};
 use drawing::{Switches, View, draw};
-use heat::HeatHistory;
-use last_second::LastSecond;
-use rustix::process::setpriority_process;
-use rustix::thread::gettid;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -34,8 +30,6 @@ use std::time::{Duration, Instant};
 const FRAME: Duration = Duration::from_millis(250);
 /// How long keys are waited for before the end of the run is looked for.
 const LOOK: Duration = Duration::from_millis(50);
-/// Workers come first.
-const NICE: i32 = 10;
 
 /// Shows the runs of a command.
 pub(crate) struct Tui {
@@ -47,31 +41,12 @@ pub(crate) struct Tui {
 /// One run.
 struct ShownRun {
     label: String,
-    tracker: Tracker,
-    heat: HeatHistory,
-    second: LastSecond,
+    so_far: Option<Arc<RunSoFar>>,
     /// When the next view is due.
     due_ns: u64,
-    board: Arc<Board>,
+    /// To the thread that draws, which ends when this is dropped.
+    views: Option<SyncSender<Box<View>>>,
     drawer: Option<JoinHandle<()>>,
-}
-
-/// What the control thread puts up. Neither side holds it longer than it takes to move a view.
-#[derive(Debug, Default)]
-struct Board(Mutex<Latest>);
-
-#[derive(Debug, Default)]
-struct Latest {
-    view: Option<Box<View>>,
-    so_far: Option<Arc<RunSoFar>>,
-    is_over: bool,
-}
-
-impl Board {
-    fn lock(&self) -> MutexGuard<'_, Latest> {
-        // Nothing that can panic happens while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Tui {
@@ -92,103 +67,71 @@ impl Tui {
 }
 
 impl Observer for Tui {
-    fn watch(&self) -> Watch {
-        Watch::SoFar
+    fn is_live(&self) -> bool {
+        true
     }
 
     fn observe(&mut self, event: &Event<'_>) {
-        if let Event::Run { plan, place, .. } = event {
-            let board = Arc::<Board>::default();
-            self.run = Some(ShownRun {
-                label: place.label.clone(),
-                tracker: Tracker::new(Expected::of(plan)),
-                heat: HeatHistory::default(),
-                second: LastSecond::default(),
-                due_ns: 0,
-                drawer: start(board.clone(), self.layout, self.stop.clone()),
-                board,
-            });
-        }
-        let Some(run) = &mut self.run else { return };
-        match event {
-            Event::Started(times) => {
-                let window = MeasuredWindow::of(times);
-                run.tracker.start(window);
-                run.heat.start(&window);
+        match (event, &mut self.run) {
+            (Event::Run { place, .. }, run) => {
+                let (views, drawn) = sync_channel(1);
+                let drawer = start(drawn, self.layout, self.stop.clone());
+                let (label, views) = (place.label.clone(), Some(views));
+                *run = Some(ShownRun { label, so_far: None, due_ns: 0, views, drawer });
             }
-            Event::Interval(interval) => {
-                run.tracker.add(interval);
-                run.heat.add(interval);
-                run.second.add(interval);
-            }
-            Event::Tick { now_ns, .. } => run.tick(*now_ns),
-            Event::Second { so_far, .. } => {
-                run.second.turn();
-                run.board.lock().so_far = so_far.cloned();
+            (Event::Live { now_ns, run, recorded, second_ns }, Some(shown)) => {
+                if let Some(at_ns) = second_ns.filter(|at_ns| *at_ns > 0) {
+                    shown.so_far = Some(Arc::new(run.so_far(at_ns, recorded)));
+                }
+                if *now_ns >= shown.due_ns {
+                    shown.due_ns = now_ns + FRAME.as_nanos() as u64;
+                    shown.put(Glance::of(run, recorded, *now_ns));
+                }
             }
             // The terminal is given back before anything is printed.
-            Event::Ended { .. } => self.run = None,
+            (Event::Ended { .. }, run) => *run = None,
             _ => {}
         }
     }
 }
 
 impl ShownRun {
-    /// Puts up a view where one is due.
-    fn tick(&mut self, now_ns: u64) {
-        self.tracker.tick(now_ns);
-        self.heat.tick(now_ns);
-        if now_ns < self.due_ns {
-            return;
-        }
-        self.due_ns = now_ns + FRAME.as_nanos() as u64;
-        let mut glance = self.tracker.glance(now_ns);
+    fn put(&mut self, mut glance: Glance) {
         // The heat map has it.
         glance.course.clear();
-        let view = View {
-            label: self.label.clone(),
-            glance,
-            last_second: self.tracker.last_second(now_ns),
-            heat: self.heat.clone(),
-            second: self.second.clone(),
-        };
-        self.board.lock().view = Some(Box::new(view));
+        let view = View { label: self.label.clone(), glance, so_far: self.so_far.clone() };
+        // Where the last one has not been taken yet, this one is not needed.
+        self.views.as_ref().map(|views| views.try_send(Box::new(view)));
     }
 }
 
 impl Drop for ShownRun {
     fn drop(&mut self) {
-        self.board.lock().is_over = true;
+        self.views = None;
         // A drawer that panicked has given the terminal back.
         self.drawer.take().map(JoinHandle::join);
     }
 }
 
 /// Starts the thread that draws; `None` where the terminal cannot be had, which is said.
-fn start(board: Arc<Board>, layout: Layout, stop: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
-    let named = std::thread::Builder::new().name("brunt-tui".to_owned());
+fn start(views: Receiver<Box<View>>, layout: Layout, stop: Arc<AtomicBool>) -> Option<JoinHandle<()>> {
     let started = AlternateScreen::enter().and_then(|screen| {
         let switches = Switches::default();
-        let mut drawer = Drawer { board, layout, stop, screen, switches, view: None, so_far: None };
-        named.spawn(move || {
-            // Where it is refused, it only comes no later than others.
-            let _ = setpriority_process(Some(gettid()), NICE);
-            drawer.draw_until_over();
-        })
+        let mut drawer = Drawer { views, layout, stop, screen, switches, view: None };
+        start_background_thread("brunt-tui", move || drawer.draw_until_over())
     });
     started.map_err(|error| say(format_args!("warning: --tui: cannot use the terminal: {error}"))).ok()
 }
 
 /// What the thread that draws holds.
 struct Drawer {
-    board: Arc<Board>,
+    views: Receiver<Box<View>>,
     layout: Layout,
     stop: Arc<AtomicBool>,
     screen: AlternateScreen,
     switches: Switches,
     /// What is shown.
     view: Option<Box<View>>,
-    so_far: Option<Arc<RunSoFar>>,
 }
 
 impl Drawer {
@@ -217,21 +160,20 @@ impl Drawer {
         self.screen.leave();
     }
 
-    /// Takes what was put up. Is the run over?
+    /// Takes a view, if there is one. Is the run over?
     fn take(&mut self) -> bool {
-        let mut held = self.board.lock();
-        if !held.is_over && !self.switches.is_frozen {
-            self.view = held.view.take().or(self.view.take());
-            self.so_far = held.so_far.take().or(self.so_far.take());
+        match self.views.try_recv() {
+            Ok(view) if !self.switches.is_frozen => self.view = Some(view),
+            Ok(_) | Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return true,
         }
-        held.is_over
+        false
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        let Self { view, so_far, switches, layout, screen, .. } = self;
+        let Self { view, switches, layout, screen, .. } = self;
         let Some(view) = view else { return Ok(()) };
-        let summary = so_far.as_ref().map(|so_far| so_far.summary());
-        screen.draw(|area, buffer| draw(view, summary, switches, layout, area, buffer))
+        screen.draw(|area, buffer| draw(view, switches, layout, area, buffer))
     }
 
     fn press(&mut self, key: Input) {

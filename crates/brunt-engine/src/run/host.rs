@@ -96,9 +96,8 @@ impl ClockWatch {
     }
 
     fn evidence(&self) -> ClockEvidence {
-        let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
         ClockEvidence {
-            source: source.ok().map(|text| text.trim().to_owned()),
+            source: first_line(CLOCKSOURCE),
             drift_ppm: self.drift_ppm(),
             realtime_step_ns: self.step_ns as u64,
             backwards: self.backwards,
@@ -221,7 +220,7 @@ impl HostWatch {
             throttled_ns: self
                 .groups
                 .iter()
-                .map(|group| throttled_ns(&file(&group.join("cpu.stat"))))
+                .map(|group| throttled_ns(&text(group.join("cpu.stat"))))
                 .collect(),
         }
     }
@@ -247,12 +246,23 @@ pub(crate) fn wake_up_ns() -> u64 {
     late_ns[WAKE_UPS - 1 - WAKE_UPS / 10].max(0) as u64
 }
 
-fn text(path: &str) -> String {
-    file(Path::new(path))
+/// Where the kernel says what clock reads come from.
+pub const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// A file of the kernel's; empty where the host does not have it.
+pub fn text(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default()
 }
 
-fn file(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_default()
+/// The first line of a file of the kernel's.
+pub fn first_line(path: impl AsRef<Path>) -> Option<String> {
+    Some(text(path).lines().next()?.trim().to_owned())
+}
+
+/// What stands behind a name at the beginning of a line.
+pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(rest.trim_start_matches([':', ' ', '\t']).trim_end())
 }
 
 /// Only a local address can be bound.
@@ -297,10 +307,7 @@ fn group_candidates(membership: &str) -> Vec<PathBuf> {
 
 /// Throttled time from `cpu.stat` of version 2 (microseconds) or 1 (nanoseconds).
 fn throttled_ns(cpu_stat: &str) -> Option<u64> {
-    let number = |name: &str| {
-        let line = cpu_stat.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<u64>().ok()
-    };
+    let number = |name: &str| value(cpu_stat, name)?.parse::<u64>().ok();
     number("throttled_usec ").map(|us| us * 1_000).or_else(|| number("throttled_time "))
 }
 

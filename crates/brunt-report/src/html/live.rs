@@ -6,9 +6,10 @@
 use super::document::{self, Standing};
 use super::markup::Markup;
 use super::{by_op, conclusion, events, latency, over_time, spectrum};
-use crate::live::{LiveRun, State};
+use crate::live::State;
 use crate::run_document::head;
 use brunt_plan::phase::Phase;
+use brunt_stats::live_run::RunSoFar;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -23,9 +24,9 @@ pub struct LivePage {
 }
 
 impl LivePage {
-    /// Of a run, or that none has begun, and of what it has come to so far.
-    pub fn of(run: Option<&LiveRun>, summary: Option<&Summary>) -> Self {
-        let title = title(run, summary);
+    /// Of a run, or that none has begun. The label says which run of its command it is; it may be empty.
+    pub fn of(state: State<'_>, label: &str) -> Self {
+        let (title, summary) = (title(state, label), state.so_far().map(RunSoFar::summary));
         let mut markup = Markup::default();
         let facts = summary.map(head::load_lines).unwrap_or_default();
         document::header(&mut markup, Standing::Neutral, &title, &facts);
@@ -59,31 +60,32 @@ impl LivePage {
 }
 
 /// `running: measure, 34 of 60 s, so far OK: p50 to p99 may be quoted.`.
-fn title(run: Option<&LiveRun>, summary: Option<&Summary>) -> String {
-    let Some(run) = run else { return "no run has begun".to_owned() };
-    let place = &run.header.place;
-    let label = if place.label.is_empty() { String::new() } else { format!("{}: ", place.label) };
-    let phase = match run.state {
-        State::Failed => return format!("{label}no result: the run failed"),
-        State::Starting | State::Ended => "ended".to_owned(),
-        State::Running(phase @ (Phase::Warmup | Phase::Measure)) => format!("{}{}", phase.name(), times(run)),
-        State::Running(phase) => phase.name().to_owned(),
-    };
-    let measured = summary.filter(|summary| summary.total.latency.response.summary.count > 0);
-    let so_far =
-        measured.map(|summary| format!(", so far {}", summary.status.headline())).unwrap_or_default();
-    format!("{label}running: {phase}{so_far}")
+fn title(state: State<'_>, label: &str) -> String {
+    let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
+    match state {
+        State::Starting => "no run has begun".to_owned(),
+        State::Failed(_) => format!("{label}no result: the run failed"),
+        State::Ended(_) => format!("{label}ended"),
+        State::Running(so_far) => {
+            let is_measured = |summary: &&Summary| summary.total.latency.response.summary.count > 0;
+            let measured = Some(so_far.summary()).filter(is_measured);
+            let status = measured.map(|summary| format!(", so far {}", summary.status.headline()));
+            let (phase, times, status) = (so_far.phase.name(), times(so_far), status.unwrap_or_default());
+            format!("{label}running: {phase}{times}{status}")
+        }
+    }
 }
 
-/// How long the phase has lasted, of how long where that is known.
-fn times(run: &LiveRun) -> String {
-    let Some(window) = run.window else { return String::new() };
-    let (from_ns, end_ns) = match run.at_ns < window.measure_ns {
-        true => (window.start_ns, window.measure_ns),
-        false => (window.measure_ns, window.end_ns),
+/// How long warm-up or window have lasted, of how long where that is known.
+fn times(so_far: &RunSoFar) -> String {
+    let Some(window) = so_far.window else { return String::new() };
+    let (from_ns, end_ns) = match so_far.phase {
+        Phase::Warmup => (window.start_ns, window.measure_ns),
+        Phase::Measure => (window.measure_ns, window.end_ns),
+        _ => return String::new(),
     };
     let seconds = |ns: u64| format!("{:.0}", ns as f64 / 1e9);
-    let elapsed = seconds(run.at_ns.saturating_sub(from_ns));
+    let elapsed = seconds(so_far.at_ns.saturating_sub(from_ns));
     match end_ns {
         u64::MAX => format!(", {elapsed} s"),
         end_ns => format!(", {elapsed} of {} s", seconds(end_ns - from_ns)),

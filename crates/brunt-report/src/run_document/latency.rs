@@ -21,11 +21,27 @@ use brunt_stats::summary::Summary;
 
 /// Percentiles beside each other.
 const QUANTILES_MAX: usize = 6;
-/// Rows below the first; of more the least busy are one.
-pub(crate) const ROWS_MAX: usize = 6;
 /// The narrowest column of times.
 const TIME_WIDTH: usize = 7;
 const NAME_WIDTH: usize = 13;
+
+/// Which rows of operations the table has.
+#[derive(Clone, Copy, Debug)]
+pub struct OpRows {
+    /// How many below the first row; of more the least busy are one.
+    pub rows_max: usize,
+    /// The operation that stands below the first row, counted from 1 and around; 0: none is moved.
+    pub first: usize,
+    /// The first row has its bounds below it.
+    pub has_bounds: bool,
+}
+
+impl Default for OpRows {
+    /// Those of a report.
+    fn default() -> Self {
+        Self { rows_max: 6, first: 0, has_bounds: true }
+    }
+}
 
 /// One row of the table.
 struct Line<'a> {
@@ -141,8 +157,12 @@ fn qualifying_names(summary: &Summary) -> [&'static str; 3] {
 }
 
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
-pub(crate) fn tables(summary: &Summary, layout: &Layout, rows_max: usize) -> Vec<Grid> {
-    let mut lines = lines(summary, rows_max);
+pub(crate) fn tables(summary: &Summary, layout: &Layout, rows: OpRows) -> Vec<Grid> {
+    let mut lines = lines(summary, rows.rows_max);
+    if rows.first > 0 && lines.len() > 1 {
+        let place = 1 + (rows.first - 1) % (lines.len() - 1);
+        lines[1..=place].rotate_right(1);
+    }
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     lines.iter_mut().zip(row::cut(&names)).for_each(|(line, name)| line.name = name);
     let quantiles = summary.record.plan.shown_quantiles();
@@ -179,7 +199,7 @@ pub(crate) fn tables(summary: &Summary, layout: &Layout, rows_max: usize) -> Vec
                 row.push(Cell::new(line.failed.to_string(), failed));
             }
             grid.push(row);
-            if index == 0 {
+            if index == 0 && rows.has_bounds {
                 qualify(&mut grid, &qualifying_names(summary), texts, 0);
             }
         }

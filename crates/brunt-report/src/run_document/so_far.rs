@@ -2,7 +2,7 @@
 //!
 //! Not where they stand on the screen, nor how much of each has room there. Invariant: every line reads as it will in the report.
 
-use super::{conclusion, events, fact_lines, head, latency};
+use super::{OpRows, conclusion, events, fact_lines, head, latency};
 use crate::document::{Content, Document, Level};
 use crate::layout::{Layout, Line};
 use crate::quantity;
@@ -13,45 +13,48 @@ use brunt_stats::summary::Summary;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Lines of each part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SoFarText {
-    /// What runs, and against which servers.
-    pub head: Vec<Line>,
-    /// The table of response times.
-    pub latency: Vec<Line>,
-    /// What became of requests, and how late the client was.
-    pub requests: Vec<Line>,
-    /// Outages, and the p99 over time.
-    pub events: Vec<Line>,
-    /// Which percentiles may be quoted so far, and why not more.
-    pub conclusion: Vec<Line>,
+brunt_plan::named! {
+    /// A part, in the order in which they stand below each other.
+    pub enum Part {
+        /// What runs, and against which servers.
+        Head = "head",
+        /// The table of response times.
+        Latency = "latency",
+        /// What became of requests, and how late the client was.
+        Requests = "requests",
+        /// Outages, and the p99 over time.
+        Events = "events",
+        /// Which percentiles may be quoted so far, and why not more.
+        Conclusion = "conclusion",
+    }
 }
 
-/// The parts of a run that goes on, with at most so many rows of operations.
-pub fn so_far(summary: &Summary, layout: &Layout, rows: usize) -> SoFarText {
-    let lines = |write: &dyn Fn(&mut Document)| {
+/// Lines of each part.
+pub type SoFarText = [Vec<Line>; Part::COUNT];
+
+/// The parts of a run that goes on, with these rows of operations.
+pub fn so_far(summary: &Summary, layout: &Layout, rows: OpRows) -> SoFarText {
+    Part::ALL.map(|part| {
         let mut document = Document::default();
-        write(&mut document);
+        match part {
+            Part::Head => {
+                let lines = head::load_lines(summary);
+                lines.into_iter().for_each(|(label, facts)| document.facts(label, facts));
+            }
+            Part::Latency => {
+                let tables = latency::tables(summary, layout, rows);
+                tables.into_iter().for_each(|grid| document.table(grid));
+            }
+            Part::Requests => requests(&mut document, summary),
+            Part::Events => {
+                events::write(&mut document, summary);
+                events::over_time(&mut document, summary);
+            }
+            Part::Conclusion => found(&mut document, summary),
+        }
         let lines = document.lines(layout, Level::Long).into_iter();
         lines.filter(|line| !line.is_empty()).collect()
-    };
-    SoFarText {
-        head: lines(&|document| {
-            let lines = head::load_lines(summary);
-            lines.into_iter().for_each(|(label, facts)| document.facts(label, facts));
-        }),
-        latency: lines(&|document| {
-            let tables = latency::tables(summary, layout, rows);
-            tables.into_iter().for_each(|grid| document.table(grid));
-        }),
-        requests: lines(&|document| requests(document, summary)),
-        events: lines(&|document| {
-            events::write(document, summary);
-            events::over_time(document, summary);
-        }),
-        conclusion: lines(&|document| found(document, summary)),
-    }
+    })
 }
 
 fn requests(document: &mut Document, summary: &Summary) {

@@ -1,12 +1,13 @@
 //! Pages of made-up runs: what is in them, that they are well-formed and whole, and that nothing hostile gets through.
 
 use super::run::{self, Run, S, ordinary};
-use super::{all_runs, json_text_of, metrics};
+use super::{all_runs, json_text_of};
 use crate::html::LivePage;
+use crate::live::State;
 use crate::stored::StoredResult;
 use brunt_plan::label::Label;
 use brunt_stats::fault::FirstError;
-use brunt_stats::run_so_far::RunSoFar;
+use brunt_stats::live_run::RunSoFar;
 use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::summary::Summary;
 
@@ -334,24 +335,17 @@ fn pages_with_rows_of_intervals_are_bounded() {
     assert!((BYTES_MAX..=BYTES_MAX_OF_INTERVALS).contains(&page.len()), "{} bytes", page.len());
 }
 
-/// The run as it was at an instant, as those who look on while it goes on are told of it.
+/// The page of a run as it was at an instant.
 fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
-    let summary = &run.summary;
-    let (mut record, window) = (summary.record.clone(), summary.window);
-    record.run.times.start_ns = window.start_ns.min(at_ns);
-    record.run.times.measure_ns = window.measure_ns.min(at_ns);
-    record.run.times.end_ns = window.end_ns.min(at_ns);
-    record.run.times.drained_ns = at_ns;
+    let mut record = run.summary.record.clone();
+    let times = record.run.times;
     record.run.usage = Default::default();
-    let mut shown = metrics::header(&record.plan, &[]);
-    shown.start(window);
-    shown.look(at_ns, &record.run.intervals);
     if let Some(server) = server {
         record.run.counts.first_error = Some(FirstError::new(server.as_bytes()));
     }
-    let so_far = RunSoFar::new(record);
+    let so_far = RunSoFar::new(record, Some(times), at_ns, Vec::new());
     let mut page = Vec::new();
-    LivePage::of(Some(&shown), Some(so_far.summary())).write(&mut page).unwrap();
+    LivePage::of(State::Running(&so_far), "").write(&mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -384,7 +378,7 @@ fn pages_of_runs_that_go_on_are_whole() {
         assert!(!page.contains("<img"), "{name}");
     }
     let mut none = Vec::new();
-    LivePage::of(None, None).write(&mut none).unwrap();
+    LivePage::of(State::Starting, "").write(&mut none).unwrap();
     assert!(String::from_utf8(none).unwrap().contains("<h1>no run has begun</h1>"));
 }
 

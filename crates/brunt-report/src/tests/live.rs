@@ -1,19 +1,36 @@
 //! Runs that go on: what is known of them at an instant.
 
-use super::metrics::header;
-use super::run::{self, MS, S};
+use super::run::{self, Run, S};
 use super::schema::reader::errors;
-use crate::live::{LiveRun, State, json};
+use crate::live::{State, json};
 use brunt_plan::phase::Phase;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
-use brunt_stats::recorder::{Layout, RecorderSet};
+use brunt_plan::plan::Plan;
+use brunt_stats::live_run::RunSoFar;
+use brunt_stats::recorder::Layout;
+use brunt_stats::run_data::RunData;
+use brunt_stats::run_record::RunRecord;
+use brunt_stats::run_times::RunTimes;
 use brunt_stats::store::IntervalStore;
 use serde_json::Value;
 
-fn object_of(run: Option<&LiveRun>) -> Value {
+/// A run as it was at an instant, though with all that it recorded.
+pub(super) fn so_far(run: &Run, at_ns: u64) -> RunSoFar {
+    let record = run.summary.record.clone();
+    let times = record.run.times;
+    RunSoFar::new(record, Some(times), at_ns, Vec::new())
+}
+
+/// A run of this plan that has begun.
+pub(super) fn begun(plan: &Plan) -> RunSoFar {
+    let intervals = IntervalStore::new(&Layout::of(plan));
+    let run = RunData { intervals, ..RunData::default() };
+    let record = RunRecord { plan: plan.clone(), run, ..run::open_loop().summary.record };
+    RunSoFar::new(record, None, 0, Vec::new())
+}
+
+fn object_of(state: State<'_>) -> Value {
     let mut text = Vec::new();
-    json::write(run, &mut text).unwrap();
+    json::write(state, &Default::default(), &mut text).unwrap();
     let value = serde_json::from_slice(&text).unwrap();
     assert_eq!(errors(&value), Vec::<String>::new());
     value
@@ -24,11 +41,9 @@ fn object_of(run: Option<&LiveRun>) -> Value {
 fn a_live_run_has_the_keys_of_its_result() {
     let run = run::open_loop();
     let result = super::json_of(&run);
-    let mut live = header(&run.summary.record.plan, &[]);
-    assert_eq!(object_of(Some(&live))["state"], "connect");
-    live.start(run.summary.window);
-    live.look(run.summary.window.end_ns, &run.summary.record.run.intervals);
-    let found = object_of(Some(&live));
+    let plan = &run.summary.record.plan;
+    assert_eq!(object_of(State::Running(&begun(plan)))["state"], "connect");
+    let found = object_of(State::Running(&so_far(&run, run.summary.window.end_ns)));
     for path in [
         "/seed",
         "/plan",
@@ -45,7 +60,8 @@ fn a_live_run_has_the_keys_of_its_result() {
         assert_eq!(found.pointer(path), result.pointer(path), "{path}");
         assert!(found.pointer(path).is_some(), "{path}");
     }
-    assert_eq!(object_of(None), serde_json::json!({ "schema": "brunt.live.v1", "state": "starting" }));
+    let nothing = serde_json::json!({ "schema": "brunt.live.v1", "state": "starting" });
+    assert_eq!(object_of(State::Starting), nothing);
 }
 
 #[test]
@@ -53,49 +69,28 @@ fn the_state_is_that_of_the_instant() {
     let run = run::open_loop();
     let (plan, store) = (&run.summary.record.plan, &run.summary.record.run.intervals);
     let nothing = IntervalStore::new(&Layout::of(plan));
-    let window = run.summary.window;
-    let MeasuredWindow { start_ns, measure_ns, end_ns, .. } = window;
-    let open = MeasuredWindow { end_ns: u64::MAX, ..window };
+    let times = run.summary.record.run.times;
+    let RunTimes { start_ns, measure_ns, end_ns, .. } = times;
+    let open = RunTimes { end_ns: u64::MAX, ..times };
     // When, what was recorded, the times as far as they are known → state, length of the window so far, time to its end.
     let table = [
         (S, &nothing, None, Phase::Connect, 0, None),
         (S, store, None, Phase::Preload, 0, None),
-        (start_ns - 1, store, Some(window), Phase::Preload, 0, Some(end_ns - start_ns + 1)),
-        (start_ns, store, Some(window), Phase::Warmup, 0, Some(end_ns - start_ns)),
-        (measure_ns - 1, store, Some(window), Phase::Warmup, 0, Some(end_ns - measure_ns + 1)),
-        (measure_ns, store, Some(window), Phase::Measure, 0, Some(end_ns - measure_ns)),
-        (measure_ns + 100, store, Some(window), Phase::Measure, 100, Some(end_ns - measure_ns - 100)),
+        (start_ns - 1, store, Some(times), Phase::Preload, 0, Some(end_ns - start_ns + 1)),
+        (start_ns, store, Some(times), Phase::Warmup, 0, Some(end_ns - start_ns)),
+        (measure_ns - 1, store, Some(times), Phase::Warmup, 0, Some(end_ns - measure_ns + 1)),
+        (measure_ns, store, Some(times), Phase::Measure, 0, Some(end_ns - measure_ns)),
+        (measure_ns + 100, store, Some(times), Phase::Measure, 100, Some(end_ns - measure_ns - 100)),
         (measure_ns + 100, store, Some(open), Phase::Measure, 100, None),
-        (end_ns + S, store, Some(window), Phase::Drain, end_ns - measure_ns, Some(0)),
+        (end_ns + S, store, Some(times), Phase::Drain, end_ns - measure_ns, Some(0)),
     ];
-    for (at_ns, store, window, phase, duration_ns, to_go_ns) in table {
-        let mut live = header(plan, &[]);
-        window.into_iter().for_each(|window| live.start(window));
-        live.look(at_ns, store);
-        assert_eq!(live.state, State::Running(phase), "{at_ns}");
-        let found = object_of(Some(&live));
-        assert_eq!(found["state"], phase.name());
+    for (at_ns, store, times, phase, duration_ns, to_go_ns) in table {
+        let mut record = run.summary.record.clone();
+        record.run.intervals = store.clone();
+        let so_far = RunSoFar::new(record, times, at_ns, Vec::new());
+        let found = object_of(State::Running(&so_far));
+        assert_eq!(found["state"], phase.name(), "{at_ns}");
         assert_eq!(found["duration_ns"], duration_ns, "{at_ns}");
         assert_eq!(found["to_go_ns"].as_u64(), to_go_ns, "{at_ns}");
     }
-}
-
-/// A worker that tells later of the same trouble shows that it was shorter: until the run has ended nothing is taken back.
-#[test]
-fn outages_never_fall() {
-    let run = run::open_loop();
-    let plan = &run.summary.record.plan;
-    let mut store = IntervalStore::new(&Layout::of(plan));
-    let mut set = RecorderSet::new(&Layout::of(plan));
-    let mut live = header(plan, &[]);
-    let mut seen = Vec::new();
-    for (start_ms, end_ms) in [(0, 1_000), (600, 1_200), (5_000, 5_500)] {
-        let kinds = OutageKinds::NONE.with(OutageKind::Refused);
-        set.outage(OutageSpan { server: 0, start_ns: start_ms * MS, end_ns: end_ms * MS, failed: 1, kinds });
-        store.push(&set.take_interval(0, start_ms * MS, end_ms * MS));
-        live.look(end_ms * MS, &store);
-        seen.push((live.outages[0].count, live.outages[0].length_ns / MS));
-    }
-    // The first two are one of 400 ms.
-    assert_eq!(seen, [(1, 1_000), (1, 1_000), (2, 1_000)]);
 }

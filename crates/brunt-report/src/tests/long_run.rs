@@ -2,6 +2,7 @@
 
 use super::run::{self, MS, S};
 use crate::hlog::LiveLog;
+use crate::live::Lines;
 use crate::{csv, ndjson};
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::period::Periods;

@@ -3,46 +3,45 @@
 mod foreign_reader;
 pub(super) mod reader;
 
-use super::run::S;
+use super::live::{begun, so_far};
+use super::run::{self, MS, S};
 use super::{Run, all_runs, json_of};
-use crate::live::{Bounds, HostCounters, LiveRun, RunHeader};
-use crate::metrics;
+use crate::live::State;
+use crate::metrics::{self, Bounds, HostCounters, OutageTotals, Scrape};
 use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::interval::Interval;
-use brunt_stats::run_so_far::RunSoFar;
+use brunt_stats::live_run::{LiveRun, RunSoFar};
+use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
+use brunt_stats::recorder::{Layout, RecorderSet};
+use brunt_stats::run_data::RunData;
+use brunt_stats::run_record::RunRecord;
+use brunt_stats::store::IntervalStore;
 use reader::{Exposition, Sample, read};
 use serde_json::Value;
 
-pub(super) fn header(plan: &Plan, objectives: &[&str]) -> LiveRun {
+fn text_of(state: State<'_>, objectives: &[&str], outages: &mut OutageTotals) -> String {
     let objectives: Vec<Objective> = objectives.iter().map(|text| text.parse().unwrap()).collect();
-    LiveRun::new(RunHeader {
-        version: "0.1.0".to_owned(),
-        plan: plan.clone(),
-        plan_id: "0123456789abcdef".to_owned(),
-        server: "127.0.0.1:11211".to_owned(),
-        place: Default::default(),
-        bounds: Bounds::of(&objectives),
-    })
+    let host = HostCounters { cpu_user_ns: 1_500_000_000, cpu_system_ns: 20_000_000, stolen_ns: None };
+    let (plan_id, bounds) = ("0123456789abcdef", &Bounds::of(&objectives));
+    metrics::text(state, &mut Scrape { plan_id, bounds, host, outages })
 }
 
 fn plan(text: &str) -> Plan {
     resolve(&PlanSpec::from_toml(text).unwrap(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
 }
 
-fn shown(run: Option<&LiveRun>) -> Exposition {
-    let text = metrics::text(run, None);
+fn shown(state: State<'_>, objectives: &[&str]) -> Exposition {
+    let text = text_of(state, objectives, &mut OutageTotals::default());
     read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// What the text says of a run that has ended.
 fn ended(run: &Run) -> Exposition {
-    let mut live = header(&run.summary.record.plan, &["p99 < 1234us"]);
-    live.end(Some(&run.summary));
-    shown(Some(&live))
+    shown(State::Ended(&run.summary), &["p99 < 1234us"])
 }
 
 fn count(value: &Value) -> f64 {
@@ -164,8 +163,8 @@ fn check_bucket(bucket: &Sample, held: &Value, values: f64, sides: &mut [u64; 2]
 #[test]
 fn bounds_are_the_same_in_every_run_but_for_objectives() {
     let bounds = |objectives: &[&str]| {
-        let run = header(&plan("rate = 1000"), objectives);
-        let found = shown(Some(&run));
+        let run = begun(&plan("rate = 1000"));
+        let found = shown(State::Running(&run), objectives);
         let of_gets = found.all("brunt_response_seconds_bucket").filter(|sample| sample.has("op", "get"));
         of_gets.map(|sample| sample.labels["le"].clone()).collect::<Vec<_>>().join(" ")
     };
@@ -206,8 +205,8 @@ fn series_are_bounded() {
         let objectives: Vec<String> =
             (0..objectives).map(|index| format!("p99 < {}us", 1_000 + index * 7)).collect();
         let objectives: Vec<&str> = objectives.iter().map(String::as_str).collect();
-        let run = header(&plan(&text), &objectives);
-        let found = shown(Some(&run));
+        let run = begun(&plan(&text));
+        let found = shown(State::Running(&run), &objectives);
         let samples: usize = found.0.values().map(|family| family.samples.len()).sum();
         let start: String = text.chars().take(60).collect();
         assert!(samples <= 5_000, "{start}: {}", samples);
@@ -222,7 +221,7 @@ fn series_are_bounded() {
 
 #[test]
 fn before_the_first_run_there_is_a_phase() {
-    let found = shown(None);
+    let found = shown(State::Starting, &[]);
     assert_eq!(found.sum("brunt_phase", &[("brunt_phase", "starting")]), 1.0);
     assert_eq!(found.0.len(), 1);
 }
@@ -230,15 +229,12 @@ fn before_the_first_run_there_is_a_phase() {
 #[test]
 fn a_live_run_has_no_status() {
     let (_, run) = all_runs().into_iter().next().unwrap();
-    let mut live = header(&run.summary.record.plan, &[]);
-    live.start(run.summary.window);
-    live.host = HostCounters { cpu_user_ns: 1_500_000_000, cpu_system_ns: 20_000_000, stolen_ns: None };
-    live.look(run.summary.window.measure_ns + S, &run.summary.record.run.intervals);
-    let found = shown(Some(&live));
+    let live = so_far(&run, run.summary.window.measure_ns + S);
+    let found = shown(State::Running(&live), &[]);
     assert_eq!(found.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
     assert_eq!(found.sum("brunt_status", &[]), 1.0);
     assert_eq!(found.sum("brunt_phase", &[("brunt_phase", "measure")]), 1.0);
-    for absent in ["brunt_check", "brunt_worker_busy_ratio", "brunt_host_stolen_seconds"] {
+    for absent in ["brunt_worker_busy_ratio", "brunt_host_stolen_seconds"] {
         assert!(!found.0.contains_key(absent), "{absent}");
     }
     assert_eq!(found.sum("brunt_client_cpu_seconds_total", &[("mode", "user")]), 1.5);
@@ -248,8 +244,7 @@ fn a_live_run_has_no_status() {
             && info.has("protocol", "memcached-text")
             && info.has("plan", "0123456789abcdef")
     );
-    live.end(None);
-    assert_eq!(shown(Some(&live)).sum("brunt_phase", &[("brunt_phase", "failed")]), 1.0);
+    assert_eq!(shown(State::Failed(&live), &[]).sum("brunt_phase", &[("brunt_phase", "failed")]), 1.0);
 }
 
 /// Each second the shares of the last one, at the end those of the window; checks as far as they are known.
@@ -257,15 +252,14 @@ fn a_live_run_has_no_status() {
 fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
     let (_, run) = all_runs().into_iter().next().unwrap();
     let (summary, intervals) = (&run.summary, &run.intervals);
-    let mut live = header(&summary.record.plan, &[]);
-    live.start(summary.window);
-    let so_far = RunSoFar::new(summary.record.clone());
+    let mut live = LiveRun::new(RunRecord { run: RunData::default(), ..summary.record.clone() });
+    live.start(&summary.record.run);
     let mut busy = Vec::new();
     for second in intervals[..20].chunks(10) {
-        second.iter().for_each(|interval| live.told(interval));
-        live.look(second[9].end_ns, &summary.record.run.intervals);
-        let text = metrics::text(Some(&live), Some(so_far.summary()));
-        let found = read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        second.iter().for_each(|interval| live.push(interval));
+        let at_ns = live.tick(second[9].end_ns).unwrap();
+        let so_far = live.so_far(at_ns, &summary.record.run.intervals);
+        let found = shown(State::Running(&so_far), &[]);
         let time = |interval: &Interval| interval.worker_time.unwrap().busy_ns;
         let expected = second.iter().map(time).sum::<u64>() as f64
             / second.iter().map(|interval| interval.end_ns - interval.start_ns).sum::<u64>() as f64;
@@ -278,6 +272,27 @@ fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
         assert_eq!(found.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
     }
     assert_ne!(busy[0], busy[1]);
+}
+
+/// A worker that tells later of the same trouble shows that it was shorter: until the run has ended nothing is taken back.
+#[test]
+fn outages_never_fall() {
+    let run = run::open_loop();
+    let layout = Layout::of(&run.summary.record.plan);
+    let (mut store, mut set) = (IntervalStore::new(&layout), RecorderSet::new(&layout));
+    let (mut outages, mut seen) = (OutageTotals::default(), Vec::new());
+    for (start_ms, end_ms) in [(0, 1_000), (600, 1_200), (5_000, 5_500)] {
+        let kinds = OutageKinds::NONE.with(OutageKind::Refused);
+        set.outage(OutageSpan { server: 0, start_ns: start_ms * MS, end_ns: end_ms * MS, failed: 1, kinds });
+        store.push(&set.take_interval(0, start_ms * MS, end_ms * MS));
+        let data = RunData { intervals: store.clone(), ..RunData::default() };
+        let record = RunRecord { run: data, ..run.summary.record.clone() };
+        let so_far = RunSoFar::new(record, None, end_ms * MS, Vec::new());
+        let found = read(&text_of(State::Running(&so_far), &[], &mut outages)).unwrap();
+        seen.push(["brunt_outages_total", "brunt_outage_seconds_total"].map(|name| found.sum(name, &[])));
+    }
+    // The first two are one of 400 ms.
+    assert_eq!(seen, [[1.0, 1.0], [1.0, 1.0], [2.0, 1.0]]);
 }
 
 /// The reader refuses what is none.
@@ -316,21 +331,19 @@ fn invalid_open_metrics_are_found() {
 /// A reader that is not ours finds the same series with the same values, whatever the texts of their labels.
 #[test]
 fn another_reader_finds_the_same() {
-    let check = |name: &str, live: Option<&LiveRun>| {
-        let text = metrics::text(live, None);
+    let check = |name: &str, state: State<'_>| {
+        let text = text_of(state, &["p99 < 1234us"], &mut OutageTotals::default());
         let theirs = foreign_reader::lines(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
         assert_eq!(theirs, foreign_reader::lines_of_ours(&read(&text).unwrap()), "{name}");
         theirs
     };
-    check("nothing", None);
+    check("nothing", State::Starting);
     for (name, run) in all_runs() {
-        let mut live = header(&run.summary.record.plan, &["p99 < 1234us"]);
-        check(name, Some(&live));
-        live.end(Some(&run.summary));
-        assert!(check(name, Some(&live)).len() > 100, "{name}");
+        check(name, State::Running(&begun(&run.summary.record.plan)));
+        assert!(check(name, State::Ended(&run.summary)).len() > 100, "{name}");
     }
     let plan = plan(r#"server = ['unix:/a "b\c"=,{} d', 'unix:/é €']"#);
-    let found = check("hostile", Some(&header(&plan, &[])));
+    let found = check("hostile", State::Running(&begun(&plan)));
     for server in [0, 1].map(|index| plan.server_name(index).unwrap()) {
         let label = format!("server={server:?}");
         assert!(found.iter().any(|line| line.contains(&label)), "{label}: {found:#?}");

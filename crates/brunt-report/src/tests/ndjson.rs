@@ -2,6 +2,7 @@
 
 use super::run::{self, MS, S};
 use super::{Run, all_runs, json_of};
+use crate::live::Lines;
 use crate::ndjson::{self, LiveLines};
 use brunt_plan::warmup::Warmup;
 use brunt_stats::measured_window::MeasuredWindow;

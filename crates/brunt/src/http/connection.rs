@@ -1,18 +1,16 @@
-//! One connection: a request comes in, an answer goes out, and it is closed; one that follows gets every later text of its page, too.
+//! One connection: a request comes in, an answer goes out, and it is closed; one that follows a page gets every later text of it, too.
 //!
-//! Not the loop. One request each: a client that scrapes once a second loses nothing by it, and none keeps a connection. Invariants: each step ends by
-//! its deadline whatever the peer does; what comes in is bounded by [`HEAD_MAX`], what goes out is shared with all who ask for it.
+//! Not the sockets together ([`super::server`]). One request each: a client that scrapes once a second loses nothing by it, and none keeps a
+//! connection. Invariants: nothing here blocks; each step has a deadline that the peer cannot put off; what comes in is bounded by
+//! [`HEAD_MAX`], what goes out is shared with all who request it.
 
-use super::pages::{EVENT_STREAM, Follower, Pages};
+use super::pages::{EVENT_STREAM, Pages};
 use super::request::{HEAD_MAX, Head, RequestError, read};
-use rustix::event::PollFlags;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// For the request to come, and as long again for the answer to go.
-const STEP: Duration = Duration::from_secs(10);
 /// One who follows may have nothing to do for as long as a run connects and stores its data set.
 const FOLLOW: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// For the peer to close its end when it has the answer. Who closes with bytes unread resets the connection, and the answer may be lost.
@@ -21,293 +19,156 @@ const LEAVE: Duration = Duration::from_secs(1);
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
-    state: State,
-    /// When the state ends, whatever the peer does.
+    pub stream: TcpStream,
+    step: Step,
+    /// When the step ends, whatever the peer does.
     pub deadline: Instant,
+    /// For the request to come, and as long again for the answer to go.
+    step_max: Duration,
 }
 
 #[derive(Debug)]
-enum State {
-    /// What has come of the request.
-    Asking(Vec<u8>),
-    /// Head and body of the answer, and how many bytes of both are gone.
-    Answering { head: Vec<u8>, body: Arc<[u8]>, sent: usize },
-    /// Everything of this version of the page is gone but the rest of `body`; then a newer one follows.
-    Following { page: usize, version: u64, body: Arc<[u8]>, sent: usize, _place: Follower },
-    /// Everything is sent.
-    Leaving,
+enum Step {
+    /// So much of the request's head is there.
+    Read(Vec<u8>),
+    /// This goes out, and then the page is followed from this version on.
+    Write { head: String, text: Arc<[u8]>, written: usize, followed: Option<Followed> },
+    /// Waits for a text that is newer.
+    Follow(Followed),
+    /// Reads and discards until the peer closes too.
+    Leave,
 }
 
-/// What is to become of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Stay,
-    Close,
+/// A page, and the version that the client has of it.
+#[derive(Clone, Copy, Debug)]
+struct Followed {
+    page: usize,
+    version: u64,
 }
 
 impl Connection {
-    /// One that was just accepted.
-    pub(super) fn new(stream: TcpStream, now: Instant) -> Self {
-        Self { stream, state: State::Asking(Vec::new()), deadline: now + STEP }
+    /// Of a client that was accepted. `step_max` is for its request to come, and as long again for the answer to go.
+    pub(super) fn new(stream: TcpStream, step_max: Duration) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, step: Step::Read(Vec::new()), deadline: Instant::now() + step_max, step_max })
     }
 
-    /// The socket, and what of it is waited for.
-    pub(super) fn wants(&self) -> (&TcpStream, PollFlags) {
-        let flags = match &self.state {
-            State::Asking(_) | State::Leaving => PollFlags::IN,
-            State::Answering { .. } => PollFlags::OUT,
-            State::Following { body, sent, .. } if *sent < body.len() => PollFlags::OUT,
-            State::Following { .. } => PollFlags::IN,
-        };
-        (&self.stream, flags)
+    /// Is something to be written, rather than read?
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self.step, Step::Write { .. })
     }
 
-    /// Something has happened on the socket.
-    pub(super) fn advance(&mut self, now: Instant, board: &Arc<Pages>) -> Next {
-        match &self.state {
-            State::Asking(_) => self.take_in(now, board),
-            State::Answering { .. } => self.send(now),
-            State::Following { body, sent, .. } if *sent < body.len() => self.send_news(now, board),
-            // A client that follows a page sends nothing more, and closes the connection to end.
-            State::Following { .. } => self.leave(),
-            State::Leaving => self.leave(),
-        }
+    /// Does it follow a page?
+    pub(super) fn is_following(&self) -> bool {
+        matches!(self.step, Step::Follow(_) | Step::Write { followed: Some(_), .. })
     }
 
-    /// Something was put up, or never will be again.
-    pub(super) fn send_news(&mut self, now: Instant, board: &Arc<Pages>) -> Next {
-        let State::Following { page, version, body, sent, .. } = &mut self.state else { return Next::Stay };
+    /// Goes on as far as that is possible now. Is it still open?
+    pub(super) fn advance(&mut self, pages: &Pages, may_follow: bool) -> bool {
         loop {
-            while *sent < body.len() {
-                match self.stream.write(&body[*sent..]) {
-                    Ok(len) => *sent += len,
-                    Err(error) => return after(&error),
-                }
-            }
-            self.deadline = now + FOLLOW;
-            match board.is_newer(*version) {
-                (true, _) => {
-                    let content = board.page(*page);
-                    (*body, *version, *sent) = (content.text, content.version, 0);
-                    self.deadline = now + STEP;
-                }
-                (false, true) => return Next::Stay,
-                (false, false) => break,
-            }
-        }
-        self.end(now)
-    }
-
-    /// Its time is up.
-    pub(super) fn expire(&mut self, now: Instant, board: &Pages) -> Next {
-        match &self.state {
-            State::Asking(head) if !head.is_empty() => self.refuse(RequestError::TooSlow, false, board, now),
-            _ => Next::Close,
-        }
-    }
-
-    fn take_in(&mut self, now: Instant, board: &Arc<Pages>) -> Next {
-        let State::Asking(head) = &mut self.state else { return Next::Stay };
-        let mut bytes = [0; HEAD_MAX];
-        let room = HEAD_MAX - head.len();
-        match self.stream.read(&mut bytes[..room]) {
-            Ok(0) => return Next::Close,
-            Ok(len) => head.extend_from_slice(&bytes[..len]),
-            Err(error) => return after(&error),
-        }
-        match read(head, board) {
-            Head::Unfinished => Next::Stay,
-            Head::Refused { refusal, is_head_only } => self.refuse(refusal, is_head_only, board, now),
-            Head::Page { page, is_head_only } => {
-                let content = board.page(page);
-                if content.content_type == EVENT_STREAM && !is_head_only {
-                    return self.follow(page, now, board);
-                }
-                let head = |len| head_of("200 OK", content.content_type, "Cache-Control: no-store\r\n", len);
-                self.answer(head, content.text, is_head_only, now)
+            match self.take_step(pages, may_follow) {
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
             }
         }
     }
 
-    /// Has the head for its first body, and of no version yet.
-    fn follow(&mut self, page: usize, now: Instant, board: &Arc<Pages>) -> Next {
-        let Some(place) = board.follow() else {
-            return self.refuse(RequestError::TooMany, false, board, now);
-        };
-        let content = board.page(page);
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: {EVENT_STREAM}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-        );
-        let body = [head.as_bytes(), &content.text].concat().into();
-        self.state = State::Following { page, version: content.version, body, sent: 0, _place: place };
-        self.deadline = now + STEP;
-        self.send_news(now, board)
-    }
-
-    fn refuse(&mut self, refusal: RequestError, is_head_only: bool, board: &Pages, now: Instant) -> Next {
-        let allow = if refusal == RequestError::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
-        let head = |len| head_of(refusal.status(), "text/plain; charset=utf-8", allow, len);
-        self.answer(head, refusal.text(board).into_bytes().into(), is_head_only, now)
+    /// Is there more to do at once?
+    fn take_step(&mut self, pages: &Pages, may_follow: bool) -> io::Result<bool> {
+        if Instant::now() >= self.deadline {
+            return match &self.step {
+                Step::Read(head) if !head.is_empty() => self.refuse(RequestError::TooSlow, pages, false),
+                _ => Err(ErrorKind::TimedOut.into()),
+            };
+        }
+        match &mut self.step {
+            Step::Read(head) => {
+                let mut bytes = [0; HEAD_MAX];
+                let len = at_least_one(self.stream.read(&mut bytes[..HEAD_MAX - head.len()])?)?;
+                head.extend_from_slice(&bytes[..len]);
+                match read(head, pages) {
+                    Head::Unfinished => Ok(false),
+                    Head::Page { page, is_head_only } => self.answer(page, is_head_only, pages, may_follow),
+                    Head::Refused { refusal, is_head_only } => self.refuse(refusal, pages, is_head_only),
+                }
+            }
+            Step::Write { head, text, written, followed } => {
+                let left = [
+                    &head.as_bytes()[head.len().min(*written)..],
+                    &text[written.saturating_sub(head.len())..],
+                ];
+                *written += self.stream.write_vectored(&left.map(IoSlice::new))?;
+                if *written < head.len() + text.len() {
+                    return Ok(false);
+                }
+                let Some(followed) = *followed else { return self.leave() };
+                (self.step, self.deadline) = (Step::Follow(followed), Instant::now() + FOLLOW);
+                Ok(true)
+            }
+            Step::Follow(Followed { page, version }) => {
+                let (page, is_newer) = (*page, pages.version() > *version);
+                if is_newer {
+                    let content = pages.content(page);
+                    let followed = Some(Followed { page, version: content.version });
+                    return Ok(self.send(String::new(), content.text, followed));
+                }
+                if pages.are_last() {
+                    return self.leave();
+                }
+                // It has nothing more to say: whatever comes, it is gone.
+                let _ = self.stream.read(&mut [0; 1])?;
+                Err(ErrorKind::UnexpectedEof.into())
+            }
+            Step::Leave => at_least_one(self.stream.read(&mut [0; HEAD_MAX])?).map(|_| false),
+        }
     }
 
     fn answer(
         &mut self,
-        head_of_len: impl Fn(usize) -> Vec<u8>,
-        body: Arc<[u8]>,
+        page: usize,
         is_head_only: bool,
-        now: Instant,
-    ) -> Next {
-        let head = head_of_len(body.len());
-        let body = if is_head_only { Arc::default() } else { body };
-        self.state = State::Answering { head, body, sent: 0 };
-        self.deadline = now + STEP;
-        self.send(now)
-    }
-
-    fn send(&mut self, now: Instant) -> Next {
-        let State::Answering { head, body, sent } = &mut self.state else { return Next::Stay };
-        while *sent < head.len() + body.len() {
-            let rest = match sent.checked_sub(head.len()) {
-                None => &head[*sent..],
-                Some(sent) => &body[sent..],
-            };
-            match self.stream.write(rest) {
-                Ok(len) => *sent += len,
-                Err(error) => return after(&error),
-            }
+        pages: &Pages,
+        may_follow: bool,
+    ) -> io::Result<bool> {
+        let content = pages.content(page);
+        let (text, content_type) = (content.text, content.content_type);
+        let is_followed = content_type == EVENT_STREAM && !is_head_only;
+        if is_followed && !may_follow {
+            return self.refuse(RequestError::TooMany, pages, false);
         }
-        self.end(now)
-    }
-
-    /// Everything is sent.
-    fn end(&mut self, now: Instant) -> Next {
-        if self.stream.shutdown(Shutdown::Write).is_err() {
-            return Next::Close;
-        }
-        (self.state, self.deadline) = (State::Leaving, now + LEAVE);
-        self.leave()
-    }
-
-    /// Reads and discards until the peer closes too.
-    fn leave(&mut self) -> Next {
-        let mut bytes = [0; 4 << 10];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => Next::Close,
-            Ok(_) => Next::Stay,
-            Err(error) => after(&error),
-        }
-    }
-}
-
-fn after(error: &std::io::Error) -> Next {
-    match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::Interrupted => Next::Stay,
-        _ => Next::Close,
-    }
-}
-
-fn head_of(status: &str, content_type: &str, more: &str, len: usize) -> Vec<u8> {
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len}\r\n{more}Connection: close\r\n\r\n"
-    )
-    .into_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::hosts::Hosts;
-    use super::super::pages::Text;
-    use super::*;
-    use brunt_compat::front_end::Page;
-    use std::net::TcpListener;
-
-    /// A connection as it was accepted, and its peer.
-    fn connected(now: Instant) -> (Connection, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_nonblocking(true).unwrap();
-        (Connection::new(stream, now), peer)
-    }
-
-    fn board() -> Arc<Pages> {
-        let page = Page { path: Some("/metrics"), content_type: "text/plain" };
-        Arc::new(
-            Pages::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))], Hosts::of_test())
-                .unwrap(),
-        )
-    }
-
-    /// Advances until this has become of it; what is on its way through the loopback comes at some time.
-    fn advance_until(connection: &mut Connection, now: Instant, is_so: impl Fn(&State) -> bool) {
-        while !is_so(&connection.state) {
-            assert_eq!(connection.advance(now, &board()), Next::Stay);
-            std::thread::yield_now();
-        }
-    }
-
-    fn text_of(mut peer: TcpStream) -> String {
-        let mut text = String::new();
-        peer.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    #[test]
-    fn requests_are_answered_and_connections_closed() {
-        let now = Instant::now();
-        let (mut connection, mut peer) = connected(now);
-        peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        advance_until(&mut connection, now, |state| matches!(state, State::Leaving));
-        assert_eq!(connection.deadline, now + LEAVE);
-        let text = text_of(peer.try_clone().unwrap());
-        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
-        // What is said behind it does no harm, and the peer's end is ours.
-        peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        drop(peer);
-        while connection.advance(now, &board()) == Next::Stay {
-            std::thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn slow_requests_time_out() {
-        let now = Instant::now();
-        let (mut silent, _peer) = connected(now);
-        assert_eq!(silent.deadline, now + STEP);
-        assert_eq!(silent.expire(now + STEP, &board()), Next::Close);
-
-        let (mut slow, mut peer) = connected(now);
-        peer.write_all(b"GET /me").unwrap();
-        advance_until(&mut slow, now, |state| matches!(state, State::Asking(head) if head.len() == 7));
-        // A byte now and then puts nothing off.
-        peer.write_all(b"t").unwrap();
-        advance_until(
-            &mut slow,
-            now + STEP / 2,
-            |state| matches!(state, State::Asking(head) if head.len() == 8),
+        let length = if is_followed { String::new() } else { format!("Content-Length: {}\r\n", text.len()) };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n{length}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
         );
-        assert_eq!(slow.deadline, now + STEP);
-        assert_eq!(slow.expire(now + STEP, &board()), Next::Stay);
-        assert_eq!(slow.deadline, now + STEP + LEAVE);
-        let text = text_of(peer);
-        assert!(text.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{text}");
-        assert_eq!(slow.expire(now + STEP + LEAVE, &board()), Next::Close);
+        let followed = is_followed.then_some(Followed { page, version: content.version });
+        Ok(self.send(head, if is_head_only { Arc::default() } else { text }, followed))
     }
 
-    /// The answer to one who does not read it waits until its time is up, and no longer.
-    #[test]
-    fn slow_readers_are_disconnected() {
-        let now = Instant::now();
-        let (mut connection, _peer) = connected(now);
-        // More than the sockets of a loopback hold.
-        let body: Arc<[u8]> = vec![b'a'; 64 << 20].into();
-        assert_eq!(
-            connection.answer(|len| head_of("200 OK", "text/plain", "", len), body, false, now),
-            Next::Stay
+    fn refuse(&mut self, refusal: RequestError, pages: &Pages, is_head_only: bool) -> io::Result<bool> {
+        let allow = if refusal == RequestError::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
+        let (status, text) = refusal.response(pages);
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
+            text.len()
         );
-        assert!(matches!(connection.state, State::Answering { sent, .. } if sent > 0));
-        assert_eq!(connection.deadline, now + STEP);
-        assert_eq!(connection.expire(now + STEP, &board()), Next::Close);
+        Ok(self.send(head, if is_head_only { Arc::default() } else { text.into_bytes().into() }, None))
     }
+
+    fn send(&mut self, head: String, text: Arc<[u8]>, followed: Option<Followed>) -> bool {
+        self.step = Step::Write { head, text, written: 0, followed };
+        self.deadline = Instant::now() + self.step_max;
+        true
+    }
+
+    fn leave(&mut self) -> io::Result<bool> {
+        self.stream.shutdown(Shutdown::Write)?;
+        (self.step, self.deadline) = (Step::Leave, Instant::now() + LEAVE);
+        Ok(true)
+    }
+}
+
+/// A peer that sends nothing more has closed its end.
+fn at_least_one(len: usize) -> io::Result<usize> {
+    if len == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
 }

@@ -3,6 +3,7 @@
 //!
 //! Ports are not looked at. Invariant: a name that others control is never one of them.
 
+use crate::host_facts::host_name;
 use std::net::IpAddr;
 
 /// The names of an endpoint.
@@ -17,7 +18,7 @@ pub(super) struct Hosts {
 impl Hosts {
     /// Of an endpoint that listens at this address.
     pub(super) fn of(ip: IpAddr) -> Self {
-        Self { ip, name: rustix::system::uname().nodename().to_string_lossy().into_owned() }
+        Self { ip, name: host_name() }
     }
 
     /// Of a test's endpoint on the loopback interface.

@@ -1,25 +1,20 @@
-//! What there is to show: put up by the control thread, read by the thread that serves.
+//! What there is to show: published by the control thread, read by the thread that serves.
 //!
-//! Invariants: neither waits for the other longer than a pointer takes to copy; a page is written when it is first asked for, and once,
-//! however many ask for it or follow it.
+//! Invariants: neither waits for the other longer than a pointer takes to copy; a page is written when it is first requested, and once,
+//! however many clients request or follow it.
 
 use super::hosts::Hosts;
 use brunt_compat::front_end::Page;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The text of a page, or how it will be written.
 pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
 
 /// A page of this type is followed: a client that requests it also gets what is published later.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
-/// Browsers that follow at once.
-const FOLLOWERS_MAX: usize = 8;
-/// Scrapers ask at least as often.
-const WATCHED: Duration = Duration::from_secs(60);
 
 /// The pages, and what is on them.
 #[derive(Debug)]
@@ -27,24 +22,20 @@ pub(super) struct Pages {
     pages: Vec<Page>,
     hosts: Hosts,
     shown: Mutex<Shown>,
-    /// Readable when something was put up.
-    news: OwnedFd,
-    followers: Mutex<usize>,
-    /// When a page was last asked for.
-    asked: Mutex<Option<Instant>>,
-    /// There is a follower less.
-    left: Condvar,
+    /// Is readable once something was published.
+    published: OwnedFd,
 }
 
 #[derive(Debug)]
 struct Shown {
     texts: Arc<[Text]>,
-    /// How often something was put up.
+    /// How often something was published.
     version: u64,
     is_last: bool,
 }
 
 /// What is on a page.
+#[derive(Debug)]
 pub(super) struct Content {
     pub text: Arc<[u8]>,
     pub content_type: &'static str,
@@ -56,16 +47,8 @@ impl Pages {
     pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>, hosts: Hosts) -> io::Result<Self> {
         assert_eq!(pages.len(), texts.len(), "a page without text");
         let shown = Mutex::new(Shown { texts: texts.into(), version: 0, is_last: false });
-        let news = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Self {
-            pages,
-            hosts,
-            shown,
-            news,
-            followers: Mutex::new(0),
-            asked: Mutex::new(None),
-            left: Condvar::new(),
-        })
+        let published = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { pages, hosts, shown, published })
     }
 
     /// May these pages be asked for by this value of `Host`?
@@ -78,58 +61,43 @@ impl Pages {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts up other texts.
+    /// Publishes other texts.
     pub(super) fn put(&self, texts: Vec<Text>) {
         assert_eq!(self.pages.len(), texts.len(), "a page without text");
         let mut shown = self.shown();
         (shown.texts, shown.version) = (texts.into(), shown.version + 1);
-        drop(shown);
-        self.announce();
+        self.signal();
     }
 
-    /// Nothing else will be put up: waits, for so long at most, until those who follow have what is there.
-    pub(super) fn finish(&self, within: Duration) {
+    /// Nothing else will be published.
+    pub(super) fn finish(&self) {
         self.shown().is_last = true;
-        self.announce();
-        let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.left.wait_timeout_while(followers, within, |followers| *followers > 0));
+        self.signal();
     }
 
-    fn announce(&self) {
-        // It counts, and no run has so many seconds that it is full.
-        let _ = rustix::io::write(&self.news, &1_u64.to_ne_bytes());
+    fn signal(&self) {
+        // It cannot become full: 2^64 pages are not published.
+        let _ = rustix::io::write(&self.published, &1u64.to_ne_bytes());
     }
 
-    /// What is readable once something was put up.
-    pub(super) fn news(&self) -> BorrowedFd<'_> {
-        self.news.as_fd()
+    /// What can be polled for a publication.
+    pub(super) fn published(&self) -> BorrowedFd<'_> {
+        self.published.as_fd()
     }
 
-    /// It is not any more.
-    pub(super) fn read_news(&self) {
-        let _ = rustix::io::read(&self.news, &mut [0; 8]);
+    /// Every publication up to now has been seen.
+    pub(super) fn clear_published(&self) {
+        let _ = rustix::io::read(&self.published, &mut [0; 8]);
     }
 
-    /// Is there something newer than this version, and will there be?
-    pub(super) fn is_newer(&self, version: u64) -> (bool, bool) {
-        let shown = self.shown();
-        (shown.version > version, !shown.is_last)
+    /// How often something was published.
+    pub(super) fn version(&self) -> u64 {
+        self.shown().version
     }
 
-    /// A place among those who follow, if there is one.
-    pub(super) fn follow(self: &Arc<Self>) -> Option<Follower> {
-        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
-        (*followers < FOLLOWERS_MAX).then(|| {
-            *followers += 1;
-            Follower(self.clone())
-        })
-    }
-
-    /// Does anyone follow, or has anyone asked for a page lately?
-    pub(super) fn is_watched(&self) -> bool {
-        let asked = *self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.is_some_and(|asked| asked.elapsed() < WATCHED)
-            || *self.followers.lock().unwrap_or_else(PoisonError::into_inner) > 0
+    /// Will nothing else be published?
+    pub(super) fn are_last(&self) -> bool {
+        self.shown().is_last
     }
 
     /// The number of the page at a path.
@@ -139,8 +107,7 @@ impl Pages {
     }
 
     /// What is on a page now.
-    pub(super) fn page(&self, number: usize) -> Content {
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    pub(super) fn content(&self, number: usize) -> Content {
         let (texts, version) = {
             let shown = self.shown();
             (shown.texts.clone(), shown.version)
@@ -154,21 +121,10 @@ impl Pages {
     }
 }
 
-/// One who follows, until dropped.
-#[derive(Debug)]
-pub(super) struct Follower(Arc<Pages>);
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        *self.0.followers.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.0.left.notify_all();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::text;
     use super::*;
-    use brunt_compat::front_end::Page;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
@@ -177,39 +133,16 @@ mod tests {
         let texts = || -> Vec<Text> {
             let written = written.clone();
             let counted = move || format!("{}", written.fetch_add(1, Ordering::Relaxed)).into_bytes().into();
-            vec![Text::new(Box::new(counted)), Text::new(Box::new(|| Arc::from(*b"other")))]
+            vec![text(counted), text(|| Arc::from(*b"other"))]
         };
         let page = |path| Page { path, content_type: "text/plain" };
-        let board = Pages::new(vec![page(Some("/a")), page(None)], texts(), Hosts::of_test()).unwrap();
+        let pages = Pages::new(vec![page(Some("/a")), page(None)], texts(), Hosts::of_test()).unwrap();
         let says =
-            |path: &str| String::from_utf8(board.page(board.find(path).unwrap()).text.to_vec()).unwrap();
-        board.put(texts());
-        assert!(!board.is_watched());
+            |path: &str| String::from_utf8(pages.content(pages.find(path).unwrap()).text.to_vec()).unwrap();
+        pages.put(texts());
         assert_eq!([says("/"), says("/a"), says("/a"), says("/a/")], ["other", "0", "0", "other"]);
-        board.put(texts());
-        assert!(board.is_watched());
+        pages.put(texts());
         assert_eq!(says("/a"), "1");
-        assert_eq!(board.paths().collect::<Vec<_>>(), ["/a"]);
-    }
-
-    #[test]
-    fn the_last_page_is_waited_for() {
-        let page = Page { path: Some("/"), content_type: EVENT_STREAM };
-        let board = Arc::new(
-            Pages::new(vec![page], vec![Text::new(Box::new(Arc::default))], Hosts::of_test()).unwrap(),
-        );
-        let mut followers: Vec<Follower> = (0..FOLLOWERS_MAX).filter_map(|_| board.follow()).collect();
-        assert_eq!((followers.len(), board.follow().is_none()), (FOLLOWERS_MAX, true));
-        assert!(board.is_watched());
-        followers.pop();
-        assert!(board.follow().is_some());
-        assert_eq!(board.is_newer(0), (false, true));
-        board.put(vec![Text::new(Box::new(Arc::default))]);
-        assert_eq!((board.is_newer(0), board.is_newer(1)), ((true, true), (false, true)));
-        let gone = std::thread::spawn(move || drop(followers));
-        board.finish(Duration::from_secs(60));
-        gone.join().unwrap();
-        assert_eq!((board.is_newer(1), *board.followers.lock().unwrap()), ((false, false), 0));
-        assert_eq!(board.paths().count(), 0);
+        assert_eq!(pages.paths().collect::<Vec<_>>(), ["/a"]);
     }
 }

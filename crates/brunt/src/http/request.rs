@@ -44,41 +44,30 @@ pub(super) enum RequestError {
 }
 
 impl RequestError {
-    /// The status line's number and words.
-    pub(super) const fn status(self) -> &'static str {
-        match self {
-            Self::NoRequest | Self::NoHost => "400 Bad Request",
-            Self::NoPage => "404 Not Found",
-            Self::NoMethod => "405 Method Not Allowed",
-            Self::TooSlow => "408 Request Timeout",
-            Self::OtherHost => "421 Misdirected Request",
-            Self::TooLong => "431 Request Header Fields Too Large",
-            Self::TooMany => "503 Service Unavailable",
-        }
-    }
-
-    /// For who asked.
-    pub(super) fn text(self, board: &Pages) -> String {
-        match self {
-            Self::NoRequest => "this is no HTTP request\n".to_owned(),
-            Self::NoHost => "the request must have one Host\n".to_owned(),
-            Self::OtherHost => {
-                "this host answers to localhost and to the address where it listens, not to the name that was asked for\n".to_owned()
-            }
+    /// The status line's number and words, and a text for who asked.
+    pub(super) fn response(self, pages: &Pages) -> (&'static str, String) {
+        let (status, text) = match self {
+            Self::NoRequest => ("400 Bad Request", "this is no HTTP request"),
+            Self::NoHost => ("400 Bad Request", "the request must have one Host"),
             Self::NoPage => {
-                let paths: Vec<_> = board.paths().collect();
-                format!("nothing is here; there are {}\n", listed(&paths))
+                let paths: Vec<_> = pages.paths().collect();
+                return ("404 Not Found", format!("nothing is here; there are {}\n", listed(&paths)));
             }
-            Self::NoMethod => "pages can only be read: GET or HEAD\n".to_owned(),
-            Self::TooMany => "as many browsers follow the run as may\n".to_owned(),
-            Self::TooSlow => "the request did not come in time\n".to_owned(),
-            Self::TooLong => format!("the request is longer than {HEAD_MAX} bytes\n"),
-        }
+            Self::NoMethod => ("405 Method Not Allowed", "pages can only be read: GET or HEAD"),
+            Self::TooSlow => ("408 Request Timeout", "the request did not come in time"),
+            Self::OtherHost => (
+                "421 Misdirected Request",
+                "this host answers to localhost and to the address where it listens, not to the name that was asked for",
+            ),
+            Self::TooLong => ("431 Request Header Fields Too Large", "the request is longer than 8192 bytes"),
+            Self::TooMany => ("503 Service Unavailable", "as many browsers follow the run as may"),
+        };
+        (status, format!("{text}\n"))
     }
 }
 
 /// Reads what has come of a head.
-pub(super) fn read(bytes: &[u8], board: &Pages) -> Head {
+pub(super) fn read(bytes: &[u8], pages: &Pages) -> Head {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let parsed = request.parse(bytes);
@@ -89,8 +78,8 @@ pub(super) fn read(bytes: &[u8], board: &Pages) -> Head {
         Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(RequestError::TooLong),
         Err(_) => refused(RequestError::NoRequest),
         Ok(Status::Complete(_)) => match (request.method, request.path) {
-            (_, Some(target)) if let Err(refusal) = check_host(&request, target, board) => refused(refusal),
-            (Some("GET" | "HEAD"), Some(target)) => match path_of(target).and_then(|path| board.find(path)) {
+            (_, Some(target)) if let Err(refusal) = check_host(&request, target, pages) => refused(refusal),
+            (Some("GET" | "HEAD"), Some(target)) => match path_of(target).and_then(|path| pages.find(path)) {
                 Some(page) => Head::Page { page, is_head_only },
                 None => refused(RequestError::NoPage),
             },
@@ -100,7 +89,7 @@ pub(super) fn read(bytes: &[u8], board: &Pages) -> Head {
 }
 
 /// Is the request for this host? What a target names counts in place of the header; before HTTP/1.1 neither is needed.
-fn check_host(request: &httparse::Request<'_, '_>, target: &str, board: &Pages) -> Result<(), RequestError> {
+fn check_host(request: &httparse::Request<'_, '_>, target: &str, pages: &Pages) -> Result<(), RequestError> {
     let mut named = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("Host"));
     let host = match (named.next(), named.next()) {
         (None, _) if request.version == Some(0) => None,
@@ -109,7 +98,7 @@ fn check_host(request: &httparse::Request<'_, '_>, target: &str, board: &Pages) 
     };
     let in_target =
         target.strip_prefix("http://").map(|rest| rest.split(['/', '?', '#']).next().unwrap_or(rest));
-    match in_target.or(host).is_none_or(|host| board.are_of(host)) {
+    match in_target.or(host).is_none_or(|host| pages.are_of(host)) {
         true => Ok(()),
         false => Err(RequestError::OtherHost),
     }
@@ -127,7 +116,7 @@ fn path_of(target: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::super::hosts::Hosts;
-    use super::super::pages::Text;
+    use super::super::text;
     use super::*;
     use brunt_compat::front_end::Page;
     use brunt_plan::split_mix::output;
@@ -136,14 +125,14 @@ mod tests {
     const METRICS: usize = 0;
     const SUMMARY: usize = 1;
 
-    fn board(paths: &[Option<&'static str>]) -> Pages {
+    fn pages(paths: &[Option<&'static str>]) -> Pages {
         let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
-        let texts = paths.iter().map(|_| Text::new(Box::new(Arc::default))).collect();
+        let texts = paths.iter().map(|_| text(Arc::default)).collect();
         Pages::new(paths.iter().map(page).collect(), texts, Hosts::of_test()).unwrap()
     }
 
     fn read(bytes: &[u8]) -> Head {
-        super::read(bytes, &board(&[Some("/metrics"), Some("/summary.json")]))
+        super::read(bytes, &pages(&[Some("/metrics"), Some("/summary.json")]))
     }
 
     #[test]
@@ -215,13 +204,13 @@ mod tests {
 
     #[test]
     fn a_page_without_path_matches_all_paths() {
-        let board = board(&[Some("/metrics"), None]);
+        let pages = pages(&[Some("/metrics"), None]);
         for (target, page) in
             [("/metrics", 0), ("/", 1), ("/metrics/", 1), ("/a?b", 1), ("http://localhost/metrics", 0)]
         {
             let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
             assert_eq!(
-                super::read(head.as_bytes(), &board),
+                super::read(head.as_bytes(), &pages),
                 Head::Page { page, is_head_only: false },
                 "{target}"
             );

@@ -1,26 +1,22 @@
-//! `--http`: the runs of a command as pages, taken once a second from what the control thread keeps.
+//! `--http`: the runs of a command as pages, once a second.
 //!
 //! Not the texts (those are `brunt-report`'s) and not the way they are asked for ([`Endpoint`]'s). Invariant: what is shown is of one
 //! instant, every worker's taken together.
 
-use super::{EVENT_STREAM, Endpoint, HttpAddress, Text};
+use super::{EVENT_STREAM, Endpoint, HttpAddress, Text, text};
 use crate::exit::Failure;
+use crate::host_facts;
 use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_report::html::LivePage;
-use brunt_report::live::{self, Bounds, HostCounters, LiveRun, RunHeader};
-use brunt_report::metrics;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, Observer, Watch};
-use brunt_stats::run_so_far::RunSoFar;
+use brunt_report::live::{self, State};
+use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape};
+use brunt_stats::live_run::RunSoFar;
+use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::summary::Summary;
-use rustix::param::clock_ticks_per_second;
-use std::fs;
-use std::io;
-use std::sync::{Arc, LazyLock};
-
-const SECOND_NS: u64 = 1_000_000_000;
+use std::io::{self, Write};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Where they are.
 const PAGES: [Page; 4] = [
@@ -35,145 +31,142 @@ pub(crate) struct HttpView {
     /// Where.
     pub endpoint: Endpoint,
     objectives: Vec<Objective>,
-    run: Option<LiveRun>,
+    run: ShownRun,
     result: Option<RunResult>,
 }
 
-/// Documents of a run that has ended, or of all runs of a command.
+/// A run of the command; before the first one, nothing.
 #[derive(Clone)]
-struct RunResult {
-    json: Arc<[u8]>,
-    html: Arc<[u8]>,
+struct ShownRun {
+    place: RunPosition,
+    plan_id: String,
+    bounds: Arc<Bounds>,
+    /// What was said of outages. Taken by the thread that writes metrics.
+    outages: Arc<Mutex<OutageTotals>>,
+    so_far: Option<Arc<RunSoFar>>,
+    has_failed: bool,
 }
 
-impl RunResult {
-    /// As `--json` and `--html` have them.
-    fn of(summary: &Summary) -> io::Result<Self> {
-        let (mut json, mut html) = (Vec::new(), Vec::new());
-        brunt_report::json::write(summary, &mut json)?;
-        brunt_report::html::write(summary, &mut html)?;
-        Ok(Self { json: json.into(), html: html.into() })
+/// Texts of a run that has ended, or of all runs of a command.
+#[derive(Clone)]
+struct RunResult {
+    html: Arc<[u8]>,
+    metrics: Arc<[u8]>,
+    json: Arc<[u8]>,
+}
+
+impl ShownRun {
+    fn new(objectives: &[Objective], place: RunPosition, plan_id: String) -> Self {
+        let (bounds, outages) = (Arc::new(Bounds::of(objectives)), Arc::default());
+        Self { place, plan_id, bounds, outages, so_far: None, has_failed: false }
+    }
+
+    fn state(&self) -> State<'_> {
+        match &self.so_far {
+            None => State::Starting,
+            Some(so_far) if self.has_failed => State::Failed(so_far),
+            Some(so_far) => State::Running(so_far),
+        }
+    }
+
+    fn metrics(&self, state: State<'_>) -> Arc<[u8]> {
+        // It holds whole numbers, whatever became of a thread that wrote them.
+        let outages = &mut *self.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let Self { plan_id, bounds, .. } = self;
+        metrics::text(state, &mut Scrape { plan_id, bounds, host: host_facts::counters(), outages })
+            .into_bytes()
+            .into()
     }
 }
 
 impl HttpView {
     /// Listens; response times are counted up to the bounds of these objectives, too.
     pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
-        let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts(None, None, None, false))?;
-        Ok(Self { endpoint, objectives: objectives.to_vec(), run: None, result: None })
+        let run = ShownRun::new(objectives, RunPosition::default(), String::new());
+        let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts_of_run(&run, false))?;
+        Ok(Self { endpoint, objectives: objectives.to_vec(), run, result: None })
     }
 
-    fn announced(&self, event: &Event<'_>) -> Option<RunHeader> {
-        let Event::Run { plan, server, place } = event else { return None };
-        Some(RunHeader {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            plan: Plan::clone(plan),
-            plan_id: plan_id(plan),
-            server: (*server).to_owned(),
-            place: (*place).clone(),
-            bounds: Bounds::of(&self.objectives),
-        })
+    fn end(&mut self, summary: Option<&Summary>) {
+        self.run.has_failed = summary.is_none();
+        let Some(summary) = summary else { return };
+        let metrics = self.run.metrics(State::Ended(summary));
+        let summary = summary.clone().with_assertions(&self.objectives);
+        let html = written(|out| brunt_report::html::write(&summary, out)).into();
+        let json = written(|out| brunt_report::json::write(&summary, out)).into();
+        self.result = Some(RunResult { html, metrics, json });
     }
 
     /// Puts up what there is.
-    fn show(&mut self, so_far: Option<&Arc<RunSoFar>>) {
-        if let Some(run) = &mut self.run {
-            run.host = host_counters();
-        }
-        self.endpoint.put(texts(self.run.clone(), so_far.cloned(), self.result.clone(), false));
+    fn put(&self, is_over: bool) {
+        self.endpoint.put(match &self.result {
+            Some(result) => texts_of_result(result, is_over),
+            None => texts_of_run(&self.run, is_over),
+        });
     }
 }
 
 impl Observer for HttpView {
-    fn watch(&self) -> Watch {
-        if self.endpoint.is_watched() { Watch::SoFar } else { Watch::Seconds }
+    fn is_live(&self) -> bool {
+        true
     }
 
     fn observe(&mut self, event: &Event<'_>) {
-        if let Some(announced) = self.announced(event) {
-            (self.run, self.result) = (Some(LiveRun::new(announced)), None);
-            self.show(None);
-        }
-        let Some(run) = &mut self.run else { return };
         match event {
-            Event::Started(times) => run.start(MeasuredWindow::of(times)),
-            Event::Interval(interval) => run.told(interval),
-            Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
-            Event::Second { at_ns, recorded, so_far } => {
-                run.look(*at_ns, recorded);
-                self.show(*so_far);
+            Event::Run { plan, place, .. } => {
+                self.run = ShownRun::new(&self.objectives, RunPosition::clone(place), plan_id(plan));
+                self.result = None;
             }
-            Event::Ended { summary, .. } => {
-                run.end(*summary);
-                let summary = summary.map(|summary| summary.clone().with_assertions(&self.objectives));
-                // Memory takes everything.
-                self.result = summary.and_then(|summary| RunResult::of(&summary).ok());
-                self.show(None);
+            Event::Live { run, recorded, second_ns: Some(at_ns), .. } => {
+                self.run.so_far = Some(Arc::new(run.so_far(*at_ns, recorded)));
             }
+            Event::Ended { summary } => self.end(*summary),
             Event::Concluded { html, json } => {
-                self.result = Some(RunResult { json: (*json).into(), html: (*html).into() });
-                self.show(None);
+                let Some(result) = &mut self.result else { return };
+                (result.html, result.json) = (html().into(), json().into());
             }
-            _ => {}
+            _ => return,
         }
+        self.put(false);
     }
 }
 
 impl Drop for HttpView {
     /// The command is over: those who follow it have the last page before the process ends.
     fn drop(&mut self) {
-        self.endpoint.put(texts(self.run.take(), None, self.result.take(), true));
+        self.put(true);
         self.endpoint.finish();
     }
 }
 
-/// What is on the pages: a run at its last whole second, or its result when it has ended. Each is written when it is asked for.
-fn texts(
-    run: Option<LiveRun>,
-    so_far: Option<Arc<RunSoFar>>,
-    result: Option<RunResult>,
-    is_over: bool,
-) -> Vec<Text> {
-    let run = Arc::new(run);
-    let of_metrics = so_far.clone();
-    let page = {
-        let run = run.clone();
-        let page: Box<dyn FnOnce() -> LivePage + Send> =
-            Box::new(move || LivePage::of((*run).as_ref(), so_far.as_ref().map(|so_far| so_far.summary())));
-        Arc::new(LazyLock::new(page))
-    };
-    let (changing, measured, known) = (page.clone(), run.clone(), run);
-    let (html, json) = result.map(|result| (result.html, result.json)).unzip();
-    let of_event = html.clone();
-    let event = move || {
-        let text = of_event.map_or_else(
-            || changing.changing_part(),
-            |html: Arc<[u8]>| String::from_utf8_lossy(&html).into_owned(),
-        );
-        events(&text, is_over)
-    };
+/// What is on the pages of a run. Each is written when it is asked for.
+fn texts_of_run(run: &ShownRun, is_over: bool) -> Vec<Text> {
+    let [for_page, for_metrics, for_json] = [0; 3].map(|_| run.clone());
+    let page: Box<dyn FnOnce() -> LivePage + Send> =
+        Box::new(move || LivePage::of(for_page.state(), &for_page.place.label));
+    let page = Arc::new(LazyLock::new(page));
+    let changing = page.clone();
     vec![
-        Text::new(Box::new(move || html.unwrap_or_else(|| written(|out| page.write(out))))),
-        Text::new(Box::new(move || event().into_bytes().into())),
-        Text::new(Box::new(move || {
-            let so_far = of_metrics.as_ref().map(|so_far| so_far.summary());
-            metrics::text((*measured).as_ref(), so_far).into_bytes().into()
-        })),
-        Text::new(Box::new(move || {
-            json.unwrap_or_else(|| written(|out| live::json::write((*known).as_ref(), out)))
-        })),
+        text(move || written(|out| page.write(out)).into()),
+        text(move || events(&changing.changing_part(), is_over)),
+        text(move || for_metrics.metrics(for_metrics.state())),
+        text(move || written(|out| live::json::write(for_json.state(), &for_json.place, out)).into()),
     ]
 }
 
-fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Arc<[u8]> {
-    let mut text = Vec::new();
-    // Memory takes everything, and every key of a plan is text.
-    let _ = write(&mut text);
-    text.into()
+fn texts_of_result(result: &RunResult, is_over: bool) -> Vec<Text> {
+    let RunResult { html, metrics, json } = result.clone();
+    let page = html.clone();
+    vec![
+        text(move || page),
+        text(move || events(&String::from_utf8_lossy(&html), is_over)),
+        text(move || metrics),
+        text(move || json),
+    ]
 }
 
 /// The page as an event, and whether there will be no other, as the HTML standard has it (server-sent events).
-fn events(text: &str, is_over: bool) -> String {
+fn events(text: &str, is_over: bool) -> Arc<[u8]> {
     let mut events = String::from("retry: 2000\nevent: page\n");
     for line in text.lines() {
         events.extend(["data: ", line, "\n"]);
@@ -182,7 +175,7 @@ fn events(text: &str, is_over: bool) -> String {
     if is_over {
         events.push_str("event: end\ndata:\n\n");
     }
-    events
+    events.into_bytes().into()
 }
 
 /// Tells a plan from others, whatever its seed.
@@ -192,39 +185,10 @@ fn plan_id(plan: &Plan) -> String {
     format!("{:016x}", rapidhash::v3::rapidhash_v3(spec.to_toml().as_bytes()))
 }
 
-/// What the kernel says of this process and of the host; 0, or nothing, where it does not.
-fn host_counters() -> HostCounters {
-    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let tick_ns = SECOND_NS / clock_ticks_per_second().max(1);
-    let (user, system) = cpu_ticks(&text("/proc/self/stat")).unwrap_or_default();
-    HostCounters {
-        cpu_user_ns: user * tick_ns,
-        cpu_system_ns: system * tick_ns,
-        stolen_ns: brunt_engine::host::ticks(&text("/proc/stat"), "cpu").map(|ticks| ticks.stolen * tick_ns),
-    }
-}
-
-/// User and system time of a process. Its name, the second field, may hold anything.
-fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_time_of_a_process_is_read() {
-        let rest = "R 1 2 3 4 5 6 7 8 9 10 250 31 0 0 20";
-        let table = [
-            (format!("7 (brunt) {rest}"), Some((250, 31))),
-            (format!("7 (a) b 1 (c) {rest}"), Some((250, 31))),
-            ("7 (brunt) R 1 2".to_owned(), None),
-            (String::new(), None),
-        ];
-        for (stat, expected) in table {
-            assert_eq!(cpu_ticks(&stat), expected, "{stat}");
-        }
-    }
+/// What this writes.
+pub(crate) fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Vec<u8> {
+    let mut text = Vec::new();
+    // Memory takes everything, and every key of a plan is text.
+    let _ = write(&mut text);
+    text
 }

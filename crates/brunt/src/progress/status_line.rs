@@ -3,6 +3,7 @@
 //! Invariant: a line is never wider than it was allowed to be; what
 //! does not fit is left out from the end, where the least important part is.
 
+use super::glance::Glance;
 use brunt_plan::phase::Phase;
 use brunt_report::bar_scale::BarScale;
 use brunt_report::layout::{Line, Span, Style, painted};
@@ -10,40 +11,6 @@ use brunt_report::quantity;
 
 /// Characters of the bar.
 const BAR: u64 = 10;
-
-/// The slow end of the response times of the last second, as far as there are enough of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    /// Nothing was measured yet, or this phase is not measured.
-    Nothing,
-    /// The 99th percentile in nanoseconds.
-    P99(u64),
-    /// The largest in nanoseconds: a hundredth part would be a handful of requests.
-    Max(u64),
-}
-
-/// What a run looks like at one instant.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Glance {
-    /// What the run is doing.
-    pub phase: Phase,
-    /// Since the phase began.
-    pub elapsed_ns: u64,
-    /// How long the phase lasts, where that is known.
-    pub total_ns: Option<u64>,
-    /// How many of how many, and of what (nothing: requests).
-    pub done: Option<(u64, u64, &'static str)>,
-    /// Requests per second that ended well in the last second.
-    pub rate: Option<f64>,
-    /// How slow the last second was.
-    pub tail: Tail,
-    /// That percentile of each of the last whole seconds of the window, in nanoseconds; `None` of one without replies.
-    pub course: Vec<Option<u64>>,
-    /// Requests that failed since the beginning.
-    pub failed: u64,
-    /// Until the end of preload, or of the measured window.
-    pub to_go_ns: Option<u64>,
-}
 
 /// A length of time without more digits than a person reads in passing: `3.0s`, `2m05s`, `1h02m`.
 fn span(ns: u64) -> String {
@@ -80,35 +47,23 @@ pub(crate) fn line(label: &str, glance: &Glance, width: usize) -> Line {
 }
 
 /// The parts in their order, and whether each is an alarm.
-fn parts(glance: &Glance) -> Vec<(String, bool)> {
+fn parts(glance: &Glance) -> impl Iterator<Item = (String, bool)> + use<> {
     let of = glance.total_ns.map(|total_ns| format!("/{}", span(total_ns))).unwrap_or_default();
-    let mut parts = vec![(format!("{} {}{of}", glance.phase.name(), span(glance.elapsed_ns)), false)];
-    if let Some(fraction) = fraction(glance) {
-        parts.push((bar(fraction), false));
-    }
-    if let Some((done, wanted, things)) = glance.done {
-        parts.push((format!("{done}/{wanted}{things}"), false));
-    }
-    if let Some(rate) = glance.rate {
-        parts.push((format!("{rate:.0}/s"), false));
-    }
-    let time = |ns: u64| quantity::time(ns).replace(' ', "");
-    match glance.tail {
-        Tail::Nothing => {}
-        Tail::P99(ns) => parts.push((format!("p99 {}", time(ns)), false)),
-        Tail::Max(ns) => parts.push((format!("max {}", time(ns)), false)),
-    }
-    if glance.failed > 0 || glance.phase != Phase::Connect {
-        parts.push((format!("failed {}", glance.failed), glance.failed > 0));
-    }
-    if let Some(scale) = BarScale::of(&glance.course).filter(|_| glance.course.len() > 1) {
-        let scale = scale.with_a_decade();
-        parts.push((glance.course.iter().map(|time_ns| scale.bar(*time_ns)).collect(), false));
-    }
-    if let Some(to_go_ns) = glance.to_go_ns {
-        parts.push((format!("{} left", span(to_go_ns)), false));
-    }
-    parts
+    let has_failed = glance.failed > 0;
+    let failed = (has_failed || glance.phase != Phase::Connect).then(|| format!("failed {}", glance.failed));
+    let scale = BarScale::of(&glance.course).filter(|_| glance.course.len() > 1).map(BarScale::with_a_decade);
+    let course = |scale: BarScale| glance.course.iter().map(|time_ns| scale.bar(*time_ns)).collect();
+    let parts = [
+        (Some(format!("{} {}{of}", glance.phase.name(), span(glance.elapsed_ns))), false),
+        (fraction(glance).map(bar), false),
+        (glance.done.map(|(done, wanted, things)| format!("{done}/{wanted}{things}")), false),
+        (glance.rate.map(|rate| format!("{rate:.0}/s")), false),
+        (glance.tail.map(|(name, ns)| format!("{name} {}", quantity::time(ns).replace(' ', ""))), false),
+        (failed, has_failed),
+        (scale.map(course), false),
+        (glance.to_go_ns.map(|to_go_ns| format!("{} left", span(to_go_ns))), false),
+    ];
+    parts.into_iter().filter_map(|(part, is_alarm)| Some((part?, is_alarm)))
 }
 
 /// How much of the phase is over, where that is known.
@@ -138,7 +93,7 @@ mod tests {
             total_ns: Some(10_000_000_000),
             done: None,
             rate: Some(9_998.4),
-            tail: Tail::P99(412_345),
+            tail: Some(("p99", 412_345)),
             course: Vec::new(),
             failed: 0,
             to_go_ns: Some(7_000_000_000),
@@ -153,7 +108,7 @@ mod tests {
             total_ns: None,
             done: Some((1_204_000, 2_000_000, " keys")),
             rate: Some(380_000.0),
-            tail: Tail::Nothing,
+            tail: None,
             course: Vec::new(),
             failed: 2,
             to_go_ns: Some(2_100_000_000),
@@ -169,7 +124,7 @@ mod tests {
         let table = [
             (measuring(), "measure 3.0s/10.0s [###.......] 9998/s p99 412us failed 0 7.0s left"),
             (
-                Glance { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
+                Glance { tail: Some(("max", 1_200_000)), rate: Some(0.2), to_go_ns: None, ..measuring() },
                 "measure 3.0s/10.0s [###.......] 0/s max 1.20ms failed 0",
             ),
             (

@@ -5,17 +5,18 @@
 
 mod panels;
 
-use super::heat::HeatHistory;
-use super::last_second::LastSecond;
-use crate::progress::{Glance, status_line};
+use super::heat::HeatMap;
+use crate::progress::glance::Glance;
+use crate::progress::status_line;
+use brunt_plan::quantile::Quantile;
 use brunt_report::layout::{Layout, Line, Span, Style as Face, TimeUnit};
 use brunt_report::quantity;
-use brunt_report::run_document::{SoFarText, so_far};
-use brunt_stats::latency::LatencySummary;
-use brunt_stats::summary::Summary;
+use brunt_report::run_document::{OpRows, Part, SoFarText, so_far};
+use brunt_stats::live_run::{RunSoFar, Second};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use std::sync::Arc;
 
 /// A smaller screen shows the progress line alone.
 const WIDTH_MIN: u16 = 60;
@@ -33,8 +34,11 @@ const BLACK: Color = Color::Indexed(16);
 const WHITE: Color = Color::Indexed(231);
 /// More operations than a plan has.
 const OPS_MAX: usize = 1_000;
+/// The heading, the row of all with its bounds, and an operation.
+const QUALIFIED_ROWS: usize = 6;
 /// Seconds between the labels of a heat map.
-const LABEL_S: i64 = 10;
+const LABEL_S: u64 = 10;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// What was switched by keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,43 +58,26 @@ pub(crate) struct View {
     /// Which run of its command it is; may be empty.
     pub label: String,
     pub glance: Glance,
-    /// Response times of the last second.
-    pub last_second: LatencySummary,
-    /// Workers and servers in it.
-    pub second: LastSecond,
-    pub heat: HeatHistory,
+    /// The run at the end of the last second, if there is one.
+    pub so_far: Option<Arc<RunSoFar>>,
 }
 
-/// Draws a view, and the summary of the last whole second, if there is one.
-pub(crate) fn draw(
-    view: &View,
-    summary: Option<&Summary>,
-    switches: &Switches,
-    layout: &Layout,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
+/// Draws a view.
+pub(crate) fn draw(view: &View, switches: &Switches, layout: &Layout, area: Rect, buffer: &mut Buffer) {
     if !panels::fit(area.width, area.height) {
-        return draw_run(view, summary, switches, layout, area, buffer);
+        return draw_run(view, switches, layout, area, buffer);
     }
     let width = area.width - panels::WIDTH;
-    draw_run(view, summary, switches, layout, Rect { width, ..area }, buffer);
-    if let Some(summary) = summary {
+    draw_run(view, switches, layout, Rect { width, ..area }, buffer);
+    if let Some(so_far) = &view.so_far {
         let (x, width) = (area.x + width + panels::GAP, panels::WIDTH - panels::GAP);
         let mut screen = Screen { area: Rect { x, width, ..area }, buffer, at: 0 };
-        panels::draw(&mut screen, view, summary, layout);
+        panels::draw(&mut screen, so_far, layout);
     }
 }
 
 /// All of it but the panels.
-fn draw_run(
-    view: &View,
-    summary: Option<&Summary>,
-    switches: &Switches,
-    layout: &Layout,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
+fn draw_run(view: &View, switches: &Switches, layout: &Layout, area: Rect, buffer: &mut Buffer) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut screen = Screen { area, buffer, at: 0 };
     screen.line(&status_line::line(&view.label, &view.glance, width), layout.is_coloured);
@@ -98,29 +85,32 @@ fn draw_run(
         return;
     }
     let layout = Layout { columns: Some(width), ..*layout };
-    let rows = if switches.op > 0 { OPS_MAX } else { height / 6 };
-    let text_in = |unit| {
-        let layout = Layout { unit, ..layout };
-        summary.map_or_else(SoFarText::default, |summary| so_far(summary, &layout, rows))
+    let rows_max = if switches.op > 0 { OPS_MAX } else { height / 6 };
+    let text_of = |unit, has_bounds| {
+        let (layout, rows) = (Layout { unit, ..layout }, OpRows { rows_max, first: switches.op, has_bounds });
+        let so_far_text = |view: &Arc<RunSoFar>| so_far(view.summary(), &layout, rows);
+        view.so_far.as_ref().map_or_else(SoFarText::default, so_far_text)
     };
-    let mut text = text_in(switches.unit.or(layout.unit));
-    if text.latency.iter().any(|line| plain(line).chars().count() > width) {
+    let mut unit = switches.unit.or(layout.unit);
+    let mut text = text_of(unit, true);
+    if text[Part::Latency as usize].iter().any(|line| width_of(line) > width) {
         // A number without its end reads as another one.
-        text = text_in(None);
+        unit = None;
+        text = text_of(unit, true);
     }
-    lift_op(&mut text.latency, switches.op);
     screen.line(&vec![unstyled(last_second(view))], layout.is_coloured);
     let keys = if switches.has_help { HELP } else { KEYS };
     let room = Room::of(&text, height - screen.at - keys.len(), !switches.is_without_heat);
-    if switches.op > 0 {
-        keep_op(&mut text.latency, room.latency);
+    if switches.op > 0 && room.parts[Part::Latency as usize] < QUALIFIED_ROWS {
+        text = text_of(unit, false);
     }
-    screen.lines(&text.head[..room.head], layout.is_coloured);
-    screen.lines(&text.latency[..room.latency], layout.is_coloured);
-    screen.heat(view, room.heat, &layout);
-    screen.lines(&text.requests[..room.requests], layout.is_coloured);
-    screen.lines(&text.events[..room.events], layout.is_coloured);
-    screen.lines(&text.conclusion[..room.conclusion], layout.is_coloured);
+    for part in Part::ALL {
+        if part == Part::Requests {
+            screen.heat(view, room.heat, &layout);
+        }
+        let (lines, count) = (&text[part as usize], room.parts[part as usize]);
+        screen.lines(&lines[..count.min(lines.len())], layout.is_coloured);
+    }
     screen.at = height - keys.len();
     keys.iter().for_each(|line| screen.line(&vec![unstyled((*line).to_owned())], layout.is_coloured));
     if switches.is_frozen {
@@ -129,36 +119,9 @@ fn draw_run(
     }
 }
 
-/// A line without its styles.
-fn plain(line: &Line) -> String {
-    line.iter().map(|span| span.text.as_str()).collect::<String>().trim_end().to_owned()
-}
-
-/// The rows of operations: neither the heading nor the row of all, nor what stands below a row.
-fn ops(table: &[Line]) -> Vec<usize> {
-    let is_op = |line: &Line| {
-        let plain = plain(line);
-        !plain.starts_with(' ') && !plain.starts_with("all ") && !plain.starts_with("response, ")
-    };
-    (0..table.len()).filter(|index| is_op(&table[*index])).collect()
-}
-
-/// Puts the row of an operation, counted from 1 on and around, before the other operations, where there are several.
-fn lift_op(table: &mut Vec<Line>, op: usize) {
-    let ops = ops(table);
-    if op > 0 && !ops.is_empty() {
-        let line = table.remove(ops[(op - 1) % ops.len()]);
-        table.insert(ops[0], line);
-    }
-}
-
-/// Leaves out what stands below the row of all, if so few lines have no room for the first operation.
-fn keep_op(table: &mut Vec<Line>, lines: usize) {
-    if let Some(&first) = ops(table).first()
-        && first >= lines
-    {
-        table.drain(2..first);
-    }
+/// Columns of a line.
+fn width_of(line: &Line) -> usize {
+    line.iter().map(|span| span.text.chars().count()).sum()
 }
 
 const KEYS: &[&str] = &["? help  o operation  h heat map  u unit  f freeze  q end"];
@@ -171,58 +134,64 @@ const HELP: &[&str] = &[
 ];
 
 fn last_second(view: &View) -> String {
-    let times = &view.last_second;
-    let known = [("p50", times.p50_ns()), ("p99", times.p99_ns()), ("max", times.max_ns)];
+    let second = view.so_far.as_ref().and_then(|so_far| so_far.last_second());
+    let times = second.map(|second| {
+        let [p50_ns, p99_ns] = [Quantile::P50, Quantile::P99].map(|quantile| second.quantile(quantile));
+        [("p50", p50_ns), ("p99", p99_ns), ("max", second.response.max())]
+    });
+    let known = times.into_iter().flatten();
     let mut facts: Vec<String> =
-        known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?)))).collect();
-    facts.extend(view.glance.rate.map(|rate| format!("{rate:.0}/s")));
+        known.filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?)))).collect();
+    facts.extend(second.and_then(Second::rate).map(|rate| format!("{rate:.0}/s")));
     if facts.is_empty() {
         facts.push("no replies".to_owned());
     }
     format!("last 1 s     {}", facts.join(", "))
 }
 
-/// Lines for each part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Lines for each part of the text, and for the heat map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Room {
-    head: usize,
-    latency: usize,
+    parts: [usize; Part::COUNT],
     heat: usize,
-    requests: usize,
-    events: usize,
-    conclusion: usize,
 }
 
 impl Room {
     /// Shares lines out: each part gets its most important lines first, and the heat map what is left.
     fn of(text: &SoFarText, lines: usize, has_heat: bool) -> Self {
         let heat_min = if has_heat { (lines / 3).max(HEAT_ROWS_MIN + 2) } else { 0 };
-        let mut left = lines;
-        let mut take = |wanted: usize, most: usize| {
-            let taken = wanted.min(most).min(left);
-            left -= taken;
-            taken
-        };
-        let latency = take(text.latency.len(), 4);
-        let conclusion = take(text.conclusion.len(), 1);
-        let requests = take(text.requests.len(), 1);
-        let kept = take(heat_min, heat_min);
-        // A heading alone says nothing.
-        let events = match take(text.events.len(), 2) {
-            1 => 0,
-            events => events,
-        };
-        let head = take(text.head.len(), 1);
-        // A second time, for what is left where the screen is higher.
-        let mut more = |taken: usize, wanted: usize, most: usize| taken + take(wanted - taken, most);
-        let requests = more(requests, text.requests.len(), 1);
-        let events = if events > 0 { more(events, text.events.len(), 4) } else { 0 };
-        let head = more(head, text.head.len(), 3);
-        let conclusion = more(conclusion, text.conclusion.len(), 3);
-        let latency = more(latency, text.latency.len(), lines / 3);
-        let requests = more(requests, text.requests.len(), 4);
-        let heat = if has_heat && kept == heat_min { kept + left } else { 0 };
-        Self { head, latency, heat, requests, events, conclusion }
+        let (mut parts, mut heat, mut left) = ([0; Part::COUNT], 0, lines);
+        // Up to how many lines, in turn; the heat map is no part of the text.
+        let steps = [
+            (Some(Part::Latency), 4),
+            (Some(Part::Conclusion), 1),
+            (Some(Part::Requests), 1),
+            (None, heat_min),
+            (Some(Part::Events), 2),
+            (Some(Part::Head), 1),
+            // For what is left where the screen is higher.
+            (Some(Part::Requests), 2),
+            (Some(Part::Events), 6),
+            (Some(Part::Head), 4),
+            (Some(Part::Conclusion), 4),
+            (Some(Part::Latency), 4 + lines / 3),
+            (Some(Part::Requests), 6),
+        ];
+        for (part, most) in steps {
+            let Some(part) = part else {
+                heat = most.min(left);
+                left -= heat;
+                continue;
+            };
+            let held = &mut parts[part as usize];
+            let given = text[part as usize].len().min(most).saturating_sub(*held).min(left);
+            // A heading alone says nothing.
+            if part != Part::Events || *held + given != 1 {
+                *held += given;
+                left -= given;
+            }
+        }
+        Self { parts, heat: if has_heat && heat == heat_min { heat + left } else { 0 } }
     }
 }
 
@@ -262,14 +231,14 @@ impl Screen<'_> {
         let top = self.at;
         self.at += lines;
         let dim = Style::new().add_modifier(Modifier::DIM);
-        let Some(held) = view.heat.cells(columns_max, rows) else {
+        let so_far = view.so_far.as_ref();
+        let Some(held) = so_far.and_then(|so_far| HeatMap::of(&so_far.seconds, columns_max, rows)) else {
             return self.put(0, top, "response times by second: none yet", dim);
         };
         self.put(0, top, "response times by second: # most requests, . least", dim);
-        let columns = held.cells.columns();
         for row in 0..rows {
             self.put(0, top + 1 + row, &format!("{:>6}", short(held.low_ns[row])), dim);
-            for column in 0..columns {
+            for column in 0..held.seconds.len() {
                 if let Some(step) = held.cells.ink_at(column, row) {
                     let (character, ground) = STEPS[step.min(STEPS.len() - 1)];
                     let ink = if step < LIGHT_FROM { WHITE } else { BLACK };
@@ -279,11 +248,12 @@ impl Screen<'_> {
                 }
             }
         }
-        let first_s = held.last_s - columns as i64 + 1;
-        for second in (first_s..=held.last_s).filter(|second| *second >= 0 && second % LABEL_S == 0) {
-            let label = format!("|{second}s");
-            let x = SCALE_WIDTH + (second - first_s) as usize;
-            if x + label.len() <= usize::from(self.area.width) {
+        let measure_ns = so_far.and_then(|so_far| so_far.window).map_or(u64::MAX, |window| window.measure_ns);
+        for (column, second) in held.seconds.iter().enumerate() {
+            let Some(since_ns) = second.start_ns.checked_sub(measure_ns) else { continue };
+            let (since_s, x) = ((since_ns + SECOND_NS / 2) / SECOND_NS, SCALE_WIDTH + column);
+            let label = format!("|{since_s}s");
+            if since_s % LABEL_S == 0 && x + label.len() <= usize::from(self.area.width) {
                 self.put(x, top + 1 + rows, &label, dim);
             }
         }

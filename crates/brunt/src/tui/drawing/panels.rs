@@ -2,12 +2,12 @@
 //!
 //! Not the tables' lines, which are those of [`brunt_report::run_document::panels`]. Invariant: lines that a panel does not need are the next one's.
 
-use super::{Screen, View, short};
+use super::{Screen, short};
 use brunt_plan::quantile::Quantile;
 use brunt_report::layout::Layout;
 use brunt_report::run_document::panels;
 use brunt_stats::histogram::Histogram;
-use brunt_stats::summary::Summary;
+use brunt_stats::live_run::{RunSoFar, Second};
 use ratatui::style::{Modifier, Style};
 
 /// A smaller screen has none.
@@ -32,18 +32,18 @@ pub(super) fn fit(width: u16, height: u16) -> bool {
 }
 
 /// Draws all of them on a screen that is theirs.
-pub(super) fn draw(screen: &mut Screen<'_>, view: &View, summary: &Summary, layout: &Layout) {
+pub(super) fn draw(screen: &mut Screen<'_>, so_far: &RunSoFar, layout: &Layout) {
+    let summary = so_far.summary();
+    let done_per_s = so_far.last_second().map(Second::answered_per_s).unwrap_or_default();
+    let workers = so_far.last_second().map(|second| second.workers.as_slice()).unwrap_or_default();
     let (columns, lines) = (usize::from(screen.area.width), usize::from(screen.area.height));
     let layout = Layout { columns: Some(columns), ..*layout };
     spectrum(screen, &summary.total.latency.response.histogram);
     screen.at = SPECTRUM_LINES;
     let table_lines = TABLE_LINES - 1;
-    screen.lines(
-        &panels::servers(summary, &view.second.done_per_s(), &layout, table_lines),
-        layout.is_coloured,
-    );
+    screen.lines(&panels::servers(summary, &done_per_s, &layout, table_lines), layout.is_coloured);
     screen.at += 1;
-    screen.lines(&panels::workers(view.second.workers(), &layout, table_lines), layout.is_coloured);
+    screen.lines(&panels::workers(workers, &layout, table_lines), layout.is_coloured);
     screen.at += 1;
     screen.lines(&panels::checks(summary, &layout, lines - screen.at), layout.is_coloured);
 }

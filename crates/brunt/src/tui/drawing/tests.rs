@@ -1,7 +1,6 @@
 //! Frames of made-up runs, character by character, as ratatui's test backend holds them.
 
 use super::*;
-use crate::progress::status_line::Tail;
 use brunt_plan::op::{KeyRef, Op, OpKind};
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -9,14 +8,12 @@ use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::connection::ConnectionEvent;
-use brunt_stats::histogram::Histogram;
 use brunt_stats::interval::{Interval, WorkerTime};
-use brunt_stats::measured_window::MeasuredWindow;
+use brunt_stats::live_run::LiveRun;
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recorder::{Layout as Recorded, RecorderSet};
 use brunt_stats::run_data::RunData;
 use brunt_stats::run_record::{Environment, RunRecord};
-use brunt_stats::run_so_far::{RunSeconds, RunSoFar};
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
@@ -26,8 +23,14 @@ use ratatui::backend::TestBackend;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
-const WINDOW: MeasuredWindow =
-    MeasuredWindow { start_ns: 9 * S, measure_ns: 10 * S, end_ns: 70 * S, drained_ns: 0 };
+const WINDOW: RunTimes = RunTimes {
+    start_ns: 9 * S,
+    measure_ns: 10 * S,
+    end_ns: 70 * S,
+    drained_ns: 0,
+    prepare_ns: 0,
+    epoch_us: None,
+};
 
 fn plan() -> Plan {
     let plan = PlanSpec::from_toml("server = [\"10.0.0.5:11211\"]\nseed = 1\nconnections = 8\nthreads = 1\n");
@@ -81,15 +84,13 @@ fn interval(set: &mut RecorderSet, start_ns: u64) -> Interval {
     Interval { worker_time, ..set.take_interval(0, start_ns, start_ns + 100 * MS) }
 }
 
-/// The view of a run and what it has come to, so many seconds after its window began.
-fn seen(after_s: u64) -> (View, RunSoFar) {
+/// The view of a run, so many seconds after its window began.
+fn seen(after_s: u64) -> View {
     let plan = plan();
     let layout = Recorded::of(&plan);
     let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
     store.align(WINDOW.measure_ns);
-    let mut heat = HeatHistory::default();
-    heat.start(&WINDOW);
-    let mut seconds = RunSeconds::new(RunRecord {
+    let mut run = LiveRun::new(RunRecord {
         run: RunData::default(),
         environment: Environment::default(),
         server: "10.0.0.5:11211".to_owned(),
@@ -101,49 +102,29 @@ fn seen(after_s: u64) -> (View, RunSoFar) {
         judgement: Default::default(),
         plan,
     });
-    let MeasuredWindow { start_ns, measure_ns, end_ns, .. } = WINDOW;
-    seconds.start(&RunData {
-        times: RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() },
+    run.start(&RunData {
+        times: WINDOW,
         usage: ClientUsage { counts_wake_ups: true, ..ClientUsage::default() },
         ..RunData::default()
     });
-    let now_ns = WINDOW.measure_ns + after_s * S;
-    let mut so_far: Option<RunSoFar> = None;
-    let mut second = LastSecond::default();
-    for start_ns in (WINDOW.measure_ns..now_ns).step_by(100 * MS as usize) {
+    // The warm-up has no replies.
+    run.tick(WINDOW.measure_ns + 200 * MS);
+    let mut so_far = None;
+    for start_ns in (WINDOW.measure_ns..WINDOW.measure_ns + after_s * S).step_by(100 * MS as usize) {
         let interval = interval(&mut set, start_ns);
-        heat.add(&interval);
         store.push(&interval);
-        seconds.told(&interval);
-        second.add(&interval);
-        if (interval.end_ns - WINDOW.measure_ns).is_multiple_of(S) {
-            second.turn();
-        }
-        so_far = seconds.take(interval.end_ns).map(|at_ns| seconds.so_far(at_ns, &store)).or(so_far);
+        run.push(&interval);
+        so_far = run.tick(interval.end_ns).map(|at_ns| Arc::new(run.so_far(at_ns, &store))).or(so_far);
     }
-    let mut last = Histogram::new();
-    (0..1_000).for_each(|index| last.record(100_000 + index * 100));
-    let glance = Glance {
-        phase: Phase::Measure,
-        elapsed_ns: after_s * S,
-        total_ns: Some(60 * S),
-        done: None,
-        rate: Some(2_000.0),
-        tail: Tail::P99(299_000),
-        course: Vec::new(),
-        failed: 0,
-        to_go_ns: Some((60 - after_s) * S),
-    };
-    let view = View { label: String::new(), glance, last_second: LatencySummary::of(&last), second, heat };
-    (view, so_far.unwrap())
+    let mut glance = Glance::of(&run, &store, WINDOW.measure_ns + after_s * S);
+    glance.course.clear();
+    View { label: String::new(), glance, so_far }
 }
 
-fn frame((view, so_far): &(View, RunSoFar), width: u16, height: u16, switches: Switches) -> Vec<String> {
+fn frame(view: &View, width: u16, height: u16, switches: Switches) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let layout = Layout::default();
-    let drawn = terminal.draw(|frame| {
-        draw(view, Some(so_far.summary()), &switches, &layout, frame.area(), frame.buffer_mut());
-    });
+    let drawn = terminal.draw(|frame| draw(view, &switches, &layout, frame.area(), frame.buffer_mut()));
     drawn.unwrap();
     let cells = terminal.backend().buffer().content();
     let row = |row: &[ratatui::buffer::Cell]| {
@@ -382,7 +363,7 @@ fn small_screens_show_the_progress_line() {
     let seen = seen(8);
     for (width, height) in [(59, 40), (200, 15), (60, 15), (1, 1)] {
         let found = frame(&seen, width, height, Switches::default());
-        let line = status_line::text("", &seen.0.glance, usize::from(width), false);
+        let line = status_line::text("", &seen.glance, usize::from(width), false);
         let lines: Vec<&str> = found.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
         assert_eq!(lines.concat(), line, "{width}x{height}");
     }

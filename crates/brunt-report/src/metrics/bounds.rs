@@ -4,7 +4,7 @@
 //! a bound is what a percentile would be printed for that is no larger.
 
 use brunt_plan::objective::{Bound, Objective};
-use brunt_stats::histogram::{Histogram, Moments, bucket_of};
+use brunt_stats::histogram::{Moments, bucket_of};
 
 /// In every decade from 10 us on.
 const STEPS: [u64; 5] = [10, 16, 25, 40, 63];
@@ -45,14 +45,14 @@ impl Bounds {
         self.bounds_ns.iter().copied()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.bounds_ns.len()
     }
 }
 
 /// How many values lie up to each bound, and what all come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Buckets {
+pub(super) struct Buckets {
     /// Of each bound those up to it, smaller bounds' among them.
     pub cumulative: Vec<u64>,
     /// All, larger ones too.
@@ -62,14 +62,8 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// Nothing.
-    pub(crate) fn empty(bounds: &Bounds) -> Self {
-        let nothing = Histogram::new();
-        Self::of(nothing.buckets(), nothing.moments(), bounds)
-    }
-
     /// Of a histogram's buckets, ascending.
-    pub(crate) fn of(
+    pub(super) fn of(
         buckets: impl Iterator<Item = (usize, u64)>,
         moments: &Moments,
         bounds: &Bounds,
@@ -88,7 +82,7 @@ impl Buckets {
     }
 
     /// Adds others, of the same bounds.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.cumulative.iter_mut().zip(&other.cumulative).for_each(|(ours, theirs)| *ours += theirs);
         self.count += other.count;
         self.sum_ns += other.sum_ns;
