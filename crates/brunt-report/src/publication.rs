@@ -11,6 +11,7 @@ use crate::html::frame::{Frame, Key, SAMPLE, Size};
 use crate::html::overlay;
 use crate::html::spectrum::Spectrum;
 use crate::run_document::head;
+use crate::subject::Subject;
 use brunt_picture::{
     Anchor, Ink, Paper, Picture, Point, Text, Theme, text_width, write_printed_png, write_printed_svg,
 };
@@ -32,39 +33,17 @@ const RESULTS_MAX: usize = 4;
 /// Columns of time in a figure.
 const COLUMNS_MAX: u64 = 150;
 
-/// What a figure shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FigureType {
-    /// Latency over throughput.
-    Curve,
-    /// Latency by percentile.
-    Spectrum,
-    /// Latency and throughput over time.
-    Timeline,
-    /// Changes from A to B.
-    Changes,
-}
-
-impl FigureType {
-    const ALL: [Self; 4] = [Self::Curve, Self::Spectrum, Self::Timeline, Self::Changes];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Curve => "curve",
-            Self::Spectrum => "spectrum",
-            Self::Timeline => "timeline",
-            Self::Changes => "changes",
-        }
-    }
-
-    /// Which results have it.
-    const fn source(self) -> &'static str {
-        match self {
-            Self::Curve => "a result of brunt scan or brunt search",
-            Self::Spectrum => "results of single runs",
-            Self::Timeline => "the result of a single run",
-            Self::Changes => "a result of brunt compare",
-        }
+brunt_plan::named! {
+    /// What a figure shows; described is which results have it.
+    pub enum FigureType {
+        /// Latency over throughput.
+        Curve = "curve": "a result of brunt scan or brunt search",
+        /// Latency by percentile.
+        Spectrum = "spectrum": "results of single runs",
+        /// Latency and throughput over time.
+        Timeline = "timeline": "the result of a single run",
+        /// Changes from A to B.
+        Changes = "changes": "a result of brunt compare",
     }
 }
 
@@ -89,12 +68,12 @@ impl FromStr for FigureRequest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = FigureType::ALL.map(FigureType::name).join(", ");
+        let names = FigureType::NAMES.join(", ");
         let Some((name, path)) = text.split_once('=') else {
             return Err(format!("expected TYPE=PATH, e.g. spectrum=p99.svg; TYPE is one of {names}"));
         };
-        let figure = FigureType::ALL.into_iter().find(|figure| figure.name() == name);
-        let figure = figure.ok_or_else(|| format!("'{name}' is no figure: expected one of {names}"))?;
+        let figure = FigureType::from_name(name)
+            .ok_or_else(|| format!("'{name}' is no figure: expected one of {names}"))?;
         let ending = path.rsplit_once('.').map(|(stem, ending)| (stem, ending.to_ascii_lowercase()));
         let format = match ending.as_ref().filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| &**ending) {
             Some("svg") => Format::Svg,
@@ -168,18 +147,7 @@ impl Figure {
     }
 }
 
-/// What figures are drawn from.
-#[derive(Clone, Copy, Debug)]
-pub enum FigureSource<'a> {
-    /// Single runs with their names.
-    Runs(&'a [(String, Summary)]),
-    /// Several measurements of one command.
-    Campaign(&'a Campaign),
-    /// Two sets of runs.
-    Comparison(&'a Comparison),
-}
-
-impl FigureSource<'_> {
+impl Subject<'_> {
     /// Draws a figure.
     ///
     /// # Errors
@@ -190,7 +158,9 @@ impl FigureSource<'_> {
             (FigureType::Timeline, Self::Runs([(_, run)])) => timeline(run, style.width),
             (FigureType::Curve, Self::Campaign(campaign)) => curve(campaign, style.width),
             (FigureType::Changes, Self::Comparison(comparison)) => changes(comparison, style.width),
-            (figure, _) => Err(format!("{} given: {} takes {}", self.name(), figure.name(), figure.source())),
+            (figure, _) => {
+                Err(format!("{} given: {} takes {}", self.name(), figure.name(), figure.describe()))
+            }
         };
         let mut picture = drawn.map_err(|reason| {
             format!("invalid value '{}={}' for --figure: {reason}", request.figure.name(), request.path)
@@ -202,7 +172,7 @@ impl FigureSource<'_> {
 
     fn name(self) -> String {
         match self {
-            Self::Runs([_]) => "the result of a single run".to_owned(),
+            Self::Run(_) | Self::Runs([_]) => "the result of a single run".to_owned(),
             Self::Runs(runs) => format!("{} results of single runs", runs.len()),
             Self::Campaign(campaign) => format!("a result of kind {}", campaign.question.kind()),
             Self::Comparison(_) => "a result of brunt compare".to_owned(),
@@ -212,6 +182,8 @@ impl FigureSource<'_> {
     /// Version, size, seeds and plans of what is drawn.
     fn description(self) -> String {
         match self {
+            // It has no name, and no figure.
+            Self::Run(_) => String::new(),
             Self::Runs(runs) => {
                 let of_run = |(name, summary): &(String, Summary)| {
                     let record = &summary.record;
@@ -348,7 +320,7 @@ fn timeline(run: &Summary, width: FigureWidth) -> Result<Picture, String> {
 
 fn curve(campaign: &Campaign, width: FigureWidth) -> Result<Picture, String> {
     if matches!(campaign.question, CampaignQuestion::Repeat { .. }) {
-        return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.source()));
+        return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.describe()));
     }
     let curve = Curve::of(campaign).ok_or("fewer than two runs of the result have a p99")?;
     let is_wide = width == FigureWidth::Page;

@@ -31,9 +31,7 @@ pub struct SoFarText {
 /// The parts of a run that goes on, with at most so many rows of operations.
 pub fn so_far(summary: &Summary, layout: &Layout, rows: usize) -> SoFarText {
     let lines = |write: &dyn Fn(&mut Document)| {
-        let mut document = Document::default();
-        write(&mut document);
-        let lines = document.lines(layout, Level::Long).into_iter();
+        let lines = Document::of(write).lines(layout, Level::Long).into_iter();
         lines.filter(|line| !line.is_empty()).collect()
     };
     SoFarText {
