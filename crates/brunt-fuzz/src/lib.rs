@@ -36,6 +36,7 @@ use brunt_proto::{Codec, DatagramAction, Event, Keys, Request};
 use brunt_report::comparison::Comparison;
 use brunt_report::document::Level;
 use brunt_report::stored::StoredResult;
+use brunt_report::subject::Subject;
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
 use serde::Serialize;
@@ -344,8 +345,8 @@ pub fn result(data: &[u8]) {
         Err(reason) => assert!(!reason.is_empty()),
         Ok(comparison) => {
             let mut out = Vec::new();
-            comparison
-                .write_details(&brunt_report::layout::Layout::default(), &mut out)
+            Subject::Comparison(&comparison)
+                .write_text(&Default::default(), Level::Long, &mut out)
                 .expect("memory takes everything");
         }
     }
@@ -362,7 +363,8 @@ pub fn result(data: &[u8]) {
 
 fn page(summary: &Summary) -> Vec<u8> {
     let mut out = Vec::new();
-    brunt_report::run_document::write(summary, &Default::default(), Level::Long, &mut out)
+    Subject::Run(summary)
+        .write_text(&Default::default(), Level::Long, &mut out)
         .expect("memory takes everything");
     out
 }

@@ -114,17 +114,6 @@ impl LabelRoom {
     }
 }
 
-/// The name of a latency: `200 ns`, `1.5 us`, `20 ms`, `3 s`.
-pub fn latency_label(ns: f64) -> String {
-    let (unit_ns, unit) = match ns.abs() {
-        value if value >= 1e9 => (1e9, "s"),
-        value if value >= 1e6 => (1e6, "ms"),
-        value if value >= 1e3 => (1e3, "us"),
-        _ => (1.0, "ns"),
-    };
-    format!("{} {unit}", short(ns / unit_ns))
-}
-
 /// The name of a number: `500`, `20k`, `1.5M`, `0.2`.
 pub fn number_label(value: f64) -> String {
     let (unit, suffix) = match value.abs() {
@@ -155,17 +144,6 @@ mod tests {
 
     #[test]
     fn labels() {
-        let latencies = [
-            (0.0, "0 ns"),
-            (200.0, "200 ns"),
-            (1500.0, "1.5 us"),
-            (2e7, "20 ms"),
-            (3e9, "3 s"),
-            (1.2e11, "120 s"),
-        ];
-        for (ns, expected) in latencies {
-            assert_eq!(latency_label(ns), expected);
-        }
         let numbers = [
             (0.0, "0"),
             (0.6000000000000001, "0.6"),

@@ -1,6 +1,6 @@
 //! A chart with every kind of shape: as a whole SVG, and as the picture of other tests.
 
-use crate::axis::{Axis, Side, Tick, latency_label, time_label};
+use crate::axis::{Axis, Side, Tick, number_label, time_label};
 use crate::heat_map::{ColumnCount, heat_map, logarithmic_edges};
 use crate::{
     Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, Texture, write_svg_part,
@@ -31,8 +31,8 @@ pub(crate) fn chart() -> Picture {
     Axis {
         side: Side::Left,
         scale: y,
-        ticks: ticks(y.ticks(10), latency_label),
-        title: "response".to_owned(),
+        ticks: ticks(y.ticks(10), |ns| number_label(ns / 1e3)),
+        title: "response, us".to_owned(),
     }
     .draw(plot, &mut picture);
     Axis {

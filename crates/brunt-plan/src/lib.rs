@@ -27,6 +27,7 @@ pub mod plan_option;
 pub mod plan_split;
 pub mod popularity;
 pub mod quantile;
+pub mod quantity;
 pub mod quoted_bytes;
 pub mod rate_profile;
 pub mod resolve;

@@ -4,7 +4,7 @@
 
 use crate::assertion_text::{self, AssertionText};
 use crate::campaign::{self, Campaign, wanted};
-use crate::comparison::{AssertionRow, Comparison};
+use crate::comparison::{self, AssertionRow, Comparison};
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::status::{RunStatus, Status};
@@ -21,19 +21,13 @@ pub(crate) struct Annotation {
 }
 
 /// Writes the assertions of a run that do not hold as errors, and what its checks found as warnings.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_run(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     write_all("error", unmet(summary.assertions.iter().map(AssertionText::of)), out)?;
     write_all("warning", of_status(&summary.status), out)
 }
 
 /// Writes objectives that no rate met, and what the checks found.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let status = &campaign.status;
     if let Some(Capacity::Below { .. }) = campaign.question.capacity() {
         let found: Vec<String> =
@@ -49,12 +43,9 @@ pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()
 }
 
 /// Writes the assertions of a comparison that do not hold, and runs that are CAUTION or INVALID.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_all("error", unmet(comparison.asserted.iter().map(AssertionRow::text)), out)?;
-    let runs = comparison.runs_by_status().into_iter();
+    let runs = comparison::document::runs_by_status(comparison).into_iter();
     let of_runs = runs.map(|(status, text)| annotation(status.name().to_owned(), text));
     write_all("warning", of_runs.collect(), out)
 }

@@ -3,7 +3,7 @@
 //! Invariant: text, page, Markdown, JUnit, JSON and annotations have the same finding.
 
 use crate::layout::Style;
-use crate::{metric, quantity};
+use crate::quantity;
 use brunt_plan::objective::{Bound, Comparison, Metric, Objective, Statistic};
 use brunt_stats::assertion::{Assertion, Reached, Reason};
 use brunt_stats::bound::Decision;
@@ -24,9 +24,12 @@ impl AssertionText {
     pub(crate) fn of(assertion: &Assertion) -> Self {
         let Assertion { objective, measured, decision, reached, reason, another_run_ns, at_rate, unanswered } =
             *assertion;
-        let number = measured.map(|value| metric::text(objective.subject.metric, value)).or_else(|| {
-            reached.filter(|_| reason.is_none()).map(|reached| count_text(&objective, &reached, unanswered))
-        });
+        let number =
+            measured.map(|value| quantity::of_metric(objective.subject.metric, value)).or_else(|| {
+                reached
+                    .filter(|_| reason.is_none())
+                    .map(|reached| count_text(&objective, &reached, unanswered))
+            });
         let mut clauses: Vec<String> = match reason {
             Some(reason) => vec![reason_text(reason)],
             None => reached
@@ -92,7 +95,7 @@ fn reached_text(objective: &Objective, reached: &Reached, unanswered: u64) -> Op
     };
     let Statistic::Percentile(quantile) = statistic else { return None };
     let Bound::Time(bound) = objective.bound else { return None };
-    let share = |part: f64| metric::text(Metric::Errors, part);
+    let share = |part: f64| quantity::of_metric(Metric::Errors, part);
     let verb = match objective.comparison {
         Comparison::Less | Comparison::LessOrEqual => "may",
         Comparison::Greater | Comparison::GreaterOrEqual => "must be exceeded",

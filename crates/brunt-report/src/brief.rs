@@ -2,29 +2,18 @@
 //!
 //! Invariants: no value holds a blank; what is not known is `-`.
 
-use crate::campaign::Campaign;
-use crate::campaign::text::brief;
-use crate::comparison::Comparison;
 use crate::figure::{Figures, unit_of};
 use crate::layout::Layout;
 use crate::quantity::{exact_percent, rate};
 use crate::run_document::latency::{interval, is_unacknowledged, is_unbounded};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::Summary;
-use std::io::{self, Write};
 
 /// The percentiles; the first without its interval.
 const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
 
-/// Writes the line of a run.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(summary: &Summary, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", layout.in_characters(&of_run(summary, layout)))
-}
-
-fn of_run(summary: &Summary, layout: &Layout) -> String {
+/// The line of a run.
+pub(crate) fn of_run(summary: &Summary, layout: &Layout) -> String {
     let total = &summary.total;
     let response = &total.latency.response.summary;
     let column = |(place, quantile): (usize, Quantile)| {
@@ -49,22 +38,4 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
         requests.failed() + requests.abandoned,
         status.limit.as_ref().map_or("none", |limit| limit.bottleneck.name())
     )
-}
-
-/// Writes the line of a campaign.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_campaign(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    let finding = brief(campaign, layout);
-    let line = format!("status={} runs={} {finding}", campaign.status.status.name(), campaign.runs.len());
-    writeln!(out, "{}", layout.in_characters(&line))
-}
-
-/// Writes the line of a comparison.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_comparison(comparison: &Comparison, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", layout.in_characters(&crate::comparison::text::brief(comparison)))
 }

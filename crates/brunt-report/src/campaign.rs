@@ -5,18 +5,15 @@
 //! common. Invariant: every number of a table is in the JSON of the same campaign.
 
 mod conclusion;
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod curve;
-mod html;
-mod json;
+pub(crate) mod document;
+pub(crate) mod html;
+pub(crate) mod json;
 mod table;
-pub(crate) mod text;
 
-pub use csv::write as write_csv;
-pub use html::write as write_html;
-pub use json::{SCHEMA, write as write_json};
-pub(crate) use text::{findings, head_facts, headline, wanted};
-pub use text::{write as write_text, write_details};
+pub(crate) use document::{findings, head_facts, wanted};
+pub use json::SCHEMA;
 
 use crate::cost::RequestCost;
 use crate::server;
@@ -365,6 +362,11 @@ impl Campaign {
         quantiles.sort_unstable();
         quantiles.dedup();
         quantiles
+    }
+
+    /// What repetitions come to in one number: of `completed_per_s`, or of a percentile.
+    pub(crate) fn spread(&self, name: &str) -> Option<Spread> {
+        self.compared.iter().find(|held| held.name == name).map(|held| held.spread)
     }
 
     /// What was asked for cannot be had: no rate meets the objectives, or an assertion fails.

@@ -5,21 +5,17 @@
 //! sentences.
 
 mod assertion;
-mod change_text;
 mod difference;
-mod html;
-mod json;
-mod order;
+pub(crate) mod document;
+pub(crate) mod html;
+pub(crate) mod json;
 mod record;
-pub(crate) mod text;
 
 pub use difference::{Difference, plan_differences, side_differences};
 pub use json::SCHEMA;
 
 pub(crate) use assertion::AssertionRow;
 
-use crate::indented;
-use crate::layout::Layout;
 use crate::result::RunResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
@@ -27,7 +23,6 @@ use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::change::{Change, ChangeScale, Design, Finding, RUNS_MAX, RunValue, Samples};
 use brunt_stats::status::Status;
-use std::io::{self, Write};
 
 /// A number that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,48 +239,6 @@ impl Comparison {
     /// Is something that was asserted left open?
     pub fn is_undecided(&self) -> bool {
         self.asserted.iter().any(|asserted| asserted.decision == Decision::Undecided)
-    }
-
-    /// Writes the short report.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_text(&self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(text::report(self, layout, false).as_bytes())
-    }
-
-    /// Writes it with all quantities, and all that differs between plans and hosts.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_details(&self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(text::report(self, layout, true).as_bytes())
-    }
-
-    /// What it comes to, in sentences.
-    pub(crate) fn answer(&self) -> Vec<String> {
-        text::answer(self)
-    }
-
-    /// The runs that are CAUTION or INVALID, in words.
-    pub(crate) fn runs_by_status(&self) -> Vec<(Status, String)> {
-        text::runs_by_status(self)
-    }
-
-    /// Writes the page.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_html(&self, out: &mut dyn Write) -> io::Result<()> {
-        html::write(self, out)
-    }
-
-    /// Writes the schema `brunt.compare.v1`.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        indented::write(json::value(self)?, out)
     }
 
     /// Every run with the name of its side.

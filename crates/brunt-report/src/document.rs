@@ -5,8 +5,9 @@
 
 mod text_writer;
 
+use crate::assertion_text::{self, AssertionText};
 use crate::bar_scale::BarScale;
-use crate::grid::Grid;
+use crate::grid::{Column, Grid};
 use crate::layout::Style;
 
 /// How long a report is.
@@ -38,8 +39,10 @@ pub(crate) enum Content {
     Facts { label: String, facts: Vec<String> },
     /// A sentence beside a label of this style.
     Sentence { label: String, text: String, style: Style },
-    /// What a run comes to: a word of this style and the sentence behind it.
-    Status { word: &'static str, style: Style, text: String },
+    /// What the subject comes to: a sentence, which may begin with a word of this style and a colon.
+    Status { text: String, style: Style },
+    /// What became of an assertion.
+    Assertion(AssertionText),
     /// A sentence by the name of its check; those that are left out are counted.
     Advice { name: &'static str, text: String },
     /// A table.
@@ -48,6 +51,31 @@ pub(crate) enum Content {
     Chart { label: String, times_ns: Vec<Option<u64>>, scale: BarScale },
     /// Lines as they are.
     Verbatim(String),
+}
+
+impl Content {
+    /// Facts by label, where it is such.
+    pub(crate) fn labelled(&self) -> Option<(String, Vec<String>)> {
+        match self {
+            Self::Facts { label, facts } => Some((label.clone(), facts.clone())),
+            Self::Sentence { label, text, .. } => Some((label.clone(), vec![text.clone()])),
+            _ => None,
+        }
+    }
+}
+
+/// Assertions as a table.
+pub(crate) fn assertion_grid(contents: &[&Content]) -> Grid {
+    let mut grid = Grid::new(Column::all_of_words(["assertion", "finding", "outcome"]));
+    for content in contents {
+        if let Content::Assertion(text) = content {
+            grid.push_texts(
+                [text.subject.clone(), text.finding.clone(), text.word().to_owned()],
+                Style::Plain,
+            );
+        }
+    }
+    grid
 }
 
 /// Blocks from top to bottom.
@@ -61,6 +89,13 @@ pub(crate) struct Document {
 }
 
 impl Document {
+    /// The document that this writes.
+    pub(crate) fn of(write: impl FnOnce(&mut Self)) -> Self {
+        let mut document = Self::default();
+        write(&mut document);
+        document
+    }
+
     /// Sets the level of the blocks that follow.
     pub(crate) fn begin(&mut self, level: Level) {
         self.level = level;
@@ -95,6 +130,12 @@ impl Document {
         self.push(0, Content::Table(grid));
     }
 
+    /// What was asserted, what fails first. None is ever left out.
+    pub(crate) fn assertions(&mut self, texts: impl Iterator<Item = AssertionText>) {
+        self.gap();
+        assertion_text::sorted(texts).into_iter().for_each(|text| self.push(0, Content::Assertion(text)));
+    }
+
     /// What a report of this length has. A heading that nothing follows is not there.
     pub(crate) fn contents(&self, level: Level) -> impl Iterator<Item = &Content> {
         let held: Vec<&Content> =
@@ -107,6 +148,18 @@ impl Document {
             })
             .collect();
         held.into_iter().zip(keeps).filter(|(_, keeps)| *keeps).map(|(content, _)| content)
+    }
+
+    /// The same in groups of one kind, each of which a page or Markdown writes as a list or a table.
+    pub(crate) fn groups(&self, level: Level) -> Vec<Vec<&Content>> {
+        use Content::{Advice, Assertion, Facts, Sentence};
+        let is_of_one_group = |one: &&Content, other: &&Content| {
+            let is_labelled = |content: &Content| matches!(content, Facts { .. } | Sentence { .. });
+            is_labelled(one) && is_labelled(other)
+                || matches!((one, other), (Advice { .. }, Advice { .. }) | (Assertion(_), Assertion(_)))
+        };
+        let contents: Vec<&Content> = self.contents(level).collect();
+        contents.chunk_by(is_of_one_group).map(<[&Content]>::to_vec).collect()
     }
 
     pub(crate) fn is_empty(&self, level: Level) -> bool {

@@ -89,17 +89,6 @@ impl Figures {
 }
 
 impl Bound {
-    /// How far the farther end of an interval lies from the value. The upper end may have no bound.
-    pub(crate) fn of_interval(value_ns: u64, interval_ns: Option<(u64, Option<u64>)>) -> Self {
-        match interval_ns {
-            None => Self::Unknown,
-            Some((_, None)) => Self::Open,
-            Some((low_ns, Some(high_ns))) => {
-                Self::Within(high_ns.saturating_sub(value_ns).max(value_ns.saturating_sub(low_ns)))
-            }
-        }
-    }
-
     /// With at most `finest` decimals.
     fn text(self, unit: TimeUnit, finest: usize) -> String {
         match self {

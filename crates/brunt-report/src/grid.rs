@@ -3,7 +3,8 @@
 //! Invariants: a column is as wide as its widest cell at least, so numbers stay whole; the first column alone gives way, by its names; cells
 //! are missing at the end of a row only; no line is wider than [`TABLE_WIDTH`], for columns that may be lost are, where nothing else helps.
 
-use crate::layout::{Layout, Line, Span, Style, TABLE_WIDTH, painted};
+use crate::figure::{Figures, unit_of};
+use crate::layout::{Layout, Line, Span, Style, TABLE_WIDTH, TimeUnit};
 
 /// The shortest that a name is cut to.
 const NAME_MIN: usize = 11;
@@ -19,12 +20,18 @@ pub(crate) struct Column {
     is_spaced: bool,
     /// Which column a narrow terminal loses first: the lowest.
     lost: Option<u8>,
+    /// What stands between the heading and the unit of the table's times, which follows it.
+    before_unit: Option<&'static str>,
+    /// Its times have the decimals of the column before it, as ends of intervals have.
+    shares_decimals: bool,
 }
 
 impl Column {
     /// A column of numbers.
     pub(crate) fn of_numbers(heading: impl Into<String>, usual: usize) -> Self {
-        Self { heading: heading.into(), usual, is_left: false, is_spaced: false, lost: None }
+        let heading = heading.into();
+        let (lost, before_unit) = (None, None);
+        Self { heading, usual, is_left: false, is_spaced: false, lost, before_unit, shares_decimals: false }
     }
 
     /// The same, apart from the column before it even where its cells are wide.
@@ -40,6 +47,26 @@ impl Column {
     /// Lets a narrow terminal leave the column out; columns with the lowest number go first.
     pub(crate) fn lost_as(self, lost: u8) -> Self {
         Self { lost: Some(lost), ..self }
+    }
+
+    /// Ends the heading with the unit of the table's times, behind this.
+    pub(crate) fn with_unit(self, before_unit: &'static str) -> Self {
+        Self { before_unit: Some(before_unit), ..self }
+    }
+
+    /// Gives its times the decimals of the column before it.
+    pub(crate) fn sharing_decimals(self) -> Self {
+        Self { shares_decimals: true, ..self }
+    }
+
+    /// Columns of numbers with these headings, as wide as they must be.
+    pub(crate) fn all_of_numbers<T: Into<String>>(headings: impl IntoIterator<Item = T>) -> Vec<Self> {
+        headings.into_iter().map(|heading| Self::of_numbers(heading, 0)).collect()
+    }
+
+    /// The same of words.
+    pub(crate) fn all_of_words<T: Into<String>>(headings: impl IntoIterator<Item = T>) -> Vec<Self> {
+        headings.into_iter().map(|heading| Self::of_words(heading, 0)).collect()
     }
 
     /// Width of the space before the column.
@@ -70,6 +97,75 @@ pub(crate) fn cells(texts: impl IntoIterator<Item = String>, style: Style) -> Ve
     texts.into_iter().map(|text| Cell::new(text, style)).collect()
 }
 
+/// A value of a row before its table has a unit.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// Words, or a number that is no time.
+    Text(String),
+    /// The same in a style of its own.
+    Styled(String, Style),
+    /// A time in nanoseconds; `-` where it is not known.
+    Time(Option<u64>),
+    /// A time that is no more than this: `<=148`.
+    UpperLimit(u64),
+    /// The end of an interval that has none.
+    Open,
+}
+
+/// Rows of values, whose times have one unit in the end.
+#[derive(Clone, Debug)]
+pub(crate) struct TimeTable {
+    columns: Vec<Column>,
+    rows: Vec<(Style, Vec<Value>)>,
+}
+
+impl TimeTable {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// A row in one style.
+    pub(crate) fn push(&mut self, style: Style, row: Vec<Value>) {
+        self.rows.push((style, row));
+    }
+
+    /// The table in this unit, or in the one that makes it narrowest.
+    pub(crate) fn grid(self, unit: Option<TimeUnit>) -> Grid {
+        let time_ns = |value: Option<&Value>| match value {
+            Some(Value::Time(ns)) => *ns,
+            Some(Value::UpperLimit(ns)) => Some(*ns),
+            _ => None,
+        };
+        let times_of = |index: usize| self.rows.iter().map(move |(_, row)| time_ns(row.get(index)));
+        let mut indices = 0..self.columns.len();
+        let groups = self.columns.chunk_by(|_, next| next.shares_decimals);
+        let figures: Vec<Figures> = groups
+            .map(|group| Figures::of_times(indices.by_ref().take(group.len()).flat_map(times_of)))
+            .collect();
+        let unit = unit.unwrap_or_else(|| unit_of(&figures));
+        // Column by column.
+        let times: Vec<String> = figures.iter().flat_map(|group| group.texts(unit).times).collect();
+        let rows = self.rows.len();
+        let mut grid = Grid { columns: self.columns, rows: Vec::new() };
+        for column in &mut grid.columns {
+            if let Some(before_unit) = column.before_unit {
+                column.heading += &format!("{before_unit}{unit}");
+            }
+        }
+        for (index, (style, row)) in self.rows.into_iter().enumerate() {
+            let cell = |(column, value): (usize, Value)| match value {
+                Value::Text(text) => Cell::new(text, style),
+                Value::Styled(text, style) => Cell::new(text, style),
+                Value::Time(_) => Cell::new(times[column * rows + index].clone(), style),
+                Value::UpperLimit(_) => Cell::new(format!("<={}", times[column * rows + index]), style),
+                Value::Open => Cell::new("open", style),
+            };
+            grid.push(row.into_iter().enumerate().map(cell).collect());
+        }
+        grid
+    }
+}
+
 /// Columns and rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
@@ -92,24 +188,18 @@ impl Grid {
     }
 
     /// The headings, each with whether its column is of words.
-    pub(crate) fn headings(&self) -> Vec<(String, bool)> {
-        self.columns.iter().map(|column| (column.heading.clone(), column.is_left)).collect()
+    pub(crate) fn headings(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.columns.iter().map(|column| (column.heading.as_str(), column.is_left))
     }
 
     /// The cells of each row, some of which may be missing at its end.
-    pub(crate) fn texts(&self) -> Vec<Vec<String>> {
-        let texts = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect();
-        self.rows.iter().map(texts).collect()
+    pub(crate) fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+        self.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()))
     }
 
     /// Is there nothing below the heading?
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
-    }
-
-    /// Appends the lines.
-    pub(crate) fn write(&self, out: &mut String, layout: &Layout) {
-        self.lines(layout).iter().for_each(|line| out.push_str(&(painted(line, layout.is_coloured) + "\n")));
     }
 
     /// The lines, that of the headings first.
@@ -212,9 +302,7 @@ mod tests {
     }
 
     fn lines(grid: &Grid, layout: &Layout) -> Vec<String> {
-        let mut out = String::new();
-        grid.write(&mut out, layout);
-        out.lines().map(str::to_owned).collect()
+        grid.lines(layout).iter().map(|line| crate::layout::painted(line, layout.is_coloured)).collect()
     }
 
     #[test]
@@ -225,6 +313,32 @@ mod tests {
             "b",
         ];
         assert_eq!(lines(&grid("10.0.0.5:11211"), &Layout::default()), expected);
+    }
+
+    #[test]
+    fn times_of_a_table_have_one_unit() {
+        let columns = vec![Column::of_words("run", 5).with_unit(", "), Column::of_numbers("p99", 8)];
+        let mut table = TimeTable::new(columns);
+        let rows =
+            [("a", Value::Time(Some(999_600))), ("b", Value::UpperLimit(1_240_000)), ("c", Value::Open)];
+        for (name, value) in rows {
+            table.push(Style::Plain, vec![Value::Text(name.to_owned()), value]);
+        }
+        let expected = ["run, ms     p99", "a          1.00", "b        <=1.24", "c          open"];
+        assert_eq!(lines(&table.grid(None), &Layout::default()), expected);
+    }
+
+    #[test]
+    fn ends_of_intervals_have_the_decimals_of_their_column() {
+        let ends = Column::all_of_numbers(["low", "high"]).into_iter().map(Column::sharing_decimals);
+        let p99 = Column::of_numbers("p99", 0).with_unit(",");
+        let mut table = TimeTable::new([p99].into_iter().chain(ends).collect());
+        for ns in [[512_000, 501_000, 522_000], [4_605_000, 4_513_000, 4_697_000], [5_120_000; 3]] {
+            table.push(Style::Plain, ns.map(|ns| Value::Time(Some(ns))).into());
+        }
+        let expected =
+            ["p99,ms   low  high", " 0.512 0.501 0.522", "  4.61  4.51  4.70", "  5.12  5.12  5.12"];
+        assert_eq!(lines(&table.grid(Some(TimeUnit::Ms)), &Layout::default()), expected);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! buckets of a histogram with three significant digits are ours, one for one. Invariant: the lines without a tag hold every measured
 //! response time once, and so do those with the tag of an operation for that operation.
 
-use crate::html::packed::base64;
+use crate::html::document::base64;
 use crate::live;
 use brunt_plan::op::OpId;
 use brunt_plan::phase::Phase;

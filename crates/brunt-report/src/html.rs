@@ -4,16 +4,11 @@
 //! whatever it shows is in the tables of the page. Invariants: the same summary always gives the same bytes; a page has a bounded size,
 //! however long the run; nothing that a user or a server wrote reaches the page but as escaped text.
 
-mod accounting;
 mod by_op;
 mod client_course;
 mod columns;
-pub(crate) mod conclusion;
 pub(crate) mod course;
 pub(crate) mod document;
-mod environment;
-mod events;
-mod fragment;
 pub(crate) mod frame;
 mod heat;
 mod latency;
@@ -21,15 +16,13 @@ mod live;
 pub(crate) mod markup;
 mod over_time;
 pub(crate) mod overlay;
-pub(crate) mod packed;
-pub(crate) mod plans;
+mod sections;
 mod server_course;
-mod several;
+pub(crate) mod several;
 pub(crate) mod spectrum;
-mod whisker;
 
 pub use live::LivePage;
-pub use several::{RESULTS_MAX, write_several};
+pub use several::RESULTS_MAX;
 
 use brunt_stats::summary::Summary;
 use markup::Markup;
@@ -46,16 +39,16 @@ const CONTENT_BYTES_MAX: usize = 224_000;
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let mut markup = Markup::default();
-    conclusion::head(&mut markup, summary);
-    conclusion::answer(&mut markup, summary);
+    sections::head(&mut markup, summary);
+    sections::answer(&mut markup, summary);
     latency::section(&mut markup, summary);
     spectrum::section(&mut markup, summary);
     over_time::section(&mut markup, summary, columns::Columns::max_of(summary));
     by_op::section(&mut markup, summary);
-    events::section(&mut markup, summary);
-    accounting::section(&mut markup, summary);
-    environment::section(&mut markup, summary);
-    let mut result = packed::packed(&crate::json::without_record(summary)?);
+    sections::events(&mut markup, summary);
+    sections::accounting(&mut markup, summary);
+    sections::environment(&mut markup, summary);
+    let mut result = document::packed(&crate::json::without_record(summary)?);
     let sections = markup.into_text();
     let is_long = summary.record.plan.interval.is_none() && sections.len() + result.len() > CONTENT_BYTES_MAX;
     if is_long || result.len() > RESULT_BYTES_MAX {

@@ -18,10 +18,7 @@ use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
 /// Writes the run.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_run(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let asserted = summary.assertions.iter().map(AssertionText::of).map(of_assertion);
     let status = &summary.status;
     let checked = status.checks.iter().map(of_check);
@@ -50,10 +47,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the comparison. A run that is INVALID is an error where nothing is concluded for such runs.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let asserted = comparison.asserted.iter().map(AssertionRow::text).map(of_assertion);
     let runs = comparison.runs().map(|(side, run)| of_run(side, run, comparison.has_conclusion()));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.status", runs.collect())];

@@ -28,11 +28,6 @@ brunt_plan::named! {
 }
 
 impl TimeUnit {
-    /// The largest in which the least of several times is at least 1.
-    pub(crate) fn of_least(ns: u64) -> Self {
-        Self::ALL.into_iter().rev().find(|unit| ns as f64 >= unit.ns()).unwrap_or(Self::Ns)
-    }
-
     /// Its length in nanoseconds.
     pub const fn ns(self) -> f64 {
         match self {

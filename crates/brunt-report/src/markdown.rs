@@ -1,114 +1,96 @@
-//! A result as Markdown with GitHub's tables, for the summary of a step in continuous integration.
+//! A result as Markdown with GitHub's tables, for the summary of a step in continuous integration: its report, the status first.
 //!
-//! Not all of it: a step may have 1 MiB and loses everything beyond. Invariants: no result takes more than 60 kB; what comes from a server or
-//! a user is text, and neither Markdown nor HTML.
+//! A step may have 1 MiB and loses everything beyond. Invariants: no result takes more than 60 kB; what comes from a server or a user is
+//! text, and neither Markdown nor HTML.
 
-use crate::assertion_text::{self, AssertionText};
-use crate::campaign::{self, Campaign};
-use crate::comparison::Comparison;
+use crate::document::{Content, Document, Level, assertion_grid};
 use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::paragraph::steers;
-use crate::run_document::{OpRows, conclusion, head, latency};
-use brunt_stats::assertion::Assertion;
+use crate::run_document::{self, OpRows};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
 pub(crate) const BYTES_MAX: usize = 60_000;
 /// Below the first row of the table, which three more belong to.
 const ROWS: usize = 3;
-/// A step of GitHub Actions loses everything beyond 1 MiB.
+/// Assertions of a summary; JSON has all.
 const ASSERTIONS_MAX: usize = 50;
 
-/// Writes a run.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let status = &summary.status;
-    let mut text = heading(&status.headline());
-    for (label, facts) in head::lines(summary) {
-        let label = if label.is_empty() { label } else { format!("{label}: ") };
-        text += &format!("{}  \n", escaped(&format!("{label}{}", facts.join(" · "))));
-    }
-    text += "\n";
-    let grids = latency::tables(summary, &Layout::default(), OpRows { rows_max: ROWS, ..OpRows::default() });
-    grids.iter().for_each(|grid| text += &(grid_table(grid) + "\n"));
-    text += &assertions(&summary.assertions);
-    for (name, sentence) in conclusion::findings(status) {
-        text += &format!("- **{}** {}\n", escaped(name), escaped(&sentence.replace(" -> ", " → ")));
-    }
+/// Writes a run, with its plan below.
+pub(crate) fn write_run(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = blocks(&run_document::document(
+        summary,
+        &Layout::default(),
+        OpRows { rows_max: ROWS, ..OpRows::default() },
+    ));
     let plan = summary.record.plan.spec.to_toml();
     let folded = format!(
-        "\n<details><summary>Plan: <code>brunt run plan.toml</code> repeats the run</summary>\n\n{}\n</details>\n\n",
+        "<details><summary>Plan: <code>brunt run plan.toml</code> repeats the run</summary>\n\n{}\n</details>\n\n",
         fenced("toml", &plan)
     );
     text += match text.len() + folded.len() {
         few if few <= BYTES_MAX => &folded,
-        _ => "\nThe plan is too long for a summary; the result in JSON has it.\n\n",
+        _ => "The plan is too long for a summary; the result in JSON has it.\n\n",
     };
     out.write_all(text.as_bytes())
 }
 
-/// Writes a campaign: its report, below what it comes to.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Vec::new();
-    campaign::write_text(campaign, &Layout::default(), &mut report)?;
-    write_report(&campaign::headline(campaign), &report, out)
+/// A short report, below a heading that says what it comes to.
+pub(crate) fn blocks(document: &Document) -> String {
+    let (mut heading, mut text) = (Vec::new(), String::new());
+    for group in document.groups(Level::Short) {
+        text += &match group[0] {
+            Content::Gap => continue,
+            Content::Status { text, .. } => {
+                heading.push(escaped(text));
+                continue;
+            }
+            Content::Heading(name) => format!("#### {}\n", escaped(name)),
+            Content::Facts { .. } | Content::Sentence { .. } | Content::Advice { .. } => {
+                group.iter().map(|content| line(content)).collect()
+            }
+            Content::Assertion(_) => {
+                let shown = table(&assertion_grid(&group[..group.len().min(ASSERTIONS_MAX)]));
+                match group.len().saturating_sub(ASSERTIONS_MAX) {
+                    0 => shown,
+                    more => format!("{shown}\n+{more} more\n"),
+                }
+            }
+            Content::Table(grid) => table(grid),
+            Content::Chart { label, times_ns, scale } => {
+                let bars: String = times_ns.iter().map(|ns| scale.bar(*ns)).collect();
+                format!("{}: {bars} {scale}\n", escaped(label))
+            }
+            Content::Verbatim(verbatim) => format!("{}\n", fenced("text", verbatim)),
+        };
+        text.push('\n');
+    }
+    format!("### {}\n\n{text}", heading.join(" · "))
 }
 
-/// Writes a comparison: its report, below its answer.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Vec::new();
-    comparison.write_text(&Layout::default(), &mut report)?;
-    write_report(&comparison.answer(), &report, out)
+/// Facts, a sentence or a piece of advice.
+fn line(content: &Content) -> String {
+    if let Content::Advice { name, text } = content {
+        return format!("- **{}** {}\n", escaped(name), escaped(&text.replace(" -> ", " → ")));
+    }
+    let (label, facts) = content.labelled().unwrap_or_default();
+    let label = if label.is_empty() { label } else { format!("{label}: ") };
+    format!("{}  \n", escaped(&format!("{label}{}", facts.join(" · "))))
 }
 
-fn write_report(headline: &[String], report: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    let report = fenced("text", &String::from_utf8_lossy(report));
-    write!(out, "{}{report}\n\n", heading(&headline.join(" · ")))
-}
-
-fn heading(text: &str) -> String {
-    format!("### {}\n\n", escaped(text))
-}
-
-fn grid_table(grid: &Grid) -> String {
-    table(&grid.headings(), &grid.texts())
-}
-
-/// A table by its headings and whether their columns are of words; rows may lack cells at their end.
-fn table(headings: &[(String, bool)], rows: &[Vec<String>]) -> String {
+/// A table, of which rows may lack cells at their end.
+fn table(grid: &Grid) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(headings.iter().map(|(heading, _)| escaped(heading)).collect());
-    text +=
-        &line(headings.iter().map(|(_, is_left)| if *is_left { "---" } else { "--:" }.to_owned()).collect());
-    for row in rows {
-        let cell = |index: usize| row.get(index).map_or(String::new(), |cell| escaped(cell.trim()));
-        text += &line((0..headings.len()).map(cell).collect());
+    let mut text = line(grid.headings().map(|(heading, _)| escaped(heading)).collect());
+    let rule = |(_, is_words): (&str, bool)| if is_words { "---" } else { "--:" }.to_owned();
+    text += &line(grid.headings().map(rule).collect());
+    for row in grid.rows() {
+        let mut cells: Vec<String> = row.map(|cell| escaped(cell.trim())).collect();
+        cells.resize(grid.headings().count(), String::new());
+        text += &line(cells);
     }
     text
-}
-
-fn assertions(assertions: &[Assertion]) -> String {
-    if assertions.is_empty() {
-        return String::new();
-    }
-    let row = |text: AssertionText| vec![text.subject.clone(), text.finding.clone(), text.word().to_owned()];
-    let texts = assertion_text::sorted(assertions.iter().map(AssertionText::of));
-    let rows: Vec<Vec<String>> = texts.into_iter().take(ASSERTIONS_MAX).map(row).collect();
-    let headings = ["assertion", "finding", "outcome"].map(|heading| (heading.to_owned(), true));
-    let more = match assertions.len().saturating_sub(ASSERTIONS_MAX) {
-        0 => String::new(),
-        more => format!("\n+{more} more\n"),
-    };
-    format!("{}{more}\n", table(&headings, &rows))
 }
 
 /// A text inside a line, with everything that Markdown or HTML would read as more than text.

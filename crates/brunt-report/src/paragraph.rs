@@ -1,33 +1,8 @@
-//! Paragraphs beside a label: facts in a row, and prose, broken where a line gets too long.
+//! Text in lines: facts in a row, and prose, broken where a line gets too long.
 //!
-//! Not a table. What comes from a server or a user passes through [`printable`], so that nothing it holds can steer a
-//! terminal.
+//! What comes from a server or a user passes through [`printable`], so that nothing it holds can steer a terminal.
 
 use serde_json::Value;
-
-/// No line is longer than this, in characters.
-pub(crate) const WIDTH_MAX: usize = 110;
-/// Where the text begins behind a label.
-const LABEL_WIDTH: usize = 13;
-
-/// Appends facts with dots between them; a line is broken only between two of them. An empty label begins at the margin.
-pub(crate) fn facts(out: &mut String, label: &str, facts: &[String]) {
-    let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
-    beside(out, label, indent, &wrapped(facts, WIDTH_MAX - indent));
-}
-
-/// Appends a text, broken between its words.
-pub(crate) fn prose(out: &mut String, label: &str, text: &str) {
-    beside(out, label, LABEL_WIDTH, &wrapped_prose(text, WIDTH_MAX - LABEL_WIDTH));
-}
-
-fn beside(out: &mut String, label: &str, indent: usize, lines: &[String]) {
-    for (index, line) in lines.iter().enumerate() {
-        let label = if index == 0 { label } else { "" };
-        out.push_str(format!("{label:<indent$}{line}").trim_end());
-        out.push('\n');
-    }
-}
 
 /// Facts in lines, with dots between those on one line.
 pub(crate) fn wrapped(facts: &[String], width: usize) -> Vec<String> {
@@ -136,19 +111,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_stay_whole_and_lines_stay_short() {
-        let words: Vec<String> = (0..12).map(|index| format!("fact number {index} 000")).collect();
-        let mut text = String::new();
-        facts(&mut text, "label", &words);
-        let expected = "\
-label        fact number 0 000 · fact number 1 000 · fact number 2 000 · fact number 3 000 · fact number 4 000
-             fact number 5 000 · fact number 6 000 · fact number 7 000 · fact number 8 000 · fact number 9 000
-             fact number 10 000 · fact number 11 000
-";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
     fn facts_are_broken_between_them_where_that_can_be() {
         let facts = ["closed loop", "16 connections", "a fact that is longer than a line has room", "end"];
         let lines = wrapped(&facts.map(str::to_owned), 28);
@@ -158,14 +120,6 @@ label        fact number 0 000 · fact number 1 000 · fact number 2 000 · fact
         );
         assert_eq!(wrapped_prose("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped_prose(&"x".repeat(9), 4), ["xxxx", "xxxx", "x"]);
-    }
-
-    #[test]
-    fn prose_is_cut_where_it_has_no_spaces() {
-        let mut text = String::new();
-        prose(&mut text, "garbage", &format!("{} end", "x".repeat(200)));
-        let widths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
-        assert_eq!(widths, [13 + 97, 13 + 97, 13 + 6 + 1 + 3]);
     }
 
     #[test]

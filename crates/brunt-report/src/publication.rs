@@ -11,6 +11,7 @@ use crate::html::frame::{Frame, Key, SAMPLE, Size};
 use crate::html::overlay;
 use crate::html::spectrum::Spectrum;
 use crate::run_document::head;
+use crate::subject::Subject;
 use brunt_picture::{
     Anchor, Ink, Paper, Picture, Point, Text, Theme, text_width, write_printed_png, write_printed_svg,
 };
@@ -33,28 +34,16 @@ const RESULTS_MAX: usize = 4;
 const COLUMNS_MAX: u64 = 150;
 
 brunt_plan::named! {
-    /// What a figure shows.
+    /// What a figure shows; described is which results have it.
     pub enum FigureType {
         /// Latency over throughput.
-        Curve = "curve",
+        Curve = "curve": "a result of brunt scan or brunt search",
         /// Latency by percentile.
-        Spectrum = "spectrum",
+        Spectrum = "spectrum": "results of single runs",
         /// Latency and throughput over time.
-        Timeline = "timeline",
+        Timeline = "timeline": "the result of a single run",
         /// Changes from A to B.
-        Changes = "changes",
-    }
-}
-
-impl FigureType {
-    /// Which results have it.
-    const fn source(self) -> &'static str {
-        match self {
-            Self::Curve => "a result of brunt scan or brunt search",
-            Self::Spectrum => "results of single runs",
-            Self::Timeline => "the result of a single run",
-            Self::Changes => "a result of brunt compare",
-        }
+        Changes = "changes": "a result of brunt compare",
     }
 }
 
@@ -158,18 +147,7 @@ impl Figure {
     }
 }
 
-/// What figures are drawn from.
-#[derive(Clone, Copy, Debug)]
-pub enum FigureSource<'a> {
-    /// Single runs with their names.
-    Runs(&'a [(String, Summary)]),
-    /// Several measurements of one command.
-    Campaign(&'a Campaign),
-    /// Two sets of runs.
-    Comparison(&'a Comparison),
-}
-
-impl FigureSource<'_> {
+impl Subject<'_> {
     /// Draws a figure.
     ///
     /// # Errors
@@ -180,7 +158,9 @@ impl FigureSource<'_> {
             (FigureType::Timeline, Self::Runs([(_, run)])) => timeline(run, style.width),
             (FigureType::Curve, Self::Campaign(campaign)) => curve(campaign, style.width),
             (FigureType::Changes, Self::Comparison(comparison)) => changes(comparison, style.width),
-            (figure, _) => Err(format!("{} given: {} takes {}", self.name(), figure.name(), figure.source())),
+            (figure, _) => {
+                Err(format!("{} given: {} takes {}", self.name(), figure.name(), figure.describe()))
+            }
         };
         let mut picture = drawn.map_err(|reason| {
             format!("invalid value '{}={}' for --figure: {reason}", request.figure.name(), request.path)
@@ -192,7 +172,7 @@ impl FigureSource<'_> {
 
     fn name(self) -> String {
         match self {
-            Self::Runs([_]) => "the result of a single run".to_owned(),
+            Self::Run(_) | Self::Runs([_]) => "the result of a single run".to_owned(),
             Self::Runs(runs) => format!("{} results of single runs", runs.len()),
             Self::Campaign(campaign) => format!("a result of kind {}", campaign.question.kind()),
             Self::Comparison(_) => "a result of brunt compare".to_owned(),
@@ -202,6 +182,8 @@ impl FigureSource<'_> {
     /// Version, size, seeds and plans of what is drawn.
     fn description(self) -> String {
         match self {
+            // It has no name, and no figure.
+            Self::Run(_) => String::new(),
             Self::Runs(runs) => {
                 let of_run = |(name, summary): &(String, Summary)| {
                     let record = &summary.record;
@@ -338,7 +320,7 @@ fn timeline(run: &Summary, width: FigureWidth) -> Result<Picture, String> {
 
 fn curve(campaign: &Campaign, width: FigureWidth) -> Result<Picture, String> {
     if matches!(campaign.question, CampaignQuestion::Repeat { .. }) {
-        return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.source()));
+        return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.describe()));
     }
     let curve = Curve::of(campaign).ok_or("fewer than two runs of the result have a p99")?;
     let is_wide = width == FigureWidth::Page;

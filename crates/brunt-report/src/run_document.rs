@@ -12,40 +12,31 @@ pub(crate) mod events;
 pub(crate) mod head;
 pub(crate) mod latency;
 pub mod panels;
-mod seconds;
 pub(crate) mod servers;
 mod so_far;
 
 pub use latency::OpRows;
 pub use so_far::{Part, SoFarText, so_far};
 
+use crate::assertion_text::AssertionText;
 use crate::document::{Content, Document, Level};
 use crate::layout::Layout;
 use brunt_stats::summary::Summary;
-use std::io::{self, Write};
 
-/// Writes the report of a run.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(summary: &Summary, layout: &Layout, level: Level, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(document(summary, layout).text(layout, level).as_bytes())
-}
-
-/// The whole document; its tables have the unit of the layout.
-pub(crate) fn document(summary: &Summary, layout: &Layout) -> Document {
+/// The whole document; its tables have the unit of the layout, that of response times these rows.
+pub(crate) fn document(summary: &Summary, layout: &Layout, rows: OpRows) -> Document {
     let mut document = Document::default();
     head::write(&mut document, summary);
     document.gap();
-    latency::tables(summary, layout, OpRows::default()).into_iter().for_each(|grid| document.table(grid));
+    latency::tables(summary, layout, rows).into_iter().for_each(|grid| document.table(grid));
     events::write(&mut document, summary);
     servers::write(&mut document, summary);
     facts(&mut document, summary);
-    conclusion::assertions(&mut document, summary);
+    document.assertions(summary.assertions.iter().map(AssertionText::of));
     document.begin(Level::Long);
     latency::part(&mut document, summary, layout);
     accounting::part(&mut document, summary);
-    seconds::part(&mut document, summary, layout);
+    events::seconds(&mut document, summary, layout);
     events::part(&mut document, summary);
     connections::part(&mut document, summary);
     servers::part(&mut document, summary, layout);

@@ -21,7 +21,8 @@ mod versions;
 
 use crate::document::Level;
 use crate::stored::StoredResult;
-use crate::{csv, json, junit};
+use crate::subject::Subject;
+use crate::{csv, json};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
@@ -683,7 +684,7 @@ fn assertions_have_their_numbers() {
 
 fn junit_of(run: &Run) -> String {
     let mut out = Vec::new();
-    junit::write(&run.summary, &mut out).unwrap();
+    Subject::Run(&run.summary).write_junit(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

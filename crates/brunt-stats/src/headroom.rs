@@ -63,6 +63,7 @@ impl Probe {
 brunt_plan::named! {
     /// What ended a search.
     #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
     pub enum HeadroomLimit {
         /// The client error crossed its limit: the headroom is known.
         Client = "client",

@@ -12,7 +12,7 @@ use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
-use crate::presentation::{Form, LayoutFlags};
+use crate::presentation::{LayoutFlags, Presentation};
 use crate::progress::Progress;
 use crate::run::read_plan;
 use crate::terminal::say;
@@ -75,14 +75,15 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let calibration = Calibrator::new(&plan, flags, &stop).calibrate()?;
     // First, so that whatever becomes of the outputs has no part in it.
     let kept = keep(&calibration);
+    let presentation = Presentation::of(&LayoutFlags::default(), flags.quiet);
     let delivery = outputs.deliver(
-        Form::Short,
+        presentation.form,
         |_, out| report::write_json(&calibration, out),
-        |_, out| {
+        |goes_to_stderr, out| {
             if flags.quiet {
                 return Ok(());
             }
-            report::write_text(&calibration, out)?;
+            report::write_text(&calibration, &presentation.layout(goes_to_stderr), out)?;
             kept.as_ref().map_or(Ok(()), |(keeping, path)| write_kept(keeping, path, out))
         },
     );

@@ -32,10 +32,9 @@ use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::split_mix;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
-use brunt_report::campaign::{
-    Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow, write_html, write_json,
-};
+use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::stored::StoredCampaign;
+use brunt_report::subject::Subject;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::summary::Summary;
@@ -212,7 +211,8 @@ impl<'a> Series<'a> {
         };
         let stored = StoredCampaign { first, runs, question, interrupted: ended.is_err() };
         let campaign = Campaign::of(stored).map_err(Failure::usage)?;
-        observers.conclude(|out| write_html(&campaign, out), |out| write_json(&campaign, out));
+        let subject = Subject::Campaign(&campaign);
+        observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
         let exit = deliver(&campaign, outputs, flags.progress.presentation());
         match ended {
             Err(End::Failed(failure)) => Err(failure),
@@ -223,7 +223,7 @@ impl<'a> Series<'a> {
 
 /// Writes what a campaign comes to.
 pub(crate) fn deliver(campaign: &Campaign, outputs: Outputs, presentation: Presentation) -> Exit {
-    let delivery = outputs.write_campaign(campaign, presentation);
+    let delivery = outputs.write(Subject::Campaign(campaign), presentation);
     delivery.exit(if campaign.interrupted {
         Exit::Interrupted
     } else if campaign.is_missed() {

@@ -14,6 +14,7 @@ use brunt_plan::plan::Plan;
 use brunt_report::comparison::{Comparison, Difference, plan_differences, side_differences};
 use brunt_report::quantity::things;
 use brunt_report::result::{self, RunResult};
+use brunt_report::subject::Subject;
 use brunt_stats::change::Design;
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
         None => ComparisonResult { comparison: of_files(flags)?, ended: Ok(()) },
         Some(plan) => turns::compare(flags, plan)?,
     };
-    let delivery = outputs.write_comparison(&comparison, flags.progress.presentation());
+    let delivery = outputs.write(Subject::Comparison(&comparison), flags.progress.presentation());
     ended?;
     Ok(delivery.exit(exit_of(&comparison)))
 }

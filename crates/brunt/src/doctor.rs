@@ -15,6 +15,7 @@ use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
+use brunt_report::document::Level;
 use brunt_report::quantity;
 use brunt_stats::fault::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::host::is_fast_clocksource;
@@ -118,7 +119,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
     let is_fit = findings.iter().all(|finding| finding.status != HostStatus::Fix);
     let delivery = outputs.deliver(
-        Form::Short,
+        Form::Report(Level::Short),
         |_, out| write_json(&findings, needs.connections, is_fit, out),
         |goes_to_stderr, out| {
             let columns = if goes_to_stderr { columns_of(io::stderr()) } else { columns_of(io::stdout()) };

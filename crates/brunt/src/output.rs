@@ -15,15 +15,8 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
-use brunt_report::annotations;
-use brunt_report::brief;
-use brunt_report::campaign::{self, Campaign};
-use brunt_report::comparison::Comparison;
-use brunt_report::document::Level;
-use brunt_report::markdown;
-use brunt_report::publication::{Figure, FigureSource, FigureStyle};
-use brunt_report::run_document;
-use brunt_stats::summary::Summary;
+use brunt_report::publication::{Figure, FigureStyle};
+use brunt_report::subject::Subject;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -126,10 +119,10 @@ impl Outputs {
     pub(crate) fn draw(
         &mut self,
         flags: &cli::ReportOutputFlags,
-        source: FigureSource<'_>,
+        subject: Subject<'_>,
     ) -> Result<(), Failure> {
         let style = FigureStyle { width: flags.figure_width, is_coloured: flags.figure_color };
-        let figures = flags.figure.iter().map(|request| source.figure(request, style));
+        let figures = flags.figure.iter().map(|request| subject.figure(request, style));
         self.figures = figures.collect::<Result<_, _>>().map_err(Failure::usage)?;
         Ok(())
     }
@@ -148,100 +141,32 @@ impl Outputs {
         Ok(Self { destinations, lines, take_standard_output, has_annotations, figures })
     }
 
-    /// Writes a run.
-    pub(crate) fn write(self, summary: &Summary, presentation: Presentation) -> Delivery {
+    /// Writes each result of a command, and shows its report in the form that the reader wants.
+    pub(crate) fn write(self, subject: Subject<'_>, presentation: Presentation) -> Delivery {
         let has_annotations = self.has_annotations;
-        let write = |document, out: &mut dyn Write| match document {
-            Document::Csv => brunt_report::csv::write(summary, out),
-            Document::Html => brunt_report::html::write(summary, out),
-            Document::Spectrum => brunt_report::spectrum::write(summary, out),
-            Document::Hlog => brunt_report::hlog::write(summary, out),
-            Document::Ndjson => brunt_report::ndjson::write(summary, out),
-            Document::Samples => {
-                let origin_ns = summary.window.measure_ns;
-                brunt_report::samples::write(
-                    &summary.record.run.samples,
-                    summary.counts().samples_overflow,
-                    &summary.record.plan,
-                    origin_ns,
-                    out,
-                )
+        let write = |document, out: &mut dyn Write| match (document, subject) {
+            (Document::Html, _) => subject.write_html(out),
+            (Document::Summary, _) => subject.write_markdown(out),
+            (Document::Csv, _) => subject.write_csv(out),
+            (Document::Junit, _) => subject.write_junit(out),
+            (Document::Spectrum, Subject::Run(summary)) => brunt_report::spectrum::write(summary, out),
+            (Document::Hlog, Subject::Run(summary)) => brunt_report::hlog::write(summary, out),
+            (Document::Ndjson, Subject::Run(summary)) => brunt_report::ndjson::write(summary, out),
+            (Document::Samples, Subject::Run(summary)) => {
+                let (samples, plan) = (&summary.record.run.samples, &summary.record.plan);
+                let (overflow, origin_ns) = (summary.counts().samples_overflow, summary.window.measure_ns);
+                brunt_report::samples::write(samples, overflow, plan, origin_ns, out)
             }
-            Document::Junit => brunt_report::junit::write(summary, out),
-            Document::Summary => markdown::write(summary, out),
-            Document::Json | Document::Figure(_) | Document::OfTool(..) => {
-                brunt_report::json::write(summary, out)
-            }
+            _ => subject.write_json(out),
         };
         self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
                 Form::Nothing => Ok(()),
-                Form::Brief => brief::write(summary, &layout, out),
-                Form::Short => run_document::write(summary, &layout, Level::Short, out),
-                Form::Details => run_document::write(summary, &layout, Level::Long, out),
+                Form::Brief => subject.write_brief(&layout, out),
+                Form::Report(level) => subject.write_text(&layout, level, out),
             }?;
-            if has_annotations { annotations::write(summary, out) } else { Ok(()) }
-        })
-    }
-
-    /// Writes a campaign.
-    pub(crate) fn write_campaign(self, campaign: &Campaign, presentation: Presentation) -> Delivery {
-        let has_annotations = self.has_annotations;
-        let write = |document, out: &mut dyn Write| match document {
-            Document::Summary => markdown::write_campaign(campaign, out),
-            Document::Csv => campaign::write_csv(campaign, out),
-            Document::Html => campaign::write_html(campaign, out),
-            _ => campaign::write_json(campaign, out),
-        };
-        self.deliver(presentation.form, write, |goes_to_stderr, out| {
-            let layout = presentation.layout(goes_to_stderr);
-            match presentation.form {
-                Form::Nothing => Ok(()),
-                Form::Brief => brief::write_campaign(campaign, &layout, out),
-                Form::Short => campaign::write_text(campaign, &layout, out),
-                Form::Details => campaign::write_details(campaign, &layout, out),
-            }?;
-            if has_annotations { annotations::write_campaign(campaign, out) } else { Ok(()) }
-        })
-    }
-
-    /// Writes a comparison.
-    pub(crate) fn write_comparison(self, comparison: &Comparison, presentation: Presentation) -> Delivery {
-        let has_annotations = self.has_annotations;
-        let write = |document, out: &mut dyn Write| match document {
-            Document::Summary => markdown::write_comparison(comparison, out),
-            Document::Junit => brunt_report::junit::write_comparison(comparison, out),
-            Document::Html => comparison.write_html(out),
-            _ => comparison.write_json(out),
-        };
-        self.deliver(presentation.form, write, |goes_to_stderr, out| {
-            let layout = presentation.layout(goes_to_stderr);
-            match presentation.form {
-                Form::Nothing => Ok(()),
-                Form::Brief => brief::write_comparison(comparison, &layout, out),
-                Form::Short => comparison.write_text(&layout, out),
-                Form::Details => comparison.write_details(&layout, out),
-            }?;
-            if has_annotations { annotations::write_comparison(comparison, out) } else { Ok(()) }
-        })
-    }
-
-    /// Writes several runs side by side.
-    pub(crate) fn write_runs(self, runs: &[(String, Summary)], presentation: Presentation) -> Delivery {
-        let has_annotations = self.has_annotations;
-        let write = |document, out: &mut dyn Write| match document {
-            Document::Summary => runs.iter().try_for_each(|(_, summary)| markdown::write(summary, out)),
-            _ => brunt_report::html::write_several(runs, out),
-        };
-        self.deliver(presentation.form, write, |goes_to_stderr, out| {
-            let layout = presentation.layout(goes_to_stderr);
-            for (name, summary) in runs.iter().filter(|_| presentation.form != Form::Nothing) {
-                write!(out, "{name}: ")?;
-                brief::write(summary, &layout, out)?;
-            }
-            let mut annotated = runs.iter().filter(|_| has_annotations);
-            annotated.try_for_each(|(_, summary)| annotations::write(summary, out))
+            if has_annotations { subject.write_annotations(out) } else { Ok(()) }
         })
     }
 

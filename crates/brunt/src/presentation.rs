@@ -5,6 +5,7 @@
 
 use crate::terminal::columns_of;
 use crate::word_parser::WordParser;
+use brunt_report::document::Level;
 use brunt_report::layout::{Layout, TimeUnit};
 use clap::{Args, ColorChoice};
 use std::io;
@@ -35,10 +36,8 @@ pub(crate) enum Form {
     Nothing,
     /// One line of `key=value`.
     Brief,
-    /// About twenty lines.
-    Short,
-    /// All of it.
-    Details,
+    /// A report of this length.
+    Report(Level),
 }
 
 /// Form of a report, with the options of its layout.
@@ -53,8 +52,8 @@ impl Presentation {
         let form = match (is_quiet, flags.brief, flags.details) {
             (true, ..) => Form::Nothing,
             (_, true, _) => Form::Brief,
-            (_, _, true) => Form::Details,
-            (false, false, false) => Form::Short,
+            (_, _, true) => Form::Report(Level::Long),
+            (false, false, false) => Form::Report(Level::Short),
         };
         Self { form, flags: *flags }
     }

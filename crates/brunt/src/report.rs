@@ -17,8 +17,8 @@ use brunt_plan::op::OpKind;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::{self, Comparison};
 use brunt_report::html::RESULTS_MAX;
-use brunt_report::publication::FigureSource;
 use brunt_report::stored::StoredResult;
+use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
 use std::path::{Path, PathBuf};
 
@@ -36,15 +36,15 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
                 refuse(output, &others, "the result holds a campaign")?;
                 let stored = result.campaign().map_err(Failure::usage)?;
                 let campaign = Campaign::of(stored).map_err(Failure::usage)?;
-                outputs.draw(output, FigureSource::Campaign(&campaign))?;
+                outputs.draw(output, Subject::Campaign(&campaign))?;
                 return Ok(deliver(&campaign, outputs, presentation));
             }
             Some(comparison::SCHEMA) => {
                 let others = [Document::Csv, Document::Spectrum, Document::Hlog, Document::Ndjson];
                 refuse(output, &others, "the result holds a comparison")?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
-                outputs.draw(output, FigureSource::Comparison(&comparison))?;
-                let delivery = outputs.write_comparison(&comparison, presentation);
+                outputs.draw(output, Subject::Comparison(&comparison))?;
+                let delivery = outputs.write(Subject::Comparison(&comparison), presentation);
                 return Ok(delivery.exit(compare::exit_of(&comparison)));
             }
             _ => {}
@@ -56,9 +56,9 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
         several => return report_several(flags, several, outputs, presentation),
     };
     let mut runs = [(names(&flags.files[..1]).concat(), asserted(summary, &output.assert)?)];
-    outputs.draw(output, FigureSource::Runs(&runs))?;
+    outputs.draw(output, Subject::Runs(&runs))?;
     let [(_, summary)] = &mut runs;
-    let delivery = outputs.write(summary, presentation);
+    let delivery = outputs.write(Subject::Run(summary), presentation);
     say_unmet(summary, presentation);
     Ok(delivery.exit(exit_of(summary)))
 }
@@ -80,10 +80,10 @@ fn report_several(
     refuse(output, &Document::OF_ONE_RESULT, &format!("{count} results were given"))?;
     let summaries = results.iter().map(StoredResult::summary).collect::<Result<Vec<_>, _>>();
     let runs: Vec<_> = names(&flags.files).into_iter().zip(summaries.map_err(Failure::usage)?).collect();
-    outputs.draw(output, FigureSource::Runs(&runs))?;
+    outputs.draw(output, Subject::Runs(&runs))?;
     let exits = runs.iter().map(|(_, summary)| exit_of(summary));
     let exit = exits.reduce(|one, other| if one == Exit::Done { other } else { one }).unwrap_or(Exit::Done);
-    Ok(outputs.write_runs(&runs, presentation).exit(exit))
+    Ok(outputs.write(Subject::Runs(&runs), presentation).exit(exit))
 }
 
 /// What results are called in legends: their files, without folders and endings where that tells them apart.

@@ -31,6 +31,7 @@ use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
 use brunt_report::assertion_text::unmet;
 use brunt_report::quantity;
+use brunt_report::subject::Subject;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
@@ -59,7 +60,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     note_raised_threads(&asked.spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);
-    let delivery = outputs.write(&summary, flags.progress.presentation());
+    let delivery = outputs.write(Subject::Run(&summary), flags.progress.presentation());
     check_agents(&summary)?;
     say_unmet(&summary, flags.progress.presentation());
     Ok(delivery.exit(exit_of(&summary)))
@@ -143,7 +144,7 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
             let evicted = evictions.map_or("-".to_owned(), |count| count.to_string());
             format!("stored={keys} seconds={seconds:.3} rate={rate:.0}/s bytes={sent} evicted={evicted}\n")
         }
-        Form::Short | Form::Details => {
+        Form::Report(_) => {
             let (took, sent) = (quantity::time((seconds * 1e9) as u64), quantity::bytes(sent));
             let rate = match rate {
                 few if few < 1e4 => format!("{few:.0}"),

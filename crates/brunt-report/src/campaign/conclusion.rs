@@ -145,7 +145,7 @@ impl CampaignLimit {
         if let Some(more) = with_more.map(|index| &runs[index])
             && let RunPurpose::Connections(count) = more.place.purpose
         {
-            let done = crate::text::latency::rate(more.completed);
+            let done = quantity::rate(more.completed);
             limit = match more.removes_limit_of(run) {
                 true => Limit { reason: format!("{}; {count} did {done}/s", limit.reason), ..limit },
                 false => Limit {

@@ -13,10 +13,7 @@ const HEADING: &str = "run,repetition,purpose,option,setting,seed,duration_ns,of
     p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,status,limit,step";
 
 /// Writes a heading and a line for every run.
-///
-/// # Errors
-/// What `out` returns. A line is one small write: give it a buffered writer.
-pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     let is_search = matches!(campaign.question, CampaignQuestion::Search { .. });
     for (index, run) in campaign.runs.iter().enumerate() {

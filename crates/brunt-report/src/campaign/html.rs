@@ -1,20 +1,18 @@
-//! The page of a campaign: the chart of its runs, the tables of its text, and a section for each run.
+//! The page of a campaign: what was found, the chart of its runs with the tables of its text, and a section for each run.
 
 use super::curve::Curve;
-use super::table::{self, finding, percentile_text, setting_text};
-use super::text::{findings, head_facts, headline};
-use super::{Campaign, RunRow};
-use crate::assertion_text::{self, AssertionText};
-use crate::grid::Grid;
+use super::document::{answer, head_facts};
+use super::table::{self, finding, setting_text};
+use super::{Campaign, PercentileEstimate};
+use crate::document::Document;
+use crate::grid::{Column, TimeTable, Value};
 use crate::html::document::{self, Standing};
 use crate::html::frame::{self, Size};
-use crate::html::markup::{Heading, Markup};
-use crate::layout::{Layout, TimeUnit};
-use crate::quantity;
-use crate::text::conclusion;
-use crate::text::latency::rate;
+use crate::html::markup::Markup;
+use crate::layout::{Layout, Style};
+use crate::quantity::{self, rate};
+use crate::run_document::conclusion;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::status::RunStatus;
 use std::io::{self, Write};
 
 const HEIGHT: f64 = 320.0;
@@ -25,88 +23,48 @@ const SECTIONS_MAX: usize = 100;
 const RUN: &str = "run";
 
 /// Writes the page.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let mut markup = Markup::default();
-    let heading = headline(campaign).join(" · ");
-    let mut facts = head_facts(campaign);
-    facts.extend(findings(campaign));
-    let asserted = assertion_text::sorted(campaign.assertions.iter().map(AssertionText::of)).into_iter();
-    facts.extend(
-        asserted.map(|text| (text.word().to_owned(), vec![format!("{}: {}", text.subject, text.finding)])),
-    );
-    facts.extend(findings_of(&campaign.status));
-    document::header(&mut markup, Standing::of(campaign.status.status), &heading, &facts);
-    markup.raw("<section id=\"runs\">\n<h2>Latency of the runs</h2>\n");
+    let heading = campaign.status.headline();
+    let standing = Standing::of(campaign.status.status);
+    document::header(&mut markup, standing, &heading, &head_facts(campaign));
+    markup.raw("<section id=\"answer\">\n<h2>What was found</h2>\n");
+    markup.document(&Document::of(|document| answer(document, campaign)));
+    markup.raw("</section>\n<section id=\"runs\">\n<h2>Latency of the runs</h2>\n");
     if let Some(curve) = Curve::of(campaign) {
-        figure(&mut markup, &curve, unit(campaign));
+        figure(&mut markup, &curve);
     }
     let layout = Layout::default();
-    grid(&mut markup, "What the runs come to", &table::answer(campaign, &layout).0, false);
-    let has_sections = campaign.runs.len() <= SECTIONS_MAX;
+    markup.grid("What the runs come to", &table::answer(campaign, &layout).0, None);
+    let links = (campaign.runs.len() <= SECTIONS_MAX).then_some(RUN);
     let caption = "Every run, in the order in which they were made";
-    grid(&mut markup, caption, &table::runs(campaign, &layout), has_sections);
+    markup.grid(caption, &table::runs(campaign, &layout), links);
     markup.raw("</section>\n");
-    if has_sections {
+    if links.is_some() {
         sections(&mut markup, campaign);
     }
     document::write(&heading, &heading, &markup.into_text(), "", out)
 }
 
-/// A table of the text.
-fn grid(markup: &mut Markup, caption: &str, grid: &Grid, has_links: bool) {
-    let texts = grid.headings();
-    let mut headings: Vec<Heading<'_>> = Vec::new();
-    for (text, is_words) in &texts {
-        headings.push(match (headings.is_empty(), is_words) {
-            (true, _) if has_links => Heading::Links(text, RUN),
-            (_, true) => Heading::Words(text),
-            (_, false) => Heading::Number(text),
-        });
-    }
-    markup.table(caption, &headings, &grid.texts());
-}
-
-/// What the checks of a run or a campaign found, with what helps.
-fn findings_of(status: &RunStatus) -> Vec<(String, Vec<String>)> {
-    conclusion::findings(status).into_iter().map(|(name, text)| (name.to_owned(), vec![text])).collect()
-}
-
-/// The one in which the lowest p99 is at least 1.
-fn unit(campaign: &Campaign) -> TimeUnit {
-    let p99s = campaign.runs.iter().filter_map(|run| run.percentile(Quantile::P99));
-    TimeUnit::of_least(p99s.map(|found| found.value_ns).min().unwrap_or(1_000))
-}
-
-fn figure(markup: &mut Markup, curve: &Curve<'_>, unit: TimeUnit) {
+fn figure(markup: &mut Markup, curve: &Curve<'_>) {
     frame::open_figure(markup, Some(("number", (0.0, curve.most))), curve.finding, curve.keys());
     frame::chart(markup, &curve.latencies(Size::page(HEIGHT)));
     if let Some(frame) = curve.cpu(Size::page(CPU_HEIGHT)) {
         frame::chart(markup, &frame);
     }
-    let time = |ns: u64| quantity::significant(ns as f64 / unit.ns());
-    let cpu = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns / 1e3));
-    let rows = curve.marks.iter().map(|mark| {
-        vec![
-            quantity::significant(mark.x),
-            mark.p50_ns().map_or("-".to_owned(), time),
-            time(mark.p99_ns),
-            time(mark.ends_ns.0),
-            time(mark.ends_ns.1),
-            cpu(mark.run.cpu_ns),
-            cpu(mark.run.server_cpu_ns),
-        ]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    let times = ["p50", "p99", "p99 low", "p99 high"].map(|name| format!("{name},{unit}"));
-    let mut headings = vec![Heading::Number(curve.x_title)];
-    headings.extend(times.iter().map(|name| Heading::Number(name)));
-    headings.extend(["client CPU,us", "server CPU,us"].map(Heading::Number));
-    frame::close_figure(markup, |markup| {
-        markup.table("The runs of the chart, from left to right", &headings, &rows)
-    });
+    let times = Column::all_of_numbers(["p50", "p99", "p99 low", "p99 high", "client CPU", "server CPU"]);
+    let times = times.into_iter().map(|column| column.with_unit(","));
+    let mut table = TimeTable::new([Column::of_numbers(curve.x_title, 0)].into_iter().chain(times).collect());
+    for mark in &curve.marks {
+        let [client_ns, server_ns] =
+            [mark.run.cpu_ns, mark.run.server_cpu_ns].map(|ns| ns.map(|ns| ns.round() as u64));
+        let (low_ns, high_ns) = mark.ends_ns;
+        let times_ns = [mark.p50_ns(), Some(mark.p99_ns), Some(low_ns), Some(high_ns), client_ns, server_ns];
+        let x = Value::Text(quantity::significant(mark.x));
+        table.push(Style::Plain, [x].into_iter().chain(times_ns.map(Value::Time)).collect());
+    }
+    let caption = "The runs of the chart, from left to right";
+    frame::close_figure(markup, |markup| markup.grid(caption, &table.grid(None), None));
 }
 
 /// What each run came to, and why, which the rows of the table lead to.
@@ -119,23 +77,21 @@ fn sections(markup: &mut Markup, campaign: &Campaign) {
             setting.map_or(String::new(), |held| format!(", {} {}", held.option(), setting_text(held)));
         markup.text(&format!("Run {}{setting}: {}", index + 1, finding(campaign, index)));
         markup.close("h3");
-        let mut facts = facts_of(run);
-        facts.extend(findings_of(&run.status));
-        markup.facts(&facts);
+        markup.document(&Document::of(|document| {
+            conclusion::status(document, &run.status);
+            document.facts("response", run.percentiles.iter().map(percentile_text).collect());
+            let done = format!("{}/s done in {}", rate(run.completed), quantity::time(run.duration_ns));
+            document.facts("run", vec![done, format!("seed {}", run.seed)]);
+        }));
     }
     markup.raw("</section>\n");
 }
 
-fn facts_of(run: &RunRow) -> Vec<(String, Vec<String>)> {
-    vec![
-        ("status".to_owned(), vec![run.status.headline()]),
-        ("response".to_owned(), run.percentiles.iter().map(percentile_text).collect()),
-        (
-            "run".to_owned(),
-            vec![
-                format!("{}/s done in {}", rate(run.completed), quantity::time(run.duration_ns)),
-                format!("seed {}", run.seed),
-            ],
-        ),
-    ]
+/// A percentile with its interval in words: `p99 412 us (401 us to 425 us)`.
+fn percentile_text((quantile, found): &(Quantile, PercentileEstimate)) -> String {
+    let interval = found.interval_ns.map(|(low, high)| {
+        let high = high.map_or("open".to_owned(), quantity::time);
+        format!(" ({} to {high})", quantity::time(low))
+    });
+    format!("{quantile} {}{}", quantity::time(found.value_ns), interval.unwrap_or_default())
 }

@@ -13,10 +13,7 @@ use std::io::{self, Write};
 pub const SCHEMA: &str = "brunt.campaign.v1";
 
 /// Writes the campaign as one indented JSON object, and a line end.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     indented::write(value(campaign)?, out)
 }
 

@@ -2,14 +2,12 @@
 //!
 //! Text, details and page have the same rows. Invariants: times of a table have one unit; rows of settings and rates ascend.
 
-use super::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose, RunRow, ScanPoint};
+use super::{Campaign, CampaignQuestion, RunPurpose, RunRow, ScanPoint};
 use crate::bar_scale::BarScale;
-use crate::figure::{Figures, unit_of};
-use crate::grid::{Cell, Column, Grid, cells};
+use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::layout::{Layout, Style, TimeUnit};
-use crate::quantity;
-use crate::text::conclusion;
-use crate::text::latency::rate;
+use crate::quantity::{self, rate};
+use crate::run_document::conclusion;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::assertion::{Assertion, Reached};
@@ -35,100 +33,67 @@ pub(super) fn answer(campaign: &Campaign, layout: &Layout) -> Shown {
     }
 }
 
-/// Times of a row: the percentiles of the table, then the ends of the interval of the p99.
-struct Times {
-    percentiles: Vec<Option<u64>>,
-    /// Which of them are upper limits.
-    limits: Vec<bool>,
-    ends: [End; 2],
+/// The columns of percentiles; behind the p99 those of the ends of its interval.
+fn time_columns(quantiles: &[Quantile], ends: [&'static str; 2]) -> impl Iterator<Item = Column> {
+    quantiles.iter().flat_map(move |quantile| {
+        let ends = ends.into_iter().filter(move |_| *quantile == Quantile::P99);
+        let percentile = Column::of_numbers(quantile.to_string(), 9).with_unit(",");
+        [percentile].into_iter().chain(ends.map(|end| Column::of_numbers(end, 9).sharing_decimals()))
+    })
 }
 
-/// The end of an interval: known, without a bound, or not known.
-#[derive(Clone, Copy)]
-enum End {
-    At(u64),
-    Open,
-    Unknown,
+/// Their values in a row.
+fn times(
+    quantiles: &[Quantile],
+    percentile: impl Fn(Quantile) -> Value,
+    ends: [Value; 2],
+) -> impl Iterator<Item = Value> {
+    quantiles.iter().flat_map(move |quantile| {
+        let ends = ends.clone().into_iter().filter(move |_| *quantile == Quantile::P99);
+        [percentile(*quantile)].into_iter().chain(ends)
+    })
 }
 
-impl Times {
-    fn of_run(run: &RunRow, quantiles: &[Quantile]) -> Self {
-        let value = |quantile: &Quantile| run.percentile(*quantile).map(|found| found.value_ns);
-        // Latencies of an overload grow for as long as it lasts.
-        let interval = run.percentile(Quantile::P99).filter(|_| !run.is_limited);
-        let ends = match interval.and_then(|found| found.interval_ns) {
-            Some((low_ns, high_ns)) => [End::At(low_ns), high_ns.map_or(End::Open, End::At)],
-            None => [End::Unknown; 2],
-        };
-        let limits = quantiles.iter().map(|quantile| is_upper_limit(&[run], *quantile)).collect();
-        Self { percentiles: quantiles.iter().map(value).collect(), limits, ends }
+/// A percentile of several runs, which is an upper limit where that of one of them is.
+fn percentile(runs: &[&RunRow], quantile: Quantile, ns: Option<u64>) -> Value {
+    let found = |run: &&RunRow| run.percentile(quantile);
+    match ns {
+        Some(ns) if runs.iter().filter_map(found).any(|found| found.is_upper_limit) => Value::UpperLimit(ns),
+        ns => Value::Time(ns),
     }
+}
 
-    /// Of several runs of one setting: medians, and the range of the p99.
-    fn of_runs(runs: &[&RunRow], quantiles: &[Quantile]) -> Self {
-        let spread = |quantile: Quantile| {
-            Spread::of(&runs.iter().filter_map(|run| run.estimate(quantile)).collect::<Vec<_>>())
-        };
-        let median = |quantile: &Quantile| spread(*quantile).map(|spread| whole(spread.median));
-        let ends = spread(Quantile::P99).map(|spread| [spread.min, spread.max].map(|ns| End::At(whole(ns))));
-        Self {
-            percentiles: quantiles.iter().map(median).collect(),
-            limits: quantiles.iter().map(|quantile| is_upper_limit(runs, *quantile)).collect(),
-            ends: ends.unwrap_or([End::Unknown; 2]),
+/// The percentiles of one run.
+fn times_of_run(run: &RunRow, quantiles: &[Quantile]) -> impl Iterator<Item = Value> {
+    // Latencies of an overload grow for as long as it lasts.
+    let interval = run.percentile(Quantile::P99).filter(|_| !run.is_limited);
+    let ends = match interval.and_then(|found| found.interval_ns) {
+        Some((low_ns, high_ns)) => {
+            [Value::Time(Some(low_ns)), high_ns.map_or(Value::Open, |ns| Value::Time(Some(ns)))]
         }
-    }
+        None => [UNKNOWN, UNKNOWN],
+    };
+    let value_ns = move |quantile| run.percentile(quantile).map(|found| found.value_ns);
+    times(quantiles, move |quantile| percentile(&[run], quantile, value_ns(quantile)), ends)
 }
 
-/// Is the percentile of one of these runs an upper limit?
-fn is_upper_limit(runs: &[&RunRow], quantile: Quantile) -> bool {
-    runs.iter().filter_map(|run| run.percentile(quantile)).any(|found| found.is_upper_limit)
+/// Of several runs of one setting: medians, and the range of the p99.
+fn times_of_runs(runs: &[&RunRow], quantiles: &[Quantile]) -> impl Iterator<Item = Value> {
+    let spread = move |quantile: Quantile| {
+        Spread::of(&runs.iter().filter_map(|run| run.estimate(quantile)).collect::<Vec<_>>())
+    };
+    let ends =
+        spread(Quantile::P99).map(|spread| [spread.min, spread.max].map(|ns| Value::Time(Some(whole(ns)))));
+    let median_ns = move |quantile| spread(quantile).map(|spread| whole(spread.median));
+    let value = move |quantile| percentile(runs, quantile, median_ns(quantile));
+    times(quantiles, value, ends.unwrap_or([UNKNOWN, UNKNOWN]))
 }
+
+/// A time that is not known.
+const UNKNOWN: Value = Value::Time(None);
 
 fn whole(ns: f64) -> u64 {
     ns.round() as u64
-}
-
-/// The columns of times with the cells of each row, in one unit.
-fn time_cells(
-    rows: &[Times],
-    quantiles: &[Quantile],
-    ends: [&str; 2],
-    layout: &Layout,
-) -> (Vec<Column>, Vec<Vec<String>>) {
-    let column = |place: usize| rows.iter().map(move |row| row.percentiles[place]);
-    let end = |place: usize| {
-        rows.iter().map(move |row| match row.ends[place] {
-            End::At(ns) => Some(ns),
-            End::Open | End::Unknown => None,
-        })
-    };
-    // The ends of the interval have the decimals of the p99.
-    let figures: Vec<Figures> = (0..)
-        .zip(quantiles)
-        .map(|(place, quantile)| match *quantile {
-            Quantile::P99 => Figures::of_times(column(place).chain(end(0)).chain(end(1))),
-            _ => Figures::of_times(column(place)),
-        })
-        .collect();
-    let unit = layout.unit.unwrap_or_else(|| unit_of(&figures));
-    let (mut columns, mut texts) = (Vec::new(), vec![Vec::new(); rows.len()]);
-    for (column, (quantile, figures)) in quantiles.iter().zip(&figures).enumerate() {
-        columns.push(Column::of_numbers(format!("{quantile},{unit}"), 9));
-        let times = figures.texts(unit).times;
-        let is_p99 = *quantile == Quantile::P99;
-        columns.extend(ends.into_iter().filter(|_| is_p99).map(|end| Column::of_numbers(end, 9)));
-        for (index, (row, cells)) in rows.iter().zip(&mut texts).enumerate() {
-            let mark = if row.limits.get(column) == Some(&true) { "<=" } else { "" };
-            cells.push(format!("{mark}{}", times[index]));
-            for (place, end) in (1..).zip(row.ends).filter(|_| is_p99) {
-                cells.push(match end {
-                    End::Open => "open".to_owned(),
-                    End::At(_) | End::Unknown => times[place * rows.len() + index].clone(),
-                });
-            }
-        }
-    }
-    (columns, texts)
 }
 
 /// The status of a run in a word.
@@ -139,9 +104,9 @@ pub(super) fn status_word(run: &RunRow) -> (&'static str, Style) {
     }
 }
 
-fn status(run: &RunRow) -> Cell {
+fn status(run: &RunRow) -> Value {
     let (word, style) = status_word(run);
-    Cell::new(word, style)
+    Value::Styled(word.to_owned(), style)
 }
 
 /// A setting as the number of its option.
@@ -168,10 +133,6 @@ fn scan(campaign: &Campaign, layout: &Layout) -> Shown {
     let Campaign { runs, points, knee, .. } = campaign;
     let of_point = |point: &ScanPoint| point.runs.iter().map(|index| &runs[*index]).collect::<Vec<_>>();
     let quantiles = campaign.quantiles();
-    let times = |index: &usize| match of_point(&points[*index]).as_slice() {
-        [only] => Times::of_run(only, &quantiles),
-        several => Times::of_runs(several, &quantiles),
-    };
     let knee = match knee {
         Some(Knee::At(index)) => Some(*index),
         _ => None,
@@ -182,10 +143,9 @@ fn scan(campaign: &Campaign, layout: &Layout) -> Shown {
     let rows = shown(points.len(), &knee.into_iter().chain(limit).collect::<Vec<_>>());
     let is_repeated = points.iter().any(|point| point.runs.len() > 1);
     let ends = if is_repeated { ["p99-min", "p99-max"] } else { ["95%low", "95%high"] };
-    let (of_times, texts) = time_cells(&rows.iter().map(times).collect::<Vec<_>>(), &quantiles, ends, layout);
     let option = option_heading(campaign.question.varied().unwrap_or_default());
     let mut columns = vec![Column::of_words(option, 9), Column::of_numbers("done/s", 8)];
-    columns.extend(of_times);
+    columns.extend(time_columns(&quantiles, ends));
     columns.extend([Column::of_words("status", 8), Column::of_words("p99,log", 8).lost_as(u8::MAX)]);
     let medians_ns: Vec<Option<u64>> =
         points.iter().map(|point| point.p99.map(|spread| whole(spread.median))).collect();
@@ -194,21 +154,25 @@ fn scan(campaign: &Campaign, layout: &Layout) -> Shown {
         let length = 1.0 + scale.map_or(0.0, |scale| scale.part(ns)) * (BAR_MAX - 1.0);
         "#".repeat(length.round() as usize)
     };
-    let mut grid = Grid::new(columns);
-    for (index, texts) in rows.iter().zip(texts) {
+    let mut table = TimeTable::new(columns);
+    for index in &rows {
         let of_point = of_point(&points[*index]);
         let mut done: Vec<f64> = of_point.iter().map(|run| run.completed).collect();
         done.sort_by(f64::total_cmp);
-        let style = if knee == Some(*index) { Style::Bold } else { Style::Plain };
         let done = done.get(done.len() / 2).copied().map_or("-".to_owned(), rate);
-        let mut row = cells([setting_text(points[*index].setting), done].into_iter().chain(texts), style);
+        let mut row = vec![Value::Text(setting_text(points[*index].setting)), Value::Text(done)];
+        match of_point.as_slice() {
+            [only] => row.extend(times_of_run(only, &quantiles)),
+            several => row.extend(times_of_runs(several, &quantiles)),
+        }
         let worst = of_point.iter().max_by_key(|run| (run.is_limited, run.status.status));
-        row.push(worst.map_or(Cell::new("-", Style::Plain), |run| status(run)));
-        let mark = if knee == Some(*index) { "  <- knee" } else { "" };
-        row.push(Cell::new(format!("{}{mark}", medians_ns[*index].map_or(String::new(), bar)), style));
-        grid.push(row);
+        row.push(worst.map_or(UNKNOWN, |run| status(run)));
+        let is_knee = knee == Some(*index);
+        let mark = if is_knee { "  <- knee" } else { "" };
+        row.push(Value::Text(format!("{}{mark}", medians_ns[*index].map_or(String::new(), bar))));
+        table.push(if is_knee { Style::Bold } else { Style::Plain }, row);
     }
-    (grid, points.len() - rows.len())
+    (table.grid(layout.unit), points.len() - rows.len())
 }
 
 /// The runs of a search by rate, ascending: of a rate of a pair these, else the last one.
@@ -261,39 +225,33 @@ fn search(campaign: &Campaign, layout: &Layout) -> Shown {
             runs.iter().filter_map(|run| run.assertions.get(place).cloned()).collect();
         Assertion::of_runs(&of_runs)
     };
-    let measured = |place: usize| {
-        let of = |index: &usize| Some(together(&rates[*index], place)?.measured? as u64);
-        Figures::of_times(rows.iter().map(of))
-    };
-    let figures: Vec<Figures> = (0..objectives.len()).map(measured).collect();
-    let unit = layout.unit.unwrap_or_else(|| unit_of(&figures));
     let mut columns = vec![Column::of_words("rate/s", 9), Column::of_numbers("time,s", 7)];
-    columns.extend(
-        objectives.iter().map(|held| Column::of_numbers(format!("{},{unit}", held.objective.subject), 9)),
-    );
+    let subjects = objectives.iter().map(|held| held.objective.subject.to_string());
+    columns.extend(subjects.map(|subject| Column::of_numbers(subject, 9).with_unit(",")));
     columns.extend(["reached%", "allowed%"].map(|heading| Column::of_numbers(heading, 10)));
     columns.push(Column::of_words("step", 6));
-    let texts: Vec<Vec<String>> = figures.iter().map(|figures| figures.texts(unit).times).collect();
-    let mut grid = Grid::new(columns);
-    for (row, index) in rows.iter().enumerate() {
+    let mut table = TimeTable::new(columns);
+    for index in &rows {
         let runs = &rates[*index];
         let time_ns: u64 = runs.iter().map(|run| run.duration_ns).sum();
-        let mut cells_of = vec![
-            runs[0].place.setting.map_or("-".to_owned(), setting_text),
-            format!("{:.1}", time_ns as f64 / TimeUnit::S.ns()),
+        let together: Vec<Option<Assertion>> =
+            (0..objectives.len()).map(|place| together(runs, place)).collect();
+        let measured_ns = together.iter().map(|held| Some(held.as_ref()?.measured? as u64));
+        let mut row = vec![
+            Value::Text(runs[0].place.setting.map_or("-".to_owned(), setting_text)),
+            Value::Text(format!("{:.1}", time_ns as f64 / TimeUnit::S.ns())),
         ];
-        cells_of.extend(texts.iter().map(|column| column[row].clone()));
-        cells_of.extend(reached_cells((0..objectives.len()).filter_map(|place| together(runs, place))));
+        row.extend(measured_ns.map(Value::Time));
+        row.extend(reached_cells(together.iter().flatten()).map(Value::Text));
         let (step, style) = step_text(runs);
-        let mut row = cells(cells_of, Style::Plain);
-        row.push(Cell::new(step, style));
-        grid.push(row);
+        row.push(Value::Styled(step, style));
+        table.push(Style::Plain, row);
     }
-    (grid, rates.len() - rows.len())
+    (table.grid(layout.unit), rates.len() - rows.len())
 }
 
 /// Which part of the requests reached the bound and which may, of the objective that is closest to failing.
-fn reached_cells(assertions: impl Iterator<Item = Assertion>) -> [String; 2] {
+fn reached_cells<'a>(assertions: impl Iterator<Item = &'a Assertion>) -> [String; 2] {
     let shares = assertions.filter_map(|assertion| {
         let Reached { requests, allowed, with_client, without_client } = assertion.reached?;
         let reached = if assertion.decision == Decision::Fails { without_client } else { with_client };
@@ -314,76 +272,60 @@ fn reached_cells(assertions: impl Iterator<Item = Assertion>) -> [String; 2] {
 
 fn repetitions(campaign: &Campaign, layout: &Layout) -> Shown {
     let rows = shown(campaign.runs.len(), &[]);
-    let runs: Vec<&RunRow> = rows.iter().map(|index| &campaign.runs[*index]).collect();
     let quantiles = campaign.quantiles();
-    let spread_of =
-        |name: &str| campaign.compared.iter().find(|held| held.name == name).map(|held| held.spread);
-    type Of = fn(&Spread) -> f64;
-    let summaries: [(&str, Of); 3] =
-        [("median", |spread| spread.median), ("min", |spread| spread.min), ("max", |spread| spread.max)];
-    let has_spread = campaign.compared.first().is_some_and(|first| first.spread.runs > 1);
-    let summaries = &summaries[..if has_spread { 3 } else { 0 }];
-    let of_spread = |of: &Of| Times {
-        percentiles: quantiles.iter().map(|quantile| Some(whole(of(&spread_of(&quantile.key())?)))).collect(),
-        limits: Vec::new(),
-        ends: [End::Unknown; 2],
-    };
-    let times = runs.iter().map(|run| Times::of_run(run, &quantiles));
-    let times: Vec<Times> = times.chain(summaries.iter().map(|(_, of)| of_spread(of))).collect();
-    let (of_times, texts) = time_cells(&times, &quantiles, ["95%low", "95%high"], layout);
     let mut columns = vec![Column::of_words("run", 7), Column::of_numbers("done/s", 10)];
-    columns.extend(of_times);
+    columns.extend(time_columns(&quantiles, ["95%low", "95%high"]));
     columns.push(Column::of_words("status", 8));
-    let mut grid = Grid::new(columns);
-    let (of_runs, of_summaries) = texts.split_at(runs.len());
-    for (run, texts) in runs.iter().zip(of_runs) {
-        let head = [run.place.repetition.to_string(), rate(run.completed)];
-        let mut row = cells(head.into_iter().chain(texts.clone()), Style::Plain);
+    let mut table = TimeTable::new(columns);
+    for run in rows.iter().map(|index| &campaign.runs[*index]) {
+        let mut row = vec![Value::Text(run.place.repetition.to_string()), Value::Text(rate(run.completed))];
+        row.extend(times_of_run(run, &quantiles));
         row.push(status(run));
-        grid.push(row);
+        table.push(Style::Plain, row);
     }
-    for ((name, of), texts) in summaries.iter().zip(of_summaries) {
-        let done = spread_of("completed_per_s").map_or("-".to_owned(), |spread| rate(of(&spread)));
-        let style = if *name == "median" { Style::Bold } else { Style::Plain };
-        grid.push_texts([(*name).to_owned(), done].into_iter().chain(texts.clone()), style);
+    type Of = fn(Spread) -> f64;
+    let summaries: [(&str, Style, Of); 3] = [
+        ("median", Style::Bold, |spread| spread.median),
+        ("min", Style::Plain, |spread| spread.min),
+        ("max", Style::Plain, |spread| spread.max),
+    ];
+    let has_spread = campaign.compared.first().is_some_and(|first| first.spread.runs > 1);
+    for (name, style, of) in summaries.into_iter().filter(|_| has_spread) {
+        let done = campaign.spread("completed_per_s").map_or("-".to_owned(), |spread| rate(of(spread)));
+        let time =
+            |quantile: Quantile| Value::Time(campaign.spread(&quantile.key()).map(|held| whole(of(held))));
+        let row = [Value::Text(name.to_owned()), Value::Text(done)];
+        table.push(style, row.into_iter().chain(times(&quantiles, time, [UNKNOWN, UNKNOWN])).collect());
     }
-    (grid, campaign.runs.len() - rows.len())
+    (table.grid(layout.unit), campaign.runs.len() - rows.len())
 }
 
 /// Every run in the order in which they were made, with what the answer leaves out.
 pub(super) fn runs(campaign: &Campaign, layout: &Layout) -> Grid {
     let quantiles = campaign.quantiles();
-    let times: Vec<Times> = campaign.runs.iter().map(|run| Times::of_run(run, &quantiles)).collect();
-    let (of_times, texts) = time_cells(&times, &quantiles, ["95%low", "95%high"], layout);
-    let client_ns = campaign.runs.iter().map(|run| run.client_error_ns);
-    let unit = layout.unit.unwrap_or(TimeUnit::Us);
-    let client = Figures::of_times(client_ns).texts(unit).times;
-    let mut columns = vec![Column::of_words("run", 5)];
     let varied = campaign.question.varied();
+    let mut columns = vec![Column::of_words("run", 5)];
     columns.extend(varied.map(|option| Column::of_numbers(option_heading(option), 8)));
     columns.push(Column::of_numbers("done/s", 8));
-    columns.extend(of_times);
-    let label = RunRow::client_basis_of(&campaign.runs).label();
-    columns.push(Column::of_numbers(format!("{label},{unit}").replace(' ', ""), 9));
-    columns.extend(["CPU,us", "server,us", "failed"].map(|heading| Column::of_numbers(heading, 7)));
-    columns.push(Column::of_numbers("seed", 8));
+    columns.extend(time_columns(&quantiles, ["95%low", "95%high"]));
+    let client = RunRow::client_basis_of(&campaign.runs).label().replace(' ', "");
+    let costs = [client.as_str(), "CPU", "server"];
+    columns.extend(costs.map(|heading| Column::of_numbers(heading, 7).with_unit(",")));
+    columns.extend([Column::of_numbers("failed", 7), Column::of_numbers("seed", 8)]);
     columns.push(Column::of_words("status", 8));
-    let mut grid = Grid::new(columns);
-    for (index, (run, texts)) in campaign.runs.iter().zip(texts).enumerate() {
-        let cpu = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns / 1e3));
-        let mut head = vec![(index + 1).to_string()];
-        head.extend(varied.map(|_| run.place.setting.map_or("-".to_owned(), setting_text)));
-        head.push(rate(run.completed));
-        let mut row = cells(head.into_iter().chain(texts), Style::Plain);
-        let costs = [client[index].clone(), cpu(run.cpu_ns), cpu(run.server_cpu_ns)];
-        row.extend(cells(
-            costs.into_iter().chain([run.failed.to_string(), run.seed.to_string()]),
-            Style::Plain,
-        ));
-        row.push(Cell::new(finding(campaign, index), Style::Plain));
-        grid.push(row);
+    let mut table = TimeTable::new(columns);
+    for (index, run) in campaign.runs.iter().enumerate() {
+        let mut row = vec![Value::Text((index + 1).to_string())];
+        row.extend(varied.map(|_| Value::Text(run.place.setting.map_or("-".to_owned(), setting_text))));
+        row.push(Value::Text(rate(run.completed)));
+        row.extend(times_of_run(run, &quantiles));
+        let costs_ns = [run.client_error_ns, run.cpu_ns.map(whole), run.server_cpu_ns.map(whole)];
+        row.extend(costs_ns.map(Value::Time));
+        let others = [run.failed.to_string(), run.seed.to_string(), finding(campaign, index)];
+        row.extend(others.map(Value::Text));
+        table.push(Style::Plain, row);
     }
-    grid
+    table.grid(layout.unit)
 }
 
 /// What is said of a run in a few words: `OK,holds`.
@@ -398,13 +340,4 @@ pub(super) fn finding(campaign: &Campaign, index: usize) -> String {
     };
     let words = [Some(status_word(run).0.to_owned()), step, purpose];
     words.into_iter().flatten().collect::<Vec<_>>().join(",")
-}
-
-/// A percentile with its interval in words: `p99 412 us (401 us to 425 us)`.
-pub(super) fn percentile_text((quantile, found): &(Quantile, PercentileEstimate)) -> String {
-    let interval = found.interval_ns.map(|(low, high)| {
-        let high = high.map_or("open".to_owned(), quantity::time);
-        format!(" ({} to {high})", quantity::time(low))
-    });
-    format!("{quantile} {}{}", quantity::time(found.value_ns), interval.unwrap_or_default())
 }

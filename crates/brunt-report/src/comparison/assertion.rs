@@ -3,10 +3,10 @@
 //! Not `brunt_stats::assertion`, which judges one run by its summary. A change is decided by its interval, unless it is another without the
 //! client's part, a value of B by the bounds of B's runs, whatever the client did. Invariant: what is not known neither holds nor fails.
 
-use super::change_text::{change_text, interval_texts};
+use super::document::{change_text, interval_texts};
 use super::{ComparedRow, Comparison, Quantity};
 use crate::assertion_text::AssertionText;
-use crate::metric;
+use crate::quantity;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision, decide};
@@ -72,7 +72,7 @@ impl AssertionRow {
     pub(crate) fn measured_text(&self) -> Option<String> {
         self.measured.map(|number| match self.requirement {
             Requirement::Change(_) => format!("{} {}", change_text(number), self.change_unit()),
-            Requirement::Value(objective) => metric::text(objective.subject.metric, number),
+            Requirement::Value(objective) => quantity::of_metric(objective.subject.metric, number),
         })
     }
 
@@ -89,7 +89,7 @@ impl AssertionRow {
         let [low, high] = match self.requirement {
             Requirement::Change(_) => interval_texts([low, high]),
             Requirement::Value(objective) => {
-                [low, high].map(|end| metric::text(objective.subject.metric, end))
+                [low, high].map(|end| quantity::of_metric(objective.subject.metric, end))
             }
         };
         if low == high { String::new() } else { format!("[{low} .. {high}]") }

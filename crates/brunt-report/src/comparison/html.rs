@@ -2,15 +2,17 @@
 //!
 //! Invariant: it has the sentences and the table of the text; a change that is not decided is hollow.
 
-use super::text::{answer, finding, grid, interval_text, runs_by_status, shown};
-use super::{ComparedRow, Comparison, json, order};
-use crate::html::conclusion::assertion_table;
+use super::document::{answer, finding, grid, interval_text, runs_by_status, shown};
+use super::{AssertionRow, ComparedRow, Comparison, json};
+use crate::document::{Document, Level};
 use crate::html::document::{self, Standing};
 use crate::html::frame::{self, Frame, Key, NOTE_SIZE, Size, Values};
-use crate::html::markup::{Heading, Markup};
-use crate::html::{packed, plans};
+use crate::html::markup::Markup;
+use crate::html::several;
 use crate::layout::Layout;
+use crate::run_document::latency::times_table;
 use brunt_picture::{Anchor, Area, Fill, Ink, Point, Shape, Stroke, text_width};
+use brunt_plan::quantile::Quantile;
 use brunt_stats::change::{Finding, MARGIN};
 use std::io::{self, Write};
 
@@ -22,8 +24,12 @@ const DOT: Stroke = Stroke::solid(Ink::Series(0), 11.0);
 const HOLLOW: Stroke = Stroke::solid(Ink::Page, 7.0);
 const ZONE: Fill = Fill::faint(Ink::Soft, 0.16);
 
+const ORDER_HEIGHT: f64 = 140.0;
+const ORDER_DOT: f64 = 7.0;
+const SIDES: [&str; 2] = ["A", "B"];
+
 /// Writes the page.
-pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut markup = Markup::default();
     let title = answer(comparison).join(" · ");
     let standing = if comparison.has_conclusion() { Standing::Neutral } else { Standing::Invalid };
@@ -39,20 +45,23 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
         frame::chart(&mut markup, &forest);
         markup.close("figure");
     }
-    table(&mut markup, comparison);
-    assertion_table(&mut markup, comparison.asserted.iter().map(super::AssertionRow::text));
+    let layout = Layout::default();
+    let caption = "Medians of the runs of each side, and the change with its interval";
+    markup.grid(caption, &grid(comparison, &layout, Level::Long), None);
+    let asserted = comparison.asserted.iter().map(AssertionRow::text);
+    markup.document(&Document::of(|document| document.assertions(asserted)));
     markup.raw("</section>\n");
-    order::section(&mut markup, comparison);
+    order(&mut markup, comparison);
     let plans = [&comparison.a, &comparison.b].map(|runs| &runs[0].plan);
-    plans::section(&mut markup, &["A".to_owned(), "B".to_owned()], &plans);
-    let result = packed::packed(&serde_json::to_string(&json::value(comparison)?)?);
+    several::plans(&mut markup, &SIDES.map(str::to_owned), &plans);
+    let result = document::packed(&serde_json::to_string(&json::value(comparison)?)?);
     document::write(&title, &title, &markup.into_text(), &result, out)
 }
 
 impl Comparison {
     /// The changes with their intervals around no change, as wide as this, and each row as high; `None` where there is none.
     pub(crate) fn forest(&self, width: f64, row_height: f64) -> Option<Frame> {
-        let rows: Vec<_> = shown(self, true).filter(|held| held.change.change.is_some()).collect();
+        let rows: Vec<_> = shown(self, Level::Long).filter(|held| held.change.change.is_some()).collect();
         (!rows.is_empty()).then(|| forest(&rows, width, row_height))
     }
 
@@ -114,16 +123,47 @@ fn forest(rows: &[&ComparedRow], width: f64, row_height: f64) -> Frame {
     frame
 }
 
-fn table(markup: &mut Markup, comparison: &Comparison) {
-    let grid = grid(comparison, &Layout::default(), true);
-    let names = grid.headings();
-    let headings: Vec<Heading<'_>> = names
-        .iter()
-        .map(|(name, is_left)| if *is_left { Heading::Words(name) } else { Heading::Number(name) })
-        .collect();
-    markup.table(
-        "Medians of the runs of each side, and the change with its interval",
-        &headings,
-        &grid.texts(),
-    );
+/// The p99 of every run in the order in which the runs were made: what drifts is no difference of the servers. Nothing with fewer than two
+/// runs on a side.
+fn order(markup: &mut Markup, comparison: &Comparison) {
+    // In nanoseconds.
+    let p99s = [&comparison.a, &comparison.b]
+        .map(|runs| runs.iter().map(|run| run.response(Quantile::P99)).collect::<Vec<Option<f64>>>());
+    let all = || p99s.iter().flatten().flatten().copied();
+    if p99s.iter().any(|side| side.iter().flatten().count() < 2) {
+        return;
+    }
+    let (least, high) = (all().fold(f64::INFINITY, f64::min).max(1.0), all().fold(1.0, f64::max));
+    let runs = p99s.iter().map(Vec::len).max().unwrap_or(0);
+    let most = runs as f64 + 0.5;
+    let y = (Values::Latency(least * 0.8, high * 1.3), "p99");
+    let title = "p99 of every run in the order of the runs";
+    let mut chart = Frame::new(title, Size::page(ORDER_HEIGHT), (Values::Count(most), "run of each side"), y);
+    chart.draw(|picture, frame| {
+        for (index, side) in p99s.iter().enumerate() {
+            let stroke = Stroke { width: ORDER_DOT, ..frame::result_stroke(index) };
+            let numbered = (1..).zip(side);
+            let points = numbered
+                .filter_map(|(number, ns)| Some(frame.at(f64::from(number), (*ns)?)))
+                .collect::<Vec<Point>>();
+            picture
+                .group(frame::RESULT_CLASSES[index], |picture| picture.push(Shape::Dots { points, stroke }));
+        }
+    });
+    markup.raw("<section id=\"order\">\n<h2>Run by run</h2>\n");
+    let finding = "p99 of each run, from the first to the last: what drifts is no difference of the servers.";
+    let key = |index: usize| Key {
+        name: SIDES[index].to_owned(),
+        class: frame::RESULT_CLASSES[index],
+        sample: frame::line_sample(frame::result_stroke(index)),
+    };
+    frame::open_figure(markup, Some(("number", (0.0, most))), finding, [0, 1].map(key).into());
+    frame::chart(markup, &chart);
+    let cell = |side: &Vec<Option<f64>>, index: usize| {
+        side.get(index).copied().flatten().map(|ns| ns.round() as u64)
+    };
+    let row = |index: usize| ((index + 1).to_string(), p99s.iter().map(|side| cell(side, index)).collect());
+    let grid = times_table("run", &SIDES, (0..runs).map(row).collect(), &Layout::default());
+    frame::close_figure(markup, |markup| markup.grid("p99 of every run", &grid, None));
+    markup.raw("</section>\n");
 }

@@ -3,15 +3,22 @@
 //! Not for a person. docs/formats.md says what every key means.
 
 use super::record::ComparisonRecord;
-use super::{AssertionRow, ComparedRow, Comparison, EarlyEnd, text};
+use super::{AssertionRow, ComparedRow, Comparison, EarlyEnd, document};
+use crate::indented;
 use crate::json::bounds;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::change::{ChangeScale, Finding, LEVEL, Reason};
 use serde_json::{Map, Value, json};
+use std::io::{self, Write};
 
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.compare.v1";
+
+/// Writes the schema `brunt.compare.v1`.
+pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    indented::write(value(comparison)?, out)
+}
 
 pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
     let Comparison { a, b, plan, environment, design, compared, asserted, early_end } = comparison;
@@ -24,7 +31,7 @@ pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "interrupted": early_end.is_some(),
         "failure": failure,
-        "sentences": text::answer(comparison),
+        "sentences": document::answer(comparison),
         "has_conclusion": comparison.has_conclusion(),
         "design": design.name(),
         "confidence": 1.0 - LEVEL,
@@ -94,7 +101,7 @@ fn quantity(held: &ComparedRow) -> Value {
         "interval": change.interval,
         "change_without_client": change.without_client,
         "finding": change.finding.map(Finding::name),
-        "message": change.finding.map(|_| text::finding(held)),
+        "message": change.finding.map(|_| document::finding(held)),
         "detectable": detectable,
     })
 }

@@ -59,13 +59,17 @@ fn content_lines(content: &Content, layout: &Layout) -> Vec<Line> {
         Content::Advice { name, text } => {
             beside(&format!("  {name}"), Style::Plain, &wrapped_prose(text, room), layout)
         }
-        Content::Status { word, style, text } => {
-            let text = wrapped_prose(&format!("{word}: {text}"), layout.prose_width());
+        Content::Assertion(text) => {
+            let sentence = wrapped_prose(&format!("{}: {}", text.subject, text.finding), room);
+            beside(text.word(), text.style(), &sentence, layout)
+        }
+        Content::Status { text, style } => {
+            let text = wrapped_prose(text, layout.prose_width());
             let line = |line: &String| vec![Span::new(layout.in_characters(line), Style::Bold)];
             let mut lines: Vec<Line> = text.iter().map(line).collect();
-            if let Some(rest) = text[0].strip_prefix(word) {
-                let rest = Span::new(layout.in_characters(rest), Style::Bold);
-                lines[0] = vec![Span::new(*word, *style), rest];
+            if let Some((word, _)) = text[0].split_once(':') {
+                let rest = Span::new(layout.in_characters(&text[0][word.len()..]), Style::Bold);
+                lines[0] = vec![Span::new(word, *style), rest];
             }
             lines
         }

@@ -2,7 +2,9 @@
 
 use super::frame::{self, Frame, Size, Values};
 use super::heat;
-use super::markup::{Heading, Markup};
+use super::markup::Markup;
+use crate::grid::{Column, TimeTable, Value};
+use crate::layout::Style;
 use crate::quantity;
 use crate::row::rows;
 use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke};
@@ -42,20 +44,17 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     frame::chart(markup, &chart(&lines));
     markup.raw("<details><summary>Numbers of this chart</summary>\n");
     let time = |histogram: &Histogram, quantile: Quantile| {
-        let is_supported = quantile.is_supported_by(histogram.count());
-        quantity::time_or_dash(is_supported.then(|| histogram.quantile(quantile)).flatten())
+        quantile.is_supported_by(histogram.count()).then(|| histogram.quantile(quantile)).flatten()
     };
-    let row = |(name, histogram): &(String, &Histogram)| {
-        let count = histogram.count().to_string();
-        vec![name.clone(), count, time(histogram, Quantile::P50), time(histogram, Quantile::P99)]
-    };
-    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
-    let numbers = ["requests", "p50", "p99"].map(Heading::Number);
-    markup.table(
-        "Response times by operation",
-        &[&[Heading::Words("operation")][..], &numbers].concat(),
-        &rows,
-    );
+    let mut columns = vec![Column::of_words("operation", 0).with_unit(", ")];
+    columns.extend(Column::all_of_numbers(["requests", "p50", "p99"]));
+    let mut table = TimeTable::new(columns);
+    for (name, histogram) in &lines {
+        let times_ns = [Quantile::P50, Quantile::P99].map(|quantile| time(histogram, quantile));
+        let head = [name.clone(), histogram.count().to_string()].map(Value::Text);
+        table.push(Style::Plain, head.into_iter().chain(times_ns.map(Value::Time)).collect());
+    }
+    markup.grid("Response times by operation", &table.grid(None), None);
     markup.raw("</details>\n</figure>\n</section>\n");
 }
 

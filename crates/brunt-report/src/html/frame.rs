@@ -3,7 +3,8 @@
 //! Not what is drawn in it.
 
 use super::markup::Markup;
-use brunt_picture::axis::{Axis, Side, Tick, latency_label, number_label, time_label};
+use crate::quantity::round_time;
+use brunt_picture::axis::{Axis, Side, Tick, number_label, time_label};
 use brunt_picture::{Anchor, Area, Ink, Picture, Point, Scale, Shape, Stroke, Text};
 
 /// Charts of a page are as wide in their own pixels; a browser scales them.
@@ -131,7 +132,7 @@ impl Values {
             values.into_iter().map(|value| Tick { value, label: label(value) }).collect()
         };
         match self {
-            Self::Latency(..) => named(scale.ticks(most.max(3)), &latency_label),
+            Self::Latency(..) => named(scale.ticks(most.max(3)), &|ns| round_time(ns.round() as u64)),
             Self::None => Vec::new(),
             Self::Change(_) => named(scale.ticks(most), &|share| match number_label(share * 100.0) {
                 label if share > 1e-9 => format!("+{label} %"),

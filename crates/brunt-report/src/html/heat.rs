@@ -2,7 +2,7 @@
 
 use super::columns::Column;
 use brunt_picture::heat_map::{ColumnCount, heat_map, logarithmic_edges};
-use brunt_picture::{Area, Cells, Shape};
+use brunt_picture::{Area, Shape};
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 
 /// Cells to a factor of ten.
@@ -27,7 +27,7 @@ pub(super) fn edges<'a>(responses: impl Iterator<Item = &'a SparseHistogram>) ->
 }
 
 /// The values of a histogram with their numbers.
-pub(super) fn counts(response: &SparseHistogram, sum: &mut Histogram) -> Vec<ColumnCount> {
+fn counts(response: &SparseHistogram, sum: &mut Histogram) -> Vec<ColumnCount> {
     sum.clear();
     sum.merge_sparse(response);
     of_histogram(sum)
@@ -50,9 +50,5 @@ pub(super) fn shape(columns: &[Column], edges: &[f64], area: Area) -> Shape {
     let mut sum = Histogram::new();
     let counts: Vec<Vec<ColumnCount>> =
         columns.iter().map(|column| counts(&column.response, &mut sum)).collect();
-    Shape::Cells { area, cells: cells(&counts, edges) }
-}
-
-fn cells(counts: &[Vec<ColumnCount>], edges: &[f64]) -> Cells {
-    heat_map(counts, edges)
+    Shape::Cells { area, cells: heat_map(&counts, edges) }
 }

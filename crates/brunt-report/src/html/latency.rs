@@ -1,61 +1,79 @@
-//! The table of latencies: response times, service times and send lag by operation, in one unit, with the intervals and the client's part.
+//! The table of latencies: that of a long report, with a picture of the interval in each cell of a response time.
 
 use super::markup::Markup;
-use super::whisker::{self, Whisker};
-use crate::figure::{Bound, Figures, unit_of};
-use crate::layout::TimeUnit;
-use crate::quantity::{self, rate};
+use crate::grid::Grid;
+use crate::layout::Layout;
 use crate::row::{Row, rows};
-use crate::run_document::latency::{is_unacknowledged, is_unbounded};
+use crate::run_document::latency::{full_tables, is_unbounded};
+use brunt_picture::{Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Texture};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::client_basis::ClientBasis;
-use brunt_stats::latency::LatencySummary;
-use brunt_stats::op_summary::OpSummary;
 use brunt_stats::summary::Summary;
+
+const WIDTH: f64 = 84.0;
+const HEIGHT: f64 = 12.0;
+const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
 
 pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.raw("<section id=\"latency\">\n<h2>Latency by operation</h2>\n");
-    let quantiles = summary.record.plan.shown_quantiles();
-    let rows = rows(summary);
-    let unit = unit(&rows, &quantiles);
-    let axis = axis(&rows, &quantiles);
     markup.raw(
-        "<p>Response times count from the instant a request was due, service times from the instant it was sent; the send lag lies between them. ± is half of the \
-         95 % interval, ",
+        "<p>Response times count from the instant a request was due, service times from the instant it was sent; the send lag lies between them. \
+         Rows below a response time: the ends of its 95 % interval, and ",
     );
     let basis = summary.client_basis();
-    markup.text(&format!("{} the {}", basis.symbol(), basis.describe()));
-    markup.raw(".</p>\n<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">");
-    markup.raw("<thead><tr>");
-    let unit_name = format!("time/{unit}");
-    let headings = [unit_name.as_str(), ""].map(str::to_owned).into_iter();
-    let numbers = quantiles.iter().map(ToString::to_string);
-    let last = ["max", "done/s", "hit%", "failed"].map(str::to_owned);
-    for (index, heading) in headings.chain(numbers).chain(last).enumerate() {
-        markup.open("th", &[("scope", "col"), ("class", if index < 2 { "words" } else { "number" })]);
-        markup.text(&heading);
+    markup.text(&format!("with {} the {}", basis.symbol(), basis.describe()));
+    markup.raw(".</p>\n");
+    let quantiles = summary.record.plan.shown_quantiles();
+    let (rows, mut shown) = (rows(summary), 0);
+    let axis = axis(&rows, &quantiles);
+    for grid in full_tables(summary, &Layout::default(), &quantiles) {
+        let times = grid.headings().skip(1).take_while(|(heading, _)| heading.starts_with('p')).count();
+        let quantiles = &quantiles[shown..shown + times];
+        shown += times;
+        table(markup, summary, &grid, &rows, quantiles, axis);
+    }
+    markup.raw("</section>\n");
+}
+
+/// One table, whose rows of response times are these.
+fn table(
+    markup: &mut Markup,
+    summary: &Summary,
+    grid: &Grid,
+    rows: &[Row<'_>],
+    quantiles: &[Quantile],
+    axis: (f64, f64),
+) {
+    markup
+        .raw("<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\"><thead><tr>");
+    for (heading, is_words) in grid.headings() {
+        markup.open("th", &[("scope", "col"), ("class", if is_words { "words" } else { "number" })]);
+        markup.text(heading);
     }
     markup.raw("<tbody>\n");
-    for row in &rows {
-        response(markup, summary, row, &quantiles, unit, axis);
-        let held = &row.summary.latency;
-        below(markup, "service", &held.service.summary, &quantiles, unit);
-        below(markup, "send lag", &held.send_lag.summary, &quantiles, unit);
+    let mut rows = rows.iter();
+    for cells in grid.rows() {
+        let mut row = None;
+        for (index, cell) in cells.enumerate() {
+            if index == 0 {
+                row = if cell.starts_with(' ') { None } else { rows.next() };
+                markup.raw(if row.is_some() { "<tr class=response>" } else { "<tr class=below>" });
+                markup.raw("<th scope=row>");
+                markup.text(cell.trim_start());
+                continue;
+            }
+            // Behind the percentiles is the maximum.
+            markup.raw(if index <= quantiles.len() + 1 { "<td class=time>" } else { "<td>" });
+            markup.text(cell);
+            let held = row.zip(quantiles.get(index - 1)).filter(|_| !is_unbounded(summary));
+            if let Some(held) = held.and_then(|(row, quantile)| Whisker::of(row, *quantile)) {
+                markup.raw("<span class=whisker aria-hidden=true>");
+                markup.picture(&whisker(&held, axis));
+                markup.raw("</span>");
+            }
+        }
+        markup.raw("\n");
     }
-    markup.raw("</table></div>\n</section>\n");
-}
-
-/// The times that a table shows in a column.
-fn column(rows: &[Row<'_>], time: impl Fn(&LatencySummary) -> Option<u64>) -> Figures {
-    let all = rows.iter().flat_map(|row| [&row.summary.latency.response, &row.summary.latency.service]);
-    Figures { times_ns: all.map(|held| time(&held.summary)).collect(), bounds: Vec::new() }
-}
-
-fn unit(rows: &[Row<'_>], quantiles: &[Quantile]) -> TimeUnit {
-    let mut columns: Vec<Figures> =
-        quantiles.iter().map(|quantile| column(rows, |held| held.percentile_ns(*quantile))).collect();
-    columns.push(column(rows, |held| held.max_ns));
-    unit_of(&columns)
+    markup.raw("</table></div>\n");
 }
 
 /// From the least of all ends of intervals to the largest, in nanoseconds.
@@ -72,83 +90,50 @@ fn axis(rows: &[Row<'_>], quantiles: &[Quantile]) -> (f64, f64) {
     (least as f64, ends.iter().max().copied().unwrap_or(10) as f64)
 }
 
-fn text(ns: Option<u64>, unit: TimeUnit) -> String {
-    Figures { times_ns: vec![ns], bounds: Vec::new() }.texts(unit).times.concat()
+/// What the small picture of a cell shows, in nanoseconds: where a percentile lies on an axis that all cells share, its interval, and its
+/// client error.
+struct Whisker {
+    value_ns: u64,
+    low_ns: u64,
+    /// `None`: without end.
+    high_ns: Option<u64>,
+    client_ns: u64,
 }
 
-fn response(
-    markup: &mut Markup,
-    summary: &Summary,
-    row: &Row<'_>,
-    quantiles: &[Quantile],
-    unit: TimeUnit,
-    axis: (f64, f64),
-) {
-    let OpSummary { latency, requests, keys, rate: rates, .. } = row.summary;
-    markup.raw("<tr class=\"response\"><th scope=row rowspan=3>");
-    markup.text(&row.name('.'));
-    markup.raw("<td class=words>response");
-    for quantile in quantiles {
-        let value_ns = latency.response.summary.percentile_ns(*quantile);
-        markup.raw("<td class=time>");
-        match value_ns {
-            Some(value_ns) if !is_unbounded(summary) => {
-                bounded(markup, row.summary, summary.client_basis(), (*quantile, value_ns), unit, axis);
-            }
-            held => markup.text(&text(held, unit)),
-        }
-    }
-    let done = if is_unacknowledged(row.summary) { "-".to_owned() } else { rate(rates.completed) };
-    let hits = quantity::exact_percent(keys.hit, keys.hit + keys.miss);
-    let failed = requests.failed() + requests.abandoned;
-    markup.raw("<td class=time>");
-    markup.text(&text(latency.response.summary.max_ns, unit));
-    for cell in [done, hits] {
-        markup.raw("<td>");
-        markup.text(&cell);
-    }
-    markup.raw(if failed > 0 { "<td class=bad>" } else { "<td>" });
-    markup.text(&failed.to_string());
-    markup.raw("\n");
-}
-
-/// A percentile with its interval, the client's part, and a picture of them.
-fn bounded(
-    markup: &mut Markup,
-    of: &OpSummary,
-    basis: ClientBasis,
-    (quantile, value_ns): (Quantile, u64),
-    unit: TimeUnit,
-    axis: (f64, f64),
-) {
-    let error = of.client_error.iter().find(|error| error.quantile == quantile);
-    let client = error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns));
-    let ends = of.interval(quantile).map(|held| (held.low_ns, held.high_ns));
-    let bounds = vec![vec![Bound::of_interval(value_ns, ends), client]];
-    let texts = Figures { times_ns: vec![Some(value_ns)], bounds }.texts(unit);
-    markup.text(&texts.times.concat());
-    let signs = ["±", basis.symbol()];
-    for (sign, bound) in signs.into_iter().zip(texts.bounds.concat()).filter(|(_, bound)| bound != "-") {
-        markup.raw("<small>");
-        markup.text(&if bound == "open" { bound } else { format!("{sign}{bound}") });
-        markup.raw("</small>");
-    }
-    if let Some(held) = of.intervals.iter().find(|held| held.quantile == quantile) {
-        let client_ns = error.map_or(0, |error| error.error_ns);
-        let whisker = Whisker { value_ns, low_ns: held.low_ns, high_ns: held.high_ns, client_ns };
-        markup.raw("<span class=whisker aria-hidden=true>");
-        markup.picture(&whisker::picture(&whisker, axis));
-        markup.raw("</span>");
+impl Whisker {
+    fn of(row: &Row<'_>, quantile: Quantile) -> Option<Self> {
+        let value_ns = row.summary.latency.response.summary.percentile_ns(quantile)?;
+        let held = row.summary.intervals.iter().find(|held| held.quantile == quantile)?;
+        let client_ns = row.summary.client_error_ns(quantile).unwrap_or(0);
+        Some(Self { value_ns, low_ns: held.low_ns, high_ns: held.high_ns, client_ns })
     }
 }
 
-/// A row below that of the response times.
-fn below(markup: &mut Markup, name: &str, times: &LatencySummary, quantiles: &[Quantile], unit: TimeUnit) {
-    markup.raw("<tr class=\"below\"><td class=words>");
-    markup.text(name);
-    for ns in quantiles.iter().map(|quantile| times.percentile_ns(*quantile)).chain([times.max_ns]) {
-        markup.raw("<td class=time>");
-        markup.text(&text(ns, unit));
+/// Draws it on an axis from one latency to another.
+fn whisker(whisker: &Whisker, (low_ns, high_ns): (f64, f64)) -> Picture {
+    let scale = Scale::logarithmic((low_ns, high_ns), (2.0, WIDTH - 2.0));
+    let middle = HEIGHT / 2.0;
+    let x = |ns: u64| scale.pixel(ns.max(1) as f64);
+    let end = whisker.high_ns.map_or(WIDTH, x);
+    let value = x(whisker.value_ns);
+    let mut picture = Picture::new(WIDTH as u32, HEIGHT as u32, Ink::Page, "");
+    let axis = Stroke::solid(Ink::Grid, 1.0);
+    picture.line(Point { x: 0.0, y: HEIGHT - 0.5 }, Point { x: WIDTH, y: HEIGHT - 0.5 }, axis);
+    let client = x(whisker.value_ns.saturating_sub(whisker.client_ns));
+    let area = Area { x: client, y: 2.0, width: value - client, height: HEIGHT - 4.0 };
+    if area.width > 0.5 {
+        picture.push(Shape::Rectangle { area, fill: CLIENT });
     }
-    markup.raw("<td><td><td>\n");
+    let interval = Stroke {
+        ink: Ink::Series(0),
+        width: 2.0,
+        dash: if whisker.high_ns.is_some() { &[] } else { &[3.0, 2.0] },
+    };
+    picture.line(Point { x: x(whisker.low_ns), y: middle }, Point { x: end, y: middle }, interval);
+    picture.line(
+        Point { x: value, y: 1.0 },
+        Point { x: value, y: HEIGHT - 1.0 },
+        Stroke::solid(Ink::Text, 2.0),
+    );
+    picture
 }

@@ -5,7 +5,7 @@
 
 use super::document::{self, Standing};
 use super::markup::Markup;
-use super::{by_op, conclusion, events, latency, over_time, spectrum};
+use super::{by_op, latency, over_time, sections, spectrum};
 use crate::live::State;
 use crate::run_document::head;
 use brunt_plan::phase::Phase;
@@ -32,7 +32,7 @@ impl LivePage {
         document::header(&mut markup, Standing::Neutral, &title, &facts);
         if let Some(summary) = summary {
             if summary.total.latency.response.summary.count > 0 {
-                conclusion::answer(&mut markup, summary);
+                sections::answer(&mut markup, summary);
                 latency::section(&mut markup, summary);
                 spectrum::section(&mut markup, summary);
             }
@@ -40,7 +40,7 @@ impl LivePage {
                 over_time::section(&mut markup, summary, COLUMNS_MAX);
             }
             by_op::section(&mut markup, summary);
-            events::section(&mut markup, summary);
+            sections::events(&mut markup, summary);
         }
         Self { title, sections: markup.into_text() }
     }

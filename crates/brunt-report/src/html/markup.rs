@@ -1,8 +1,10 @@
-//! HTML as it is put together: brunt's own elements, and texts from users and servers, which are escaped.
+//! HTML as it is put together: brunt's own elements, blocks of documents, and texts from users and servers, which are escaped.
 //!
 //! Invariant: what is not a constant of this program reaches the page only as escaped text, as the escaped value of an attribute, or as a
 //! picture, which escapes its own texts.
 
+use crate::document::{Content, Document, Level, assertion_grid};
+use crate::grid::Grid;
 use crate::paragraph::printable;
 use brunt_picture::{Picture, write_svg_part};
 
@@ -10,17 +12,6 @@ use brunt_picture::{Picture, write_svg_part};
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
     text: String,
-}
-
-/// The heading of a column of a table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Heading<'a> {
-    /// Above numbers.
-    Number(&'a str),
-    /// Above words.
-    Words(&'a str),
-    /// Above words that lead to parts of the page: by row, from 1, `NAME-1`, `NAME-2`...
-    Links(&'a str, &'static str),
 }
 
 impl Markup {
@@ -85,34 +76,31 @@ impl Markup {
         self.text.push_str(&String::from_utf8_lossy(&svg));
     }
 
-    /// A table; the first cell of each row names it. Where there is no row, there is no table.
-    pub(crate) fn table(&mut self, caption: &str, headings: &[Heading<'_>], rows: &[Vec<String>]) {
-        if rows.is_empty() {
+    /// A table; the first cell of each row names it, and leads to the part of the page called `LINKS-1`, `LINKS-2`... by row, if there are
+    /// such. Where there is no row, there is no table.
+    pub(crate) fn grid(&mut self, caption: &str, grid: &Grid, links: Option<&str>) {
+        if grid.is_empty() {
             return;
         }
         self.raw("<div class=\"wide\"><table>");
         self.element("caption", caption);
         self.raw("<thead><tr>");
-        for heading in headings {
-            let (class, text) = match heading {
-                Heading::Number(text) => ("number", text),
-                Heading::Words(text) | Heading::Links(text, _) => ("words", text),
-            };
-            self.open("th", &[("scope", "col"), ("class", class)]);
-            self.text(text);
+        for (heading, is_words) in grid.headings() {
+            self.open("th", &[("scope", "col"), ("class", if is_words { "words" } else { "number" })]);
+            self.text(heading);
         }
         self.raw("<tbody>\n");
-        for (number, row) in (1..).zip(rows) {
+        for (number, row) in (1..).zip(grid.rows()) {
             // No end tags: HTML ends cells and rows where the next begins, and tables are long.
             self.raw("<tr>");
-            for (index, (cell, heading)) in row.iter().zip(headings).enumerate() {
-                self.raw(match (index, heading) {
+            for (index, (cell, (_, is_words))) in row.zip(grid.headings()).enumerate() {
+                self.raw(match (index, is_words) {
                     (0, _) => "<th scope=row>",
-                    (_, Heading::Number(_)) => "<td>",
-                    (_, Heading::Words(_) | Heading::Links(..)) => "<td class=words>",
+                    (_, false) => "<td>",
+                    (_, true) => "<td class=words>",
                 });
-                if let Heading::Links(_, name) = heading {
-                    self.open("a", &[("href", &format!("#{name}-{number}"))]);
+                if let Some(links) = links.filter(|_| index == 0) {
+                    self.open("a", &[("href", &format!("#{links}-{number}"))]);
                     self.text(cell);
                     self.raw("</a>");
                 } else {
@@ -140,6 +128,52 @@ impl Markup {
         self.raw("</dl>\n");
     }
 
+    /// All blocks of a document but its charts, which a page draws itself.
+    pub(crate) fn document(&mut self, document: &Document) {
+        for group in document.groups(Level::Long) {
+            match group[0] {
+                Content::Gap | Content::Chart { .. } => {}
+                Content::Heading(name) => self.element("h3", name),
+                Content::Facts { .. } | Content::Sentence { .. } => {
+                    let facts: Vec<_> = group.iter().filter_map(|content| content.labelled()).collect();
+                    self.facts(&facts);
+                }
+                Content::Advice { .. } => self.advice(&group),
+                Content::Assertion(_) => self.grid("Assertions", &assertion_grid(&group), None),
+                Content::Status { text, .. } => self.element("p", text),
+                // The first heading names it.
+                Content::Table(grid) => {
+                    let caption = grid.headings().next().map_or("", |(heading, _)| heading);
+                    self.grid(caption, grid, None);
+                }
+                Content::Verbatim(text) => {
+                    self.raw("<pre>");
+                    self.lines(text);
+                    self.raw("</pre>\n");
+                }
+            }
+        }
+    }
+
+    fn advice(&mut self, contents: &[&Content]) {
+        self.raw("<ul class=\"findings\">\n");
+        for content in contents {
+            let Content::Advice { name, text } = content else { continue };
+            self.raw("<li><b>");
+            self.text(name);
+            self.raw("</b> ");
+            let (found, fix) = text.split_once(" -> ").unwrap_or((text, ""));
+            self.text(found);
+            if !fix.is_empty() {
+                self.raw(" <span class=\"fix\">→ ");
+                self.text(fix);
+                self.raw("</span>");
+            }
+            self.close("li");
+        }
+        self.raw("</ul>\n");
+    }
+
     pub(crate) fn into_text(self) -> String {
         self.text
     }
@@ -161,6 +195,8 @@ fn escape(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::Column;
+    use crate::layout::Style;
 
     #[test]
     fn texts_are_escaped_wherever_they_stand() {
@@ -178,7 +214,9 @@ mod tests {
         let expected = "at least 4 a side: <span class=option>--repeat</span> 6 &lt;b&gt;";
         assert_eq!(markup.into_text(), expected);
         let mut markup = Markup::default();
-        markup.table(hostile, &[Heading::Words(hostile)], &[vec![hostile.to_owned()]]);
+        let mut grid = Grid::new(Column::all_of_words([hostile]));
+        grid.push_texts([hostile.to_owned()], Style::Plain);
+        markup.grid(hostile, &grid, None);
         markup.facts(&[(hostile.to_owned(), vec![hostile.to_owned()])]);
         let text = markup.into_text();
         assert!(!text.contains("<img") && !text.contains("</script"), "{text}");

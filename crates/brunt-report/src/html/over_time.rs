@@ -1,14 +1,14 @@
 //! The section of a run over time: its charts, one below the other with one cursor, and their numbers.
 
 use super::client_course::ClientCourse;
-use super::columns::{Column, Columns};
+use super::columns::Columns;
 use super::course::{Course, HEAT_HEIGHT};
 use super::frame::{self, Size};
-use super::markup::{Heading, Markup};
+use super::markup::Markup;
 use super::server_course::ServerCourse;
-use crate::layout::TimeUnit;
-use crate::quantity;
-use crate::quantity::rate;
+use crate::grid::{self, TimeTable, Value};
+use crate::layout::Style;
+use crate::quantity::{self, rate};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::Summary;
 
@@ -41,38 +41,34 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary, columns_max: u64) 
 }
 
 fn table(markup: &mut Markup, columns: &Columns, servers: &ServerCourse, client: &ClientCourse) {
-    let unit = TimeUnit::of_least(columns.all().filter_map(Column::max_ns).min().unwrap_or(1_000));
-    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns as f64 / unit.ns()));
-    let names = ["p50", "p99", "p99.9", "max"].map(|name| format!("{name}/{unit}"));
-    let mut headings = vec![Heading::Number("from/s")];
-    headings.extend(names.iter().map(|name| Heading::Number(name)));
-    headings.extend(["offered/s", "sent/s", "done/s", "failed", "in system"].map(Heading::Number));
-    for name in servers.headings().chain(client.headings()) {
-        headings.push(Heading::Number(name));
-    }
+    let mut headings = grid::Column::all_of_numbers(["from/s"]);
+    let times = grid::Column::all_of_numbers(["p50", "p99", "p99.9", "max"]);
+    headings.extend(times.into_iter().map(|column| column.with_unit(",")));
+    headings.extend(grid::Column::all_of_numbers(["offered/s", "sent/s", "done/s", "failed", "in system"]));
+    headings.extend(grid::Column::all_of_numbers(servers.headings().chain(client.headings())));
     let decimals = if columns.width_s() < 0.95 { 1 } else { 0 };
-    let row = |column: &Column| {
-        let Column { activity, .. } = column;
-        let mut row = vec![
-            format!("{:.decimals$}", column.start_s + 0.0),
-            time(column.percentile_ns(Quantile::P50)),
-            time(column.percentile_ns(Quantile::P99)),
-            time(column.percentile_ns(Quantile::P999)),
-            time(column.max_ns()),
+    let mut table = TimeTable::new(headings);
+    for column in columns.all() {
+        let activity = &column.activity;
+        let times_ns =
+            [Quantile::P50, Quantile::P99, Quantile::P999].map(|quantile| column.percentile_ns(quantile));
+        let counts = [
             rate(column.per_second(activity.scheduled)),
             rate(column.per_second(activity.sent)),
             rate(column.per_second(activity.completed)),
             activity.failed.to_string(),
             column.in_system.map_or("-".to_owned(), |count| count.to_string()),
         ];
-        row.extend(servers.cells(f64::midpoint(column.start_s, column.end_s)));
-        row.extend(client.cells(column));
-        row
-    };
-    let rows: Vec<Vec<String>> = columns.all().map(row).collect();
+        let mut row = vec![Value::Text(format!("{:.decimals$}", column.start_s + 0.0))];
+        row.extend(times_ns.into_iter().chain([column.max_ns()]).map(Value::Time));
+        let middle_s = f64::midpoint(column.start_s, column.end_s);
+        let others = servers.cells(middle_s).chain(client.cells(column));
+        row.extend(counts.into_iter().chain(others).map(Value::Text));
+        table.push(Style::Plain, row);
+    }
     let caption = format!(
         "Pieces of {} from the beginning of the window; those before it are warm-up",
         quantity::time((columns.width_s() * 1e9).round() as u64)
     );
-    markup.table(&caption, &headings, &rows);
+    markup.grid(&caption, &table.grid(None), None);
 }

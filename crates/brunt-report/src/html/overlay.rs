@@ -4,10 +4,10 @@
 
 use super::frame::{self, Frame, Key, Size};
 use super::heat;
-use super::markup::{Heading, Markup};
+use super::markup::Markup;
 use super::spectrum::{Level, SERVICE, Spectrum, axes, band, maximum, polyline, rarity};
-use crate::layout::TimeUnit;
-use crate::quantity;
+use crate::layout::Layout;
+use crate::run_document::latency::times_table;
 use brunt_picture::{Fill, Ink};
 use brunt_plan::quantile::Quantile;
 
@@ -76,20 +76,14 @@ pub(super) fn table(markup: &mut Markup, spectra: &[Spectrum<'_>], names: &[Stri
         spectra.iter().flat_map(|held| held.levels.iter().map(|level| level.quantile)).collect();
     quantiles.sort_unstable();
     quantiles.dedup();
-    let least = spectra.iter().flat_map(|held| &held.levels).map(|level| level.response_ns).min();
-    let unit = TimeUnit::of_least(least.unwrap_or(0));
     let value = |held: &Spectrum<'_>, quantile: Quantile| {
         let level = held.levels.iter().find(|level| level.quantile == quantile);
-        level.map_or("-".to_owned(), |level| quantity::significant(level.response_ns as f64 / unit.ns()))
+        level.map(|level| level.response_ns)
     };
     let row = |quantile: &Quantile| {
-        let mut row = vec![quantile.to_string()];
-        row.extend(spectra.iter().map(|held| value(held, *quantile)));
-        row
+        (quantile.to_string(), spectra.iter().map(|held| value(held, *quantile)).collect())
     };
-    let rows: Vec<Vec<String>> = quantiles.iter().map(row).collect();
-    let headings: Vec<String> = names.iter().map(|name| format!("{name}/{unit}")).collect();
-    let mut all = vec![Heading::Words("percentile")];
-    all.extend(headings.iter().map(|name| Heading::Number(name)));
-    markup.table("Response time by percentile", &all, &rows);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let grid = times_table("percentile", &names, quantiles.iter().map(row).collect(), &Layout::default());
+    markup.grid("Response time by percentile", &grid, None);
 }

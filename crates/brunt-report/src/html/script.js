@@ -303,12 +303,12 @@ function shifted(text, places) {
 function unitSwitch(table) {
   const heading = table.tHead.rows[0].cells[0];
   const units = ["ns", "us", "ms", "s"];
-  const own = units.indexOf(heading.textContent.trim().split("/")[1]);
-  const cells = [...table.querySelectorAll("td.time, td.time small")].flatMap((cell) => [...cell.childNodes]);
+  const own = units.indexOf(heading.textContent.trim().split(", ")[1]);
+  const cells = [...table.querySelectorAll("td.time")].flatMap((cell) => [...cell.childNodes]);
   const texts = cells.filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => [node, node.data]);
   const show = (unit) => {
     texts.forEach(([node, text]) => (node.data = shifted(text, 3 * (own - unit))));
-    heading.textContent = `time/${units[unit]}`;
+    heading.textContent = `response, ${units[unit]}`;
     buttons.forEach((made, index) => made.setAttribute("aria-pressed", index === unit));
   };
   const buttons = units.map((name, unit) => button(name, () => show(unit)));

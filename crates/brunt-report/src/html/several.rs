@@ -6,12 +6,14 @@
 use super::course::Course;
 use super::document::{self, Standing};
 use super::frame::{self, Size};
-use super::markup::{Heading, Markup};
+use super::markup::Markup;
 use super::spectrum::Spectrum;
-use super::{overlay, plans, spectrum};
+use super::{overlay, spectrum};
 use crate::cost::RequestCost;
-use crate::quantity;
-use crate::quantity::rate;
+use crate::grid::{Column, Grid};
+use crate::layout::Style;
+use crate::quantity::{self, rate};
+use crate::result::shortened;
 use crate::run_document::head;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use crate::server;
@@ -23,15 +25,14 @@ use std::io::{self, Write};
 
 /// As many results as a chart tells apart.
 pub const RESULTS_MAX: usize = frame::RESULTS_MAX;
+/// The key of the classes of a plan.
+const CLASSES: &str = "class";
 /// Columns of all heat maps together.
 const COLUMNS: u64 = 480;
 const HEAT_HEIGHT: f64 = 150.0;
 
 /// Writes the page of several runs with their names, of which there are at most [`RESULTS_MAX`].
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_several(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Result<()> {
     let runs = &runs[..runs.len().min(RESULTS_MAX)];
     let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
     let mut markup = Markup::default();
@@ -47,7 +48,7 @@ pub fn write_several(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Res
             _ => Map::new(),
         })
         .collect();
-    plans::section(&mut markup, &names, &specs.iter().collect::<Vec<_>>());
+    plans(&mut markup, &names, &specs.iter().collect::<Vec<_>>());
     numbers(&mut markup, runs);
     percentiles(&mut markup, runs);
     courses(&mut markup, runs);
@@ -128,6 +129,10 @@ fn rows(runs: &[(String, Summary)]) -> Vec<Row> {
     rows.push(row("server CPU/request".to_owned(), time, &|summary| {
         exact(server::window(summary).and_then(|span| span.cpu_ns_per_request()))
     }));
+    rows.push(row("failed".to_owned(), |count| format!("{count:.0}"), &|summary| {
+        let requests = &summary.total.requests;
+        exact(Some((requests.failed() + requests.abandoned) as f64))
+    }));
     rows.retain(|row| row.values.iter().any(Option::is_some));
     rows
 }
@@ -154,24 +159,14 @@ fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
         }
         cells
     };
-    let all: Vec<Row> = rows(runs);
-    let mut table: Vec<Vec<String>> = all.iter().map(table_row).collect();
-    let mut failed = vec!["failed".to_owned()];
-    for (index, (_, summary)) in runs.iter().enumerate() {
-        let requests = &summary.total.requests;
-        failed.push((requests.failed() + requests.abandoned).to_string());
-        failed.extend((index > 0).then(String::new));
+    let mut columns = Column::all_of_words(["quantity"]);
+    for (index, (name, _)) in runs.iter().enumerate() {
+        columns.push(Column::of_numbers(name, 0));
+        columns.extend((index > 0).then(|| Column::of_numbers("change", 0)));
     }
-    table.push(failed);
-    let names: Vec<String> = runs
-        .iter()
-        .enumerate()
-        .flat_map(|(index, (name, _))| [Some(name.clone()), (index > 0).then(|| "change".to_owned())])
-        .flatten()
-        .collect();
-    let mut headings = vec![Heading::Words("quantity")];
-    headings.extend(names.iter().map(|name| Heading::Number(name)));
-    markup.table("Response times of all requests, rates and costs", &headings, &table);
+    let mut grid = Grid::new(columns);
+    rows(runs).iter().for_each(|row| grid.push_texts(table_row(row), Style::Plain));
+    markup.grid("Response times of all requests, rates and costs", &grid, None);
     markup.raw("</section>\n");
 }
 
@@ -229,4 +224,58 @@ fn courses(markup: &mut Markup, runs: &[(String, Summary)]) {
         markup.close("figure");
     }
     markup.raw("</section>\n");
+}
+
+/// A section with the plans of several results, which have the keys of a plan file.
+pub(crate) fn plans(markup: &mut Markup, names: &[String], plans: &[&Map<String, Value>]) {
+    let plans: Vec<Vec<(String, String)>> = plans.iter().map(|plan| plan_rows(plan)).collect();
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in plans.iter().flatten() {
+        if !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    let value = |plan: &Vec<(String, String)>, key: &str| {
+        plan.iter().find(|(held, _)| held == key).map_or("-".to_owned(), |(_, value)| value.clone())
+    };
+    let row = |key: &str| {
+        let mut row = vec![key.to_owned()];
+        row.extend(plans.iter().map(|plan| value(plan, key)));
+        row
+    };
+    let (equal, differing): (Vec<_>, Vec<_>) =
+        keys.into_iter().map(row).partition(|row| row[1..].windows(2).all(|pair| pair[0] == pair[1]));
+    let grid = |headings: Vec<Column>, rows: Vec<Vec<String>>| {
+        let mut grid = Grid::new(headings);
+        rows.into_iter().for_each(|row| grid.push_texts(row, Style::Plain));
+        grid
+    };
+    markup.raw("<section id=\"plans\">\n<h2>Plans side by side</h2>\n");
+    if differing.is_empty() {
+        markup.element("p", "The plans are equal.");
+    }
+    let names = names.iter().map(String::as_str);
+    markup.grid(
+        "What differs",
+        &grid(Column::all_of_words(["key"].into_iter().chain(names)), differing),
+        None,
+    );
+    markup.raw("<details><summary>What is equal</summary>\n");
+    let equal: Vec<Vec<String>> = equal.into_iter().map(|mut row| row.drain(..2).collect()).collect();
+    let equal = grid(Column::all_of_words(["key", "value"]), equal);
+    markup.grid("Keys with one value in all plans", &equal, None);
+    markup.raw("</details>\n</section>\n");
+}
+
+/// The keys of a plan with their values; those of a class of several begin with its name.
+fn plan_rows(plan: &Map<String, Value>) -> Vec<(String, String)> {
+    let classes = plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let own = plan.iter().filter(|(key, _)| *key != CLASSES);
+    let mut rows: Vec<(String, String)> = own.map(|(key, value)| (key.clone(), shortened(value))).collect();
+    for class in classes.iter().filter_map(Value::as_object) {
+        let name = class.get("name").and_then(Value::as_str).unwrap_or("");
+        let prefix = if classes.len() > 1 { format!("{name} ") } else { String::new() };
+        rows.extend(class.iter().map(|(key, value)| (format!("{prefix}{key}"), shortened(value))));
+    }
+    rows
 }

@@ -4,8 +4,9 @@
 
 use super::frame::{self, Frame, Key, NOTE_SIZE, Size, Values};
 use super::heat;
-use super::markup::{Heading, Markup};
-use crate::layout::TimeUnit;
+use super::markup::Markup;
+use crate::grid::{Column, TimeTable, Value};
+use crate::layout::Style;
 use crate::quantity;
 use crate::row::rows;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded};
@@ -350,41 +351,33 @@ fn notes(frame: &mut Frame, summary: &Summary, most: f64) {
 }
 
 fn table(markup: &mut Markup, summary: &Summary, levels: &[Level]) {
-    let unit = TimeUnit::of_least(levels.iter().map(|level| level.response_ns).min().unwrap_or(0));
-    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns as f64 / unit.ns()));
-    let heading = |name: &str| format!("{name}/{unit}");
-    let names = ["response", "low", "high", "without client", "service"].map(heading);
-    let mut headings = vec![Heading::Words("percentile")];
-    headings.extend(names.iter().map(|name| Heading::Number(name)));
-    let row = |level: &Level| {
+    let times = Column::all_of_numbers(["response", "low", "high", "without client", "service"]);
+    let first = Column::of_words("percentile", 0).with_unit(", ");
+    let mut table = TimeTable::new([first].into_iter().chain(times).collect());
+    for level in levels {
         let interval = level.interval.as_ref();
         let high = match interval {
-            Some(PercentileInterval { high_ns: None, .. }) => "open".to_owned(),
-            held => time(held.and_then(|held| held.high_ns)),
+            Some(PercentileInterval { high_ns: None, .. }) => Value::Open,
+            held => Value::Time(held.and_then(|held| held.high_ns)),
         };
-        vec![
-            level.quantile.to_string(),
-            time(Some(level.response_ns)),
-            time(interval.map(|held| held.low_ns)),
+        let row = vec![
+            Value::Text(level.quantile.to_string()),
+            Value::Time(Some(level.response_ns)),
+            Value::Time(interval.map(|held| held.low_ns)),
             high,
-            time(level.without_client_ns),
-            time(level.service_ns),
-        ]
-    };
-    let mut rows: Vec<Vec<String>> = levels.iter().map(row).collect();
-    let max = |ns: Option<u64>| time(ns);
+            Value::Time(level.without_client_ns),
+            Value::Time(level.service_ns),
+        ];
+        table.push(Style::Plain, row);
+    }
     let latency = &summary.total.latency;
-    rows.push(vec![
-        "max".to_owned(),
-        max(latency.response.summary.max_ns),
-        "-".to_owned(),
-        "-".to_owned(),
-        max(latency.without_client.summary.max_ns),
-        max(latency.service.summary.max_ns),
-    ]);
-    markup.table(
-        "Latency of all requests by percentile, with 95 % intervals of the response time",
-        &headings,
-        &rows,
+    let most = [&latency.response, &latency.without_client, &latency.service].map(|held| held.summary.max_ns);
+    let [response, without_client, service] = most.map(Value::Time);
+    let (low, high) = (Value::Time(None), Value::Time(None));
+    table.push(
+        Style::Plain,
+        vec![Value::Text("max".to_owned()), response, low, high, without_client, service],
     );
+    let caption = "Latency of all requests by percentile, with 95 % intervals of the response time";
+    markup.grid(caption, &table.grid(None), None);
 }

@@ -2,7 +2,6 @@
 //!
 //! Each sentence has its number and, behind an arrow, what helps. Assertions are never left out.
 
-use crate::assertion_text::{self, AssertionText};
 use crate::document::{Content, Document};
 use crate::grid::{Column, Grid};
 use crate::layout::Style;
@@ -17,21 +16,11 @@ const SENTENCES_MAX: usize = 3;
 /// Behind these they are left out where there is no room, the last first.
 const RANKS: [u8; SENTENCES_MAX] = [0, 3, 7];
 
-/// What was asserted of the run.
-pub(super) fn assertions(document: &mut Document, summary: &Summary) {
-    document.gap();
-    for text in assertion_text::sorted(summary.assertions.iter().map(AssertionText::of)) {
-        let (label, style) = (text.word().to_owned(), text.style());
-        let text = format!("{}: {}", text.subject, text.finding);
-        document.push(0, Content::Sentence { label, text, style });
-    }
-}
-
 /// The status, and what the checks found.
 pub(crate) fn status(document: &mut Document, status: &RunStatus) {
     document.gap();
-    let (word, style) = (status.status.name(), style(status.status));
-    document.push(0, Content::Status { word, style, text: format!("{}.", status.message) });
+    let text = format!("{}.", status.headline());
+    document.push(0, Content::Status { text, style: style(status.status) });
     for (index, (name, text)) in findings(status).into_iter().enumerate() {
         let rank = RANKS.get(index).copied().unwrap_or(u8::MAX);
         document.push(rank, Content::Advice { name, text });

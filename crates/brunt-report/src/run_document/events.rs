@@ -4,10 +4,10 @@
 
 use crate::bar_scale::BarScale;
 use crate::document::{Content, Document};
-use crate::grid::{Column, Grid};
+use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::instant::in_window_ns;
-use crate::layout::{Style, TimeUnit};
-use crate::quantity;
+use crate::layout::{Layout, Style, TimeUnit};
+use crate::quantity::{self, rate};
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};
 use brunt_stats::check::{CheckId, CheckStatus};
@@ -24,6 +24,8 @@ const OUTAGES_LONG_MAX: usize = 20;
 /// Bars of the line over time, which leaves room for its scale.
 const BARS_MAX: u64 = 40;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Rows of the table over time.
+const SECONDS_MAX: u64 = 60;
 /// Fewer pieces of time show no course.
 const PIECES_MIN: usize = 5;
 
@@ -70,7 +72,7 @@ pub(crate) fn longest_outages<'a>(
     shown
 }
 
-fn seconds(ns: u64) -> String {
+fn in_seconds(ns: u64) -> String {
     quantity::significant(ns as f64 / TimeUnit::S.ns())
 }
 
@@ -89,8 +91,8 @@ fn outage_table(summary: &Summary, outages: &[&Outage]) -> Grid {
         let row = [
             server::cell(summary, usize::from(outage.server)),
             format!("{start:+.2}"),
-            outage.length_ns().map_or("open".to_owned(), seconds),
-            recovery_ns.map_or("-".to_owned(), seconds),
+            outage.length_ns().map_or("open".to_owned(), in_seconds),
+            recovery_ns.map_or("-".to_owned(), in_seconds),
             outage.failed.to_string(),
             outage.kinds.names().map(kind_name).collect::<Vec<_>>().join(","),
         ];
@@ -155,4 +157,33 @@ pub(super) fn over_time(document: &mut Document, summary: &Summary) {
     let width_ns = points[0].end_ns - points[0].start_ns;
     let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
     document.push(9, Content::Chart { label: format!("{name} by {by}"), times_ns: values, scale });
+}
+
+/// The run over time in a long report: at most sixty rows, each the sum of its slices.
+pub(super) fn seconds(document: &mut Document, summary: &Summary, layout: &Layout) {
+    document.heading("seconds");
+    let (timeline, window) = (summary.record.run.intervals.timeline(), &summary.window);
+    let least_ns = window.duration_ns().div_ceil(SECONDS_MAX).max(SECOND_NS);
+    let piece_ns = least_ns.div_ceil(timeline.slice_ns()) * timeline.slice_ns();
+    let points = timeline.points(window.measure_ns..window.end_ns, piece_ns);
+    let numbers = ["due/s", "done/s", "failed", "p50", "p99", "max"];
+    let first = Column::of_words("second", 13).with_unit(", ");
+    let mut table =
+        TimeTable::new([first].into_iter().chain(numbers.map(|name| Column::spaced(name, 8))).collect());
+    for point in &points {
+        let seconds = (point.end_ns - point.start_ns) as f64 / 1e9;
+        let per_s = |count: u64| rate(count as f64 / seconds);
+        let start_s = in_window_ns(summary, point.start_ns) as f64 / 1e9;
+        let failed = point.activity.failed;
+        let style = if failed > 0 { Style::Bad } else { Style::Plain };
+        let counts = [
+            format!("{start_s:.1}"),
+            per_s(point.activity.scheduled),
+            per_s(point.activity.completed),
+            failed.to_string(),
+        ];
+        let times_ns = [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns];
+        table.push(style, counts.map(Value::Text).into_iter().chain(times_ns.map(Value::Time)).collect());
+    }
+    document.table(table.grid(layout.unit));
 }

@@ -5,7 +5,7 @@
 
 use crate::document::Document;
 use crate::figure::{Bound, Figures, Texts, unit_of};
-use crate::grid::{Cell, Column, Grid, cells};
+use crate::grid::{Cell, Column, Grid, TimeTable, Value, cells};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::row::{self, Row, rows};
@@ -54,12 +54,18 @@ struct Line<'a> {
     /// Keys that were hit, and those that were hit or missed.
     hits: [u64; 2],
     failed: u64,
+    /// Do rows below it say how far its percentiles can be trusted?
+    is_qualified: bool,
+    /// Other times of the same requests, which rows below it have.
+    parts: Vec<(&'static str, LatencySummary)>,
 }
 
 impl<'a> Line<'a> {
     fn of(row: &Row<'a>) -> Self {
         let OpSummary { latency, rate, requests, keys, .. } = row.summary;
         Self {
+            is_qualified: false,
+            parts: Vec::new(),
             name: row.name('.'),
             response: latency.response.summary.clone(),
             row: Some(*row),
@@ -67,6 +73,19 @@ impl<'a> Line<'a> {
             hits: [keys.hit, keys.hit + keys.miss],
             failed: requests.failed() + requests.abandoned,
         }
+    }
+
+    /// With all that is known of its times.
+    fn in_full(row: &Row<'a>) -> Self {
+        let latency = &row.summary.latency;
+        let mut parts = vec![
+            ("  service", latency.service.summary.clone()),
+            ("  send lag", latency.send_lag.summary.clone()),
+        ];
+        if latency.failed.summary.count > 0 {
+            parts.push(("  with failed", row.summary.including_failures()));
+        }
+        Self { is_qualified: true, parts, ..Self::of(row) }
     }
 
     /// All that these rows count, as one.
@@ -81,6 +100,8 @@ impl<'a> Line<'a> {
             done: Some(lines.iter().filter_map(|line| line.done).sum()),
             hits: [0, 1].map(|index| lines.iter().map(|line| line.hits[index]).sum()),
             failed: lines.iter().map(|line| line.failed).sum(),
+            is_qualified: false,
+            parts: Vec::new(),
         }
     }
 
@@ -156,42 +177,60 @@ fn qualifying_names(summary: &Summary) -> [&'static str; 3] {
     ["  95% low", "  95% high", client]
 }
 
-/// The table; where more percentiles are asked for than fit beside each other, several in one unit.
+/// The table of a short report; where more percentiles are asked for than fit beside each other, several in one unit.
 pub(crate) fn tables(summary: &Summary, layout: &Layout, rows: OpRows) -> Vec<Grid> {
     let mut lines = lines(summary, rows.rows_max);
     if rows.first > 0 && lines.len() > 1 {
         let place = 1 + (rows.first - 1) % (lines.len() - 1);
         lines[1..=place].rotate_right(1);
     }
+    lines[0].is_qualified = rows.has_bounds;
+    grids(summary, layout, lines, &summary.record.plan.shown_quantiles())
+}
+
+/// The same with all rows, and below each of them all that is known of its times.
+pub(crate) fn full_tables(summary: &Summary, layout: &Layout, quantiles: &[Quantile]) -> Vec<Grid> {
+    grids(summary, layout, rows(summary).iter().map(Line::in_full).collect(), quantiles)
+}
+
+fn grids(summary: &Summary, layout: &Layout, mut lines: Vec<Line<'_>>, quantiles: &[Quantile]) -> Vec<Grid> {
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     lines.iter_mut().zip(row::cut(&names)).for_each(|(line, name)| line.name = name);
-    let quantiles = summary.record.plan.shown_quantiles();
+    let times = || {
+        lines.iter().flat_map(|line| {
+            [(line, &line.response)].into_iter().chain(line.parts.iter().map(move |(_, times)| (line, times)))
+        })
+    };
+    let bounds = |(line, times): (&Line<'_>, &LatencySummary), quantile| {
+        let is_qualified = line.is_qualified && std::ptr::eq(times, &line.response);
+        let of = line.row.map_or(&summary.total, |row| row.summary);
+        if is_qualified { qualifying(summary, of, quantile).into() } else { Vec::new() }
+    };
     let column = |quantile: &Quantile| Figures {
-        times_ns: lines.iter().map(|line| line.response.percentile_ns(*quantile)).collect(),
-        bounds: vec![
-            qualifying(summary, lines[0].row.map_or(&summary.total, |row| row.summary), *quantile).into(),
-        ],
+        times_ns: times().map(|(_, times)| times.percentile_ns(*quantile)).collect(),
+        bounds: times().map(|held| bounds(held, *quantile)).collect(),
     };
     let columns: Vec<Figures> = quantiles.iter().map(column).collect();
-    let max = Figures::of_times(lines.iter().map(|line| line.response.max_ns));
+    let max = Figures::of_times(times().map(|(_, times)| times.max_ns));
     let unit = layout.unit.unwrap_or_else(|| unit_of(columns.iter().chain([&max])));
     let (max, texts) =
         (max.texts(unit).times, columns.iter().map(|column| column.texts(unit)).collect::<Vec<_>>());
     let has_hits = lines.iter().any(|line| line.hits[1] > 0);
     let parts = quantiles.chunks(QUANTILES_MAX).zip(texts.chunks(QUANTILES_MAX)).enumerate();
-    let grid = |(place, (quantiles, texts)): (usize, (&[Quantile], &[Texts]))| {
-        let mut grid = Grid::new(headings(unit, quantiles, place == 0, has_hits));
+    let grid = |(chunk, (quantiles, texts)): (usize, (&[Quantile], &[Texts]))| {
+        let max: Option<&[String]> = (chunk == 0).then_some(&max);
+        let mut grid = Grid::new(headings(unit, quantiles, max.is_some(), has_hits));
+        let mut place = 0;
         for (index, line) in lines.iter().enumerate() {
             let style = if index == 0 { Style::Bold } else { Style::Plain };
             let mut row = vec![Cell::new(line.name.clone(), style)];
-            let times = quantiles
-                .iter()
-                .zip(texts)
-                .map(|(quantile, column)| line.time(summary, *quantile, &column.times[index], style));
-            row.extend(times);
-            if place == 0 {
+            let times = quantiles.iter().zip(texts);
+            row.extend(
+                times.map(|(quantile, column)| line.time(summary, *quantile, &column.times[place], style)),
+            );
+            if let Some(max) = max {
                 let failed = if line.failed > 0 { Style::Bad } else { style };
-                row.push(Cell::new(max[index].clone(), style));
+                row.push(Cell::new(max[place].clone(), style));
                 row.push(Cell::new(line.done.map_or("-".to_owned(), rate), style));
                 row.extend(
                     has_hits.then(|| Cell::new(quantity::exact_percent(line.hits[0], line.hits[1]), style)),
@@ -199,9 +238,15 @@ pub(crate) fn tables(summary: &Summary, layout: &Layout, rows: OpRows) -> Vec<Gr
                 row.push(Cell::new(line.failed.to_string(), failed));
             }
             grid.push(row);
-            if index == 0 && rows.has_bounds {
-                qualify(&mut grid, &qualifying_names(summary), texts, 0);
+            for (index, name) in qualifying_names(summary).iter().enumerate().filter(|_| line.is_qualified) {
+                push_if_any(&mut grid, name, texts.iter().map(|column| column.bounds[place][index].clone()));
             }
+            for (name, _) in &line.parts {
+                place += 1;
+                let times = texts.iter().map(|column| &column.times[place]);
+                push_if_any(&mut grid, name, times.chain(max.map(|max| &max[place])).cloned());
+            }
+            place += 1;
         }
         grid
     };
@@ -227,13 +272,6 @@ fn headings(unit: TimeUnit, quantiles: &[Quantile], is_first: bool, has_hits: bo
     columns
 }
 
-/// The rows that qualify the one above them, the figure of this place in each column; none where all cells say nothing.
-fn qualify(grid: &mut Grid, names: &[&str], texts: &[Texts], place: usize) {
-    for (index, name) in names.iter().enumerate() {
-        push_if_any(grid, name, texts.iter().map(|column| column.bounds[place][index].clone()));
-    }
-}
-
 /// A row without the cells at its end that say nothing; none where all are such.
 fn push_if_any(grid: &mut Grid, name: &str, texts: impl Iterator<Item = String>) {
     let mut row: Vec<String> = [name.to_owned()].into_iter().chain(texts).collect();
@@ -254,9 +292,8 @@ pub(super) fn part(document: &mut Document, summary: &Summary, layout: &Layout) 
     let names: Vec<String> = rows.iter().map(|row| row.name('.')).collect();
     let rows: Vec<(String, &OpSummary)> =
         row::cut(&names).into_iter().zip(rows.iter().map(|row| row.summary)).collect();
-    let quantiles = all_quantiles(summary);
-    for quantiles in quantiles.chunks(QUANTILES_MAX) {
-        document.table(percentiles(summary, layout, &rows, quantiles));
+    for grid in full_tables(summary, layout, &all_quantiles(summary)) {
+        document.table(grid);
         document.gap();
     }
     let mut moments = Vec::new();
@@ -290,53 +327,6 @@ fn all_quantiles(summary: &Summary) -> Vec<Quantile> {
     quantiles
 }
 
-fn percentiles(
-    summary: &Summary,
-    layout: &Layout,
-    rows: &[(String, &OpSummary)],
-    quantiles: &[Quantile],
-) -> Grid {
-    let cells_of = |times: &LatencySummary| {
-        let given = quantiles.iter().map(|quantile| times.percentile_ns(*quantile));
-        given.chain([times.max_ns]).collect::<Vec<_>>()
-    };
-    let mut names = Vec::new();
-    let mut columns = vec![Figures::default(); quantiles.len() + 1];
-    let mut push = |name: &str, times: &LatencySummary, bounds: Vec<Vec<Bound>>| {
-        if name.starts_with(' ') && times.count == 0 {
-            return;
-        }
-        names.push(name.to_owned());
-        for (index, (column, ns)) in columns.iter_mut().zip(cells_of(times)).enumerate() {
-            column.times_ns.push(ns);
-            column.bounds.push(bounds.get(index).cloned().unwrap_or_default());
-        }
-    };
-    for (name, row) in rows {
-        let bounds = quantiles.iter().map(|quantile| qualifying(summary, row, *quantile).into()).collect();
-        push(name, &row.latency.response.summary, bounds);
-        push("  service", &row.latency.service.summary, Vec::new());
-        push("  send lag", &row.latency.send_lag.summary, Vec::new());
-        if row.latency.failed.summary.count > 0 {
-            push("  with failed", &row.including_failures(), Vec::new());
-        }
-    }
-    let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
-    let texts: Vec<Texts> = columns.iter().map(|column| column.texts(unit)).collect();
-    let mut headings = headings(unit, quantiles, false, false);
-    headings.push(Column::spaced("max", TIME_WIDTH));
-    let mut grid = Grid::new(headings);
-    for (place, name) in names.iter().enumerate() {
-        let style = if name.starts_with(' ') { Style::Dim } else { Style::Plain };
-        let times = texts.iter().map(|column| column.times[place].clone());
-        grid.push(cells([name.clone()].into_iter().chain(times), style));
-        if !name.starts_with(' ') {
-            qualify(&mut grid, &qualifying_names(summary), &texts[..quantiles.len()], place);
-        }
-    }
-    grid
-}
-
 /// For every percentile that is not given, how much longer the run must be at the rate it had, or where it had none, how many more requests
 /// it takes.
 fn wanting(summary: &Summary, name: &str, of: &OpSummary) -> Vec<String> {
@@ -356,28 +346,21 @@ fn wanting(summary: &Summary, name: &str, of: &OpSummary) -> Vec<String> {
 }
 
 /// Times in one unit, which stands behind the name of the table; a row for each name.
-pub(super) fn times_table(
+pub(crate) fn times_table(
     corner: &str,
     headings: &[&str],
     rows: Vec<(String, Vec<Option<u64>>)>,
     layout: &Layout,
 ) -> Grid {
-    let column = |index: usize| Figures::of_times(rows.iter().map(|(_, times_ns)| times_ns[index]));
-    let columns: Vec<Figures> = (0..headings.len()).map(column).collect();
-    let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
-    let texts: Vec<Texts> = columns.iter().map(|column| column.texts(unit)).collect();
-    let mut grid = Grid::new(
-        [Column::of_words(format!("{corner}, {unit}"), NAME_WIDTH)]
-            .into_iter()
-            .chain(headings.iter().map(|heading| Column::spaced(*heading, TIME_WIDTH)))
-            .collect(),
-    );
-    for (place, (name, _)) in rows.into_iter().enumerate() {
+    let times = headings.iter().map(|heading| Column::spaced(*heading, TIME_WIDTH));
+    let corner = Column::of_words(corner, NAME_WIDTH).with_unit(", ");
+    let mut table = TimeTable::new([corner].into_iter().chain(times).collect());
+    for (name, times_ns) in rows {
         let style = if name.starts_with(' ') { Style::Dim } else { Style::Plain };
-        grid.push(cells(
-            [name].into_iter().chain(texts.iter().map(|column| column.times[place].clone())),
+        table.push(
             style,
-        ));
+            [Value::Text(name)].into_iter().chain(times_ns.into_iter().map(Value::Time)).collect(),
+        );
     }
-    grid
+    table.grid(layout.unit)
 }

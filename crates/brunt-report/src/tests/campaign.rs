@@ -3,12 +3,11 @@
 
 use super::run;
 use super::schema::reader::errors;
-use crate::campaign::{
-    Campaign, CampaignQuestion, PercentileEstimate, RunPlace, RunPurpose, RunRow, write_csv, write_details,
-    write_json,
-};
+use crate::campaign::{Campaign, CampaignQuestion, PercentileEstimate, RunPlace, RunPurpose, RunRow};
+use crate::document::Level;
 use crate::layout::Layout;
 use crate::stored::StoredCampaign;
+use crate::subject::Subject;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
@@ -310,17 +309,23 @@ fn conclusions_follow_from_the_runs() {
     }
 }
 
+/// A long report is the short one with parts in between.
 #[test]
-fn texts_of_campaigns() {
+fn long_texts_of_campaigns() {
     for (name, campaign) in all() {
-        let mut out = Vec::new();
-        write_details(&campaign, &Layout::default(), &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        for line in text.lines() {
+        let [short, long] = [Level::Short, Level::Long].map(|level| {
+            let mut out = Vec::new();
+            Subject::Campaign(&campaign).write_text(&Layout::default(), level, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        });
+        for line in long.lines() {
             assert!(line.chars().count() <= 120, "{name}: {line:?} is too long");
             assert!(line == line.trim_end(), "{name}: {line:?} ends in white space");
         }
-        insta::assert_snapshot!(name, text);
+        let mut rest = long.lines();
+        let lost = short.lines().find(|line| !rest.any(|held| held == *line));
+        assert_eq!(lost, None, "{name}: {long}");
+        insta::assert_snapshot!(name, long);
     }
 }
 
@@ -329,7 +334,7 @@ fn texts_of_campaigns() {
 fn json_of_campaigns() {
     for (name, campaign) in all() {
         let mut out = Vec::new();
-        write_json(&campaign, &mut out).unwrap();
+        Subject::Campaign(&campaign).write_json(&mut out).unwrap();
         let mut json: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(errors(&json), Vec::<String>::new(), "{name}");
         let runs = json["runs"].as_array_mut().unwrap();
@@ -346,7 +351,7 @@ fn json_of_campaigns() {
 #[test]
 fn csv_of_a_campaign() {
     let mut out = Vec::new();
-    write_csv(&search_limited(Bottleneck::Connections), &mut out).unwrap();
+    Subject::Campaign(&search_limited(Bottleneck::Connections)).write_csv(&mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(columns, [19; 4]);

@@ -5,6 +5,7 @@ use super::run;
 use super::text::{PIPE, report_of, text_of};
 use crate::document::Level;
 use crate::html::spectrum::Spectrum;
+use crate::subject::Subject;
 use brunt_plan::plan::MeterKind;
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::recorder::Layout;
@@ -57,7 +58,7 @@ fn client_errors_are_named_by_what_they_rest_on() {
             ("keys of pages and figures", keys.join("\n"), format!("\n{words}\n")),
             (
                 "scan's details",
-                written(|out| crate::campaign::write_details(&scan, &PIPE, out).unwrap()),
+                written(|out| Subject::Campaign(&scan).write_text(&PIPE, Level::Long, out).unwrap()),
                 format!(" {label},us "),
             ),
         ];

@@ -3,10 +3,11 @@
 use super::schema::reader::errors;
 use super::{json_of, run};
 use crate::comparison::{AssertionRow, Comparison, EarlyEnd};
-use crate::junit;
+use crate::document::Level;
 use crate::layout::Layout;
 use crate::result::{self, RunResult, from_keys};
 use crate::stored::StoredResult;
+use crate::subject::Subject;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::change::Design;
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ fn side(name: &str, runs: u64, factor: f64) -> Vec<RunResult> {
 
 fn text_of(comparison: &Comparison) -> String {
     let mut out = Vec::new();
-    comparison.write_details(&Layout::default(), &mut out).unwrap();
+    Subject::Comparison(comparison).write_text(&Layout::default(), Level::Long, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line:?} is too long");
@@ -73,7 +74,7 @@ fn text_of(comparison: &Comparison) -> String {
 
 fn junit_of(comparison: &Comparison) -> String {
     let mut out = Vec::new();
-    junit::write_comparison(comparison, &mut out).unwrap();
+    Subject::Comparison(comparison).write_junit(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -107,7 +108,7 @@ fn b_is_slower() {
     insta::assert_snapshot!("compare_slower_junit", junit_of(&comparison));
     assert!(comparison.is_missed() && comparison.is_undecided());
     let mut out = Vec::new();
-    comparison.write_json(&mut out).unwrap();
+    Subject::Comparison(&comparison).write_json(&mut out).unwrap();
     let value: Value = serde_json::from_slice(&out).unwrap();
     let assertions = value["assertions"].as_array().unwrap().iter();
     let text = |held: &Value, key: &str| held[key].as_str().map(str::to_owned);
@@ -129,7 +130,7 @@ pub(super) fn key_paths() -> Vec<String> {
         run.plan.remove("timeout");
     });
     let mut out = Vec::new();
-    compared(side("a", 4, 1.0), b, &["p99 <= +5%"]).write_json(&mut out).unwrap();
+    Subject::Comparison(&compared(side("a", 4, 1.0), b, &["p99 <= +5%"])).write_json(&mut out).unwrap();
     let mut found = Vec::new();
     super::paths(&serde_json::from_slice(&out).unwrap(), "", &mut found);
     found.retain(|path| {
@@ -150,7 +151,7 @@ fn comparisons_are_reported_again() {
         |text: &str| StoredResult::parse(text, "c.json").and_then(|stored| Comparison::of_stored(&stored));
     let written = |comparison: &Comparison| {
         let mut out = Vec::new();
-        comparison.write_json(&mut out).unwrap();
+        Subject::Comparison(comparison).write_json(&mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let required = ["p99 <= +5%", "get.p99 <= +12%", "p50 < 1us", "set.p99.9 < 1s"];
@@ -343,7 +344,7 @@ fn differences_within_client_error_are_not_shown() {
     insta::assert_snapshot!("compare_client", text_of(&comparison));
     assert!(comparison.is_undecided() && !comparison.is_missed());
     let mut out = Vec::new();
-    comparison.write_json(&mut out).unwrap();
+    Subject::Comparison(&comparison).write_json(&mut out).unwrap();
     let value: Value = serde_json::from_slice(&out).unwrap();
     let p99 = value["quantities"].as_array().unwrap().iter().find(|held| held["quantity"] == "p99").unwrap();
     assert_eq!(

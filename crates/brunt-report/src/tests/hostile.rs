@@ -4,10 +4,11 @@ use super::{all_runs, asserted, json_of};
 use crate::comparison::Comparison;
 use crate::document::Level;
 use crate::layout::Layout;
-use crate::publication::{FigureSource, FigureStyle};
+use crate::publication::FigureStyle;
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
-use crate::{annotations, brief, csv, hlog, html, json, junit, markdown, ndjson, run_document, spectrum};
+use crate::subject::Subject;
+use crate::{csv, hlog, html, json, ndjson, spectrum};
 use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
 use serde_json::Value;
@@ -90,24 +91,24 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
     let runs = [("name".to_owned(), summary.clone())];
     let figure = |kind: &str| {
         let request = format!("{kind}=x.svg").parse().unwrap();
-        FigureSource::Runs(&runs)
+        Subject::Runs(&runs)
             .figure(&request, FigureStyle::default())
             .map_or(String::new(), |figure| text(&|out| figure.write(out)))
     };
     vec![
-        ("text", false, text(&|out| run_document::write(summary, &layout, Level::Short, out))),
-        ("details", false, text(&|out| run_document::write(summary, &layout, Level::Long, out))),
-        ("brief", false, text(&|out| brief::write(summary, &layout, out))),
-        ("annotations", false, text(&|out| annotations::write(summary, out))),
+        ("text", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Short, out))),
+        ("details", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Long, out))),
+        ("brief", false, text(&|out| Subject::Run(summary).write_brief(&layout, out))),
+        ("annotations", false, text(&|out| Subject::Run(summary).write_annotations(out))),
         ("json", false, text(&|out| json::write(summary, out))),
         ("csv", false, text(&|out| csv::write(summary, out))),
         ("ndjson", false, text(&|out| ndjson::write(summary, out))),
         ("hlog", false, text(&|out| hlog::write(summary, out))),
         ("spectrum", false, text(&|out| spectrum::write(summary, out))),
-        ("markdown", true, text(&|out| markdown::write(summary, out))),
-        ("junit", true, text(&|out| junit::write(summary, out))),
+        ("markdown", true, text(&|out| Subject::Run(summary).write_markdown(out))),
+        ("junit", true, text(&|out| Subject::Run(summary).write_junit(out))),
         ("html", true, text(&|out| html::write(summary, out))),
-        ("several", true, text(&|out| html::write_several(&runs, out))),
+        ("several", true, text(&|out| Subject::Runs(&runs).write_html(out))),
         ("spectrum.svg", true, figure("spectrum")),
         ("timeline.svg", true, figure("timeline")),
     ]
@@ -150,11 +151,15 @@ fn changed_results_steer_nothing() {
         other["plan"]["seed"] = 7_777.into();
         let comparison = Comparison::of(Design::Apart, read(&changed), read(&other), &[]).unwrap();
         let writers: [(&str, Writer<'_>); 5] = [
-            ("comparison", &|out| comparison.write_text(&Layout::default(), out)),
-            ("comparison's details", &|out| comparison.write_details(&Layout::default(), out)),
-            ("comparison's json", &|out| comparison.write_json(out)),
-            ("comparison's html", &|out| comparison.write_html(out)),
-            ("comparison's markdown", &|out| markdown::write_comparison(&comparison, out)),
+            ("comparison", &|out| {
+                Subject::Comparison(&comparison).write_text(&Layout::default(), Level::Short, out)
+            }),
+            ("comparison's details", &|out| {
+                Subject::Comparison(&comparison).write_text(&Layout::default(), Level::Long, out)
+            }),
+            ("comparison's json", &|out| Subject::Comparison(&comparison).write_json(out)),
+            ("comparison's html", &|out| Subject::Comparison(&comparison).write_html(out)),
+            ("comparison's markdown", &|out| Subject::Comparison(&comparison).write_markdown(out)),
         ];
         for (what, write) in writers {
             let mut out = Vec::new();

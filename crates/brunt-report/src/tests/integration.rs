@@ -2,7 +2,8 @@
 
 use super::{all_runs, asserted, campaign, comparison};
 use crate::annotations;
-use crate::markdown::{self, BYTES_MAX, escaped, fenced};
+use crate::markdown::{BYTES_MAX, escaped, fenced};
+use crate::subject::Subject;
 use brunt_plan::label::Label;
 use brunt_stats::summary::Summary;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -15,11 +16,11 @@ fn text_of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
 }
 
 fn markdown_of(summary: &Summary) -> String {
-    text_of(|out| markdown::write(summary, out))
+    text_of(|out| Subject::Run(summary).write_markdown(out))
 }
 
 fn annotations_of(summary: &Summary) -> String {
-    text_of(|out| annotations::write(summary, out))
+    text_of(|out| Subject::Run(summary).write_annotations(out))
 }
 
 fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
@@ -73,15 +74,14 @@ fn a_reader_of_markdown_finds_status_tables_and_plan() {
         let Summary { assertions, record, .. } = &run.summary;
         let text = markdown_of(&run.summary);
         let Document { headings, tables, code } = read(&text);
-        assert_eq!(headings, [run.summary.status.headline()]);
-        assert_eq!(tables.len(), if assertions.is_empty() { 1 } else { 2 }, "{text}");
+        assert_eq!(headings, [format!("{}.", run.summary.status.headline())]);
         assert!((2..=8).contains(&tables[0].len()), "{text}");
         for table in &tables {
             assert!(table.iter().all(|row| row.len() == table[0].len()), "{table:?}");
         }
         let asserted = assertions.iter().map(|held| held.objective.to_string());
-        let mut found: Vec<&String> =
-            tables.get(1).into_iter().flatten().skip(1).map(|row| &row[0]).collect();
+        let of_assertions = tables.iter().filter(|table| table[0][0] == "assertion");
+        let mut found: Vec<&String> = of_assertions.flatten().map(|row| &row[0]).skip(1).collect();
         let mut asserted: Vec<String> = asserted.collect();
         found.sort();
         asserted.sort();
@@ -95,17 +95,18 @@ fn a_reader_of_markdown_finds_status_tables_and_plan() {
 #[test]
 fn campaigns_and_comparisons_are_their_report() {
     for (name, campaign) in campaign::all() {
-        let Document { headings, code, .. } = read(&text_of(|out| markdown::write_campaign(&campaign, out)));
-        let report = text_of(|out| crate::campaign::write_text(&campaign, &Default::default(), out));
-        assert_eq!(headings, [crate::campaign::headline(&campaign).join(" · ")], "{name}");
-        assert_eq!(code, [("text".to_owned(), report)], "{name}");
+        let Document { headings, tables, .. } =
+            read(&text_of(|out| Subject::Campaign(&campaign).write_markdown(out)));
+        assert_eq!(headings, [format!("{}.", campaign.status.headline())], "{name}");
+        let asserted = usize::from(!campaign.assertions.is_empty());
+        assert!(tables[0].len() > 1 && tables.len() == 1 + asserted, "{name}: {tables:?}");
     }
     for (name, comparison) in comparison::all() {
-        let Document { headings, code, .. } =
-            read(&text_of(|out| markdown::write_comparison(&comparison, out)));
-        let report = text_of(|out| comparison.write_text(&Default::default(), out));
-        assert_eq!(headings, [comparison.answer().join(" · ")], "{name}");
-        assert_eq!(code, [("text".to_owned(), report)], "{name}");
+        let text = text_of(|out| Subject::Comparison(&comparison).write_markdown(out));
+        let Document { headings, tables, .. } = read(&text);
+        assert_eq!(headings, [crate::comparison::document::answer(&comparison).join(" · ")], "{name}");
+        let asserted = usize::from(!comparison.asserted.is_empty());
+        assert!(tables[0][0][0] == "quantity" && tables.len() == 1 + asserted, "{name}: {tables:?}");
     }
 }
 
@@ -198,10 +199,10 @@ fn what_a_runner_would_read_is_escaped() {
 fn annotations_of_campaigns_and_comparisons() {
     let of_campaigns = campaign::all()
         .into_iter()
-        .map(|(name, held)| (name, text_of(|out| annotations::write_campaign(&held, out))));
+        .map(|(name, held)| (name, text_of(|out| Subject::Campaign(&held).write_annotations(out))));
     let of_comparisons = comparison::all()
         .into_iter()
-        .map(|(name, held)| (name, text_of(|out| annotations::write_comparison(&held, out))));
+        .map(|(name, held)| (name, text_of(|out| Subject::Comparison(&held).write_annotations(out))));
     let all: Vec<String> =
         of_campaigns.chain(of_comparisons).map(|(name, text)| format!("{name}\n{text}")).collect();
     insta::assert_snapshot!(all.join("\n"));

@@ -2,12 +2,13 @@
 
 use super::text::{PIPE, check_lines, keys, ordinary, report_of, text_of};
 use super::{all_runs, asserted, run};
-use crate::brief;
 use crate::document::{Content, Level};
 use crate::grid::Grid;
 use crate::layout::{Layout, TimeUnit, painted};
+use crate::run_document::OpRows;
 use crate::run_document::document;
 use crate::run_document::latency::is_unbounded;
+use crate::subject::Subject;
 use brunt_stats::judgement::Judgement;
 use brunt_stats::summary::Summary;
 use run::Run;
@@ -25,7 +26,7 @@ fn runs() -> Vec<(String, Run)> {
 
 fn brief_of(summary: &Summary) -> String {
     let mut out = Vec::new();
-    brief::write(summary, &PIPE, &mut out).unwrap();
+    Subject::Run(summary).write_brief(&PIPE, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -49,7 +50,7 @@ fn long_reports() {
 
 /// The tables of a report.
 fn grids(summary: &Summary, level: Level) -> Vec<Grid> {
-    let document = document(summary, &PIPE);
+    let document = document(summary, &PIPE, OpRows::default());
     let grid = |content: &Content| match content {
         Content::Table(grid) => Some(grid.clone()),
         _ => None,
@@ -117,7 +118,8 @@ fn a_field_is_one_column_in_every_row() {
 #[test]
 fn cells_hold_no_blanks() {
     for (name, run) in runs() {
-        for row in grids(&run.summary, Level::Long).iter().flat_map(Grid::texts) {
+        let grids = grids(&run.summary, Level::Long);
+        for row in grids.iter().flat_map(Grid::rows).map(Iterator::collect::<Vec<&str>>) {
             let cells = row.iter().skip(usize::from(row[0].starts_with("  ")));
             assert!(cells.clone().all(|cell| !cell.is_empty() && !cell.contains(' ')), "{name}: {row:?}");
         }

@@ -1,7 +1,8 @@
 //! Figures of made-up results: which result has which, how large they are, and what they say of where they come from.
 
 use super::run::ordinary;
-use crate::publication::{FigureRequest, FigureSource, FigureStyle, FigureWidth};
+use crate::publication::{FigureRequest, FigureStyle, FigureWidth};
+use crate::subject::Subject;
 use brunt_stats::summary::Summary;
 
 fn request(text: &str) -> FigureRequest {
@@ -18,7 +19,7 @@ fn runs(names: &[&str]) -> Vec<(String, Summary)> {
     names.iter().map(|name| ((*name).to_owned(), run(name).summary)).collect()
 }
 
-fn bytes(source: FigureSource<'_>, text: &str, style: FigureStyle) -> Vec<u8> {
+fn bytes(source: Subject<'_>, text: &str, style: FigureStyle) -> Vec<u8> {
     let mut bytes = Vec::new();
     source.figure(&request(text), style).unwrap().write(&mut bytes).unwrap();
     bytes
@@ -50,28 +51,26 @@ fn results_have_the_figures_that_they_have_data_for() {
     let campaigns = super::campaign::all();
     let comparisons = super::comparison::all();
     let campaign = |name: &str| &campaigns.iter().find(|(held, _)| *held == name).unwrap().1;
-    let (scan, repeat) = (
-        FigureSource::Campaign(campaign("scan_to_the_server")),
-        FigureSource::Campaign(campaign("repeat_agrees")),
-    );
-    let comparison = FigureSource::Comparison(&comparisons[0].1);
+    let (scan, repeat) =
+        (Subject::Campaign(campaign("scan_to_the_server")), Subject::Campaign(campaign("repeat_agrees")));
+    let comparison = Subject::Comparison(&comparisons[0].1);
     let cases = [
-        (FigureSource::Runs(&one), "spectrum", Ok(())),
-        (FigureSource::Runs(&one), "timeline", Ok(())),
-        (FigureSource::Runs(&two), "spectrum", Ok(())),
+        (Subject::Runs(&one), "spectrum", Ok(())),
+        (Subject::Runs(&one), "timeline", Ok(())),
+        (Subject::Runs(&two), "spectrum", Ok(())),
         (scan, "curve", Ok(())),
         (comparison, "changes", Ok(())),
         (
-            FigureSource::Runs(&one),
+            Subject::Runs(&one),
             "curve",
             Err("the result of a single run given: curve takes a result of brunt scan or brunt search"),
         ),
         (
-            FigureSource::Runs(&two),
+            Subject::Runs(&two),
             "timeline",
             Err("2 results of single runs given: timeline takes the result of a single run"),
         ),
-        (FigureSource::Runs(&five), "spectrum", Err("5 results given: expected up to 4")),
+        (Subject::Runs(&five), "spectrum", Err("5 results given: expected up to 4")),
         (
             repeat,
             "curve",
@@ -84,7 +83,7 @@ fn results_have_the_figures_that_they_have_data_for() {
             Err("a result of brunt compare given: timeline takes the result of a single run"),
         ),
         (
-            FigureSource::Campaign(campaign("search_undecided")),
+            Subject::Campaign(campaign("search_undecided")),
             "curve",
             Err("fewer than two runs of the result have a p99"),
         ),
@@ -102,10 +101,10 @@ fn figures_have_their_size_outlines_and_source() {
     let campaigns = super::campaign::all();
     let comparisons = super::comparison::all();
     let sources = [
-        (FigureSource::Runs(&one), "spectrum", 158, 187),
-        (FigureSource::Runs(&one), "timeline", 172, 216),
-        (FigureSource::Campaign(&campaigns[0].1), "curve", 158, 187),
-        (FigureSource::Comparison(&comparisons[0].1), "changes", 0, 0),
+        (Subject::Runs(&one), "spectrum", 158, 187),
+        (Subject::Runs(&one), "timeline", 172, 216),
+        (Subject::Campaign(&campaigns[0].1), "curve", 158, 187),
+        (Subject::Comparison(&comparisons[0].1), "changes", 0, 0),
     ];
     for (source, name, column, page) in sources {
         for (width, across, down) in [(FigureWidth::Column, 240, column), (FigureWidth::Page, 504, page)] {
@@ -145,10 +144,10 @@ fn figures_have_their_parts() {
         (svg.matches("class=\"plot\"").count(), svg.contains("class=\"tangent\""))
     };
     for (source, name, style, expected) in [
-        (FigureSource::Runs(&one), "spectrum", FigureStyle::default(), (1, false)),
-        (FigureSource::Runs(&one), "spectrum", wide, (2, false)),
-        (FigureSource::Runs(&two), "spectrum", wide, (2, false)),
-        (FigureSource::Campaign(scan), "curve", FigureStyle::default(), (1, true)),
+        (Subject::Runs(&one), "spectrum", FigureStyle::default(), (1, false)),
+        (Subject::Runs(&one), "spectrum", wide, (2, false)),
+        (Subject::Runs(&two), "spectrum", wide, (2, false)),
+        (Subject::Campaign(scan), "curve", FigureStyle::default(), (1, true)),
     ] {
         assert_eq!(plots(source, name, style), expected, "{name} {style:?}");
     }
@@ -157,7 +156,7 @@ fn figures_have_their_parts() {
 #[test]
 fn pixels_have_the_resolution_of_print() {
     let campaigns = super::campaign::all();
-    let png = bytes(FigureSource::Campaign(&campaigns[0].1), "curve=a.png", FigureStyle::default());
+    let png = bytes(Subject::Campaign(&campaigns[0].1), "curve=a.png", FigureStyle::default());
     let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
     let density = png.windows(4).position(|name| name == b"pHYs").unwrap() + 4;
     // 600 to the inch.

@@ -1,10 +1,10 @@
 //! Short reports of campaigns and comparisons as snapshots, and their rules; what tests of reports share.
 
 use super::{campaign, comparison, run};
-use crate::brief;
 use crate::campaign::Campaign;
 use crate::document::Level;
 use crate::layout::Layout;
+use crate::subject::Subject;
 use brunt_stats::summary::Summary;
 use run::Run;
 
@@ -27,7 +27,7 @@ pub(super) fn text_of(summary: &Summary, layout: &Layout) -> String {
 
 pub(super) fn report_of(summary: &Summary, layout: &Layout, level: Level) -> String {
     let mut out = Vec::new();
-    crate::run_document::write(summary, layout, level, &mut out).unwrap();
+    Subject::Run(summary).write_text(layout, level, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -47,8 +47,8 @@ pub(super) fn keys(line: &str) -> Vec<&str> {
 
 fn campaign_text(campaign: &Campaign) -> String {
     let mut out = Vec::new();
-    crate::campaign::write_text(campaign, &PIPE, &mut out).unwrap();
-    brief::write_campaign(campaign, &PIPE, &mut out).unwrap();
+    Subject::Campaign(campaign).write_text(&PIPE, Level::Short, &mut out).unwrap();
+    Subject::Campaign(campaign).write_brief(&PIPE, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -109,11 +109,11 @@ fn settings_and_runs_are_told_apart() {
 fn comparisons() {
     for (name, comparison) in comparison::all() {
         let mut out = Vec::new();
-        comparison.write_text(&PIPE, &mut out).unwrap();
+        Subject::Comparison(&comparison).write_text(&PIPE, Level::Short, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         check_lines(name, &text);
         let mut line = Vec::new();
-        brief::write_comparison(&comparison, &PIPE, &mut line).unwrap();
+        Subject::Comparison(&comparison).write_brief(&PIPE, &mut line).unwrap();
         let line = String::from_utf8(line).unwrap();
         let expected = ["finding", "runs", "p50", "p99", "p99.9", "mean", "rate", "hit", "why"];
         assert_eq!(keys(&line), expected, "{name}: {line}");

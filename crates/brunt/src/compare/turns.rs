@@ -23,6 +23,7 @@ use brunt_plan::warmup::Warmup;
 use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::quantity::{self, things};
 use brunt_report::result::RunResult;
+use brunt_report::subject::Subject;
 use brunt_stats::change::{Design, PAIRS};
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
@@ -90,7 +91,8 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         None => comparison,
         Some(early_end) => comparison.ended_early(early_end),
     };
-    observers.conclude(|out| comparison.write_html(out), |out| comparison.write_json(out));
+    let subject = Subject::Comparison(&comparison);
+    observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
     Ok(ComparisonResult { comparison, ended: failed })
 }
 

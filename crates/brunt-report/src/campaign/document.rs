@@ -1,78 +1,58 @@
 //! The report of a campaign: what was run, a table with a row for each setting, rate or repetition, what was found, and a status.
 //!
-//! Not the reports of its runs (JSON has every one); the details have a row for each. Invariant: what is said of a campaign is said in the
-//! same words in text, page, annotations and figures.
+//! The reports of its runs are in JSON; a long report has a row for each. Invariant: what is said of a campaign is said in the same words in
+//! text, page, annotations and figures.
 
 use super::table::{self, setting_text};
-use super::{Campaign, CampaignQuestion, RunRow};
+use super::{Campaign, CampaignQuestion};
 use crate::assertion_text::AssertionText;
+use crate::document::{Document, Level};
 use crate::figure::{Bound, Figures, unit_of};
-use crate::layout::{Layout, Style};
-use crate::page::Page;
-use crate::quantity;
-use crate::text::conclusion::{self, assertions};
-use crate::text::head::{self, Labelled};
-use crate::text::latency::rate;
+use crate::layout::Layout;
+use crate::quantity::{self, rate};
+use crate::run_document::conclusion;
+use crate::run_document::head::{self, Labelled};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::knee::Knee;
-use std::io::{self, Write};
 
-/// Writes the report.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(report(campaign, layout, false).as_bytes())
+/// The whole document; its tables have the unit of the layout.
+pub(crate) fn document(campaign: &Campaign, layout: &Layout) -> Document {
+    Document::of(|document| {
+        head_facts(campaign).into_iter().for_each(|(label, facts)| document.facts(label, facts));
+        document.gap();
+        let (grid, left_out) = table::answer(campaign, layout);
+        document.table(grid);
+        let note = (left_out > 0).then(|| format!("+{left_out} rows between these: --details"));
+        document.facts("", note.into_iter().collect());
+        document.begin(Level::Long);
+        document.heading("runs");
+        document.table(table::runs(campaign, layout));
+        document.gap();
+        for (number, run) in (1..).zip(&campaign.runs) {
+            let found = conclusion::findings(&run.status).into_iter();
+            let found = found.map(|(name, text)| format!("{name}: {text}")).collect();
+            document.facts(format!("run {number}"), found);
+        }
+        document.gap();
+        document.begin(Level::Short);
+        // The rows of a search lead up to what it found.
+        if !matches!(campaign.question, CampaignQuestion::Search { .. }) {
+            document.gap();
+        }
+        answer(document, campaign);
+    })
 }
 
-/// Writes the report with every run.
-///
-/// # Errors
-/// What `out` returns.
-pub fn write_details(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(report(campaign, layout, true).as_bytes())
-}
-
-fn report(campaign: &Campaign, layout: &Layout, has_runs: bool) -> String {
-    let mut page = Page::new(layout);
-    head_facts(campaign).iter().for_each(|(label, facts)| page.facts(label, facts));
-    page.separate();
-    let (grid, left_out) = table::answer(campaign, layout);
-    page.grid(&grid);
-    if left_out > 0 {
-        page.prose("", 0, &format!("+{left_out} rows between these: --details"), Style::Plain);
-    }
-    if has_runs {
-        page.separate();
-        page.prose("", 0, "== runs", Style::Bold);
-        page.grid(&table::runs(campaign, layout));
-        page.separate();
-        run_findings(campaign).iter().for_each(|(label, facts)| page.facts(label, facts));
-    }
-    let findings = findings(campaign);
-    // The rows of a search lead up to what it found.
-    if has_runs || !matches!(campaign.question, CampaignQuestion::Search { .. }) {
-        page.separate();
-    }
-    findings.iter().for_each(|(label, facts)| page.prose(label, 13, &facts.join(" · "), Style::Dim));
+/// What was found and asserted, and the status.
+pub(super) fn answer(document: &mut Document, campaign: &Campaign) {
+    findings(campaign).into_iter().for_each(|(label, facts)| document.facts(label, facts));
     if campaign.interrupted {
-        page.facts("interrupted", &["partial results: not all runs were made".to_owned()]);
+        document.facts("interrupted", vec!["partial results: not all runs were made".to_owned()]);
     }
-    assertions(&mut page, campaign.assertions.iter().map(AssertionText::of));
-    conclusion::status(&mut page, &campaign.status);
-    page.into_text()
-}
-
-/// What the checks of each run found.
-fn run_findings(campaign: &Campaign) -> Vec<Labelled> {
-    let of_run = |(number, run): (usize, &RunRow)| {
-        let found =
-            conclusion::findings(&run.status).into_iter().map(|(name, text)| format!("{name}: {text}"));
-        (format!("run {number}"), found.collect())
-    };
-    (1..).zip(&campaign.runs).map(of_run).filter(|(_, found): &Labelled| !found.is_empty()).collect()
+    document.assertions(campaign.assertions.iter().map(AssertionText::of));
+    conclusion::status(document, &campaign.status);
 }
 
 /// What was run, by label.
@@ -186,18 +166,14 @@ fn range_text(campaign: &Campaign) -> Option<String> {
     Some(format!("{ranges}; min and max bracket the median with {covered} %"))
 }
 
-/// What the campaign as a whole comes to: its status, and why.
-pub(crate) fn headline(campaign: &Campaign) -> Vec<String> {
-    vec![campaign.status.headline()]
-}
-
-/// The keys of `--brief`, behind the status.
+/// The keys of `--brief`.
 pub(crate) fn brief(campaign: &Campaign, layout: &Layout) -> String {
-    match &campaign.question {
+    let finding = match &campaign.question {
         CampaignQuestion::Scan { .. } => brief_of_scan(campaign),
         CampaignQuestion::Search { capacity, .. } => brief_of_search(campaign, *capacity),
         CampaignQuestion::Repeat { .. } => brief_of_repetitions(campaign, layout),
-    }
+    };
+    format!("status={} runs={} {finding}", campaign.status.status.name(), campaign.runs.len())
 }
 
 fn limit_word(campaign: &Campaign) -> &'static str {
@@ -223,10 +199,8 @@ fn brief_of_search(campaign: &Campaign, capacity: Option<Capacity>) -> String {
 
 /// Medians with the farther end of the range.
 fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
-    let spread_of =
-        |name: &str| campaign.compared.iter().find(|held| held.name == name).map(|held| held.spread);
     let columns = [Quantile::P50, Quantile::P99, Quantile::P999].map(|quantile| {
-        let spread = spread_of(&quantile.key());
+        let spread = campaign.spread(&quantile.key());
         let whole = |value: f64| value.round() as u64;
         Figures {
             times_ns: vec![spread.map(|spread| whole(spread.median))],
@@ -236,8 +210,9 @@ fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
         }
     });
     let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
-    let done =
-        spread_of("completed_per_s").map_or("-".to_owned(), |spread| format!("{}/s", rate(spread.median)));
+    let done = campaign
+        .spread("completed_per_s")
+        .map_or("-".to_owned(), |spread| format!("{}/s", rate(spread.median)));
     let failed: u64 = campaign.runs.iter().map(|run| run.failed).sum();
     let [p50, p99, p999] = [0, 1, 2].map(|index| columns[index].first_text(unit));
     format!("rate={done} p50={p50} p99={p99} p99.9={p999} failed={failed}")

@@ -1,20 +1,16 @@
 //! The report of a comparison: who is compared, one table, what was asserted, and last what it comes to.
 //!
-//! `--details` has the rows of all quantities, which are shown without a finding. Invariants: a cell before the finding holds no blank, a row
+//! A long one has the rows of all quantities, which are shown without a finding. Invariants: a cell before the finding holds no blank, a row
 //! has one unit for both sides, and the page has the same table.
 
-use super::change_text::{change_text, interval_texts};
 use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
+use crate::document::{Content, Document, Level};
 use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid, cells};
 use crate::layout::{Layout, Style};
-use crate::page::Page;
 use crate::paragraph::printable;
-use crate::quantity::things;
-use crate::reasons::each_once;
+use crate::quantity::{rate, things};
 use crate::result::{RunResult, shortened};
-use crate::text::conclusion;
-use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
 use brunt_stats::change::{ChangeScale, Design, Finding, PAIRS, RUNS_MAX, Reason, runs_needed};
 use brunt_stats::status::Status;
@@ -37,30 +33,27 @@ const PLAN_KEYS: [&str; 10] = [
     "requests",
 ];
 
-pub(super) fn report(comparison: &Comparison, layout: &Layout, is_long: bool) -> String {
-    let mut page = Page::new(layout);
-    for (label, mut facts) in comparison.head_facts() {
-        if !is_long && label != "plan" && facts.len() > DIFFERENCES_MAX {
-            let others = facts.len() - DIFFERENCES_MAX;
-            facts.truncate(DIFFERENCES_MAX);
-            facts.push(format!("{others} more: --details"));
+/// The whole document; its tables have the unit of the layout.
+pub(crate) fn document(comparison: &Comparison, layout: &Layout, level: Level) -> Document {
+    Document::of(|document| {
+        for (label, mut facts) in comparison.head_facts() {
+            if level == Level::Short && label != "plan" && facts.len() > DIFFERENCES_MAX {
+                let others = facts.len() - DIFFERENCES_MAX;
+                facts.truncate(DIFFERENCES_MAX);
+                facts.push(format!("{others} more: --details"));
+            }
+            document.facts(label, facts);
         }
-        page.facts(&label, &facts);
-    }
-    page.separate();
-    page.grid(&grid(comparison, layout, is_long));
-    conclusion::assertions(&mut page, comparison.asserted.iter().map(AssertionRow::text));
-    page.separate();
-    for (status, text) in runs_by_status(comparison) {
-        page.facts(status.name(), &[text]);
-    }
-    let style = if comparison.has_conclusion() { Style::Bold } else { Style::Bad };
-    for sentence in answer(comparison) {
-        let is_headline =
-            |word: &str| word.trim_end_matches(':').bytes().all(|byte| byte.is_ascii_uppercase());
-        page.headline(&[sentence], |word| if is_headline(word) { style } else { Style::Plain });
-    }
-    page.into_text()
+        document.gap();
+        document.table(grid(comparison, layout, level));
+        document.assertions(comparison.asserted.iter().map(AssertionRow::text));
+        document.gap();
+        for (status, text) in runs_by_status(comparison) {
+            document.facts(status.name(), vec![text]);
+        }
+        let style = if comparison.has_conclusion() { Style::Bold } else { Style::Bad };
+        answer(comparison).into_iter().for_each(|text| document.push(0, Content::Status { text, style }));
+    })
 }
 
 impl Comparison {
@@ -119,20 +112,20 @@ fn sources(first: &str, last: &str) -> String {
     })
 }
 
-/// The quantities that decide, those that are asserted, and with `is_long` all that some run gives: a plan without retrievals has no hits.
-pub(super) fn shown(comparison: &Comparison, is_long: bool) -> impl Iterator<Item = &ComparedRow> {
+/// The quantities that decide, those that are asserted, and in a long report all that some run gives: a plan without retrievals has no hits.
+pub(super) fn shown(comparison: &Comparison, level: Level) -> impl Iterator<Item = &ComparedRow> {
     comparison.compared.iter().filter(move |held| {
         let is_asserted = || {
             let subjects = comparison.asserted.iter().map(|asserted| asserted.requirement.subject());
             subjects.into_iter().any(|subject| held.quantity == Quantity::Of(subject))
         };
         let is_given = || comparison.runs().any(|(_, run)| held.quantity.of_run(run).is_some());
-        held.change.finding.is_some() || is_asserted() || is_long && is_given()
+        held.change.finding.is_some() || is_asserted() || level == Level::Long && is_given()
     })
 }
 
-/// The table of text and page.
-pub(super) fn grid(comparison: &Comparison, layout: &Layout, is_long: bool) -> Grid {
+/// The quantities side by side.
+pub(super) fn grid(comparison: &Comparison, layout: &Layout, level: Level) -> Grid {
     let mut grid = Grid::new(vec![
         Column::of_words("quantity", 8),
         Column::of_numbers("A", 7),
@@ -142,7 +135,7 @@ pub(super) fn grid(comparison: &Comparison, layout: &Layout, is_long: bool) -> G
         Column::of_numbers("95%high", 9).lost_as(1),
         Column::of_words("finding", 9),
     ]);
-    for held in shown(comparison, is_long) {
+    for held in shown(comparison, level) {
         let (name, [a, b]) = sides(held, layout);
         let change = held.change.change.map_or("-".to_owned(), change_text);
         let [low, high] = held.change.interval.map_or(["-", "-"].map(str::to_owned), interval_texts);
@@ -197,7 +190,7 @@ fn reason(held: &ComparedRow) -> Option<String> {
 }
 
 /// What the comparison comes to, in sentences.
-pub(super) fn answer(comparison: &Comparison) -> Vec<String> {
+pub(crate) fn answer(comparison: &Comparison) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(comparison.early_end.as_ref().map(|end| match end {
         EarlyEnd::Interrupted => "INTERRUPTED: not all of the runs were made".to_owned(),
@@ -266,7 +259,7 @@ fn advice(comparison: &Comparison) -> String {
 }
 
 /// By status the runs of each side that are CAUTION or INVALID, with the checks that say so.
-pub(super) fn runs_by_status(comparison: &Comparison) -> Vec<(Status, String)> {
+pub(crate) fn runs_by_status(comparison: &Comparison) -> Vec<(Status, String)> {
     let mut lines = Vec::new();
     for status in [Status::Caution, Status::Invalid] {
         for (name, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
@@ -286,6 +279,17 @@ pub(super) fn runs_by_status(comparison: &Comparison) -> Vec<(Status, String)> {
         }
     }
     lines
+}
+
+/// Each of them once, in the order in which they were named.
+fn each_once<'a>(checks: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut once = Vec::new();
+    for check in checks {
+        if !once.contains(&check) {
+            once.push(check);
+        }
+    }
+    once
 }
 
 /// The keys of `--brief`.
@@ -330,8 +334,28 @@ pub(super) fn interval_text(held: &ComparedRow) -> String {
     })
 }
 
+/// A change in hundredths.
+pub(super) fn change_text(change: f64) -> String {
+    tenths_text(change, f64::round)
+}
+
+/// The ends of an interval in hundredths.
+pub(super) fn interval_texts([low, high]: [f64; 2]) -> [String; 2] {
+    [tenths_text(low, f64::floor), tenths_text(high, f64::ceil)]
+}
+
+/// One decimal is as much as a comparison of runs can have.
+fn tenths_text(change: f64, rounded: fn(f64) -> f64) -> String {
+    // What the arithmetic leaves of a whole tenth is no part of it.
+    let tenths = rounded((change * 1e9).round() / 1e6);
+    // What rounds to nothing has no sign.
+    if tenths == 0.0 { "0.0".to_owned() } else { format!("{:+.1}", tenths / 10.0) }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn runs_of_one_file_are_named_once() {
         for (first, last, expected) in [
@@ -340,7 +364,24 @@ mod tests {
             ("a.json", "b.json", "a.json to b.json"),
             ("a.json, run 2", "b.json", "a.json, run 2 to b.json"),
         ] {
-            assert_eq!(super::sources(first, last), expected);
+            assert_eq!(sources(first, last), expected);
+        }
+    }
+
+    #[test]
+    fn ends_of_intervals_are_rounded_outwards() {
+        // 0.1 + 0.02 is a little above 0.12, and is 12 % all the same.
+        let table = [
+            (0.1 + 0.02, "+12.0", ["+12.0", "+12.0"]),
+            (0.1204, "+12.0", ["+12.0", "+12.1"]),
+            (-0.0204, "-2.0", ["-2.1", "-2.0"]),
+            (0.0004, "0.0", ["0.0", "+0.1"]),
+            (-0.0004, "0.0", ["-0.1", "0.0"]),
+            (8.1461, "+814.6", ["+814.6", "+814.7"]),
+        ];
+        for (change, rounded, ends) in table {
+            assert_eq!(change_text(change), rounded);
+            assert_eq!(interval_texts([change; 2]), ends, "{change}");
         }
     }
 }
