@@ -57,7 +57,9 @@ mod tests {
     fn second(times_ms: &[u64]) -> Arc<Second> {
         let mut histogram = Histogram::new();
         times_ms.iter().for_each(|ms| histogram.record(ms * 1_000_000));
-        Arc::new(Second { response: histogram.to_sparse(), ..Second::default() })
+        let mut second = Second::default();
+        second.response = histogram.to_sparse();
+        Arc::new(second)
     }
 
     /// Rows from the top, a digit for each cell that has anything: its step of heat.
