@@ -146,16 +146,16 @@ fn a_stall_stands_where_it_was() {
         16,
         Switches::default(),
         "
-measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0
-last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+measure 8.0s/1m00s [#.........] 2000/s p99 297us failed 0
+last 1 s     p50 199 us, p99 297 us, max 299 us, 2000/s
 response, ms     p50    p99  p99.9    max  done/s  hit%
 all            0.201    300    930   1000    1750   100
   95% low      0.197    0.2    564
   95% high     0.205   open   open
 response times by second: # most requests, . least
-56.2ms       +
-2.15ms       -
-82.5us  #### ###
+68.1ms       +
+2.61ms       -
+ 100us  #### ###
         |0s
 requests      14000 sent, 0 failed
 outage, s            start   down  failed  kind
@@ -169,8 +169,8 @@ so far        CAUTION: p50 may be quoted; p90 to p99.9 are
         24,
         Switches::default(),
         "
-measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0 52.0s left
-last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+measure 8.0s/1m00s [#.........] 2000/s p99 297us failed 0 52.0s left
+last 1 s     p50 199 us, p99 297 us, max 299 us, 2000/s
 closed loop   8 connections x depth 1 · get=9,set=1
 target        10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
 response, ms     p50    p90    p99  p99.9  p99.99    max  done/s  hit%  failed
@@ -178,11 +178,11 @@ all            0.201  0.282    300    930       -   1000    1750   100       0
   95% low      0.197  0.275    0.2    564
   95% high     0.205  0.288   open   open
 response times by second: # most requests, . least
- 383ms       +
-46.4ms       +
-5.62ms       -
- 681us       .
-82.5us  #### ###
+ 215ms       +
+31.6ms       =
+4.64ms       -
+ 681us
+ 100us  #### ###
         |0s
 requests      14000 sent, 0 failed · keys 14000 hit, 0 missed
 backlog       0 in the system · send lag p99 2.00 us max 2.00 us
@@ -204,8 +204,8 @@ fn a_stall_stands_where_it_was_on_large_screens() {
         40,
         Switches { is_without_heat: true, unit: Some(TimeUnit::Ms), ..Switches::default() },
         "
-measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0 52.0s left
-last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+measure 8.0s/1m00s [#.........] 2000/s p99 297us failed 0 52.0s left
+last 1 s     p50 199 us, p99 297 us, max 299 us, 2000/s
 closed loop   8 connections x depth 1 · get=9,set=1
 target        10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
 response, ms     p50    p90    p99  p99.9  p99.99    max  done/s  hit%  failed
@@ -251,16 +251,16 @@ so far        CAUTION: p50 may be quoted; p90 to p99.9 are an outage of 10.0.0.5
         18,
         Switches { has_help: true, is_frozen: true, ..Switches::default() },
         "
-measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0
-last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+measure 8.0s/1m00s [#.........] 2000/s p99 297us failed 0
+last 1 s     p50 199 us, p99 297 us, max 299 us, 2000/s
 response, ms     p50    p99  p99.9    max  done/s  hit%
 all            0.201    300    930   1000    1750   100
   95% low      0.197    0.2    564
   95% high     0.205   open   open
 response times by second: # most requests, . least
-56.2ms       +
-2.15ms       -
-82.5us  #### ###
+68.1ms       +
+2.61ms       -
+ 100us  #### ###
         |0s
 requests      14000 sent, 0 failed
 so far        CAUTION: p50 may be quoted; p90 to p99.9 are
@@ -281,8 +281,8 @@ fn a_large_screen_has_panels() {
         40,
         Switches::default(),
         "
-measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0 52.0s left              response time by percentile so far
-last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s                            440ms                *********
+measure 8.0s/1m00s [#.........] 2000/s p99 297us failed 0 52.0s left              response time by percentile so far
+last 1 s     p50 199 us, p99 297 us, max 299 us, 2000/s                            440ms                *********
 closed loop   8 connections x depth 1 · get=9,set=1                                204ms               *
 target        10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B       94.5ms              *
 response, ms     p50    p90    p99  p99.9  p99.99    max  done/s  hit%  failed    43.8ms
@@ -293,21 +293,21 @@ all            0.201  0.282    300    930       -   1000    1750   100       0  
 get            0.201  0.282    300    930       -   1000    1750   100       0     936us
 set                -      -      -      -       -      -       0     -       0     434us
 response times by second: # most requests, . least                                 201us *************
- 3.83s                                                                                   50   90      99     99.9  99.99
- 1.78s
- 825ms       =                                                                    server            done/s down/s
- 383ms       +                                                                    10.0.0.5:11211      2000   1.00
- 178ms       =
-82.5ms       -                                                                    worker             busy% delay%
-38.3ms       -                                                                    0                   39.0    0.2
-17.8ms       :
-8.25ms       :                                                                    check             so far
-3.83ms       .                                                                    DATA              CAUTION
-1.78ms                                                                            4 ok, 1 skipped
- 825us
- 383us
- 178us  #### ###
-82.5us  #### ###
+ 4.64s                                                                                   50   90      99     99.9  99.99
+ 2.15s
+ 1.00s       .                                                                    server            done/s down/s
+ 464ms       +                                                                    10.0.0.5:11211      2000   1.00
+ 215ms       =
+ 100ms       =                                                                    worker             busy% delay%
+46.4ms       -                                                                    0                   39.0    0.2
+21.5ms       :
+10.0ms       :                                                                    check             so far
+4.64ms       :                                                                    DATA              CAUTION
+2.15ms                                                                            4 ok, 1 skipped
+1.00ms
+ 464us
+ 215us  #### ###
+ 100us  #### ###
         |0s
 requests      14000 sent, 0 failed · keys 14000 hit, 0 missed
 backlog       0 in the system · send lag p99 2.00 us max 2.00 us
