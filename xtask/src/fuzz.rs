@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Inputs to try instead, of all targets together
     #[arg(long, value_name = "N", conflicts_with = "minutes", value_parser = value_parser!(u64).range(1..))]
     executions: Option<u64>,
-    /// Which decoders [all]
+    /// Which decoders; all where none is given
     targets: Vec<String>,
 }
 
