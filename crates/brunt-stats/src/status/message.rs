@@ -151,15 +151,18 @@ pub(super) fn since_start(facts: &Facts<'_>, at_ns: u64) -> String {
     format!("{sign}{}", time(at_ns.abs_diff(measure_ns)))
 }
 
-/// Percentiles of a list: `p50`, `p50 and p90`, `p50 to p99.9`, or one by one where others of the list lie between.
+/// Percentiles of a list: `p50`, `p50 and p90`, `p50 to p99.9`; `p50, p99 and p99.99` where others of the list lie between.
 pub(super) fn names(of: Vec<Quantile>, among: &[Quantile]) -> String {
     let position = |quantile: &Quantile| among.iter().position(|held| held == quantile);
     let runs = of.chunk_by(|one, next| position(one).map(|at| at + 1) == position(next));
-    let run = |run: &[Quantile]| match run {
-        [one] => one.to_string(),
-        [one, other] => format!("{one} and {other}"),
-        [one, .., other] => format!("{one} to {other}"),
-        [] => String::new(),
-    };
-    runs.map(run).collect::<Vec<_>>().join(", ")
+    let items: Vec<String> = runs
+        .flat_map(|run| match run {
+            [first, _, .., last] => vec![format!("{first} to {last}")],
+            few => few.iter().map(Quantile::to_string).collect(),
+        })
+        .collect();
+    match items.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => items.concat(),
+    }
 }

@@ -221,8 +221,8 @@ fn percentiles_are_named_in_runs() {
         (&[0], "p50"),
         (&[0, 1], "p50 and p90"),
         (&[1, 2, 3], "p90 to p99.9"),
-        (&[0, 2], "p50, p99"),
-        (&[0, 1, 3, 4], "p50 and p90, p99.9 and p99.99"),
+        (&[0, 2], "p50 and p99"),
+        (&[0, 1, 3, 4], "p50, p90, p99.9 and p99.99"),
     ];
     for (indices, expected) in table {
         assert_eq!(names(indices), expected);
