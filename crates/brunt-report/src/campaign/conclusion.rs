@@ -88,7 +88,7 @@ fn of_search(runs: &[RunRow], capacity: Option<Capacity>) -> RunStatus {
         }
         Some(Capacity::Between { .. }) => (
             Status::Caution,
-            "runs of the two rates in turns do not agree; the capacity lies near them".to_owned(),
+            "the runs that were to confirm the two rates do not agree: the capacity is known no better -> a longer --time, or a host that does nothing else".to_owned(),
         ),
         Some(Capacity::AtLeast { .. }) => (Status::Ok, "every rate that was tried holds".to_owned()),
         Some(Capacity::Below { .. }) => (Status::Ok, "no rate that was tried holds".to_owned()),

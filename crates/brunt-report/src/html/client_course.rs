@@ -1,7 +1,7 @@
 //! What workers and CPUs of the client did over time: how busy they were, and what was taken from them,
 //! in two strips with the thresholds of the checks.
 //!
-//! Invariant: the thresholds are those of CPU and STEAL, which judge the whole window; a strip shows where in it the time went.
+//! Invariant: the threshold is that of a busy worker, over the whole window; a strip shows where in it the time went.
 
 use super::columns::{Column, Columns};
 use super::course::{Course, draw, frame};

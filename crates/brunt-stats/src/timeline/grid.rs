@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Cells are merged once so many wider ones would remain, so that pairs are merged at 600: enough for tests of stationarity
-/// (WARM cuts a window in 300 values), few enough to be read one by one.
+/// (the change point is looked for among 300 values), few enough to be read one by one.
 pub const SLICES_MIN: u64 = 300;
 
 /// The same for cells of the length that was asked for, so that pairs are merged at 3 000, as many as a page draws: 50 minutes of

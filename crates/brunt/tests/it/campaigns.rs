@@ -291,7 +291,9 @@ fn searches_confirm_both_rates_in_turns() {
     let pairs = runs(&measured).iter().map(|run| &run["step"]).filter(|step| step["purpose"] == "pair");
     let pairs: Vec<f64> = pairs.map(|step| step["setting"].as_f64().unwrap()).collect();
     assert!((6..=12).contains(&pairs.len()), "{pairs:?}");
-    assert!(pairs[0] < pairs[1], "in turns, the lower one first: {pairs:?}");
+    // A rate at the capacity may fail its first run of a pair, so that two others take its place.
+    let last = &pairs[pairs.len() - 6..];
+    assert!(last.chunks(2).all(|pair| pair[0] < pair[1]), "in turns, the lower one first: {pairs:?}");
     let last = measured.text.lines().find(|line| line.contains("holds, 3 of 3"));
     assert!(last.is_some(), "{}", measured.text);
 }
