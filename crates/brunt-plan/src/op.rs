@@ -58,7 +58,7 @@ impl FromStr for OpKind {
 serde_as_text!(OpKind);
 
 /// What results are by: a kind of operation, or one of a plan's commands. Text form: the kind, or `raw.3` for the third
-/// command; `raw` alone stands for all commands together, as older results have them.
+/// command.
 ///
 /// Invariant: a number below [`OpId::count`] of the plan: that of the kind, and of a command that of `Raw` plus its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -79,14 +79,6 @@ fn check_schema(value: &Value, expected: &str) -> Result<(), String> {
     }
 }
 
-pub(crate) fn floor_value(floor: LatencyFloor) -> Value {
-    json!({ "p50": floor.p50_ns, "p99": floor.p99_ns })
-}
-
-pub(crate) fn headroom_value(headroom: &Headroom) -> Value {
-    json!(headroom)
-}
-
 // ---- the report -------------------------------------------------------------------------------------------------------
 
 fn document(calibration: &Calibration, layout: &Layout) -> Document {

@@ -13,9 +13,12 @@ pub(crate) mod json;
 mod table;
 
 pub(crate) use document::{findings, head_facts, wanted};
+#[cfg(test)]
+pub(crate) use json::CampaignTree;
 pub use json::SCHEMA;
 
 use crate::cost::RequestCost;
+use crate::json::ResultTree;
 use crate::server;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
@@ -30,8 +33,8 @@ use brunt_stats::percentile_mark::PercentileMark;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::status::RunStatus;
 use brunt_stats::summary::Summary;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The percentiles of the tables, where the plan requests none.
 const QUANTILES: [Quantile; 2] = [Quantile::P50, Quantile::P99];
@@ -66,7 +69,7 @@ impl PercentileEstimate {
 }
 
 /// What a run is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPurpose {
     /// A setting, a rate that a search tries, or a repetition.
@@ -127,8 +130,8 @@ pub struct RunRow {
     pub assertions: Vec<Assertion>,
     /// What they come to.
     pub step: StepResult,
-    /// The whole summary.
-    pub json: Value,
+    /// The whole result.
+    pub(crate) result: ResultTree,
 }
 
 impl RunRow {
@@ -163,7 +166,7 @@ impl RunRow {
             interrupted: summary.record.run.interrupted,
             assertions: summary.assertions.clone(),
             step,
-            json: crate::json::value(summary)?,
+            result: ResultTree::of(summary)?,
         })
     }
 
@@ -199,7 +202,7 @@ const MORE: f64 = 1.2;
 /// A number of every run, and what they come to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpreadRow {
-    /// `completed_per_s`, or a percentile as JSON has it: `p99`.
+    /// `completed_per_s`, or a percentile: `p99`.
     pub name: String,
     /// Times in nanoseconds, rates per second.
     pub spread: Spread,

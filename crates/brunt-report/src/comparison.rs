@@ -9,9 +9,10 @@ mod difference;
 pub(crate) mod document;
 pub(crate) mod html;
 pub(crate) mod json;
-mod record;
 
 pub use difference::{Difference, plan_differences, side_differences};
+#[cfg(test)]
+pub(crate) use json::ComparisonTree;
 pub use json::SCHEMA;
 
 pub(crate) use assertion::AssertionRow;
@@ -82,8 +83,8 @@ impl Quantity {
         match self {
             Self::Of(subject) => run.number(&subject),
             Self::Answered => run.answered(),
-            Self::ClientCpu => run.client_cpu_ns,
-            Self::ServerCpu => run.server_cpu_ns,
+            Self::ClientCpu => run.client_cpu_ns(),
+            Self::ServerCpu => run.server_cpu_ns(),
         }
     }
 
@@ -187,7 +188,7 @@ impl Comparison {
         }
         check_runs_differ(&a, &b)?;
         required.iter().try_for_each(|requirement| check_is_there(requirement, [&a, &b]))?;
-        let throughput = if first_a.is_open_loop { Quantity::Answered } else { RATE };
+        let throughput = if first_a.result.window.is_open_loop { Quantity::Answered } else { RATE };
         let deciding = [LATENCIES[0], LATENCIES[1], throughput];
         let samples = deciding.map(|quantity| quantity.samples(&a, &b));
         let decided = Change::decided(design, samples.each_ref());
@@ -218,7 +219,7 @@ impl Comparison {
 
     /// Runs that are INVALID.
     fn invalid_runs(&self) -> usize {
-        self.runs().filter(|(_, run)| run.status == Status::Invalid).count()
+        self.runs().filter(|(_, run)| run.status() == Status::Invalid).count()
     }
 
     /// Is anything concluded? Not where more than a third of the runs are INVALID.
@@ -250,14 +251,14 @@ impl Comparison {
 
 /// An operation that no run has is a mistake in writing: no further run would decide it.
 fn check_is_there(requirement: &Requirement, sides: [&[RunResult]; 2]) -> Result<(), String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in sides.into_iter().flatten().flat_map(RunResult::operations).map(|op| op.to_string()) {
+    let mut names: Vec<&str> = Vec::new();
+    for name in sides.into_iter().flatten().flat_map(RunResult::operations) {
         if !names.contains(&name) {
             names.push(name);
         }
     }
     match requirement.subject().op {
-        Some(op) if !names.contains(&op.to_string()) => Err(format!(
+        Some(op) if !names.contains(&op.as_str()) => Err(format!(
             "--assert '{requirement}': no run has the operation '{op}'; accepted: {}, or no operation for all of them",
             names.join(", ")
         )),

@@ -48,7 +48,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     sections::events(&mut markup, summary);
     sections::accounting(&mut markup, summary);
     sections::environment(&mut markup, summary);
-    let mut result = document::packed(&crate::json::without_record(summary)?);
+    let mut result = document::packed(&crate::json::line_without_record(summary)?);
     let sections = markup.into_text();
     let is_long = summary.record.plan.interval.is_none() && sections.len() + result.len() > CONTENT_BYTES_MAX;
     if is_long || result.len() > RESULT_BYTES_MAX {

@@ -51,7 +51,7 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     let asserted = comparison.asserted.iter().map(AssertionRow::text).map(of_assertion);
     let runs = comparison.runs().map(|(side, run)| of_run(side, run, comparison.has_conclusion()));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.status", runs.collect())];
-    let measured_ns: u64 = comparison.runs().map(|(_, run)| run.duration_ns).sum();
+    let measured_ns: u64 = comparison.runs().map(|(_, run)| run.result.window.duration_ns).sum();
     out.write_all(document(&suites, measured_ns as f64 / 1e9).as_bytes())
 }
 
@@ -90,8 +90,8 @@ fn of_check(check: &Check) -> Case {
 }
 
 fn of_run(side: &str, run: &RunResult, has_conclusion: bool) -> Case {
-    let message = [&[run.status.name().to_owned()], run.found.as_slice()].concat().join(" ");
-    let outcome = match run.status {
+    let message = [vec![run.status().name()], run.findings()].concat().join(" ");
+    let outcome = match run.status() {
         Status::Invalid if !has_conclusion => Outcome::Unmet { tag: "error", kind: "invalid", message },
         _ => Outcome::Passed { said: message },
     };

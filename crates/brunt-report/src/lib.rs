@@ -4,15 +4,12 @@
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`subject::Subject`] is a run, a campaign
 //! or a comparison with every medium that it has; [`run_document`], [`campaign`] and [`comparison`] build its document,
-//! [`json::write`] is the schema `brunt.summary.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
+//! [`json::write`] is the schema `brunt.result.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
 //! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hlog::write`] their histograms, [`samples::write`] lists
 //! the samples that a plan asked to keep; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
 //! results in again.
 
 #![forbid(unsafe_code)]
-// `json!` takes a step of it for every key of a summary.
-#![recursion_limit = "256"]
-
 mod annotations;
 pub mod assertion_text;
 pub mod bar_scale;

@@ -5,7 +5,7 @@
 //! recorded, or the slices of the result have become longer than the line.
 
 use crate::csv::without_preload;
-use crate::json::{extend, ops_over_time};
+use crate::json::over_time::OpPiece;
 use crate::live;
 use crate::wall_clock;
 use brunt_plan::phase::Phase;
@@ -17,7 +17,7 @@ use brunt_stats::period::Period;
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::{Timeline, TimelinePoint};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -170,8 +170,10 @@ fn line(
         "completed": completed,
         "failed": failed,
     });
-    extend(&mut value, json!(point.latency));
-    value["ops"] = ops_over_time(plan, timeline, span);
+    if let (Value::Object(keys), Value::Object(latency)) = (&mut value, json!(point.latency)) {
+        keys.extend(latency);
+    }
+    value["ops"] = json!(OpPiece::all(plan, timeline, span));
     value["client"] = json!(point.client.shares());
     serde_json::to_writer(&mut *out, &value)?;
     writeln!(out)

@@ -30,16 +30,11 @@ const PIECES_MAX: u64 = 1 << 22;
 struct SerializedRun<'a> {
     environment: Cow<'a, Environment>,
     server: Cow<'a, str>,
-    #[serde(default)]
     agents: Cow<'a, [AgentRecord]>,
-    #[serde(default)]
     preload: Option<PreloadResult>,
     values_checked: bool,
-    #[serde(default)]
     convergence: Cow<'a, Option<Convergence>>,
-    #[serde(default)]
     calibration: Cow<'a, Lookup>,
-    #[serde(default)]
     judgement: Cow<'a, Judgement>,
     run: Cow<'a, RunData>,
     intervals: SerializedStore,
@@ -70,14 +65,8 @@ pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
     // Rules may have changed since it ran.
     let spec = PlanSpec::deserialize(&result["plan"]).map_err(|error| format!("plan: {error}"))?;
     let plan = Plan::restored(spec).map_err(|error| format!("plan: {error}"))?;
-    let held = result.get("record").ok_or_else(|| {
-        format!(
-            "record: missing, as in results of brunt {}; accepted: results of brunt {} and later",
-            result["version"].as_str().map_or("other versions".to_owned(), crate::paragraph::printable),
-            env!("CARGO_PKG_VERSION")
-        )
-    })?;
-    check_numbers(held, &[], is_possible)
+    let held = result.get("record").ok_or("record: missing; accepted: a result as brunt run writes it")?;
+    check_numbers(held, is_possible)
         .map_err(|number| format!("record: {number} is more than a run can hold"))?;
     let carried = SerializedRun::deserialize(held).map_err(|error| format!("record: {error}"))?;
     let mut run = carried.run.into_owned();
@@ -131,19 +120,12 @@ fn is_possible(number: &Number) -> bool {
     }
 }
 
-/// Is every number possible, but for those of the keys that are exempt? Else the first that is not.
-pub(crate) fn check_numbers<'a>(
-    value: &'a Value,
-    exempt: &[&str],
-    is_possible: fn(&Number) -> bool,
-) -> Result<(), &'a Number> {
+/// Is every number possible? Else the first that is not.
+pub(crate) fn check_numbers(value: &Value, is_possible: fn(&Number) -> bool) -> Result<(), &Number> {
     match value {
         Value::Number(number) => is_possible(number).then_some(()).ok_or(number),
-        Value::Array(values) => values.iter().try_for_each(|value| check_numbers(value, exempt, is_possible)),
-        Value::Object(values) => {
-            let checked = values.iter().filter(|(key, _)| !exempt.contains(&key.as_str()));
-            checked.map(|(_, value)| value).try_for_each(|value| check_numbers(value, exempt, is_possible))
-        }
+        Value::Array(values) => values.iter().try_for_each(|value| check_numbers(value, is_possible)),
+        Value::Object(values) => values.values().try_for_each(|value| check_numbers(value, is_possible)),
         Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
     }
 }

@@ -55,9 +55,9 @@ impl StoredResult {
         self.value["kind"].as_str()
     }
 
-    /// The value of a key.
-    pub(crate) fn key(&self, key: &str) -> Option<&Value> {
-        self.value.get(key)
+    /// Its value.
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
     }
 
     /// The runs of a campaign.
@@ -65,7 +65,7 @@ impl StoredResult {
         let runs = self.value["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
         let named = |(number, run): (usize, &Value)| Self {
             source: format!("{}, run {number}", self.source),
-            value: run.clone(),
+            value: run["result"].clone(),
         };
         (1..).zip(runs).map(named).collect()
     }

@@ -2,10 +2,11 @@
 //!
 //! What they measured is in the totals of the run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One agent of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRecord {
     /// Name, as given to the controller.
     pub name: String,
@@ -22,12 +23,9 @@ pub struct AgentRecord {
     /// Limit of the error of `clock_offset_ns`, and of the agent's start.
     pub clock_error_ns: u64,
     /// Why it was lost while it measured; what it recorded up to then is in the totals.
-    #[serde(default)]
     pub lost: Option<String>,
     /// How long after the schedule began that was noticed, in nanoseconds.
-    #[serde(default)]
     pub lost_after_ns: Option<u64>,
     /// It was lost while it ended its part after an interruption, which ended the run.
-    #[serde(default)]
     pub lost_after_interruption: bool,
 }

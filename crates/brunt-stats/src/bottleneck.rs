@@ -12,7 +12,9 @@ use crate::op_summary::OpSummary;
 use crate::run_record::RunRecord;
 use crate::server_stats::ServerSpan;
 use crate::usage::{BUSY, WorkerUsage};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The connections are the limit where this share of the slots is taken …
 const SLOTS_TAKEN: f64 = 0.95;
@@ -28,7 +30,7 @@ const ADVISED: f64 = 0.8;
 
 brunt_plan::named! {
     /// Who is the limit.
-    #[derive(Serialize)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Bottleneck {
         /// More connections would carry more.
@@ -66,12 +68,12 @@ pub struct LimitFacts {
 }
 
 /// Who is the limit, why, and what helps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
     /// Who.
     pub bottleneck: Bottleneck,
     /// Who, as the subject of a sentence: `the connections`.
-    pub subject: &'static str,
+    pub subject: Cow<'static, str>,
     /// What shows it: `16 of 16 were busy all the time`.
     pub reason: String,
     /// What to do; empty where nothing is known to help.
@@ -203,7 +205,7 @@ impl Limit {
         };
         let connections_needed =
             (bottleneck == Bottleneck::Connections).then(|| facts.connections_needed()).flatten();
-        Self { bottleneck, subject, reason, fix, connections_needed }
+        Self { bottleneck, subject: subject.into(), reason, fix, connections_needed }
     }
 
     /// Who is the limit, and what shows it.

@@ -11,6 +11,7 @@ use crate::bottleneck::{Bottleneck, Limit};
 use crate::bound::Decision;
 use crate::check::{CheckId, CheckStatus};
 use crate::summary::Summary;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Rates grow by this until one fails.
@@ -34,7 +35,7 @@ const PAIR_RUNS_MAX: u32 = 12;
 
 brunt_plan::named! {
     /// What became of one rate.
-    #[derive(Serialize, Deserialize)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum StepResult {
         /// Every objective holds.
@@ -439,7 +440,7 @@ mod tests {
     fn a_search_ends_when_every_rate_holds_or_none() {
         let (capacity, steps, pairs) = walk(range(1_000.0, None), |_, _| Fails);
         assert_eq!((capacity, steps), (Capacity::Below { failed: 1_000.0 }, vec![1_000.0]));
-        assert_eq!(pairs, []);
+        assert!(pairs.is_empty(), "{pairs:?}");
         let (capacity, steps, _) = walk(range(1_000.0, Some(5_000.0)), |_, _| Holds);
         assert_eq!((capacity, steps), (Capacity::AtLeast { passed: 5_000.0 }, vec![1e3, 2e3, 4e3, 5e3]));
         let (capacity, steps, _) = walk(range(1_000.0, Some(1_000.0)), |_, _| Holds);

@@ -2,11 +2,12 @@
 //!
 //! Not the error. Invariant: an estimate is nowhere called a bound, nor is an incomplete bound called one without a word.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 brunt_plan::named! {
     /// What the client error rests on; of several, the largest is the weakest.
-    #[derive(Serialize, Deserialize)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ClientBasis {
         /// Clock readings, which hold wake-ups: an upper bound.

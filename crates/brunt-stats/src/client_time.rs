@@ -4,6 +4,7 @@
 //! an interval. Invariant: every field is a sum or a maximum, so that pieces add up to longer ones in any order.
 
 use crate::interval::{CpuTime, Interval, SLICE_NS, WorkerTime};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// In shorter intervals, such as a worker's last one, a share says little.
@@ -72,7 +73,7 @@ impl From<Fields> for ClientTime {
 }
 
 /// Shares of time, from 0 to 1; `None` where nothing is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientShares {
     /// Of the workers' time in which they were busy.
     pub busy: Option<f64>,

@@ -3,14 +3,14 @@
 //! Not outcomes and not times: an operation that was sent on is one sample, from its first send to its last reply, and ends
 //! as that reply says. Counts are over all phases.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The most hops of one operation from node to node: behind that, what the node answers is its end.
 pub const HOPS_MAX: u8 = 5;
 
 /// Replies that sent a request elsewhere, and those that could not be followed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RedirectionCounts {
     /// Operations, or parts of a multi-get, that were sent on at least once.
     pub operations: u64,
@@ -22,7 +22,7 @@ pub struct RedirectionCounts {
     pub try_again: u64,
     /// The most hops from node to node that one of them took.
     pub hops_max: u8,
-    /// Ended as an error, because they had taken [`HOPS_MAX`] hops.
+    /// Ended as an error, because they had taken five hops.
     pub too_many: u64,
     /// Ended as an error, because they were sent to a node that was not known when the run began.
     pub unknown: u64,
@@ -52,8 +52,7 @@ impl RedirectionCounts {
 }
 
 /// Who has how many slots.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlotCounts {
     /// Of each server, in the order of the plan.
     pub of_servers: Vec<u16>,
@@ -64,8 +63,7 @@ pub struct SlotCounts {
 }
 
 /// What a run saw of its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterRecord {
     /// By the last map that a node gave.
     pub slots: SlotCounts,

@@ -35,8 +35,7 @@ impl<T: Counts, const N: usize> Counts for [T; N] {
 macro_rules! counts {
     ($(#[$attribute:meta])* pub struct $name:ident { $($(#[$of_field:meta])* pub $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$attribute])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[serde(default)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub struct $name { $($(#[$of_field])* pub $field: $type),+ }
 
         impl $name {

@@ -105,7 +105,6 @@ pub struct Fault {
 
 /// Faults by phase and kind, in that order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct FaultTable {
     faults: Vec<Fault>,
 }

@@ -6,6 +6,7 @@
 //! believed, and one beyond it is repeated: the median of up to three decides. Invariant: the rate that is reported was
 //! measured, and found within the limit.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The client error of the p99 that counts as small: what LAG never holds against a run.
@@ -62,8 +63,8 @@ impl Probe {
 
 brunt_plan::named! {
     /// What ended a search.
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
     pub enum HeadroomLimit {
         /// The client error crossed its limit: the headroom is known.
         Client = "client",
@@ -75,13 +76,13 @@ brunt_plan::named! {
 }
 
 /// What a search found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Headroom {
     /// The highest rate at which the client error was within its limit; `None` where it was at no rate that was tried.
     pub rate: Option<u64>,
     /// What ended the search.
     pub limit: HeadroomLimit,
-    /// The lowest rate at which it did; `None` for [`HeadroomLimit::Search`].
+    /// The lowest rate at which it did; `None` where nothing higher was tried.
     pub limit_rate: Option<u64>,
 }
 

@@ -3,6 +3,7 @@
 //! Measured elsewhere, judged in [`crate::status`]. A number that the host does not tell is `None`, which is not 0.
 //! Everything covers the measured window but for what says otherwise.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Clocksources that are read without a system call and tick in nanoseconds, on x86, Arm, RISC-V, Power and in guests of
@@ -16,8 +17,7 @@ pub fn is_fast_clocksource(name: &str) -> bool {
 }
 
 /// What the host's clocks did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockEvidence {
     /// What clock reads come from, at the end of the window.
     pub source: Option<String>,
@@ -48,8 +48,7 @@ impl ClockEvidence {
 }
 
 /// What the host did to a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostEvidence {
     /// How long the host was observed.
     pub wall_ns: u64,

@@ -36,7 +36,6 @@ counts! {
 
 /// The histograms of one op of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Latencies<H> {
     /// Response times of completed ops.
     pub response: H,

@@ -3,14 +3,14 @@
 //! Not the checks. Invariant: what is allowed is never invalid.
 
 use crate::check::{Check, CheckId, CheckStatus};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// These are invalid instead of cautious in a strict judgement.
 const STRICT: [CheckId; 4] = [CheckId::Load, CheckId::Client, CheckId::Steady, CheckId::Repeat];
 
 /// How strictly a user wants a run to be judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// As for a publication: cautions of LOAD, CLIENT, STEADY and REPEAT are invalid, and the client's part of a number may be 5 %.
     pub is_strict: bool,

@@ -20,7 +20,6 @@ pub struct Occupancy {
 
 /// What both ways came to, in operations × nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct OccupancyTotal {
     /// The integral over time of the number in the system.
     #[serde(with = "crate::wide_number")]

@@ -15,7 +15,8 @@ use crate::window::WindowCounts;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::op_name::OpName;
 use brunt_plan::quantile::Quantile;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// In a closed loop that lost more than this share of its slots' time to the client, the client limits the load that was reached.
@@ -114,7 +115,7 @@ impl OpSummary {
 }
 
 /// Requests per second of the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Due in the window, but for follow-ups: what the schedule offered.
     pub offered: f64,

@@ -116,7 +116,6 @@ pub const SPANS_MAX: usize = 64;
 
 /// The spans of an interval, or of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct OutageSpans {
     /// In the order noted.
     pub spans: Vec<OutageSpan>,

@@ -96,17 +96,6 @@ impl Layout {
         is_same.then_some(()).ok_or("other meters than those of the plan")
     }
 
-    /// The layout with one row for all commands, as in older results.
-    #[must_use]
-    pub fn with_commands_together(&self) -> Self {
-        let mut layout = self.clone();
-        for ops in &mut layout.ops {
-            ops.iter_mut().for_each(|op| *op = op.kind().into());
-            ops.dedup();
-        }
-        layout
-    }
-
     /// Of how many servers the response times are told apart: of all, or of none.
     pub fn servers_timed(&self) -> usize {
         if (2..=SERVERS_TIMED_MAX).contains(&self.servers) { self.servers } else { 0 }

@@ -92,7 +92,7 @@ impl RequestCounts {
         self.scheduled == self.sent + self.unsent
             && self.abandoned + self.unsent_client <= self.unsent
             && self.sent == self.ended() + self.in_flight
-            && self.ended() == self.replies.iter().sum()
+            && self.ended() == self.replies.iter().sum::<u64>()
     }
 }
 

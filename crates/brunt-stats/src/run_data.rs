@@ -30,7 +30,6 @@ const ROW_MIN_NS: u64 = 1_000_000_000;
 
 /// Everything a run yields, or a part of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct RunData {
     /// What all workers recorded. Goes from host to host while the run goes on, not with the rest.
     #[serde(skip)]

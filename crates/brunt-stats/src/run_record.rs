@@ -60,12 +60,10 @@ impl RunRecord {
 
 /// What was found on the host, as name and value, and the version of the tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Environment {
     /// Version of brunt.
     pub brunt_version: String,
-    /// What the host calls itself; empty in results of older versions.
-    #[serde(default)]
+    /// What the host calls itself.
     pub host: String,
     /// Facts by name, in the order to print them.
     pub facts: Vec<(String, String)>,
@@ -73,7 +71,6 @@ pub struct Environment {
 
 /// How preload went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct PreloadResult {
     /// Keys to be stored.
     pub wanted: u64,

@@ -17,8 +17,7 @@ pub struct RunTimes {
     pub drained_ns: u64,
     /// From the first attempt to connect until every key was confirmed.
     pub prepare_ns: u64,
-    /// The wall clock where this clock is at 0, in microseconds since 1970; `None` in results of older versions.
-    #[serde(default)]
+    /// The wall clock where this clock is at 0, in microseconds since 1970.
     pub epoch_us: Option<u64>,
 }
 

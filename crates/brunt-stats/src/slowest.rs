@@ -7,14 +7,15 @@ use crate::histogram::{Histogram, bucket_of, bucket_values};
 use crate::part_sums::{GROUP_BITS, PartSum, PartSums};
 use crate::timeline::Timeline;
 use brunt_plan::quantile::Quantile;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// With fewer completed requests, the slowest 1 % are fewer than ten.
 const COMPLETED_MIN: u64 = 1_000;
 
 /// The parts of the response times of the slowest requests, as shares of their sum, and what else is known of them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowest {
     /// Their share of the completed requests: those as slow as the group of buckets that the 99th percentile lies in.
     pub covered: f64,

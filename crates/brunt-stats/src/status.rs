@@ -27,11 +27,12 @@ use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
 use crate::steady;
 use brunt_plan::quantile::Quantile;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 brunt_plan::named! {
     /// What the checks come to, from best to worst.
-    #[derive(Serialize, Deserialize)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "UPPERCASE")]
     pub enum Status {
         /// No check found anything.
@@ -107,15 +108,17 @@ impl Facts<'_> {
 }
 
 /// What a run or a campaign comes to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunStatus {
     /// The worst of the checks.
+    #[serde(rename = "value")]
     pub status: Status,
     /// One sentence without its full stop: which percentiles may be quoted, or why none.
     pub message: String,
     /// The highest percentile up to which all that are shown may be quoted; `None` where none may, and of a campaign.
+    #[serde(skip)]
     pub quote: Option<Quantile>,
-    /// Every check, in the order of [`crate::check::RULES`]; of a campaign REPEAT alone.
+    /// Every check, in the order of docs/measurement.md; of a campaign REPEAT alone.
     pub checks: Vec<Check>,
     /// What happened and is no doubt about the measurement, a sentence each.
     pub facts: Vec<String>,

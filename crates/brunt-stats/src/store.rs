@@ -28,7 +28,6 @@ use std::ops::Range;
 
 /// A whole run's measured ops of one kind of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct RowTotals {
     /// Latencies in nanoseconds.
     pub latencies: Latencies<Histogram>,

@@ -227,7 +227,7 @@ impl Summary {
         own.filter(|outage| !outage.kinds.are_errors_alone())
     }
 
-    /// Where the slowest 1 % of the completed requests spent their time; `None` with fewer than 1 000, or of an older result.
+    /// Where the slowest 1 % of the completed requests spent their time; `None` with fewer than 1 000.
     pub fn slowest(&self) -> Option<Slowest> {
         let outages = self.server_outages().map(|outage| {
             let end_ns = outage.end_ns.unwrap_or(self.window.drained_ns);

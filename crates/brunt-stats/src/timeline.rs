@@ -19,6 +19,7 @@ use crate::interval::{Activity, HostMapping, Interval};
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
 use grid::Grid;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -32,7 +33,7 @@ const ENCODED_BYTES_MAX: usize = 4_000_000;
 
 /// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
 /// samples support it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PointLatency {
     /// Median.
     pub p50_ns: Option<u64>,
@@ -41,6 +42,7 @@ pub struct PointLatency {
     /// 99th percentile.
     pub p99_ns: Option<u64>,
     /// 99.9th percentile.
+    #[serde(rename = "p99.9_ns")]
     pub p999_ns: Option<u64>,
     /// Largest; `None` without any.
     pub max_ns: Option<u64>,

@@ -4,11 +4,11 @@
 //! what was sent where a run ends before its trace.
 
 use brunt_plan::plan::Trace;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What became of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRecord {
     /// The class that replayed it.
     pub class: String,
@@ -33,11 +33,11 @@ pub struct TraceRecord {
 }
 
 /// The first line that was no record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstUnreadable {
     /// Its number, from 1.
     pub line: u64,
-    /// Its text, at most [`FirstUnreadable::TEXT_BYTES`] of it.
+    /// Its text, at most 80 bytes of it.
     pub text: String,
     /// What is wrong with it.
     pub reason: String,

@@ -5,6 +5,7 @@
 use crate::interval::Interval;
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -13,8 +14,7 @@ use std::ops::Range;
 pub const BUSY: f64 = 0.95;
 
 /// How often a worker found that a server on its host had sent from the processor that the worker runs on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Colocation {
     /// How often it looked.
     pub looks: u64,
@@ -28,10 +28,9 @@ pub const STALL_MIN_NS: u64 = 10_000_000;
 
 /// Turns of a worker's loop that stood still: from when it woke, or was to wake by its timer, to when it waited again. Of
 /// each the part inside the measured window counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StallCounts {
-    /// How many took longer than [`STALL_MIN_NS`].
+    /// How many took longer than 10 ms.
     pub count: u64,
     /// How long all of these took.
     pub total_ns: u64,
@@ -94,8 +93,7 @@ impl StallCounts {
 }
 
 /// The requests of all classes of an open loop of one worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerBacklog {
     /// By how many more were due and not ended at the end of the measured window than at its beginning.
     pub growth: i64,
@@ -116,8 +114,7 @@ impl WorkerBacklog {
 }
 
 /// What one worker did with its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerUsage {
     /// Which worker.
     pub worker: u32,
@@ -151,8 +148,7 @@ impl WorkerUsage {
 }
 
 /// What the client used during the measured window.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientUsage {
     /// Processor time in user space, in nanoseconds.
     pub cpu_user_ns: u64,

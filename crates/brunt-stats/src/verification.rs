@@ -47,7 +47,6 @@ pub struct FaultExample {
 
 /// What was found of all values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Verification {
     /// Values read that were checked in full, where that was asked for.
     pub checked: u64,

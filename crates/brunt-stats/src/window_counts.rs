@@ -5,7 +5,7 @@
 use crate::counts::counts;
 
 counts! {
-    /// Counts over all phases. Results of before there were windows have none of it.
+    /// Counts over all phases.
     pub struct WindowCounts {
         /// Values checked that were not those stored.
         pub verify_failed: u64,
@@ -21,14 +21,14 @@ counts! {
 }
 
 impl WindowCounts {
-    /// Each count with its name, and the words behind the number in a report.
-    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
+    /// Each count with the words behind the number in a report.
+    pub const fn rows(&self) -> [(&'static str, u64); 5] {
         [
-            ("verify_failed", "checked objects had another value", self.verify_failed),
-            ("verify_misses", "checked objects were not there", self.verify_misses),
-            ("expired_get", "were there 5 s after their time to live", self.expired_get),
-            ("unexpired_unget", "were gone 5 s before its end", self.unexpired_unget),
-            ("object_bytes", "bytes of keys and values were set", self.object_bytes),
+            ("checked objects had another value", self.verify_failed),
+            ("checked objects were not there", self.verify_misses),
+            ("were there 5 s after their time to live", self.expired_get),
+            ("were gone 5 s before its end", self.unexpired_unget),
+            ("bytes of keys and values were set", self.object_bytes),
         ]
     }
 }

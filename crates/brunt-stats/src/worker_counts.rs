@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 /// What the workers counted. Results of before a counter was added have none of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct WorkerCounts {
     /// Messages of servers that answer nothing.
     pub pushes: u64,
@@ -89,18 +88,14 @@ impl WorkerCounts {
             FirstMalformed::earliest(self.first_malformed.take(), other.first_malformed.clone());
     }
 
-    /// What is no more than a number: its key in JSON, the words behind the number in the text (where it is not 0), and the number.
-    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
+    /// What is no more than a number: the words behind it in the text (where it is not 0), and the number.
+    pub const fn rows(&self) -> [(&'static str, u64); 5] {
         [
-            ("pushes", "messages pushed by the server", self.pushes),
-            ("unmatched_replies", "unmatched replies", self.unmatched_replies),
-            ("connections_abandoned", "connections lost and not begun again", self.connections_abandoned),
-            (
-                "replicas_missed",
-                "parts of changes without their replica, which was gone",
-                self.replicas_missed,
-            ),
-            ("workers_cut_off", "workers that ended early, with no connection left", self.workers_cut_off),
+            ("messages pushed by the server", self.pushes),
+            ("unmatched replies", self.unmatched_replies),
+            ("connections lost and not begun again", self.connections_abandoned),
+            ("parts of changes without their replica, which was gone", self.replicas_missed),
+            ("workers that ended early, with no connection left", self.workers_cut_off),
         ]
     }
 }

@@ -138,7 +138,7 @@ fn formats() -> String {
         ),
         (
             "--json",
-            "the result, schema brunt.summary.v1 (docs/summary.schema.json); brunt report and compare read it",
+            "the result, schema brunt.result.v1 (docs/result.schema.json); brunt report and compare read it",
         ),
         (
             "--html",

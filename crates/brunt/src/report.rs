@@ -13,7 +13,6 @@ use crate::output::Outputs;
 use crate::presentation::Presentation;
 use crate::run::{exit_of, say_unmet};
 use brunt_plan::objective::Objective;
-use brunt_plan::op::OpKind;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::{self, Comparison};
 use brunt_report::html::RESULTS_MAX;
@@ -120,12 +119,7 @@ fn asserted(summary: Summary, objectives: &[Objective]) -> Result<Summary, Failu
     }
     for objective in objectives {
         let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
-        // Older results have one row for all commands, which no plan has any more.
-        let is_older =
-            objective.subject.op == Some(OpKind::Raw.into()) && summary.row(objective.subject.op).is_some();
-        if !is_older {
-            summary.record.plan.check_subject(&objective.subject).map_err(given)?;
-        }
+        summary.record.plan.check_subject(&objective.subject).map_err(given)?;
     }
     Ok(summary.with_assertions(objectives))
 }

@@ -311,24 +311,25 @@ fn floor(printed: &str) -> Report {
 
 fn brunt(printed: &str) -> Report {
     let json: Value = serde_json::from_str(printed).unwrap_or_default();
-    let phases = json["phases"].as_object().map(|phases| phases.values());
+    let phases = json["counts"]["phases"].as_object().map(|phases| phases.values());
     let requests =
         phases.map(|phases| phases.filter_map(|phase| phase["requests"]["completed"].as_u64()).sum());
-    let latency = |key: &str| {
-        let us = |statistic: &str| json["latency"][key][statistic].as_f64().map(|ns| ns / 1e3);
+    let latency = |path: &str| {
+        let times = json["latency"].pointer(path).unwrap_or(&Value::Null);
+        let us = |statistic: &str| times[statistic].as_f64().map(|ns| ns / 1e3);
         Latency { mean: us("mean"), p50: us("p50"), p90: us("p90"), p99: us("p99") }
     };
     // Per request of the measured window, and shown per request.
     let syscalls = json["client"]["syscalls_per_request"].as_f64().zip(requests);
     Report {
         requests,
-        requests_of_window: json["requests"]["completed"].as_u64(),
+        requests_of_window: json["counts"]["requests"]["completed"].as_u64(),
         before: 0,
         syscalls: syscalls.map(|(each, count): (f64, u64)| each * count as f64),
         window_cpu_us: cpu_us(&json["client"]),
-        latency: latency("response_ns"),
-        service: latency("service_ns"),
-        client_error: latency("client_error_ns"),
+        latency: latency("/response_ns"),
+        service: latency("/service_ns"),
+        client_error: latency("/response_ns/client"),
     }
 }
 
@@ -465,12 +466,12 @@ mod tests {
 
     #[test]
     fn reports_of_brunt_and_the_floor_are_read() {
-        let times = r#"{"mean": 30500, "p50": 30000, "p90": 60000, "p99": null}"#;
+        let times = r#""mean": 30500, "p50": 30000, "p90": 60000, "p99": null"#;
         let printed = format!(
-            r#"{{"requests": {{"completed": 90}},
-                "phases": {{"warmup": {{"requests": {{"completed": 10}}}}, "measure": {{"requests": {{"completed": 90}}}}}},
+            r#"{{"counts": {{"requests": {{"completed": 90}},
+                "phases": {{"warmup": {{"requests": {{"completed": 10}}}}, "measure": {{"requests": {{"completed": 90}}}}}}}},
                 "client": {{"cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls_per_request": 0.5}},
-                "latency": {{"response_ns": {times}, "service_ns": {times}, "client_error_ns": {{"p50": 2000}}}}}}"#
+                "latency": {{"response_ns": {{{times}, "client": {{"p50": 2000}}}}, "service_ns": {{{times}}}}}}}"#
         );
         let latency = Latency { mean: Some(30.5), p50: Some(30.0), p90: Some(60.0), p99: None };
         let expected = Report {

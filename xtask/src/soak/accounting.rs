@@ -81,7 +81,7 @@ fn rows(
 /// Sums an integer over all phases, the preload among them.
 fn over_phases(result: &Value, path: &str) -> u64 {
     let of = |phase| path.split('.').fold(phase, |value: &Value, key| &value[key]).as_u64().unwrap_or(0);
-    result["phases"].as_object().map_or(0, |phases| phases.values().map(of).sum())
+    result["counts"]["phases"].as_object().map_or(0, |phases| phases.values().map(of).sum())
 }
 
 #[cfg(test)]
@@ -112,10 +112,10 @@ mod tests {
         let keys = json!({ "requested": 9, "hit": 8, "miss": 1 });
         let result = |completed: u64, status: &str| {
             json!({
-                "phases": {
+                "counts": { "phases": {
                     "preload": { "ops": { "set": 4 }, "requests": { "sent": 4, "completed": 4 } },
                     "measure": { "ops": ops, "keys": keys, "requests": { "sent": 14, "completed": completed } },
-                },
+                } },
                 "status": { "checks": [{ "id": "LOAD", "status": status }, { "id": "BROKEN", "status": "ok" }] },
             })
         };

@@ -150,7 +150,7 @@ impl CampaignLimit {
                 true => Limit { reason: format!("{}; {count} did {done}/s", limit.reason), ..limit },
                 false => Limit {
                     bottleneck: Bottleneck::Server,
-                    subject: "the server, or what lies behind it",
+                    subject: "the server, or what lies behind it".into(),
                     reason: format!("{count} connections did no more than {done}/s"),
                     fix: String::new(),
                     connections_needed: None,
@@ -213,7 +213,7 @@ fn compared(runs: &[RunRow], requested: &[Quantile]) -> Vec<SpreadRow> {
     quantiles.sort_unstable();
     quantiles.dedup();
     for quantile in quantiles {
-        numbers.push((quantile.key(), runs().filter_map(|run| run.estimate(quantile)).collect()));
+        numbers.push((quantile.to_string(), runs().filter_map(|run| run.estimate(quantile)).collect()));
     }
     let spread = |(name, estimates): (String, Vec<Estimate>)| {
         Some(SpreadRow { name, spread: Spread::of(&estimates)? })

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 /// The columns.
 const HEADING: &str = "run,repetition,purpose,option,setting,seed,duration_ns,offered_per_s,completed_per_s,p50_ns,p99_ns,p99_low_ns,\
-    p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,status,limit,step";
+    p99_high_ns,p99.9_ns,client_error_p99_ns,cpu_ns_per_request,status,limit,step";
 
 /// Writes a heading and a line for every run.
 pub(crate) fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {

@@ -152,7 +152,7 @@ fn range_text(campaign: &Campaign) -> Option<String> {
     let quantiles = campaign.quantiles();
     let name = |key: &str| match key {
         "completed_per_s" => Some("done/s".to_owned()),
-        key => quantiles.iter().find(|quantile| quantile.key() == key).map(ToString::to_string),
+        key => quantiles.iter().map(ToString::to_string).find(|name| name == key),
     };
     let ranges = campaign.compared.iter().filter_map(|held| {
         Some(format!(
@@ -200,7 +200,7 @@ fn brief_of_search(campaign: &Campaign, capacity: Option<Capacity>) -> String {
 /// Medians with the farther end of the range.
 fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
     let columns = [Quantile::P50, Quantile::P99, Quantile::P999].map(|quantile| {
-        let spread = campaign.spread(&quantile.key());
+        let spread = campaign.spread(&quantile.to_string());
         let whole = |value: f64| value.round() as u64;
         Figures {
             times_ns: vec![spread.map(|spread| whole(spread.median))],

@@ -292,8 +292,9 @@ fn repetitions(campaign: &Campaign, layout: &Layout) -> Shown {
     let has_spread = campaign.compared.first().is_some_and(|first| first.spread.runs > 1);
     for (name, style, of) in summaries.into_iter().filter(|_| has_spread) {
         let done = campaign.spread("completed_per_s").map_or("-".to_owned(), |spread| rate(of(spread)));
-        let time =
-            |quantile: Quantile| Value::Time(campaign.spread(&quantile.key()).map(|held| whole(of(held))));
+        let time = |quantile: Quantile| {
+            Value::Time(campaign.spread(&quantile.to_string()).map(|held| whole(of(held))))
+        };
         let row = [Value::Text(name.to_owned()), Value::Text(done)];
         table.push(style, row.into_iter().chain(times(&quantiles, time, [UNKNOWN, UNKNOWN])).collect());
     }

@@ -4,12 +4,13 @@
 
 use crate::quantity;
 use crate::result::{RunResult, shortened};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// Something that is one way in A and another in B.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// The key; of a class of several, with the name of the class in front.
     pub key: String,
@@ -33,9 +34,11 @@ const CLASSES: &str = "class";
 
 /// The keys in which two plans differ, but for seeds and servers.
 pub fn plan_differences(a: &RunResult, b: &RunResult) -> Vec<Difference> {
-    let mut found = differences("", &a.plan, &b.plan, &[&NOT_THE_PLAN[..], &[CLASSES]].concat());
+    let mut found =
+        differences("", &a.result.plan, &b.result.plan, &[&NOT_THE_PLAN[..], &[CLASSES]].concat());
     let classes = |run: &RunResult| -> Vec<Map<String, Value>> {
-        let listed = run.plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let listed =
+            run.result.plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         listed.iter().filter_map(Value::as_object).cloned().collect()
     };
     let (classes_a, classes_b) = (classes(a), classes(b));
@@ -54,7 +57,7 @@ pub fn plan_differences(a: &RunResult, b: &RunResult) -> Vec<Difference> {
 
 /// The keys in which two runs of one side differ: there, the server counts, too.
 pub fn side_differences(one: &RunResult, other: &RunResult) -> Vec<Difference> {
-    let (server_a, server_b) = (one.plan.get("server"), other.plan.get("server"));
+    let (server_a, server_b) = (one.result.plan.get("server"), other.result.plan.get("server"));
     let mut found = plan_differences(one, other);
     if server_a != server_b {
         let (a, b) = (server_a.map(shortened), server_b.map(shortened));
@@ -65,10 +68,10 @@ pub fn side_differences(one: &RunResult, other: &RunResult) -> Vec<Difference> {
 
 /// What of the hosts and the tool differs.
 pub(super) fn environment(a: &RunResult, b: &RunResult) -> Vec<Difference> {
+    let brunt = "brunt".to_owned();
     let with_version = |run: &RunResult| {
-        let mut facts = run.environment.clone();
-        facts.insert("brunt".to_owned(), Value::String(run.version.clone()));
-        facts
+        let facts = run.result.host.facts.iter().chain([(&brunt, &run.result.version)]);
+        facts.map(|(name, fact)| (name.clone(), Value::from(fact.as_str()))).collect::<Map<_, _>>()
     };
     differences("", &with_version(a), &with_version(b), &[])
 }

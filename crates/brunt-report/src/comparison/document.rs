@@ -59,7 +59,7 @@ pub(crate) fn document(comparison: &Comparison, layout: &Layout, level: Level) -
 impl Comparison {
     /// Who is compared, by what plan, and what was not the same.
     pub(crate) fn head_facts(&self) -> Vec<(String, Vec<String>)> {
-        let plan = &self.a[0].plan;
+        let plan = &self.a[0].result.plan;
         let classes =
             plan.get("class").and_then(|held| held.as_array()).map(Vec::as_slice).unwrap_or_default();
         let plan_facts = if let [class] = classes {
@@ -87,14 +87,14 @@ impl Comparison {
 /// How many runs, of which servers, from which files.
 fn side_facts(runs: &[RunResult]) -> Vec<String> {
     let mut facts = vec![things(runs.len() as u64, "run")];
-    let mut servers: Vec<String> = runs.iter().map(|run| printable(&run.server)).collect();
+    let mut servers: Vec<String> = runs.iter().map(|run| printable(&run.result.host.server)).collect();
     servers.dedup();
     facts.extend(servers.drain(..1));
     if !servers.is_empty() {
         facts.push(format!("and {} others", servers.len()));
     }
     facts.extend(runs.first().zip(runs.last()).map(|(first, last)| sources(&first.source, &last.source)));
-    let interrupted = runs.iter().filter(|run| run.interrupted).count();
+    let interrupted = runs.iter().filter(|run| run.result.window.interrupted).count();
     if interrupted > 0 {
         facts.push(format!("{interrupted} interrupted"));
     }
@@ -263,12 +263,12 @@ pub(crate) fn runs_by_status(comparison: &Comparison) -> Vec<(Status, String)> {
     let mut lines = Vec::new();
     for status in [Status::Caution, Status::Invalid] {
         for (name, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
-            let found: Vec<&RunResult> = runs.iter().filter(|run| run.status == status).collect();
+            let found: Vec<&RunResult> = runs.iter().filter(|run| run.status() == status).collect();
             let mut sources: Vec<&str> =
                 found.iter().take(NAMED_MAX).map(|run| run.source.as_str()).collect();
             let others = format!("{} others", found.len().saturating_sub(NAMED_MAX));
             sources.extend((found.len() > NAMED_MAX).then_some(others.as_str()));
-            let checks = each_once(found.iter().flat_map(|run| run.found.iter().map(String::as_str)));
+            let checks = each_once(found.iter().flat_map(|run| run.findings()));
             let which = match (found.len(), runs.len()) {
                 (0, _) => continue,
                 (1, 1) => String::new(),
@@ -320,8 +320,8 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
 
 /// The checks that found something in runs that are INVALID.
 fn invalid_checks(comparison: &Comparison) -> Vec<String> {
-    let invalid = comparison.runs().filter(|(_, run)| run.status == Status::Invalid);
-    let checks = each_once(invalid.flat_map(|(_, run)| run.found.iter().map(String::as_str)));
+    let invalid = comparison.runs().filter(|(_, run)| run.status() == Status::Invalid);
+    let checks = each_once(invalid.flat_map(|(_, run)| run.findings()));
     checks.into_iter().map(str::to_owned).collect()
 }
 

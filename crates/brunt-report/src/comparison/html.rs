@@ -52,9 +52,9 @@ pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     markup.document(&Document::of(|document| document.assertions(asserted)));
     markup.raw("</section>\n");
     order(&mut markup, comparison);
-    let plans = [&comparison.a, &comparison.b].map(|runs| &runs[0].plan);
+    let plans = [&comparison.a, &comparison.b].map(|runs| &runs[0].result.plan);
     several::plans(&mut markup, &SIDES.map(str::to_owned), &plans);
-    let result = document::packed(&serde_json::to_string(&json::value(comparison)?)?);
+    let result = document::packed(&serde_json::to_string(&json::ComparisonTree::of(comparison))?);
     document::write(&title, &title, &markup.into_text(), &result, out)
 }
 

@@ -1,107 +1,239 @@
-//! The schema `brunt.compare.v1`: what was compared, run by run, and what that shows.
+//! The schema `brunt.compare.v1`: what was compared, run by run, and what that shows; written, and read again.
 //!
-//! Not for a person. docs/formats.md says what every key means.
+//! docs/compare.schema.json is generated from these types. Invariant: what is read back is compared by the same function as what was
+//! measured, and has no number that could not be one of a run.
 
-use super::record::ComparisonRecord;
-use super::{AssertionRow, ComparedRow, Comparison, EarlyEnd, document};
+use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, document};
 use crate::indented;
-use crate::json::bounds;
+use crate::json::status::bounds;
+use crate::record::check_numbers;
 use crate::result::RunResult;
+use crate::stored::StoredResult;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::change::{ChangeScale, Finding, LEVEL, Reason};
-use serde_json::{Map, Value, json};
+use brunt_stats::change::{ChangeScale, Design, Finding, LEVEL, Reason};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
 use std::io::{self, Write};
 
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.compare.v1";
+/// No count, rate or time of a run is as large.
+const NUMBER_MAX: f64 = (1_u64 << 56) as f64;
+/// The keys of a result whose numbers are compared.
+const COMPARED: [&str; 3] = ["counts", "latency", "ops"];
+
+/// A comparison, as `brunt compare --json` writes it. `brunt report` reads `design`, `interrupted`, `failure`, the results of `a` and `b` and
+/// the text of `assertions`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ComparisonTree {
+    /// `"brunt.compare.v1"`.
+    schema: String,
+    /// Version of brunt.
+    version: String,
+    /// With `--live`: were not all of the runs made?
+    interrupted: bool,
+    /// Why, if not ended by the user, otherwise `null`: a server that was down, for example.
+    failure: Option<String>,
+    /// What it comes to, as the text ends.
+    sentences: Vec<String>,
+    /// `false`: more than a third of the runs are INVALID.
+    has_conclusion: bool,
+    /// `"pairs"` (`--live`) or `"apart"`.
+    design: String,
+    /// Of the intervals, 0.95.
+    confidence: f64,
+    /// The runs of A.
+    a: Vec<ComparedRun>,
+    /// The runs of B.
+    b: Vec<ComparedRun>,
+    /// Keys of the plans that differ, without servers and seeds.
+    plan_differences: Vec<Difference>,
+    /// Facts about the hosts, and the version of brunt, where they differ.
+    environment_differences: Vec<Difference>,
+    /// What was compared.
+    quantities: Vec<QuantityTree>,
+    /// Results of `--assert`.
+    assertions: Vec<RequirementTree>,
+}
+
+/// A run of one side.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct ComparedRun {
+    /// It and its source: the file, or `"turn N"`.
+    #[serde(flatten)]
+    run: RunResult,
+    /// Its numbers, by quantity.
+    numbers: IndexMap<String, Option<f64>>,
+    /// Those that are latencies, without the client's part.
+    least: IndexMap<String, Option<f64>>,
+}
+
+/// A number of both sides.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct QuantityTree {
+    /// `p50` … as in `--assert`, `answered` (fraction of the requests due), `client_cpu_ns_per_request` or `server_cpu_ns_per_request`.
+    quantity: String,
+    /// `"ratio"` or `"difference"`.
+    scale: String,
+    /// The median of A, in nanoseconds, per second, or as a fraction.
+    a: Option<f64>,
+    /// That of B.
+    b: Option<f64>,
+    /// By which fraction B is above A (0.12 is 12 %), or B − A for `"difference"`.
+    change: Option<f64>,
+    /// The interval of the change; `null` with too few runs.
+    interval: Option<[f64; 2]>,
+    /// The change of the medians of `least`; `null` where nothing is left.
+    change_without_client: Option<f64>,
+    /// `"SLOWER"`, `"FASTER"`, `"SAME WITHIN 5 %"`, `"UNDECIDED"`; `null` of quantities that do not decide.
+    finding: Option<String>,
+    /// The finding as the table has it, with the reason in brackets.
+    message: Option<String>,
+    /// The smallest change that so many runs would find, of what is undecided for the spread of the runs.
+    detectable: Option<f64>,
+}
+
+/// What was asserted.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct RequirementTree {
+    /// Its text.
+    requirement: String,
+    /// `"change"` from A to B, or `"value"` of B.
+    kind: String,
+    /// `"holds"`, `"fails"` or `"undecided"`.
+    status: String,
+    /// The change, or the median of B's runs.
+    measured: Option<f64>,
+    /// `[low, high]` of the change, or from the lowest lower bound of B's runs to the highest upper one.
+    bounds: Option<(f64, Option<f64>)>,
+    /// Why it is undecided, otherwise `null`.
+    reason: Option<String>,
+    /// The bound, in the unit of what was measured.
+    bound: f64,
+}
 
 /// Writes the schema `brunt.compare.v1`.
 pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    indented::write(value(comparison)?, out)
+    indented::write(serde_json::to_value(ComparisonTree::of(comparison))?, out)
 }
 
-pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
-    let Comparison { a, b, plan, environment, design, compared, asserted, early_end } = comparison;
-    let failure = match early_end {
-        Some(EarlyEnd::Failed(reason)) => Some(reason),
-        Some(EarlyEnd::Interrupted) | None => None,
-    };
-    Ok(json!({
-        "schema": SCHEMA,
-        "version": env!("CARGO_PKG_VERSION"),
-        "interrupted": early_end.is_some(),
-        "failure": failure,
-        "sentences": document::answer(comparison),
-        "has_conclusion": comparison.has_conclusion(),
-        "design": design.name(),
-        "confidence": 1.0 - LEVEL,
-        "a": side(a, compared),
-        "b": side(b, compared),
-        "plan_differences": plan,
-        "environment_differences": environment,
-        "quantities": compared.iter().map(quantity).collect::<Value>(),
-        "assertions": asserted.iter().map(assertion).collect::<Value>(),
-        "record": serde_json::to_value(ComparisonRecord::of(comparison))?,
-    }))
+impl ComparisonTree {
+    pub(super) fn of(comparison: &Comparison) -> Self {
+        let Comparison { a, b, plan, environment, design, compared, asserted, early_end } = comparison;
+        let failure = match early_end {
+            Some(EarlyEnd::Failed(reason)) => Some(reason.clone()),
+            Some(EarlyEnd::Interrupted) | None => None,
+        };
+        let [a, b] = [a, b].map(|runs| runs.iter().map(|run| ComparedRun::of(run, compared)).collect());
+        Self {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            interrupted: early_end.is_some(),
+            failure,
+            sentences: document::answer(comparison),
+            has_conclusion: comparison.has_conclusion(),
+            design: design.name().to_owned(),
+            confidence: 1.0 - LEVEL,
+            a,
+            b,
+            plan_differences: plan.clone(),
+            environment_differences: environment.clone(),
+            quantities: compared.iter().map(QuantityTree::of).collect(),
+            assertions: asserted.iter().map(RequirementTree::of).collect(),
+        }
+    }
 }
 
-fn side(runs: &[RunResult], compared: &[ComparedRow]) -> Value {
-    let run = |run: &RunResult| {
-        let numbers = compared.iter().map(|held| (held.quantity.key(), json!(held.quantity.of_run(run))));
-        let least = compared.iter().filter(|held| held.quantity.is_latency()).map(|held| {
+impl ComparedRun {
+    fn of(run: &RunResult, compared: &[ComparedRow]) -> Self {
+        let least = |held: &ComparedRow| {
             let bounds = held.quantity.bounds_of_run(run);
-            (held.quantity.key(), json!(bounds.map(|bounds| bounds.low)))
-        });
-        json!({
-            "source": run.source,
-            "version": run.version,
-            "seed": run.seed,
-            "server": run.server,
-            "interrupted": run.interrupted,
-            "status": run.status.name(),
-            "checks": run.found,
-            "numbers": numbers.collect::<Map<_, _>>(),
-            "least": least.collect::<Map<_, _>>(),
-        })
-    };
-    json!({ "plan": runs.first().map(|run| &run.plan), "runs": runs.iter().map(run).collect::<Value>() })
+            (held.quantity.key(), bounds.map(|bounds| bounds.low))
+        };
+        Self {
+            run: run.clone(),
+            numbers: compared.iter().map(|held| (held.quantity.key(), held.quantity.of_run(run))).collect(),
+            least: compared.iter().filter(|held| held.quantity.is_latency()).map(least).collect(),
+        }
+    }
 }
 
-fn assertion(asserted: &AssertionRow) -> Value {
-    let (kind, bound) = match asserted.requirement {
-        Requirement::Change(tolerance) => ("change", tolerance.change.value()),
-        Requirement::Value(objective) => ("value", objective.bound.value()),
-    };
-    json!({
-        "requirement": asserted.requirement.to_string(),
-        "kind": kind,
-        "status": asserted.decision.name(),
-        "measured": asserted.measured,
-        "bounds": asserted.bounds.map(bounds),
-        "reason": asserted.reason,
-        "bound": bound,
-    })
-}
-
-fn quantity(held: &ComparedRow) -> Value {
-    let ComparedRow { quantity, change } = held;
-    let detectable = match change.reason {
-        Some(Reason::Spread { detectable }) => Some(detectable),
-        _ => None,
-    };
-    json!({
-        "quantity": quantity.key(),
-        "scale": match quantity.scale() {
+impl QuantityTree {
+    fn of(held: &ComparedRow) -> Self {
+        let ComparedRow { quantity, change } = held;
+        let scale = match quantity.scale() {
             ChangeScale::Ratio => "ratio",
             ChangeScale::Difference => "difference",
-        },
-        "a": change.a,
-        "b": change.b,
-        "change": change.change,
-        "interval": change.interval,
-        "change_without_client": change.without_client,
-        "finding": change.finding.map(Finding::name),
-        "message": change.finding.map(|_| document::finding(held)),
-        "detectable": detectable,
+        };
+        let detectable = match change.reason {
+            Some(Reason::Spread { detectable }) => Some(detectable),
+            _ => None,
+        };
+        Self {
+            quantity: quantity.key(),
+            scale: scale.to_owned(),
+            a: change.a,
+            b: change.b,
+            change: change.change,
+            interval: change.interval,
+            change_without_client: change.without_client,
+            finding: change.finding.map(|finding| Finding::name(finding).to_owned()),
+            message: change.finding.map(|_| document::finding(held)),
+            detectable,
+        }
+    }
+}
+
+impl RequirementTree {
+    fn of(asserted: &AssertionRow) -> Self {
+        let (kind, bound) = match asserted.requirement {
+            Requirement::Change(tolerance) => ("change", tolerance.change.value()),
+            Requirement::Value(objective) => ("value", objective.bound.value()),
+        };
+        Self {
+            requirement: asserted.requirement.to_string(),
+            kind: kind.to_owned(),
+            status: asserted.decision.name().to_owned(),
+            measured: asserted.measured,
+            bounds: asserted.bounds.map(bounds),
+            reason: asserted.reason.clone(),
+            bound,
+        }
+    }
+}
+
+impl Comparison {
+    /// What a file holds, compared again.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence; for a user.
+    pub fn of_stored(stored: &StoredResult) -> Result<Self, String> {
+        read(stored.value()).map_err(|error| format!("{}: {error}", stored.source()))
+    }
+}
+
+fn read(value: &Value) -> Result<Comparison, String> {
+    let is_possible =
+        |number: &Number| number.as_f64().is_some_and(|number| (0.0..=NUMBER_MAX).contains(&number));
+    let runs = ["a", "b"].into_iter().filter_map(|side| value[side].as_array()).flatten();
+    for numbers in runs.flat_map(|run| COMPARED.map(|key| &run["result"][key])) {
+        check_numbers(numbers, is_possible)
+            .map_err(|number| format!("result: {number} is no number of a run"))?;
+    }
+    let tree = ComparisonTree::deserialize(value).map_err(|error| error.to_string())?;
+    let requirement =
+        |held: &RequirementTree| held.requirement.parse().map_err(|error| format!("assertions: {error}"));
+    let required = tree.assertions.iter().map(requirement).collect::<Result<Vec<Requirement>, String>>()?;
+    let design = Design::from_name(&tree.design).ok_or_else(|| {
+        format!("design: '{}' is none; accepted: {}", tree.design, Design::NAMES.join(", "))
+    })?;
+    let [a, b] = [tree.a, tree.b].map(|runs| runs.into_iter().map(|held| held.run).collect());
+    let comparison = Comparison::of(design, a, b, &required)?;
+    Ok(match (tree.interrupted, tree.failure) {
+        (false, _) => comparison,
+        (true, None) => comparison.ended_early(EarlyEnd::Interrupted),
+        (true, Some(reason)) => comparison.ended_early(EarlyEnd::Failed(reason)),
     })
 }

@@ -5,7 +5,8 @@
 
 use super::State;
 use crate::indented;
-use crate::json::{distribution, object, requests};
+use crate::json::counts::Requests;
+use crate::json::latency::Distribution;
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::request_counts::RequestCounts;
@@ -22,8 +23,10 @@ pub const SCHEMA: &str = "brunt.live.v1";
 /// What `out` returns.
 pub fn write(state: State<'_>, place: &RunPosition, out: &mut dyn Write) -> io::Result<()> {
     let mut value = json!({ "schema": SCHEMA, "state": state.name() });
-    if let Some(so_far) = state.so_far() {
-        crate::json::extend(&mut value, numbers(so_far, place)?);
+    if let (Some(so_far), Value::Object(keys)) = (state.so_far(), &mut value)
+        && let Value::Object(numbers) = numbers(so_far, place)?
+    {
+        keys.extend(numbers);
     }
     indented::write(value, out)
 }
@@ -54,16 +57,16 @@ fn numbers(so_far: &RunSoFar, place: &RunPosition) -> serde_json::Result<Value> 
         "keys": summary.total.keys,
         "rate": summary.total.rate,
         "bytes": summary.bytes(),
-        "phases": object(&summary.phases, phase),
+        "phases": summary.phases.iter().map(phase).collect::<Value>(),
         "latency": {
-            "response_ns": distribution(&latency.response.summary),
-            "service_ns": distribution(&latency.service.summary),
+            "response_ns": Distribution::from(&latency.response.summary),
+            "service_ns": Distribution::from(&latency.service.summary),
         },
         "connections": connections,
     }))
 }
 
 /// The counts add up while a run goes on, too: what was sent and has not ended is in flight.
-fn requests_so_far(counts: &RequestCounts) -> Value {
-    requests(&RequestCounts { in_flight: counts.sent.saturating_sub(counts.ended()), ..*counts })
+fn requests_so_far(counts: &RequestCounts) -> Requests {
+    Requests::from(&RequestCounts { in_flight: counts.sent.saturating_sub(counts.ended()), ..*counts })
 }

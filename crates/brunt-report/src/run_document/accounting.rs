@@ -135,11 +135,7 @@ pub(super) fn part(document: &mut Document, summary: &Summary) {
     document.facts("traces", traces(summary));
     document.heading("keys");
     document.facts("keys", keys(summary));
-    let objects = summary.counts().windows.rows();
-    document.facts(
-        "objects",
-        quantity::counted(objects.into_iter().map(|(_, words, number)| (words, number))).collect(),
-    );
+    document.facts("objects", quantity::counted(summary.counts().windows.rows()).collect());
     replies(document, summary);
 }
 
@@ -244,8 +240,7 @@ fn wire(summary: &Summary) -> Vec<String> {
     if requests.wire_requests != requests.sent {
         facts.push(format!("{} commands on the wire", requests.wire_requests));
     }
-    let rows = summary.counts().rows();
-    facts.extend(quantity::counted(rows.into_iter().map(|(_, words, number)| (words, number))));
+    facts.extend(quantity::counted(summary.counts().rows()));
     facts
 }
 

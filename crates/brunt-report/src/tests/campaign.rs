@@ -340,8 +340,9 @@ fn json_of_campaigns() {
         let runs = json["runs"].as_array_mut().unwrap();
         assert_eq!(runs.len(), campaign.runs.len());
         for run in runs {
-            assert_eq!(run["schema"], "brunt.summary.v1");
-            assert!(run["latency"]["response_ns"]["p99"].is_u64() && run["plan"].is_object());
+            let result = &run["result"];
+            assert_eq!(result["schema"], "brunt.result.v1");
+            assert!(result["latency"]["response_ns"]["p99"].is_u64() && result["plan"].is_object());
             *run = run["step"].take();
         }
         insta::assert_snapshot!(format!("{name}_json"), serde_json::to_string_pretty(&json).unwrap());

@@ -42,8 +42,8 @@ fn client_errors_are_named_by_what_they_rest_on() {
                 ["client ~", "client<=?", "≤?", "incomplete bound of the client's part", "incomplete"]
             }
         };
-        let json = crate::json::value(&summary).unwrap();
-        assert_eq!(json["client_error_basis"], key);
+        let json = serde_json::to_value(crate::json::ResultTree::of(&summary).unwrap()).unwrap();
+        assert_eq!(json["latency"]["client_basis"], key);
         let scan = scan_of(&summary);
         let keys = Spectrum::of(&summary).unwrap().keys().into_iter().map(|key| key.name).collect::<Vec<_>>();
         // document, its text, what it says

@@ -208,7 +208,7 @@ fn strips_of_servers_are_bounded_and_know_their_silences() {
     assert!(page_of(&long).contains("No statistics of servers over time."));
 }
 
-/// Of a result of an older version, which has no such times, the page says so.
+/// Of a run without such times the page says so.
 #[test]
 fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     let run = ordinary::outage();
@@ -230,9 +230,12 @@ fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     let found = labels.map(|label| strip(&page, label));
     assert_eq!(found, [Some([1, 1, 1]), Some([1, 1, 0])]);
     let mut result: serde_json::Value = serde_json::from_str(&json_text_of(&run)).unwrap();
-    result["record"]["intervals"]["timeline"].as_object_mut().unwrap().remove("client").unwrap();
-    let older = StoredResult::parse(&result.to_string(), "older").unwrap().summary().unwrap();
-    let page = text_of(|out| crate::html::write(&older, out));
+    result["record"]["intervals"]["timeline"]
+        .as_object_mut()
+        .unwrap()
+        .insert("client".to_owned(), serde_json::json!([]));
+    let unobserved = StoredResult::parse(&result.to_string(), "unobserved").unwrap().summary().unwrap();
+    let page = text_of(|out| crate::html::write(&unobserved, out));
     assert_eq!(labels.map(|label| strip(&page, label)), [None, None]);
     assert!(page.contains("How busy the client was over time is not in this result."));
     let row = |summary: &Summary| {
@@ -241,7 +244,7 @@ fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
         assert_eq!(csv.lines().next().unwrap().split(',').count(), row.len());
         row[row.len() - 5..].join(" ")
     };
-    assert_eq!(row(&older), "    ");
+    assert_eq!(row(&unobserved), "    ");
     assert_eq!(row(&run.summary), "0.461 0.521 0.001 0.002 0.000");
 }
 

@@ -44,21 +44,23 @@ fn a_live_run_has_the_keys_of_its_result() {
     let plan = &run.summary.record.plan;
     assert_eq!(object_of(State::Running(&begun(plan)))["state"], "connect");
     let found = object_of(State::Running(&so_far(&run, run.summary.window.end_ns)));
-    for path in [
-        "/seed",
-        "/plan",
-        "/duration_ns",
-        "/requests",
-        "/keys",
-        "/rate",
-        "/latency/response_ns",
-        "/latency/service_ns",
-        "/phases/warmup/requests",
-        "/phases/preload/bytes",
-        "/connections/open",
+    for (path, of_result) in [
+        ("/seed", "/plan/seed"),
+        ("/plan", "/plan"),
+        ("/duration_ns", "/window/duration_ns"),
+        ("/requests", "/counts/requests"),
+        ("/keys", "/counts/keys"),
+        ("/rate", "/counts/rate"),
+        ("/latency/service_ns", "/latency/service_ns"),
+        ("/phases/warmup/requests", "/counts/phases/warmup/requests"),
+        ("/phases/preload/bytes", "/counts/phases/preload/bytes"),
+        ("/connections/open", "/client/connections/open"),
     ] {
-        assert_eq!(found.pointer(path), result.pointer(path), "{path}");
+        assert_eq!(found.pointer(path), result.pointer(of_result), "{path}");
         assert!(found.pointer(path).is_some(), "{path}");
+    }
+    for (key, value) in found["latency"]["response_ns"].as_object().unwrap() {
+        assert_eq!(Some(value), result["latency"]["response_ns"].get(key), "{key}");
     }
     let nothing = serde_json::json!({ "schema": "brunt.live.v1", "state": "starting" });
     assert_eq!(object_of(State::Starting), nothing);

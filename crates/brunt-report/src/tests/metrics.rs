@@ -50,7 +50,12 @@ fn count(value: &Value) -> f64 {
 
 /// A count of all phases of a result.
 fn of_phases(json: &Value, path: &str) -> f64 {
-    json["phases"].as_object().unwrap().values().map(|phase| count(phase.pointer(path).unwrap())).sum()
+    json["counts"]["phases"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|phase| count(phase.pointer(path).unwrap()))
+        .sum()
 }
 
 #[test]
@@ -83,14 +88,18 @@ fn check_counts(name: &str, text: &Exposition, json: &Value) {
         let found = text.sum("brunt_wire_bytes_total", &[("direction", direction)]);
         assert_eq!(found, of_phases(json, &format!("/bytes/{direction}")), "{name} {direction}");
     }
-    let connections = &json["connections"];
+    let connections = &json["client"]["connections"];
     for event in ["begun", "established", "failed", "retired", "lost"] {
         let found = text.sum("brunt_connection_events_total", &[("event", event)]);
         assert_eq!(found, count(&connections[event]), "{name} {event}");
     }
     assert_eq!(text.sum("brunt_connections_open", &[]), count(&connections["open"]), "{name}");
-    assert_eq!(text.sum("brunt_connect_seconds_count", &[]), count(&json["connect_ns"]["count"]), "{name}");
-    let outages = json["outages"].as_array().unwrap();
+    assert_eq!(
+        text.sum("brunt_connect_seconds_count", &[]),
+        count(&json["client"]["connections"]["connect_ns"]["count"]),
+        "{name}"
+    );
+    let outages = json["events"]["outages"].as_array().unwrap();
     assert_eq!(text.sum("brunt_outages_total", &[]), outages.len() as f64, "{name}");
     let length_ns: u64 = outages.iter().filter_map(|outage| outage["length_ns"].as_u64()).sum();
     let found_ns = text.sum("brunt_outage_seconds_total", &[]) * 1e9;
@@ -125,7 +134,7 @@ fn check_status(name: &str, text: &Exposition, json: &Value) {
 /// Counts and sums of histograms, and on which side of every bound each printed percentile lies.
 fn check_histograms(name: &str, text: &Exposition, json: &Value, sides: &mut [u64; 2]) {
     let histograms = [("brunt_response_seconds", "response_ns"), ("brunt_service_seconds", "service_ns")];
-    for (class, of_class) in json["classes"].as_object().unwrap() {
+    for (class, of_class) in json["client"]["classes"].as_object().unwrap() {
         for (op, of_op) in of_class["ops"].as_object().unwrap() {
             let labels = [("class", class.as_str()), ("op", op.as_str())];
             for (metric, key) in histograms {

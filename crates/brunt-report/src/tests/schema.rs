@@ -1,46 +1,172 @@
-//! Results against docs/*.schema.json: every key is there, and no other.
+//! docs/*.schema.json and the keys in docs/formats.md, which are generated from the types of results; and results against them.
 //!
-//! Not what the keys mean. Those of live runs are held against it in `crates/brunt/tests/it/schema.rs`.
+//! `UPDATE_DOCS=1 cargo test -p brunt-report schema` writes both anew. Those of live runs are held against the schemas in
+//! `crates/brunt/tests/it/schema.rs`.
 
 pub(super) mod reader;
 
 use super::{all_runs, asserted, json_of, run};
-use reader::errors;
-use serde_json::json;
+use crate::json::ResultTree;
+use crate::{campaign, comparison, json};
+use reader::{document, errors, path};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Value, json};
 
+/// End of what is generated.
+const END: &str = "<!-- end of keys -->\n";
+
+/// The schema of a type; what is `None` in it is `null` in JSON.
+fn schema_of<T: JsonSchema>(title: &str) -> Value {
+    let schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    let text = schema.to_value().to_string().replace("`None`", "`null`");
+    let mut schema: Value = serde_json::from_str(&text).unwrap();
+    schema["title"] = json!(title);
+    schema["properties"]["schema"]["const"] = json!(title);
+    schema
+}
+
+/// Holds a document against what is generated, or writes it.
+#[allow(clippy::disallowed_methods, reason = "a developer asks for it")]
+fn check_document(file: &str, expected: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path(file), expected).unwrap();
+    } else {
+        assert!(document(file) == expected, "docs/{file}: UPDATE_DOCS=1 cargo test -p brunt-report schema");
+    }
+}
+
+/// Every schema by its file.
+fn schemas() -> [(&'static str, Value); 3] {
+    [
+        ("result.schema.json", schema_of::<ResultTree>(json::SCHEMA)),
+        ("campaign.schema.json", schema_of::<campaign::CampaignTree<'static>>(campaign::SCHEMA)),
+        ("compare.schema.json", schema_of::<comparison::ComparisonTree>(comparison::SCHEMA)),
+    ]
+}
+
+#[test]
+fn schemas_are_those_of_the_types() {
+    for (file, schema) in schemas() {
+        check_document(file, &format!("{schema:#}\n"));
+    }
+}
+
+/// What a value may be: `integer or null`, or the object of a heading.
+fn type_of(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap();
+        let place = if name == reference { name.to_owned() } else { format!("#{}", name.to_lowercase()) };
+        return format!("[{name}]({place})");
+    }
+    if let Some(names) = schema["type"].as_array() {
+        return names.iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>().join(" or ");
+    }
+    let others = ["anyOf", "oneOf"].into_iter().find_map(|key| schema[key].as_array());
+    if let Some(others) = others {
+        let mut types: Vec<String> = others.iter().map(type_of).collect();
+        types.dedup();
+        return types.join(" or ");
+    }
+    match (schema["type"].as_str(), &schema["additionalProperties"]) {
+        (Some("array"), _) if schema["items"].is_object() => format!("list of {}", type_of(&schema["items"])),
+        (Some("object"), of) if of.is_object() => format!("object of {}", type_of(of)),
+        (Some(name), _) => name.to_owned(),
+        (None, _) => "any value".to_owned(),
+    }
+}
+
+/// The objects that a schema refers to, in the order in which they come.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(keys) => {
+            for (key, value) in keys {
+                match value.as_str().and_then(|text| text.strip_prefix("#/$defs/")) {
+                    Some(name) if key == "$ref" && !found.iter().any(|held| held == name) => {
+                        found.push(name.to_owned());
+                    }
+                    _ if key != "$defs" => references(value, found),
+                    _ => {}
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+/// A table of the keys of each object, but for objects that others have told of.
+fn tables(schema: &Value, told: &mut Vec<String>) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    let table = |schema: &Value| {
+        let rows = schema["properties"].as_object().unwrap().iter().map(|(key, value)| {
+            format!("| `{key}` | {} | {} |\n", type_of(value), text(&value["description"]))
+        });
+        format!("| key | is | meaning |\n|---|---|---|\n{}", rows.collect::<String>())
+    };
+    let mut out = table(schema);
+    let mut next = told.len();
+    references(schema, told);
+    while let Some(name) = told.get(next).cloned() {
+        let object = &schema["$defs"][&name];
+        references(object, told);
+        out += &format!("\n#### {name}\n\n{}\n", text(&object["description"]));
+        if object["properties"].is_object() {
+            out += &format!("\n{}", table(object));
+        } else if let Some(words) = object["oneOf"].as_array() {
+            let key = |word: &Value| word["properties"].as_object()?.keys().next().cloned();
+            let name =
+                |word: &Value| key(word).map_or(word["const"].to_string(), |key| format!("{{\"{key}\": …}}"));
+            let row = |word: &Value| format!("- `{}`: {}\n", name(word), text(&word["description"]));
+            out += &format!("\n{}", words.iter().map(row).collect::<String>());
+        } else if let Some(forms) = object["anyOf"].as_array() {
+            for form in forms.iter().filter(|form| form["properties"].is_object()) {
+                out += &format!("\n{}\n\n{}", text(&form["description"]), table(form));
+            }
+        }
+        next += 1;
+    }
+    out
+}
+
+#[test]
+fn every_key_is_documented() {
+    let (mut expected, mut told) = (document("formats.md"), Vec::new());
+    for (file, schema) in schemas() {
+        let begin = format!("<!-- keys of {file} -->\n");
+        let (before, rest) = expected.split_once(&begin).unwrap();
+        let (_, behind) = rest.split_once(END).unwrap();
+        let tables = tables(&schema, &mut told);
+        assert!(!tables.contains("|  |"), "every key says what it means: {tables}");
+        expected = format!("{before}{begin}{tables}{END}{behind}");
+    }
+    check_document("formats.md", &expected);
+}
+
+/// What is written is what is read back: no key more, and none less.
 #[test]
 fn results_are_as_the_schema_says() {
     let asserted = asserted().into_iter().map(|run| ("asserted", run));
     let others = [("cold start", run::cold_start())];
     for (name, run) in all_runs().into_iter().chain(asserted).chain(others) {
-        assert_eq!(errors(&json_of(&run)), Vec::<String>::new(), "{name}");
+        let value = json_of(&run);
+        assert_eq!(errors(&value), Vec::<String>::new(), "{name}");
+        let read: ResultTree = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), value, "{name}");
     }
 }
 
 #[test]
-fn keys_missing_from_the_schema_are_found() {
+fn keys_missing_from_a_result_are_found() {
     let whole = json_of(&run::open_loop());
-    // A key more, and a key less.
     for object in [
         "",
         "/status/checks/0",
-        "/requests",
+        "/counts/requests",
         "/latency",
-        "/ops/get/in_window",
-        "/classes/main/ops/get",
+        "/ops/get/counts/in_window",
+        "/client/classes/main/ops/get",
         "/client/workers/0/stalls",
-        "/record",
-        "/record/run/counts",
-        "/record/run/host/clock",
-        "/record/intervals/request_counts/0/counts/requests",
-        "/record/intervals/timeline/grid",
     ] {
-        let mut more = whole.clone();
-        more.pointer_mut(object).unwrap()["unheard_of"] = json!(0);
-        let path = format!("{}.unheard_of: not in the schema", object.replace('/', "."));
-        let found = errors(&more);
-        let is_it = |error: &String| *error == path.replace(".0.", "[0].");
-        assert!(found.iter().any(is_it) && found.len() == 1, "{object}: {found:?}");
         let mut less = whole.clone();
         let keys = less.pointer_mut(object).unwrap().as_object_mut().unwrap();
         let key = keys.keys().next().unwrap().clone();
@@ -48,25 +174,18 @@ fn keys_missing_from_the_schema_are_found() {
         assert_eq!(errors(&less).len(), 1, "{object} without {key}");
     }
     for (value, other) in [
-        ("/duration_ns", json!(1.5)),
-        ("/duration_ns", json!(-1)),
-        ("/interrupted", json!(null)),
+        ("/window/duration_ns", json!(1.5)),
+        ("/window/duration_ns", json!(-1)),
+        ("/window/interrupted", json!(null)),
         ("/status/value", json!("PERHAPS")),
         ("/latency/response_ns/p50", json!("1 ms")),
         ("/latency/response_ns/p75", json!("1 ms")),
-        ("/latency/interval_ns/p50", json!([1])),
-        ("/environment/kernel", json!(6)),
-        ("/record/calibration", json!("Present")),
-        ("/record/intervals/timeline/slices/0/1/0", json!([1, 2, 3, 4])),
-        ("/record/intervals/timeline/slices/0/0", json!("0")),
+        ("/latency/response_ns/interval/p50", json!([1])),
+        ("/host/facts/kernel", json!(6)),
     ] {
         let mut changed = whole.clone();
         let (object, key) = value.rsplit_once('/').unwrap();
-        let held = changed.pointer_mut(object).unwrap();
-        match key.parse::<usize>() {
-            Ok(index) => held[index] = other.clone(),
-            Err(_) => held[key] = other.clone(),
-        }
+        changed.pointer_mut(object).unwrap()[key] = other.clone();
         assert_ne!(errors(&changed), Vec::<String>::new(), "{value}: {other}");
     }
 }

@@ -1,6 +1,6 @@
 //! A histogram as text, for result files: short, exact, and of characters that JSON leaves as they are.
 //!
-//! Not for a person. docs/formats.md describes it. Invariant: what is read back has buckets that exist and moments that they can have, so
+//! Not for a person. Invariant: what is read back has buckets that exist and moments that they can have, so
 //! that nothing that adds it up has to look again.
 //!
 //! The text is a sequence of numbers in base 46, lowest digit first; the 92 printable ASCII characters without space, quotation mark and
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_the_documentation_are_read() {
+    fn text_is_as_described() {
         assert_eq!(write(&sparse([])), "");
         // 3 and 3, and 500: smallest 3, 497 more, Σ 506, Σ² 250 018; 2 more than nothing, 496 empty ones, 1 less.
         assert_eq!(write(&sparse([(3, 2), (500, 1)])), "%v,P-XWk$+k7%");

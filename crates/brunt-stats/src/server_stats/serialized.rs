@@ -1,15 +1,14 @@
 //! A server's record on its way through a file: of each snapshot what differs from the one before.
 //!
 //! Not another form of the numbers: most of what a server says stays the same from second to second. Invariant: what is read back is what
-//! was written; statistics of a newer version that this one does not know are left out.
+//! was written.
 
 use super::{ServerRecord, ServerStat, Snapshot};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The snapshots in the order of time, each against the one before; the prepared one against the first.
 #[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
 pub(super) struct SerializedRecord {
     snapshots: Vec<Changes>,
     prepared: Option<Changes>,
@@ -23,16 +22,7 @@ struct Changes {
     asked_ns: u64,
     at_ns: u64,
     version: Option<String>,
-    #[serde(deserialize_with = "known")]
     values: BTreeMap<ServerStat, Option<u64>>,
-}
-
-fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<ServerStat, Option<u64>>, D::Error> {
-    let named = BTreeMap::<String, Option<u64>>::deserialize(deserializer)?;
-    let known = |(name, value): (String, Option<u64>)| {
-        Some((*ServerStat::ALL.iter().find(|statistic| statistic.name() == name)?, value))
-    };
-    Ok(named.into_iter().filter_map(known).collect())
 }
 
 impl Changes {

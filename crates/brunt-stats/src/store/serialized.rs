@@ -16,7 +16,7 @@ use crate::recorder::Layout;
 use crate::request_counts::{CountEntry, OpCounts, RequestCounts};
 use crate::server::ServerCounts;
 use crate::timeline::Timeline;
-use brunt_plan::op::{ClassId, OpId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 
@@ -27,18 +27,13 @@ const COUNT_MAX: u64 = 1 << 48;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SerializedStore {
     rows: Vec<SerializedRow>,
-    #[serde(default)]
     part_sums: PartSums,
     request_counts: Vec<CountEntry>,
-    #[serde(default)]
     bytes: [Bytes; Phase::COUNT],
-    #[serde(default)]
     connections: [ConnectionCounts; Phase::COUNT],
-    #[serde(default)]
     faults: FaultTable,
     servers: Vec<ServerCounts>,
     server_responses: Vec<Histogram>,
-    #[serde(default)]
     outages: OutageSpans,
     meters: Vec<Meter<Histogram>>,
     timeline: Timeline,
@@ -92,8 +87,6 @@ impl SerializedStore {
     /// # Errors
     /// What it has that the layout does not, or lacks.
     pub fn restore(self, layout: &Layout) -> Result<IntervalStore, &'static str> {
-        let has_commands_together = self.rows.iter().any(|row| row.op == OpKind::Raw.into());
-        let layout = &if has_commands_together { layout.with_commands_together() } else { layout.clone() };
         let mut store = IntervalStore::new(layout);
         if !self.rows.iter().map(|row| (row.class, row.op)).eq(layout.rows()) {
             return Err("latencies of other operations than those of the plan");

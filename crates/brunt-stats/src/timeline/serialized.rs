@@ -25,7 +25,6 @@ pub(super) struct SerializedTimeline {
     /// Ascending: the beginning of a cell, and its slice.
     slices: Vec<(u64, Slice)>,
     /// What the client did in each slice; none where no clock was read.
-    #[serde(default)]
     pub(super) client: Vec<ClientTime>,
 }
 

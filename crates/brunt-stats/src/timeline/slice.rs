@@ -59,7 +59,7 @@ pub struct Slice {
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
     pub rows: Vec<SliceRow>,
-    /// What workers and their CPUs did. In a file it lies beside the slices, as those of older versions have none.
+    /// What workers and their CPUs did. In a file it lies beside the slices.
     pub client: ClientTime,
 }
 

@@ -249,7 +249,7 @@ fn copies_share_the_slices_that_are_over() {
     }
 }
 
-/// Results of older versions have no times of the client.
+/// A run whose workers read no clock has no times of the client.
 #[test]
 fn times_of_the_client_are_those_of_the_slices_or_absent() {
     let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));

@@ -113,7 +113,7 @@ fn every_request_is_counted_by_its_outcome() {
     let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 0 }).unwrap();
     let expected = expected(&plan, requests, [&error, &drop, &wrong]);
     let counts =
-        ["miss", "error", "timeout", "mismatch"].map(|key| measured.count(&format!("requests.{key}")));
+        ["miss", "error", "timeout", "mismatch"].map(|key| measured.count(&format!("counts.requests.{key}")));
     eprintln!("T7: {requests} gets: misses, errors, timeouts, mismatches {counts:?}, expected {expected:?}");
     assert_eq!(counts, expected, "{text}");
     assert_eq!(counts[1..3], [requests / error.period, requests / drop.period]);
@@ -126,7 +126,7 @@ fn every_request_is_counted_by_its_outcome() {
     assert!(told[0] >= counts[0] && told[0] <= counts[0] + counts[2], "{told:?}\n{text}");
     assert_eq!(told[1..], counts[1..], "{text}");
     assert_eq!(statistics["cmd_get"], requests);
-    let agreement = measured.at("server_stats.agreement").as_array().unwrap();
+    let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
     let gets = agreement.iter().find(|row| row["statistic"] == "cmd_get").unwrap();
     let failed: u64 = counts[1..].iter().sum();
     assert_eq!(
@@ -140,5 +140,5 @@ fn every_request_is_counted_by_its_outcome() {
     assert_eq!(latency("response_ns.count"), requests - failed);
     assert_eq!(latency("including_failures_ns.count"), requests);
     assert!(latency("including_failures_ns.max") >= timeout_ms * 1_000_000, "{text}");
-    assert_eq!(measured.count("connections.lost"), counts[2]);
+    assert_eq!(measured.count("client.connections.lost"), counts[2]);
 }

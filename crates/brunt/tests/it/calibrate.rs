@@ -80,7 +80,7 @@ fn later_runs_use_the_calibration() {
     let _alone = alone();
     let (state, server) = (State::new(), Server::reference(&[]));
     let before = state.measure(&server, "1", "4");
-    assert_eq!(before.json["calibration"], Value::Null);
+    assert_eq!(before.json["client"]["calibration"], Value::Null);
     assert!(!before.text.contains("\nfloor "), "{}", before.text);
 
     let output = state.run(&["calibrate", "-T", "1", "-c", "4", "--time", "600ms", "--json", "-"]);
@@ -95,23 +95,26 @@ fn later_runs_use_the_calibration() {
     assert_eq!(kept["calibrations"], Value::Array(vec![calibrated.json.clone()]));
 
     let same = state.measure(&server, "1", "4");
-    assert_eq!(same.json["calibration"]["ignored"], Value::Null, "{}", same.text);
+    assert_eq!(same.json["client"]["calibration"]["ignored"], Value::Null, "{}", same.text);
     // A host on which tests run is not left alone.
     let disturbed = calibrated.json["disturbed"].as_str();
     assert_eq!(calibrated.text.contains("\ndisturbed   "), disturbed.is_some(), "{}", calibrated.text);
     let differences: Vec<&str> = disturbed.map(|_| "on a host that was disturbed").into_iter().collect();
-    assert_eq!(same.json["calibration"]["differences"], serde_json::json!(differences));
+    assert_eq!(same.json["client"]["calibration"]["differences"], serde_json::json!(differences));
     for key in ["headroom", "made_at_s"] {
-        assert_eq!(same.json["calibration"][key], calibrated.json[key]);
+        assert_eq!(same.json["client"]["calibration"][key], calibrated.json[key]);
     }
-    assert_eq!(same.json["calibration"]["loopback_ns"]["p99"], calibrated.json["loopback"]["p99_ns"]);
+    assert_eq!(
+        same.json["client"]["calibration"]["loopback_ns"]["p99"],
+        calibrated.json["loopback"]["p99_ns"]
+    );
     assert!(same.text.contains("\nfloor         of this client over loopback: p50 "), "{}", same.text);
 
     let wider = state.measure(&server, "1", "8");
-    assert_eq!(wider.json["calibration"]["differences"][0], "with 4 connections × depth 1");
+    assert_eq!(wider.json["client"]["calibration"]["differences"][0], "with 4 connections × depth 1");
     let more = state.measure(&server, "2", "4");
     let reason = "calibrated for 1 thread, this run has 2";
-    assert_eq!(more.json["calibration"], serde_json::json!({ "ignored": reason }));
+    assert_eq!(more.json["client"]["calibration"]["ignored"], reason);
     assert!(more.text.contains(&format!("floor         not known: {reason}")), "{}", more.text);
 }
 
@@ -122,7 +125,7 @@ fn unusable_state_files_are_reported() {
     std::fs::create_dir_all(state.file().parent().unwrap()).unwrap();
     std::fs::write(state.file(), "{}").unwrap();
     let measured = state.measure(&server, "1", "4");
-    let ignored = measured.json["calibration"]["ignored"].as_str().unwrap();
+    let ignored = measured.json["client"]["calibration"]["ignored"].as_str().unwrap();
     let expected = "has no schema, which should be 'brunt.calibrations.v1'; it is ignored";
     assert_eq!(ignored, format!("{} {expected}", state.file().display()));
     assert!(measured.text.contains("\nfloor         not known:"), "{}", measured.text);

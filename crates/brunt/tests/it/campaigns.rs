@@ -18,7 +18,7 @@ fn campaign(arguments: &[&str]) -> Measured {
 fn runs(measured: &Measured) -> &Vec<Value> {
     let runs = measured.json["runs"].as_array().unwrap();
     for run in runs {
-        assert_eq!(run["schema"], "brunt.summary.v1");
+        assert_eq!(run["result"]["schema"], "brunt.result.v1");
     }
     runs
 }
@@ -41,21 +41,23 @@ fn a_scan_measures_every_setting() {
     ]);
     assert_eq!(measured.json["schema"], "brunt.campaign.v1");
     let runs = runs(&measured);
-    for key in ["host", "labels", "started_at"] {
-        assert!(!runs[0][key].is_null() && measured.json[key] == runs[0][key], "{key}");
-    }
+    assert_eq!(measured.json["labels"], runs[0]["result"]["labels"]);
     for (index, run) in runs.iter().enumerate() {
-        assert_eq!(run["plan"]["class"][0]["connections"], index as u64 + 1);
         assert_eq!(run["step"]["setting"].as_f64(), Some(index as f64 + 1.0));
-        assert_eq!(run["seed"], 7 + index as u64);
-        assert_eq!(run["server"], runs[0]["server"]);
+        let run = &run["result"];
+        assert_eq!(run["plan"]["class"][0]["connections"], index as u64 + 1);
+        assert_eq!(run["plan"]["seed"], 7 + index as u64);
+        assert_eq!(run["host"]["server"], runs[0]["result"]["host"]["server"]);
         // Every value is there, and compared as strictly as after a preload.
-        assert_eq!(run["keys"]["hit"], 2_000);
-        assert_eq!(run["values_foreign"], 0);
-        let preload = &run["phases"]["preload"];
+        assert_eq!(run["counts"]["keys"]["hit"], 2_000);
+        assert_eq!(run["events"]["values_foreign"], 0);
+        let preload = &run["counts"]["phases"]["preload"];
         let stored = if index == 0 { 500 } else { 0 };
-        assert_eq!((&preload["requests"]["sent"], &preload["confirmed"]), (&stored.into(), &500.into()));
-        assert_eq!(preload["earlier"], index > 0);
+        assert_eq!(
+            (&preload["requests"]["sent"], &preload["stored"]["confirmed"]),
+            (&stored.into(), &500.into())
+        );
+        assert_eq!(preload["stored"]["is_earlier"], index > 0);
         // The plan of a run is whole: it runs the same when it is run alone.
         assert_eq!(run["plan"]["preload"], true);
     }
@@ -92,7 +94,8 @@ fn assertions_about_repetitions_count_all_requests() {
     let _beside = beside_others();
     let run = ["run", "--repeat", "3", "-n", "200", "--mix", "get", "--assert", "p99 < 10s"];
     let measured = campaign(&run);
-    let of_run = |run: &Value| run["status"]["assertions"][0]["outcome"].as_str().unwrap().to_owned();
+    let of_run =
+        |run: &Value| run["result"]["status"]["assertions"][0]["outcome"].as_str().unwrap().to_owned();
     assert_eq!(runs(&measured).iter().map(of_run).collect::<Vec<_>>(), ["undecided"; 3]);
     let together = &measured.json["assertions"][0];
     assert_eq!(
@@ -116,9 +119,10 @@ fn consumed_data_sets_are_stored_again() {
     ] {
         let measured = campaign(&[&["scan", "-n", "1000"], flags].concat());
         for run in runs(&measured) {
-            assert_eq!(run["phases"]["preload"]["requests"]["sent"], 500, "{flags:?}");
+            let run = &run["result"];
+            assert_eq!(run["counts"]["phases"]["preload"]["requests"]["sent"], 500, "{flags:?}");
             let is_read_only = run["ops"].as_object().unwrap().len() == 1;
-            assert!(!is_read_only || run["keys"]["hit"] == 1_000, "{flags:?}");
+            assert!(!is_read_only || run["counts"]["keys"]["hit"] == 1_000, "{flags:?}");
         }
     }
 }
@@ -132,10 +136,12 @@ fn repetitions_have_seeds_of_their_own_and_a_command_between_them() {
         campaign(&["run", "--repeat", "3", "--between", &command, "-n", "1000", "--seed", "40", "-c", "2"]);
     assert_eq!(std::fs::read_to_string(&trace).unwrap(), "restarted\nrestarted\n");
     std::fs::remove_file(&trace).unwrap();
-    let seeds: Vec<u64> = runs(&measured).iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    let seeds: Vec<u64> =
+        runs(&measured).iter().map(|run| run["result"]["plan"]["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds, [40, 41, 42]);
     // Nobody knows what the command did to the data set.
-    let stored = |run: &Value| run["phases"]["preload"]["requests"]["sent"].as_u64().unwrap();
+    let stored =
+        |run: &Value| run["result"]["counts"]["phases"]["preload"]["requests"]["sent"].as_u64().unwrap();
     assert_eq!(runs(&measured).iter().map(stored).collect::<Vec<_>>(), [500; 3]);
     let spread = &measured.json["finding"]["completed_per_s"];
     assert_eq!((&spread["runs"], &spread["coverage"]), (&3.into(), &0.75.into()));
@@ -215,7 +221,7 @@ fn an_interrupted_campaign_reports_what_it_has() {
     let runs = json["runs"].as_array().unwrap();
     assert!((1..=3).contains(&runs.len()), "{}", runs.len());
     assert_eq!(json["interrupted"], true);
-    assert_eq!(runs[0]["interrupted"], false);
+    assert_eq!(runs[0]["result"]["window"]["interrupted"], false);
     assert!(rest.iter().any(|line| line.contains("partial results")), "{rest:?}");
 }
 

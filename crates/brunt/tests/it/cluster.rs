@@ -197,11 +197,12 @@ fn moving_slots_loses_no_request() {
         for bad in ["keys.miss", "keys.failed"] {
             assert_eq!(measured.over_phases(bad), 0, "{version} {bad}\n{text}");
         }
-        assert_eq!(measured.json["error_replies"], serde_json::json!({}), "{text}");
-        assert_eq!(measured.json["value_faults"], serde_json::json!([]), "{text}");
-        let redirected = |key: &str| measured.count(&format!("cluster.redirections.{key}"));
-        let [moved, ask, again, hops] = ["moved", "ask", "tryagain", "hops"].map(redirected);
-        assert!(moved > 0 && ask > 0 && hops == moved + ask + again, "{text}");
+        assert_eq!(measured.json["events"]["error_replies"], serde_json::json!({}), "{text}");
+        assert_eq!(measured.json["events"]["value_faults"], serde_json::json!([]), "{text}");
+        let redirected = |key: &str| measured.count(&format!("events.cluster.redirections.{key}"));
+        let [moved, ask, again] = ["moved", "ask", "try_again"].map(redirected);
+        let hops = moved + ask + again;
+        assert!(moved > 0 && ask > 0, "{text}");
         assert_eq!((redirected("too_many"), redirected("unknown")), (0, 0), "{text}");
         let servers = measured.at("servers").as_array().unwrap();
         let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
@@ -219,15 +220,16 @@ fn moving_slots_loses_no_request() {
             let [calls, turned_away] = ["calls", "rejected_calls"].map(|what| cluster.count(command, what));
             // The preload stores.
             let before =
-                if op == "set" { measured.count("phases.preload.requests.wire_requests") } else { 0 };
+                if op == "set" { measured.count("counts.phases.preload.requests.wire_requests") } else { 0 };
             // Some are asked before the load, and no slot has moved then.
-            let asked = |op: &str| measured.count_or_0(&format!("phases.warmup.ops.{op}"));
+            let asked = |op: &str| measured.count_or_0(&format!("counts.phases.warmup.ops.{op}"));
             let early = match op {
                 "get" => asked("get"),
-                "mget" => measured.count("phases.warmup.requests.wire_requests") - asked("get"),
+                "mget" => measured.count("counts.phases.warmup.requests.wire_requests") - asked("get"),
                 _ => 0,
             };
-            let ours = before + early + measured.count_or_0(&format!("ops.{op}.requests.wire_requests"));
+            let ours =
+                before + early + measured.count_or_0(&format!("ops.{op}.counts.requests.wire_requests"));
             assert_eq!(calls + turned_away, ours, "{version} {op}\n{text}");
             sent += ours;
             rejected += turned_away;
@@ -263,22 +265,24 @@ fn agents_load_a_cluster() {
     for bad in ["requests.error", "requests.timeout", "requests.lost", "keys.miss", "keys.failed"] {
         assert_eq!(measured.over_phases(bad), 0, "{bad}\n{text}");
     }
-    let redirected = |key: &str| measured.count(&format!("cluster.redirections.{key}"));
-    let [moved, ask, again, hops] = ["moved", "ask", "tryagain", "hops"].map(redirected);
-    assert!(moved > 0 && ask > 0 && hops == moved + ask + again, "{text}");
+    let redirected = |key: &str| measured.count(&format!("events.cluster.redirections.{key}"));
+    let [moved, ask, again] = ["moved", "ask", "try_again"].map(redirected);
+    let hops = moved + ask + again;
+    assert!(moved > 0 && ask > 0, "{text}");
     let servers = measured.at("servers").as_array().unwrap();
     let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
     for op in ["get", "set", "mget"] {
         let received = cluster.count(op, "calls") + cluster.count(op, "rejected_calls");
-        let before = if op == "set" { measured.count("phases.preload.requests.wire_requests") } else { 0 };
-        let ours = before + measured.count_or_0(&format!("ops.{op}.requests.wire_requests"));
+        let before =
+            if op == "set" { measured.count("counts.phases.preload.requests.wire_requests") } else { 0 };
+        let ours = before + measured.count_or_0(&format!("ops.{op}.counts.requests.wire_requests"));
         assert_eq!(received, ours, "{op}\n{text}");
     }
-    assert!(measured.count("classes.measure.requests.completed") > 0, "{text}");
+    assert!(measured.count("client.classes.measure.counts.requests.completed") > 0, "{text}");
     let workers = |path: &str| measured.at(path).as_array().unwrap().len();
     // The controller's own worker beside those of the agents.
-    assert_eq!((workers("agents"), workers("client.workers")), (2, 4), "{text}");
+    assert_eq!((workers("client.agents"), workers("client.workers")), (2, 4), "{text}");
 }
 
 /// One node stands still: what lives there fails, and the others notice nothing.
@@ -314,18 +318,18 @@ fn failed_nodes_do_not_affect_others() {
     }
     // What failed was sent to that node, or still waits for it.
     let [timeout, lost, unsent] =
-        ["timeout", "lost", "unsent"].map(|key| measured.count(&format!("requests.{key}")));
+        ["timeout", "lost", "unsent"].map(|key| measured.count(&format!("counts.requests.{key}")));
     assert!(timeout > 0 && unsent > 0, "{text}");
     let failed: u64 = servers.iter().map(|server| server["failed"].as_u64().unwrap()).sum();
-    assert_eq!((timeout + lost, measured.count("requests.error")), (failed, 0), "{text}");
-    let outages = measured.at("outages").as_array().unwrap();
+    assert_eq!((timeout + lost, measured.count("counts.requests.error")), (failed, 0), "{text}");
+    let outages = measured.at("events.outages").as_array().unwrap();
     assert!(
         !outages.is_empty() && outages.iter().any(|outage| outage["server"] == gone.address.as_str()),
         "{text}"
     );
     // The others have a third of the requests each, and all of them are answered.
-    let third = measured.count("requests.scheduled") as f64 / 3.0;
-    let completed = measured.count("requests.completed") as f64;
+    let third = measured.count("counts.requests.scheduled") as f64 / 3.0;
+    let completed = measured.count("counts.requests.completed") as f64;
     assert!(completed > 2.0 * third * 0.95, "{completed} of {third} each\n{text}");
 }
 
@@ -390,11 +394,15 @@ fn unassigned_slots_fail_by_name() {
     let text = &measured.text;
     measured.check_books();
     assert!(text.contains("note: 1500 of the 16384 hash slots are unassigned"), "{text}");
-    let errors = measured.count("requests.error");
+    let errors = measured.count("counts.requests.error");
     assert!(errors > 0, "{text}");
-    assert_eq!(measured.json["error_replies"], serde_json::json!({ "CLUSTERDOWN": errors }), "{text}");
-    assert_eq!(measured.count("cluster.slots_unserved"), 1_500, "{text}");
-    assert_eq!(measured.count("requests.completed") + errors, 5_000, "{text}");
+    assert_eq!(
+        measured.json["events"]["error_replies"],
+        serde_json::json!({ "CLUSTERDOWN": errors }),
+        "{text}"
+    );
+    assert_eq!(measured.count("events.cluster.slots.unserved"), 1_500, "{text}");
+    assert_eq!(measured.count("counts.requests.completed") + errors, 5_000, "{text}");
 }
 
 /// Nodes that say nothing are asked one after another: of a thousand no more than thirty, however many a plan names.

@@ -352,7 +352,11 @@ fn a_seed_repeats_a_run() {
     ];
     let counts = |seed_again: &[&str]| {
         let measured = Measured::run(&server.address, &[&flags[..], seed_again].concat());
-        (measured.count("seed"), measured.count("ops.get.requests.sent"), measured.count("bytes.tx"))
+        (
+            measured.count("plan.seed"),
+            measured.count("ops.get.counts.requests.sent"),
+            measured.count("counts.phases.measure.bytes.tx"),
+        )
     };
     assert_eq!(counts(&[]), counts(&[]));
     assert_eq!(counts(&[]).0, 42);
@@ -391,11 +395,11 @@ fn garbage_is_quoted() {
     );
     assert_eq!(measured.exit, 5, "{}", measured.text);
     measured.check_books();
-    assert!(measured.count("requests.error") > 0);
+    assert!(measured.count("counts.requests.error") > 0);
     assert!(
-        measured.json["first_malformed"].to_string().contains("SSH-2.0"),
+        measured.json["events"]["first_malformed"].to_string().contains("SSH-2.0"),
         "{}",
-        measured.json["first_malformed"]
+        measured.json["events"]["first_malformed"]
     );
     assert!(
         measured.text.contains("SSH-2.0") && measured.text.contains("no valid reply"),
@@ -456,10 +460,10 @@ fn an_interrupt_ends_with_a_report() {
     let measured = Measured::of(&std::process::Output { status, stdout: json, stderr: text });
     assert_eq!(measured.exit, 130, "{}", measured.text);
     measured.check_books();
-    assert_eq!(measured.json["interrupted"], true);
-    assert!(measured.count("requests.completed") > 100);
-    assert_eq!(measured.count("requests.in_flight"), 0, "drained");
-    assert!(measured.count("duration_ns") < 60_000_000_000);
+    assert_eq!(measured.json["window"]["interrupted"], true);
+    assert!(measured.count("counts.requests.completed") > 100);
+    assert_eq!(measured.count("counts.requests.in_flight"), 0, "drained");
+    assert!(measured.count("window.duration_ns") < 60_000_000_000);
 }
 
 /// Who does not want to wait for replies presses Ctrl-C again.
@@ -492,9 +496,9 @@ fn the_embedded_server_is_measured() {
     let measured = Measured::of(&output);
     measured.check_exit();
     measured.check_books();
-    assert!(measured.count("requests.completed") > 100);
-    assert_eq!(measured.count("phases.preload.ops.set"), 1000);
-    let server = measured.json["server"].as_str().unwrap();
+    assert!(measured.count("counts.requests.completed") > 100);
+    assert_eq!(measured.count("counts.phases.preload.ops.set"), 1000);
+    let server = measured.json["host"]["server"].as_str().unwrap();
     let address = server.rsplit(' ').next().unwrap();
     assert!(std::net::TcpStream::connect(address).is_err(), "the server ended with the run");
 }
@@ -692,8 +696,8 @@ fn seconds_are_written() {
     let of_phase = |name: &str| rows[1..].iter().filter(|row| row[phase] == name).collect::<Vec<_>>();
     assert_eq!((of_phase("warmup").len(), of_phase("measure").len()), (1, 2), "{text}");
     let sum: u64 = rows[1..].iter().map(|row| row[completed].parse::<u64>().unwrap()).sum();
-    let booked =
-        measured.over_phases("requests.completed") - measured.count("phases.preload.requests.completed");
+    let booked = measured.over_phases("requests.completed")
+        - measured.count("counts.phases.preload.requests.completed");
     // Those that ended in the drain are in no second: few, unless the host let the end wait.
     assert!(sum <= booked && sum * 10 >= booked * 9, "{sum} of {booked}: {text}");
 }
@@ -707,7 +711,10 @@ fn requests_without_replies_are_no_failure() {
     let measured = Measured::run(&server.address, &flags);
     measured.check_exit();
     measured.check_books();
-    assert_eq!(measured.count("requests.completed") + measured.count("requests.unacknowledged"), 1_500);
+    assert_eq!(
+        measured.count("counts.requests.completed") + measured.count("counts.requests.unacknowledged"),
+        1_500
+    );
 }
 
 /// Raw samples hold the six times of every measured request, in order.

@@ -87,7 +87,7 @@ fn stored_results_are_compared() {
     ];
     let (exit, json, text) = compared(&[&flags[..], &LOAD].concat());
     assert_eq!((exit, &json["interrupted"]), (5, &true.into()), "{text}");
-    assert!(!json["b"]["runs"].as_array().unwrap().is_empty(), "{text}");
+    assert!(!json["b"].as_array().unwrap().is_empty(), "{text}");
     let failure = json["failure"].as_str().unwrap_or_default();
     assert!(failure.contains(&gone.address), "{failure}: {text}");
     // Lines are broken between words.
@@ -110,18 +110,21 @@ fn live_servers_are_named_by_urls() {
     assert_eq!((exit, &json["design"]), (0, &"pairs".into()), "{text}");
     assert!(text.contains("note: 4 runs, each as long as its requests take\n"), "{text}");
     let seeds = ["a", "b"].map(|side| {
-        let runs = json[side]["runs"].as_array().unwrap();
-        runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect::<Vec<_>>()
+        let runs = json[side].as_array().unwrap();
+        runs.iter().map(|run| run["result"]["plan"]["seed"].as_u64().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(seeds[0], seeds[1], "the runs of a pair share their seed");
     for (side, server) in [("a", &one), ("b", &other)] {
-        assert_eq!(json[side]["plan"]["protocol"], "resp2", "{text}");
-        assert_eq!(json[side]["plan"]["database"], 3, "{text}");
-        let runs = json[side]["runs"].as_array().unwrap();
-        assert!(runs.len() == 2 && runs.iter().all(|run| run["server"] == server.address), "{runs:?}");
+        assert_eq!(json[side][0]["result"]["plan"]["protocol"], "resp2", "{text}");
+        assert_eq!(json[side][0]["result"]["plan"]["database"], 3, "{text}");
+        let runs = json[side].as_array().unwrap();
+        assert!(
+            runs.len() == 2 && runs.iter().all(|run| run["result"]["host"]["server"] == server.address),
+            "{runs:?}"
+        );
     }
     let (exit, json, text) = live(&url(&one, "memcached", ""), &url(&other, "memcached", ""));
-    assert_eq!((exit, &json["a"]["plan"]["protocol"]), (0, &"memcached-text".into()), "{text}");
+    assert_eq!((exit, &json["a"][0]["result"]["plan"]["protocol"]), (0, &"memcached-text".into()), "{text}");
     // Two that are not spoken to alike are no pair.
     let (exit, _, text) = live(&url(&one, "redis", ""), &url(&other, "memcached", ""));
     assert!(exit == 2 && !text.is_empty(), "{exit} {text}");

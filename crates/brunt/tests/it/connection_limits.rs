@@ -45,9 +45,9 @@ fn ten_thousand_connections_fit_into_200_mb() {
     measured.check_books();
     measured.check_connections();
     for key in ["begun", "established", "open"] {
-        assert_eq!(measured.count(&format!("connections.{key}")), CONNECTIONS, "{key}");
+        assert_eq!(measured.count(&format!("client.connections.{key}")), CONNECTIONS, "{key}");
     }
-    assert_eq!(measured.count("connect_ns.count"), CONNECTIONS);
+    assert_eq!(measured.count("client.connections.connect_ns.count"), CONNECTIONS);
     assert!((1..PEAK_BYTES_MAX).contains(&peak), "{peak} bytes");
 
     let mut calls = vec![0; CONNECTIONS as usize];
@@ -111,7 +111,12 @@ fn connections_beyond_the_open_file_limit_are_rejected() {
             .unwrap();
         let Some(words) = refusal else {
             let measured = Measured::of(&output);
-            assert_eq!(measured.count("connections.open").to_string(), connections, "{}", measured.text);
+            assert_eq!(
+                measured.count("client.connections.open").to_string(),
+                connections,
+                "{}",
+                measured.text
+            );
             continue;
         };
         let message = String::from_utf8(output.stderr).unwrap();

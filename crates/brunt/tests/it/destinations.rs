@@ -33,7 +33,7 @@ fn memcached() -> Option<Server> {
 
 /// What the program itself compared of its books and the servers' counters: each of these statistics, and all are equal.
 fn check_agreement(measured: &Measured, expected: &[&str]) {
-    let rows = measured.at("server_stats.agreement").as_array().unwrap();
+    let rows = measured.at("events.server_stats.agreement").as_array().unwrap();
     for row in rows {
         let [least, most, counted] = ["least", "most", "counted"].map(|key| row[key].as_u64().unwrap());
         assert_eq!((least, most), (counted, counted), "{row}\n{}", measured.text);
@@ -44,7 +44,7 @@ fn check_agreement(measured: &Measured, expected: &[&str]) {
 
 /// How many requests of a kind a class has sent in the window.
 fn sent(measured: &Measured, class: &str, op: &str) -> u64 {
-    let row: &Value = &measured.json["classes"][class]["ops"][op]["requests"]["sent"];
+    let row: &Value = &measured.json["client"]["classes"][class]["ops"][op]["counts"]["requests"]["sent"];
     row.as_u64().unwrap()
 }
 
@@ -76,8 +76,8 @@ fn memcached_and_redis_share_a_run() {
         let measured = run(&plan);
         measured.check_exit();
         let text = &measured.text;
-        assert_eq!(measured.count("requests.completed"), 8_000, "{text}");
-        assert_eq!(measured.count("client.threads"), 2, "{text}");
+        assert_eq!(measured.count("counts.requests.completed"), 8_000, "{text}");
+        assert_eq!(measured.at("client.workers").as_array().unwrap().len(), 2, "{text}");
         let note = "note: --threads 2: classes of different protocols run on different workers";
         assert_eq!(text.contains(note), threads == 1, "{text}");
         check_agreement(&measured, &["cmd_get", "cmd_set", "cmdstat_get", "cmdstat_set", "cmdstat_incr"]);
@@ -111,7 +111,7 @@ fn tcp_and_udp_classes_share_a_run() {
         );
         let measured = run(&plan);
         let text = &measured.text;
-        assert_eq!(measured.count("requests.scheduled"), 8_000, "{text}");
+        assert_eq!(measured.count("counts.requests.scheduled"), 8_000, "{text}");
         check_datagrams(&measured, &server, |class, op| sent(&measured, class, op), 700);
         let [by_tcp, by_udp] = &answered(&measured)[..] else { panic!("{text}") };
         assert_eq!(by_tcp.0, format!("{} (tcp)", server.address));
@@ -197,9 +197,9 @@ fn replicas_receive_all_sets() {
         let measured = run(&plan);
         let text = &measured.text;
         measured.check_exit();
-        assert_eq!(measured.count("requests.completed"), 6_000, "{text}");
+        assert_eq!(measured.count("counts.requests.completed"), 6_000, "{text}");
         // Some are asked before the load.
-        let early = |op: &str| measured.count_or_0(&format!("phases.warmup.ops.{op}"));
+        let early = |op: &str| measured.count_or_0(&format!("counts.phases.warmup.ops.{op}"));
         let sent = |op: &str| sent(&measured, "replicated", op) + early(op);
         let all = |name: &str| servers.iter().map(|server| counted(&server.statistics(), name)).sum::<u64>();
         assert_eq!(all("cmd_set"), 2 * (900 + sent("set")), "{text}");
@@ -211,7 +211,7 @@ fn replicas_receive_all_sets() {
             assert!(counted(&server.statistics(), "get_hits") > 0, "{text}");
         }
         check_agreement(&measured, &["cmd_get", "cmd_set"]);
-        assert_eq!(measured.count("ops.set.requests.wire_requests"), 2 * sent("set"), "{text}");
+        assert_eq!(measured.count("ops.set.counts.requests.wire_requests"), 2 * sent("set"), "{text}");
     }
 }
 
@@ -243,20 +243,20 @@ fn restarted_replicas_rejoin() {
     measured.check_books();
     measured.check_connections();
     let text = &measured.text;
-    let of_sets = |key: &str| measured.count(&format!("ops.set.requests.{key}"));
+    let of_sets = |key: &str| measured.count(&format!("ops.set.counts.requests.{key}"));
     assert_eq!(
-        (measured.count("requests.scheduled"), measured.count("requests.unsent")),
+        (measured.count("counts.requests.scheduled"), measured.count("counts.requests.unsent")),
         (12_000, 0),
         "{text}"
     );
     assert_eq!(of_sets("completed"), of_sets("scheduled"), "{text}");
-    let missed = measured.count("replicas_missed");
+    let missed = measured.count("events.replicas_missed");
     assert!(missed >= 500, "{text}");
     assert_eq!(stays.statistics()["cmd_set"], 500 + of_sets("completed"), "{text}");
     assert!(back.statistics()["cmd_set"] > 100 && back.statistics()["cmd_get"] > 100, "{text}");
     // At most what was on the wire.
-    assert!(measured.count("requests.lost") <= 50, "{text}");
-    assert_eq!(measured.count("connections.open"), 8, "{text}");
+    assert!(measured.count("counts.requests.lost") <= 50, "{text}");
+    assert_eq!(measured.count("client.connections.open"), 8, "{text}");
 }
 
 /// Workers take servers in turn; the server that none has is told, and asked for nothing.
@@ -276,7 +276,7 @@ fn placement_by_thread_gives_each_worker_a_server() {
     let note = format!("note: --placement by-thread: 1 of 3 servers get no load from 2 threads: {idle}");
     assert!(String::from_utf8(output.stderr).unwrap().contains(&note), "{}", measured.text);
     assert_eq!(
-        (measured.count("requests.completed"), measured.count("requests.miss")),
+        (measured.count("counts.requests.completed"), measured.count("counts.requests.miss")),
         (4_000, 0),
         "{}",
         measured.text

@@ -72,9 +72,14 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
     let is_wrong = every.wrong > 0 && message.contains(" values read are not those that were stored");
     assert!(status == "ok" || is_wrong && !message.contains("; "), "{message}\n{text}");
     // Every connection that was lost or could not be had is a fault, and nothing else is.
-    let faults: u64 =
-        measured.at("faults").as_array().unwrap().iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
-    let gone = ["lost", "failed"].map(|key| measured.count(&format!("connections.{key}")));
+    let faults: u64 = measured
+        .at("events.faults")
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| fault["count"].as_u64().unwrap())
+        .sum();
+    let gone = ["lost", "failed"].map(|key| measured.count(&format!("client.connections.{key}")));
     assert_eq!(faults, gone.iter().sum::<u64>(), "{text}");
     measured
 }
@@ -121,7 +126,12 @@ fn injected_faults_are_the_only_failures() {
         assert_eq!(failed, every.outcomes(gets), "{seed}: {flags:?}\n{}", measured.text);
         let completed = measured.over_phases("requests.completed") - 1_000;
         assert_eq!(completed, gets - failed.iter().sum::<u64>(), "{seed}");
-        assert_eq!(measured.count("connections.lost"), failed[0] + failed[1], "{seed}\n{}", measured.text);
+        assert_eq!(
+            measured.count("client.connections.lost"),
+            failed[0] + failed[1],
+            "{seed}\n{}",
+            measured.text
+        );
     }
 }
 
@@ -155,7 +165,7 @@ fn counts_are_exact_under_any_fault() {
     for (seed, (every, serve, flags)) in (1..).zip(table) {
         // A key and a counter of each id.
         let measured = run(seed, "2000", every, serve, &[&["--mix", mixed], flags].concat());
-        assert!(measured.count("requests.lost") > 0, "{seed}\n{}", measured.text);
-        assert!(measured.count("requests.completed") > 500, "{seed}\n{}", measured.text);
+        assert!(measured.count("counts.requests.lost") > 0, "{seed}\n{}", measured.text);
+        assert!(measured.count("counts.requests.completed") > 500, "{seed}\n{}", measured.text);
     }
 }

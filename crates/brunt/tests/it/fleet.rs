@@ -99,11 +99,11 @@ fn agent_results_add_up_to_the_controllers() {
     let mut words = vec!["report", "--merge", "--json", "-"];
     words.extend(files.iter().map(String::as_str));
     let merged = Measured::of(&brunt(&words).output().unwrap());
-    let exact = "requests keys in_window bytes ops classes phases.preload.requests phases.warmup.requests \
-                 phases.measure.requests phases.drain.requests latency.response_ns latency.service_ns \
-                 latency.send_lag_ns latency.including_failures_ns latency.client_error_ns latency.interval_ns \
-                 connections servers faults error_replies pushes recache values_foreign record.intervals.rows \
-                 record.intervals.books record.intervals.bytes record.intervals.connections record.intervals.servers \
+    let exact = "counts.requests counts.keys counts.in_window ops client.classes counts.phases.preload.requests \
+                 counts.phases.warmup.requests counts.phases.measure counts.phases.drain.requests latency.response_ns \
+                 latency.service_ns latency.send_lag_ns latency.including_failures_ns client.connections servers \
+                 events.faults events.error_replies events.pushes events.recache events.values_foreign \
+                 record.intervals.rows record.intervals.request_counts record.intervals.bytes record.intervals.connections record.intervals.servers \
                  record.intervals.meters record.run.counts.occupancy";
     for key in exact.split_whitespace() {
         let (one, other) = (without_rates(merged.at(key)), without_rates(fleet.at(key)));
@@ -157,13 +157,18 @@ fn shares_add_up_to_the_plan() {
     let run =
         measured(&server, &[&one, &two], &["-n", "5000", "-c", "7", "--keys", "1001", "--warmup", "0s"]);
     assert_eq!(run.exit, 0, "{}", run.text);
-    assert_eq!(run.count("requests.sent"), 5_000);
-    assert_eq!(run.count("keys.miss"), 0);
-    assert_eq!(run.count("connections.phases.connect.established"), 7, "{}", run.at("connections"));
+    assert_eq!(run.count("counts.requests.sent"), 5_000);
+    assert_eq!(run.count("counts.keys.miss"), 0);
+    assert_eq!(
+        run.count("client.connections.phases.connect.established"),
+        7,
+        "{}",
+        run.at("client.connections")
+    );
     let statistics = server.statistics();
-    let sent = |kind: &str| run.count_or_0(&format!("ops.{kind}.requests.sent"));
+    let sent = |kind: &str| run.count_or_0(&format!("ops.{kind}.counts.requests.sent"));
     assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (sent("get"), sent("set") + 1_001));
-    let agents = run.at("agents").as_array().unwrap();
+    let agents = run.at("client.agents").as_array().unwrap();
     let workers: Vec<_> = agents.iter().map(|agent| (&agent["first_worker"], &agent["workers"])).collect();
     assert_eq!(format!("{workers:?}"), "[(Number(0), Number(2)), (Number(2), Number(1))]");
     assert_eq!(run.at("client.workers").as_array().unwrap().len(), 3);
@@ -171,7 +176,12 @@ fn shares_add_up_to_the_plan() {
     let flags =
         ["-r", "1000", "--arrival", "uniform", "-t", "500ms", "--warmup", "100ms", "-c", "3", "--keys", "10"];
     let run = measured(&server, &[&two, &one], &flags);
-    assert_eq!((run.count("requests.scheduled"), run.count("requests.sent")), (500, 500), "{}", run.text);
+    assert_eq!(
+        (run.count("counts.requests.scheduled"), run.count("counts.requests.sent")),
+        (500, 500),
+        "{}",
+        run.text
+    );
 }
 
 /// The server is asked for its statistics before an agent stores anything, so that its account holds all stores: as long as it keeps its
@@ -223,10 +233,10 @@ fn the_controller_measures_beside_its_agents() {
     ];
     let run = measured(&server, &[&agent], &flags);
     assert_eq!(run.exit, 0, "{}", run.text);
-    let of = |class: &str| run.count(&format!("classes.{class}.requests.sent"));
+    let of = |class: &str| run.count(&format!("client.classes.{class}.counts.requests.sent"));
     assert_eq!((of("main"), of("measure")), (600, 50), "{}", run.text);
     assert_eq!(server.statistics()["cmd_get"], 650);
-    assert_eq!(run.count("classes.measure.keys.hit"), 50);
+    assert_eq!(run.count("client.classes.measure.counts.keys.hit"), 50);
 }
 
 /// The several runs of a campaign are led with the same agents.
@@ -281,13 +291,16 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let measured = Measured::of(output);
     assert_eq!(measured.exit, 1, "{text}");
     measured.check_books();
-    assert!(measured.at("interrupted") == true && measured.count("requests.completed") > 0, "{text}");
+    assert!(
+        measured.at("window.interrupted") == true && measured.count("counts.requests.completed") > 0,
+        "{text}"
+    );
     // BROKEN, which is allowed, names it and nothing that follows from its missing counts; so do facts.
     let (status, message) = measured.check("BROKEN");
     let named = format!("agent {} was lost after ", agent.address);
     assert!(status == "caution" && message.starts_with(&named), "{message}\n{text}");
     assert!(message.ends_with(&format!(" of the window ({reason})")), "{message}\n{text}");
-    let agents = measured.at("agents").as_array().unwrap();
+    let agents = measured.at("client.agents").as_array().unwrap();
     let after_ns = agents.last().unwrap()["lost_after_ns"].as_i64().unwrap();
     assert!((1..60_000_000_000).contains(&after_ns), "{after_ns}: {text}");
     assert_eq!(measured.fact("others use the server"), None, "{text}");
@@ -310,7 +323,7 @@ fn dead_and_hung_agents_are_named() {
     let hung = disturb(&other, &[&lasting, &hanging], || kill_process(hanging.pid(), Signal::STOP).unwrap());
     check_named(&hung, &hanging, "sent no heartbeat for 4 s");
     let run = measured(&server, &[&lasting], &["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"]);
-    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+    assert_eq!(run.count("counts.requests.sent"), 100, "{}", run.text);
 }
 
 /// Where no other part of the run is left, what the agent had sent is the result.
@@ -326,9 +339,9 @@ fn the_last_agent_leaves_what_it_had_sent() {
     });
     check_named(&killed, &dying, reason_of_killed(&killed.0));
     let measured = Measured::of(&killed.0);
-    assert!(measured.count("requests.completed") >= 100, "{}", measured.text);
+    assert!(measured.count("counts.requests.completed") >= 100, "{}", measured.text);
     // The window ended with the agent.
-    let window_ns = measured.at("duration_ns").as_u64().unwrap();
+    let window_ns = measured.at("window.duration_ns").as_u64().unwrap();
     assert!((300_000_000..30_000_000_000).contains(&window_ns), "{window_ns}");
 }
 
@@ -362,7 +375,7 @@ fn dead_controllers_are_abandoned() {
     run.kill().unwrap();
     run.wait().unwrap();
     let run = measured(&server, &[&agent], &["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"]);
-    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+    assert_eq!(run.count("counts.requests.sent"), 100, "{}", run.text);
 }
 
 /// A folder of `brunt agent --new-auth`, removed with the value.
@@ -438,7 +451,7 @@ fn unauthenticated_peers_are_rejected() {
     // Whoever only connects keeps nobody out.
     let _silent = TcpStream::connect(&agent.address).unwrap();
     let run = measured(&server, &[&agent], &[&short[..], &["--auth", &right]].concat());
-    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+    assert_eq!(run.count("counts.requests.sent"), 100, "{}", run.text);
 }
 
 /// Whom everybody may lead is reached from its own host alone; what is missing of a folder is named, and no folder is overwritten.
@@ -523,7 +536,7 @@ fn agents_have_tls_files_of_their_own() {
     };
     let own = ["--target-ca", &ca, "--target-cert", &certificate, "--target-key", &key];
     let measured = Measured::of(&run(&Agent::wait(&[&["-T", "1"], &own[..]].concat()), &[]));
-    assert_eq!(measured.count("requests.sent"), 100, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.sent"), 100, "{}", measured.text);
     let without = Agent::wait(&["-T", "1", "--target-ca", &ca]);
     let output = run(&without, &[]);
     assert_eq!(

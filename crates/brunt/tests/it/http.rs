@@ -146,7 +146,7 @@ impl Shown {
 }
 
 fn of_phases(result: &Value, key: &str) -> f64 {
-    let phases = result["phases"].as_object().unwrap().values();
+    let phases = result["counts"]["phases"].as_object().unwrap().values();
     phases.map(|phase| phase["requests"][key].as_f64().unwrap()).sum()
 }
 
@@ -210,8 +210,8 @@ fn http_requests_do_not_disturb_a_run() {
     drip(2);
     let result = run.end();
     check_counts(&early, &late, &result);
-    assert_eq!(result["requests"]["completed"], result["requests"]["scheduled"]);
-    assert_eq!(result["connections"]["lost"], 0);
+    assert_eq!(result["counts"]["requests"]["completed"], result["counts"]["requests"]["scheduled"]);
+    assert_eq!(result["client"]["connections"]["lost"], 0);
 }
 
 /// What agents do is seen at their controller, which loads nothing itself.

@@ -54,9 +54,9 @@ fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
     measured.check_connections();
     let text = &measured.text;
     assert_eq!(measured.exit, 0, "{protocol} {flags:?}\n{text}");
-    let faults = measured.at("faults").as_array().unwrap();
+    let faults = measured.at("events.faults").as_array().unwrap();
     let faults: u64 = faults.iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
-    let gone = ["lost", "failed"].map(|key| measured.count(&format!("connections.{key}")));
+    let gone = ["lost", "failed"].map(|key| measured.count(&format!("client.connections.{key}")));
     assert_eq!(faults, gone.iter().sum::<u64>(), "{protocol} {flags:?}\n{text}");
     measured
 }
@@ -85,9 +85,10 @@ fn injected_faults_are_the_only_failures() {
         for front in std::iter::once(by_path(&script)).chain(by_tls) {
             let flags = ["-n", "2000", "-c", "4", "--keys", "300", "--mix", "get", "--io", io];
             let measured = run(&front, protocol, &flags);
-            let failed = ["lost", "error", "mismatch"].map(|key| measured.count(&format!("requests.{key}")));
+            let failed =
+                ["lost", "error", "mismatch"].map(|key| measured.count(&format!("counts.requests.{key}")));
             assert_eq!(failed, [lost, refused, wrong], "{protocol} {}\n{}", front.address, measured.text);
-            assert_eq!(measured.count("requests.completed"), 2_000 - failed.iter().sum::<u64>());
+            assert_eq!(measured.count("counts.requests.completed"), 2_000 - failed.iter().sum::<u64>());
         }
     }
 }
@@ -107,8 +108,8 @@ fn outages_are_reported() {
             ];
             let measured = run(&front, protocol, &flags);
             let text = &measured.text;
-            assert!(!measured.at("outages").as_array().unwrap().is_empty(), "{protocol}\n{text}");
-            assert!(measured.count("requests.completed") > 500, "{protocol}\n{text}");
+            assert!(!measured.at("events.outages").as_array().unwrap().is_empty(), "{protocol}\n{text}");
+            assert!(measured.count("counts.requests.completed") > 500, "{protocol}\n{text}");
         }
     }
 }
@@ -123,7 +124,8 @@ fn half_open_connections_time_out() {
         let flags =
             ["-n", "200", "-c", "2", "--keys", "100", "--no-preload", "--timeout", "150ms", "--io", io];
         let measured = run(&front, protocol, &flags);
-        let ended = ["completed", "timeout", "lost"].map(|key| measured.count(&format!("requests.{key}")));
+        let ended =
+            ["completed", "timeout", "lost"].map(|key| measured.count(&format!("counts.requests.{key}")));
         assert_eq!(ended.iter().sum::<u64>(), 200, "{protocol}\n{}", measured.text);
         assert!(ended[1] > 0 && ended[0] > 0, "{protocol}: {ended:?}\n{}", measured.text);
     }
@@ -139,9 +141,9 @@ fn broken_handshakes_in_preload_are_retried() {
         let flags = ["-n", "500", "-c", "4", "--keys", "2000", "--io", io];
         let measured = run(&front, "memcached-text", &flags);
         let text = &measured.text;
-        assert!(measured.count("phases.preload.requests.completed") >= 2_000, "{text}");
-        assert!(measured.count("connections.phases.preload.failed") > 0, "{text}");
-        assert_eq!(measured.count("keys.miss"), 0, "{text}");
+        assert!(measured.count("counts.phases.preload.requests.completed") >= 2_000, "{text}");
+        assert!(measured.count("client.connections.phases.preload.failed") > 0, "{text}");
+        assert_eq!(measured.count("counts.keys.miss"), 0, "{text}");
     }
 }
 
@@ -184,10 +186,13 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
     measured.check_books();
     measured.check_connections();
     let text = &measured.text;
-    let count = |key: &str| measured.count(&format!("requests.{key}"));
+    let count = |key: &str| measured.count(&format!("counts.requests.{key}"));
     assert_eq!((measured.exit, count("scheduled")), (0, 2_000), "{text}");
-    assert!(count("timeout") > 0 && count("completed") > 500 && measured.count("keys.miss") > 0, "{text}");
-    let faults = measured.at("faults").as_array().unwrap();
+    assert!(
+        count("timeout") > 0 && count("completed") > 500 && measured.count("counts.keys.miss") > 0,
+        "{text}"
+    );
+    let faults = measured.at("events.faults").as_array().unwrap();
     assert!(faults.iter().any(|fault| fault["kind"] == "timed_out"), "{text}");
     assert!(measured.fact("was restarted during the run").is_some(), "{text}");
 }

@@ -19,15 +19,18 @@ fn run(flags: &[&str]) -> Option<(Measured, u64)> {
     measured.check_books();
     measured.check_connections();
     assert_eq!(
-        (measured.count("requests.lost"), measured.count("requests.unsent")),
+        (measured.count("counts.requests.lost"), measured.count("counts.requests.unsent")),
         (0, 0),
         "{}",
         measured.text
     );
-    assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
+    assert_eq!(measured.at("events.faults").as_array().unwrap().len(), 0, "{}", measured.text);
     // Each has its time to connect.
-    assert_eq!(measured.count("connect_ns.count"), measured.count("connections.established"));
-    assert!(measured.count("connect_ns.p50") > 0);
+    assert_eq!(
+        measured.count("client.connections.connect_ns.count"),
+        measured.count("client.connections.established")
+    );
+    assert!(measured.count("client.connections.connect_ns.p50") > 0);
     Some((measured, taken))
 }
 
@@ -42,8 +45,8 @@ fn connections_end_after_their_calls() {
         else {
             return;
         };
-        let count = |key: &str| measured.count(&format!("connections.{key}"));
-        assert_eq!(measured.count("requests.completed"), 10_000, "{shape:?}\n{}", measured.text);
+        let count = |key: &str| measured.count(&format!("client.connections.{key}"));
+        assert_eq!(measured.count("counts.requests.completed"), 10_000, "{shape:?}\n{}", measured.text);
         // The last one may have been begun when the run was over.
         assert_eq!((count("begun"), count("established") + count("pending")), (taken, taken), "{shape:?}");
         let rest = 10_000 - count("retired") * 100;
@@ -58,10 +61,10 @@ fn the_last_of_all_connections_ends_the_run() {
     for shape in [&["-c", "8"][..], &["-c", "8", "-d", "4", "-T", "2"]] {
         let flags = ["-t", "60s", "--calls-per-connection", "100", "--connections-total", "50"];
         let Some((measured, taken)) = run(&[&flags, shape].concat()) else { return };
-        let count = |key: &str| measured.count(&format!("connections.{key}"));
+        let count = |key: &str| measured.count(&format!("client.connections.{key}"));
         assert_eq!([taken, count("begun"), count("retired"), count("open")], [50, 50, 50, 0], "{shape:?}");
-        assert_eq!(measured.count("requests.completed"), 5_000, "{}", measured.text);
-        assert!(measured.ms("duration_ns") < 30_000.0, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.completed"), 5_000, "{}", measured.text);
+        assert!(measured.ms("window.duration_ns") < 30_000.0, "{}", measured.text);
         measured.check_exit();
     }
 }
@@ -73,12 +76,12 @@ fn connections_have_schedules_of_their_own() {
     let flags = ["-c", "50", "--connect-rate", "100", "--call-rate", "1000", "--calls-per-connection", "40"];
     let total = ["--connections-total", "50", "-t", "60s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let Some((measured, taken)) = run(&[&flags[..], &total].concat()) else { return };
-    let count = |key: &str| measured.count(&format!("connections.phases.measure.{key}"));
+    let count = |key: &str| measured.count(&format!("client.connections.phases.measure.{key}"));
     // Those that preloaded end before.
     assert_eq!([taken, count("begun"), count("retired")], [100, 50, 50], "{}", measured.text);
-    assert_eq!(measured.count("requests.completed"), 2_000, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.completed"), 2_000, "{}", measured.text);
     // The last one is begun after 490 ms and lives for 39.
-    let duration_ms = measured.ms("duration_ns");
+    let duration_ms = measured.ms("window.duration_ns");
     assert!((529.0..10_000.0).contains(&duration_ms), "{duration_ms}\n{}", measured.text);
 }
 
@@ -89,10 +92,13 @@ fn connections_open_at_their_rate() {
     let flags = ["-t", "3s", "-c", "1000", "--connect-rate", "200", "-r", "1000", "--wait", "sleep"];
     let flags = [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA"]].concat();
     let Some((measured, taken)) = run(&flags) else { return };
-    let born = measured.count("connections.phases.measure.begun");
+    let born = measured.count("client.connections.phases.measure.begun");
     // Exact but for the last ones, whose time a busy host may miss.
     assert!((590..=601).contains(&born), "{born}\n{}", measured.text);
-    assert_eq!(measured.count("connections.open") + measured.count("connections.pending"), born);
+    assert_eq!(
+        measured.count("client.connections.open") + measured.count("client.connections.pending"),
+        born
+    );
     assert_eq!(taken, 1_000 + born);
 }
 
@@ -104,13 +110,13 @@ fn connections_end_at_their_age() {
     let flags = ["-t", "3s", "-c", "20", "--reconnect-every", "500ms", "-r", "1000", "--wait", "sleep"];
     let flags = [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA"]].concat();
     let Some((measured, taken)) = run(&flags) else { return };
-    let ended = measured.count("connections.retired");
+    let ended = measured.count("client.connections.retired");
     // A life begins when the connection is there, so that a busy host makes them fewer. In the drain one ends every 25 ms as before.
-    let in_drain = (measured.ms("phases.drain.duration_ns") / 25.0).ceil() as u64;
+    let in_drain = (measured.ms("counts.phases.drain.duration_ns") / 25.0).ceil() as u64;
     assert!((100..=119 + in_drain).contains(&ended), "{ended}\n{}", measured.text);
-    let stand = measured.count("connections.open") + measured.count("connections.pending");
+    let stand = measured.count("client.connections.open") + measured.count("client.connections.pending");
     // One that ends in the drain is followed by none.
-    let begun = measured.count("connections.begun");
+    let begun = measured.count("client.connections.begun");
     assert_eq!((taken, stand), (begun, begun - ended), "{}", measured.text);
     assert!((20 + ended - in_drain..=20 + ended).contains(&begun), "{begun} {ended}\n{}", measured.text);
 }
@@ -155,10 +161,10 @@ fn port_exhaustion_is_predicted_or_counted() {
         let measured = Measured::of(&run(&flags).unwrap());
         measured.check_books();
         measured.check_connections();
-        let faults = measured.at("faults").as_array().unwrap();
+        let faults = measured.at("events.faults").as_array().unwrap();
         assert!(faults.iter().all(|fault| fault["kind"] == "no_port"), "{}", measured.text);
         let counted: u64 = faults.iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
-        assert_eq!(counted, measured.count("connections.failed"), "{}", measured.text);
+        assert_eq!(counted, measured.count("client.connections.failed"), "{}", measured.text);
         assert!(counted > 0, "{}", measured.text);
         assert_eq!(
             measured.text.contains("expect faults of the kind no_port"),
@@ -214,13 +220,13 @@ fn failed_attempts_are_results() {
         let measured = Measured::of(&command.output().unwrap());
         measured.check_books();
         measured.check_connections();
-        let count = |key: &str| measured.count(&format!("connections.{key}"));
+        let count = |key: &str| measured.count(&format!("client.connections.{key}"));
         assert_eq!((count("begun"), count("lost")), (60, 0), "{kind} {}", measured.text);
-        let faults = measured.at("faults").as_array().unwrap();
+        let faults = measured.at("events.faults").as_array().unwrap();
         assert_eq!(faults.len(), 1, "{kind} {}", measured.text);
         assert_eq!((faults[0]["kind"].as_str(), faults[0]["errno"].as_i64()), (Some(kind), errno));
         assert_eq!(faults[0]["count"].as_u64(), Some(count("failed")));
-        assert_eq!(measured.count("requests.completed"), 2 * count("established"));
+        assert_eq!(measured.count("counts.requests.completed"), 2 * count("established"));
         assert_eq!(measured.exit, if is_there { 0 } else { 5 }, "{}", measured.text);
         assert_eq!(count("established") > 0, is_there, "{}", measured.text);
         assert!(count("most") <= count("established") && count("failed") > 0, "{}", measured.text);
@@ -260,7 +266,7 @@ fn connections_are_closed_or_reset() {
         let more = ["--connections-total", "3", "--allow=BROKEN,LOAD,CLIENT,DATA"];
         let measured = Measured::run(&address, &[BASE, &flags, &more, &linger].concat());
         measured.check_books();
-        assert_eq!(measured.count("requests.completed"), 9, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.completed"), 9, "{}", measured.text);
         let ends = server.join().unwrap();
         assert_eq!(ends, [is_reset; 3], "{linger:?}");
     }

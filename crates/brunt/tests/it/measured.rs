@@ -37,7 +37,7 @@ impl Measured {
         Self { exit: output.status.code().unwrap(), json, text }
     }
 
-    /// The integer at a path such as `requests.sent`.
+    /// The integer at a path such as `counts.requests.sent`.
     pub(crate) fn count(&self, path: &str) -> u64 {
         let value = self.at(path);
         value.as_u64().unwrap_or_else(|| panic!("{path} is {value}"))
@@ -50,7 +50,11 @@ impl Measured {
 
     /// The value at a path.
     pub(crate) fn at(&self, path: &str) -> &Value {
-        path.split('.').fold(&self.json, |value, key| &value[key])
+        // The dot of `p99.9` parts no keys.
+        path.replace(".9", "_9").split('.').fold(&self.json, |value, key| match key.parse::<usize>() {
+            Ok(index) => &value[index],
+            Err(_) => &value[key.replace("_9", ".9")],
+        })
     }
 
     /// A latency in milliseconds.
@@ -93,7 +97,7 @@ impl Measured {
     /// The share of the processors' time that the hypervisor gave to others.
     pub(crate) fn stolen(&self) -> f64 {
         let host = self.at("client.host");
-        let window_ns = self.at("duration_ns").as_f64().unwrap() * host["cpus"].as_f64().unwrap();
+        let window_ns = self.at("window.duration_ns").as_f64().unwrap() * host["cpus"].as_f64().unwrap();
         host["stolen_ns"].as_f64().unwrap_or(0.0) / window_ns
     }
 
@@ -113,7 +117,7 @@ impl Measured {
 
     /// Every count of the servers is ours, as far as they told.
     pub(crate) fn check_server_counts(&self) {
-        let agreement = self.at("server_stats.agreement").as_array().unwrap();
+        let agreement = self.at("events.server_stats.agreement").as_array().unwrap();
         assert!(!agreement.is_empty(), "{}", self.text);
         assert_eq!(self.check("BROKEN").0, "ok", "{}", self.text);
         assert_eq!(self.fact("others use the server"), None, "{}", self.text);
@@ -130,7 +134,7 @@ impl Measured {
 
     /// Sums an integer over all phases.
     pub(crate) fn over_phases(&self, path: &str) -> u64 {
-        let phases = self.json["phases"].as_object().unwrap();
+        let phases = self.json["counts"]["phases"].as_object().unwrap();
         phases
             .values()
             .map(|phase| path.split('.').fold(phase, |value, key| &value[key]).as_u64().unwrap_or(0))
@@ -139,7 +143,7 @@ impl Measured {
 
     /// Both books of every phase add up, and the counts of the window.
     pub(crate) fn check_books(&self) {
-        for (phase, value) in self.json["phases"].as_object().unwrap() {
+        for (phase, value) in self.json["counts"]["phases"].as_object().unwrap() {
             let request = |key: &str| value["requests"][key].as_u64().unwrap();
             assert_eq!(request("scheduled"), request("sent") + request("unsent"), "{phase}");
             let ends = ["completed", "error", "timeout", "mismatch", "lost", "unacknowledged", "in_flight"];
@@ -147,8 +151,8 @@ impl Measured {
             let keys = |key: &str| value["keys"][key].as_u64().unwrap();
             assert_eq!(keys("requested"), keys("hit") + keys("miss") + keys("failed"), "{phase}");
         }
-        for (key, value) in self.json["requests"].as_object().unwrap() {
-            assert_eq!(value, &self.json["phases"]["measure"]["requests"][key], "{key}");
+        for (key, value) in self.at("counts.requests").as_object().unwrap() {
+            assert_eq!(value, &self.json["counts"]["phases"]["measure"]["requests"][key], "{key}");
         }
         Self::check_window("all", &self.json);
         self.at("ops").as_object().unwrap().iter().for_each(|(op, row)| Self::check_window(op, row));
@@ -156,7 +160,7 @@ impl Measured {
 
     /// What happened in the window, as one row has it.
     fn check_window(name: &str, row: &Value) {
-        let window = |key: &str| row["in_window"][key].as_u64().unwrap();
+        let window = |key: &str| row["counts"]["in_window"][key].as_u64().unwrap();
         let ended = window("completed") + window("failed") + window("unacknowledged");
         assert_eq!(
             window("in_flight_at_start") + window("sent"),
@@ -164,7 +168,7 @@ impl Measured {
             "{name}: {row}"
         );
         assert_eq!(
-            window("waiting_at_start") + row["requests"]["scheduled"].as_u64().unwrap(),
+            window("waiting_at_start") + row["counts"]["requests"]["scheduled"].as_u64().unwrap(),
             window("sent") + window("abandoned") + window("waiting_at_end"),
             "{name}: {row}"
         );
@@ -172,7 +176,7 @@ impl Measured {
 
     /// Every connection that was begun has become something, and those that stand are no more than they may be.
     pub(crate) fn check_connections(&self) {
-        let count = |key: &str| self.count(&format!("connections.{key}"));
+        let count = |key: &str| self.count(&format!("client.connections.{key}"));
         let begun = count("begun");
         let classes = self.at("plan.class").as_array().unwrap();
         let routes = |class: &Value| class["route"].as_array().map_or(0, Vec::len) as u64;
@@ -181,7 +185,7 @@ impl Measured {
         assert_eq!(begun, count("established") + count("failed") + count("pending"), "{}", self.text);
         assert_eq!(count("established"), count("retired") + count("lost") + count("open"), "{}", self.text);
         assert!(count("pending") + count("open") <= most, "{}", self.text);
-        let phases = self.at("connections.phases").as_object().unwrap();
+        let phases = self.at("client.connections.phases").as_object().unwrap();
         assert_eq!(phases.values().map(|phase| phase["begun"].as_u64().unwrap()).sum::<u64>(), begun);
     }
 }

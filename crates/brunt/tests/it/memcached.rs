@@ -14,11 +14,16 @@ fn check_counts(flags: &[&str]) {
     let delta = |name: &str| after[name] - before[name];
     measured.check_exit();
     measured.check_books();
-    assert_eq!(measured.count("requests.error") + measured.count("requests.lost"), 0, "{}", measured.text);
+    assert_eq!(
+        measured.count("counts.requests.error") + measured.count("counts.requests.lost"),
+        0,
+        "{}",
+        measured.text
+    );
     assert_eq!(measured.over_phases("keys.requested"), delta("cmd_get"), "{flags:?}");
     assert_eq!(measured.over_phases("keys.hit"), delta("get_hits"), "{flags:?}");
     assert_eq!(measured.over_phases("ops.set"), delta("cmd_set"), "{flags:?}");
-    assert!(measured.count("requests.completed") > 0);
+    assert!(measured.count("counts.requests.completed") > 0);
 }
 
 #[test]
@@ -110,7 +115,7 @@ fn runs_find_keys_stored_by_load() {
         &server.address,
         &[&flags[..], &["--no-preload", "--mix", "get", "-n", "9000", "--warmup", "0s"]].concat(),
     );
-    assert_eq!((measured.count("keys.requested"), measured.count("keys.hit")), (9000, 9000));
+    assert_eq!((measured.count("counts.keys.requested"), measured.count("counts.keys.hit")), (9000, 9000));
 }
 
 /// A server that has no room for the data set confirms every key, and evicts most of them.
@@ -161,7 +166,7 @@ fn keys_have_the_requested_form() {
             ["--no-preload", "--warmup=0s", "--verify=100%", "--mix", "get=2,mget=1,set=1", "-n", "3000"];
         let measured = Measured::run(&server.address, &[&flags[..], &checked].concat());
         measured.check_exit();
-        assert_eq!(measured.count("keys.requested"), measured.count("keys.hit"), "{form}");
+        assert_eq!(measured.count("counts.keys.requested"), measured.count("counts.keys.hit"), "{form}");
         assert_eq!(server.statistics()["curr_items"], 300, "{form}");
         assert_eq!(
             measured.text.contains(&format!("key form {form}")),

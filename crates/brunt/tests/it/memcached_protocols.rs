@@ -31,16 +31,21 @@ fn mixed_operations_are_counted_alike() {
         measured.check_exit();
         measured.check_books();
         measured.check_connections();
-        let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
+        let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
         assert_eq!(ended, [50_000; 2], "{text}");
-        assert_eq!((measured.count("unmatched_replies"), measured.count("pushes")), (0, 0), "{text}");
+        assert_eq!(
+            (measured.count("events.unmatched_replies"), measured.count("events.pushes")),
+            (0, 0),
+            "{text}"
+        );
         assert!(
-            measured.json["first_malformed"].is_null() && measured.json["first_error"].is_null(),
+            measured.json["events"]["first_malformed"].is_null()
+                && measured.json["events"]["first_error"].is_null(),
             "{text}"
         );
 
         let reply =
-            |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.requests.replies.{reply}"));
+            |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.counts.requests.replies.{reply}"));
         let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
         let stores = ["set", "add", "replace", "append", "prepend", "cas"].map(sent).iter().sum();
         // A touch of the meta protocol is a retrieval as long as it finds nothing.
@@ -48,7 +53,7 @@ fn mixed_operations_are_counted_alike() {
         let (as_touch, as_get) = if dialect == DIALECTS[0] { (0, untouched) } else { (untouched, 0) };
         // Each connection begins with a NOOP, 24 bytes like its reply, before the first phase.
         let setup_bytes =
-            if dialect == DIALECTS[1] { 24 * measured.count("connections.established") } else { 0 };
+            if dialect == DIALECTS[1] { 24 * measured.count("client.connections.established") } else { 0 };
         // What the server counts → what we say.
         let table = [
             ("cmd_get", measured.over_phases("keys.requested") + as_get),
@@ -97,13 +102,16 @@ fn missed_keys_are_stored() {
         };
         let first = run(3_000_u64.div_ceil(keys_of_each));
         first.check_books();
-        let missed = first.count("keys.miss");
-        assert_eq!(first.count("requests.followup"), missed, "{dialect} {mix}\n{}", first.text);
-        assert_eq!(first.count("ops.set.requests.replies.stored"), missed, "{dialect} {mix}");
+        let missed = first.count("counts.keys.miss");
+        assert_eq!(first.count("counts.requests.followup"), missed, "{dialect} {mix}\n{}", first.text);
+        assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{dialect} {mix}");
         assert_eq!(server.statistics()["curr_items"], 3_000, "{dialect} {mix}");
         let second = run(3_000);
-        assert_eq!((second.count("requests.scheduled"), second.count("requests.followup")), (3_000, 0));
-        assert_eq!(second.count("keys.hit"), 3_000 * keys_of_each, "{dialect} {mix}\n{}", second.text);
+        assert_eq!(
+            (second.count("counts.requests.scheduled"), second.count("counts.requests.followup")),
+            (3_000, 0)
+        );
+        assert_eq!(second.count("counts.keys.hit"), 3_000 * keys_of_each, "{dialect} {mix}\n{}", second.text);
     }
 }
 
@@ -130,12 +138,15 @@ fn keys_are_split_over_servers() {
         assert_eq!(counted("curr_items").iter().sum::<u64>(), 2_000, "{dialect}");
         assert!(counted("curr_items").iter().all(|items| *items > 500), "{dialect} {servers:?}");
         assert_eq!(
-            measured.count("keys.hit"),
-            measured.count("keys.requested"),
+            measured.count("counts.keys.hit"),
+            measured.count("counts.keys.requested"),
             "{dialect}\n{}",
             measured.text
         );
-        assert_eq!((measured.count("requests.completed"), measured.count("unmatched_replies")), (5_000, 0));
+        assert_eq!(
+            (measured.count("counts.requests.completed"), measured.count("events.unmatched_replies")),
+            (5_000, 0)
+        );
     }
 }
 
@@ -170,21 +181,24 @@ fn noreply_changes_arrive() {
         measured.check_server_counts();
         assert_eq!(
             statistics["touch_hits"],
-            measured.count("ops.touch.requests.replies.touched"),
+            measured.count("ops.touch.counts.requests.replies.touched"),
             "{dialect}\n{text}"
         );
-        assert_eq!(measured.count("ops.touch.requests.completed"), sent("touch"), "{dialect}\n{text}");
+        assert_eq!(measured.count("ops.touch.counts.requests.completed"), sent("touch"), "{dialect}\n{text}");
         let changed = ["set", "add", "delete", "incr", "append"];
         assert_eq!(
-            measured.count("requests.unacknowledged"),
-            changed.map(|op| { measured.count(&format!("ops.{op}.requests.sent")) }).iter().sum::<u64>()
+            measured.count("counts.requests.unacknowledged"),
+            changed
+                .map(|op| { measured.count(&format!("ops.{op}.counts.requests.sent")) })
+                .iter()
+                .sum::<u64>()
         );
-        let strays = measured.count("unmatched_replies");
+        let strays = measured.count("events.unmatched_replies");
         // Most keys that are to be added are there.
         assert!(strays > sent("add") / 2 && strays < 3 * sent("add"), "{dialect} {strays}\n{text}");
         assert!(text.contains("unmatched replies"), "{dialect}\n{text}");
         assert_eq!(
-            measured.count("requests.mismatch") + measured.count("requests.error"),
+            measured.count("counts.requests.mismatch") + measured.count("counts.requests.error"),
             0,
             "{dialect}\n{text}"
         );
@@ -207,14 +221,14 @@ fn values_are_verified_in_every_protocol() {
             let rest = [count, "--keys", "1000", "--popularity", "sequential", "-c", "4", "-d", "4"];
             let measured = Measured::run(&server.address, &[&flags[..], &rest].concat());
             let text = &measured.text;
-            let requests = measured.count("requests.scheduled");
+            let requests = measured.count("counts.requests.scheduled");
             assert_eq!(
-                (requests * keys_of_each, measured.count("keys.miss")),
+                (requests * keys_of_each, measured.count("counts.keys.miss")),
                 (1_000, 0),
                 "{dialect} {mix}\n{text}"
             );
-            assert_eq!(measured.count("requests.mismatch"), mismatch, "{dialect} {mix}\n{text}");
-            assert_eq!(measured.count("values_foreign"), foreign, "{dialect} {mix}\n{text}");
+            assert_eq!(measured.count("counts.requests.mismatch"), mismatch, "{dialect} {mix}\n{text}");
+            assert_eq!(measured.count("events.values_foreign"), foreign, "{dialect} {mix}\n{text}");
         }
     };
     for dialect in ["memcached-text", DIALECTS[0], DIALECTS[1]] {
@@ -238,7 +252,7 @@ fn recached_values_are_counted() {
         let Some(server) = Server::memcached(&[]) else { return };
         let keys = ["--protocol", "memcached-meta", "--keys", "10", "--warmup", "0s", "-c", "1"];
         let loaded = Measured::run(&server.address, &[&keys[..], &["-n", "10", "--mix", "get"]].concat());
-        assert_eq!(loaded.at("recache"), &serde_json::json!({ "won": 0, "stale": 0, "taken": 0 }));
+        assert_eq!(loaded.at("events.recache"), &serde_json::json!({ "won": 0, "stale": 0, "taken": 0 }));
         let mut stream = TcpStream::connect(&server.address).unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
         for id in 0..10 {
@@ -251,8 +265,12 @@ fn recached_values_are_counted() {
         let measured = Measured::run(&server.address, &[&keys[..], &flags].concat());
         measured.check_books();
         let expected = serde_json::json!({ "won": 10, "stale": 30, "taken": 20 });
-        assert_eq!(measured.at("recache"), &expected, "{mix}\n{}", measured.text);
-        assert_eq!((measured.count("keys.hit"), measured.count("requests.mismatch")), (30, 0), "{mix}");
+        assert_eq!(measured.at("events.recache"), &expected, "{mix}\n{}", measured.text);
+        assert_eq!(
+            (measured.count("counts.keys.hit"), measured.count("counts.requests.mismatch")),
+            (30, 0),
+            "{mix}"
+        );
         assert!(measured.text.contains("30 stale · 10 recache won"), "{mix}\n{}", measured.text);
     }
 }

@@ -30,16 +30,16 @@ fn message_replies_and_faults_are_counted() {
         let flags = ["--protocol", protocol, "-n", "5000", "--warmup", "0s", "-c", "4", "-d", "8"];
         let measured = Measured::run(&server.address, &[&flags[..], load].concat());
         measured.check_books();
-        let of = |key: &str| measured.count(&format!("requests.{key}"));
+        let of = |key: &str| measured.count(&format!("counts.requests.{key}"));
         assert_eq!((of("scheduled"), of("error")), (5000, 50), "{protocol}\n{}", measured.text);
-        assert_eq!(measured.count("requests.replies.ok"), 4950, "{protocol}\n{}", measured.text);
-        assert!(measured.json["first_malformed"].is_null(), "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.replies.ok"), 4950, "{protocol}\n{}", measured.text);
+        assert!(measured.json["events"]["first_malformed"].is_null(), "{}", measured.text);
         // The server for the run speaks it, too.
         let own =
             Measured::of(&brunt(&[&["run", "--json", "-"], &flags[..], load].concat()).output().unwrap());
         own.check_books();
         own.check_exit();
-        assert_eq!(own.count("requests.completed"), 5000, "{protocol}\n{}", own.text);
+        assert_eq!(own.count("counts.requests.completed"), 5000, "{protocol}\n{}", own.text);
     }
 }
 
@@ -51,9 +51,9 @@ fn a_wrong_echo_is_an_error() {
     let flags = ["--protocol", "echo", "-n", "1000", "--warmup", "0s", "-c", "2", "-d", "4"];
     let measured = Measured::run(&server.address, &flags);
     measured.check_books();
-    assert_eq!(measured.count("requests.error"), 100, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.error"), 100, "{}", measured.text);
     assert!(measured.text.contains("the CRC-32 is not that of the payload"), "{}", measured.text);
-    assert_eq!(measured.count("connections.begun"), 2, "{}", measured.json["connections"]);
+    assert_eq!(measured.count("client.connections.begun"), 2, "{}", measured.json["client"]["connections"]);
 }
 
 /// Whoever answers something else is no such server.
@@ -64,10 +64,10 @@ fn other_servers_are_recognized_by_their_replies() {
     let flags = ["--protocol", "ping", "-n", "100", "--warmup", "0s", "-c", "1", "-d", "1"];
     let measured = Measured::run(&memcached.address, &flags);
     assert_ne!(measured.exit, 0);
-    assert_eq!(measured.count_or_0("requests.completed"), 0, "{}", measured.text);
+    assert_eq!(measured.count_or_0("counts.requests.completed"), 0, "{}", measured.text);
     let Some(redis) = Server::redis(&[]) else { return };
     let measured = Measured::run(&redis.address, &flags);
-    assert_eq!(measured.count("requests.completed"), 100, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.completed"), 100, "{}", measured.text);
 }
 
 /// Inline commands do what arrays do: each command was called as often as it was sent, and every value comes back as it was written.
@@ -85,9 +85,9 @@ fn inline_commands_are_counted_alike() {
     measured.check_exit();
     measured.check_books();
     let text = &measured.text;
-    assert_eq!(measured.count("requests.completed"), 20_000, "{text}");
+    assert_eq!(measured.count("counts.requests.completed"), 20_000, "{text}");
     assert_eq!(
-        (measured.count("requests.mismatch"), &measured.json["error_replies"]),
+        (measured.count("counts.requests.mismatch"), &measured.json["events"]["error_replies"]),
         (0, &serde_json::json!({})),
         "{text}"
     );
@@ -114,7 +114,12 @@ fn inline_commands_are_counted_alike() {
     let own = Measured::of(&brunt(&own).output().unwrap());
     own.check_exit();
     own.check_books();
-    assert_eq!((own.count("requests.completed"), own.count("keys.miss")), (5000, 0), "{}", own.text);
+    assert_eq!(
+        (own.count("counts.requests.completed"), own.count("counts.keys.miss")),
+        (5000, 0),
+        "{}",
+        own.text
+    );
 }
 
 /// Commands of the user's to a memcached: what it counts is what was sent, and each reply is told by its first word.
@@ -142,13 +147,17 @@ fn memcached_accepts_custom_commands() {
     let measured = Measured::run(&server.address, &flags.concat());
     measured.check_books();
     let text = &measured.text;
-    assert!(measured.json["first_malformed"].is_null() && measured.json["first_error"].is_string(), "{text}");
+    assert!(
+        measured.json["events"]["first_malformed"].is_null()
+            && measured.json["events"]["first_error"].is_string(),
+        "{text}"
+    );
     // The stores of the preload are called set, too.
     let rows = ["version", "verbosity", "touch", "cas", "set#2", "set#3", "gets", "flush_all", "incr"];
     let reply = |reply: &str| {
         let of_row = |row: &str| {
-            assert!(measured.count(&format!("ops.{row}.requests.sent")) > 500, "{row}\n{text}");
-            measured.count_or_0(&format!("ops.{row}.requests.replies.{reply}"))
+            assert!(measured.count(&format!("ops.{row}.counts.requests.sent")) > 500, "{row}\n{text}");
+            measured.count_or_0(&format!("ops.{row}.counts.requests.replies.{reply}"))
         };
         rows.into_iter().map(of_row).sum::<u64>()
     };
@@ -161,5 +170,5 @@ fn memcached_accepts_custom_commands() {
     // A cas is counted as a store, too.
     let stores = preloaded + reply("stored") + reply("exists") + unacknowledged;
     assert_eq!(after["cmd_set"], stores, "{text}");
-    assert_eq!(reply("client_error"), measured.count("requests.error"), "{text}");
+    assert_eq!(reply("client_error"), measured.count("counts.requests.error"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The lines of Python in docs/formats.md, run on a result and on a server's log of the same time.
+//! The lines of Python and of jq in docs/formats.md, run on results, and on a server's log of the same time.
 //!
 //! The server is stopped for a known time, and the log says when.
 
@@ -16,10 +16,54 @@ fn now() -> Timestamp {
     Timestamp::from_microsecond(since_1970.as_micros() as i64).unwrap()
 }
 
-/// The first block of Python in a document.
-fn python_of(document: &str) -> &str {
-    let (_, behind) = document.split_once("```python\n").expect("a block of Python");
-    behind.split_once("```").expect("its end").0
+const DOCUMENT: &str = include_str!("../../../../docs/formats.md");
+
+/// The block of Python that has this word.
+fn python_with(word: &str) -> &'static str {
+    let blocks = DOCUMENT.split("```python\n").skip(1).map(|block| block.split_once("```").unwrap().0);
+    blocks.into_iter().find(|block| block.contains(word)).expect("a block of Python")
+}
+
+#[test]
+fn lines_for_scripts_run() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), own_directory());
+    for (words, file) in [
+        (&["run", "--mix", "get=1,set=1"][..], "result.json"),
+        (&["scan", "--over", "connections=1,2"], "scan.json"),
+    ] {
+        let flags = ["-s", &server.address, "-n", "20000", "--keys", "300", "--warmup", "0s", "-q"];
+        let mut run = brunt(&[words, &flags].concat());
+        run.args(["--allow=BROKEN,LOAD,CLIENT,DATA", "--json"]).arg(directory.join(file));
+        assert_eq!(run.status().unwrap().code(), Some(0));
+    }
+    let check = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(&directory).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !text.trim().is_empty(), "{arguments:?}: {text}{said}");
+        text
+    };
+    let has = |program: &str, arguments: &[&str]| {
+        let tried = Command::new(program).args(arguments).stderr(Stdio::null()).output();
+        let is_there = tried.is_ok_and(|output| output.status.success());
+        is_there || {
+            eprintln!("SKIPPED: {program} {arguments:?} is not there");
+            false
+        }
+    };
+    if has("jq", &["--version"]) {
+        let lines = || DOCUMENT.lines().filter(|line| line.starts_with("jq ") && line.ends_with(".json"));
+        assert_eq!(lines().count(), 3);
+        for line in lines() {
+            let text = check("sh", &["-c", line]);
+            assert!(text.contains(|character: char| character.is_ascii_digit()), "{line}: {text}");
+        }
+    }
+    if has("python3", &["-c", "import pandas"]) {
+        check("python3", &["-c", python_with("pandas")]);
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
@@ -69,12 +113,15 @@ fn check(interval: &str, intervals: usize) {
     let result: serde_json::Value =
         serde_json::from_slice(&std::fs::read(directory.join("result.json")).unwrap()).unwrap();
     assert_eq!(result["labels"], serde_json::json!({ "commit": "3f2a", "why": "a stall" }));
-    let started: Timestamp = result["started_at"].as_str().unwrap().parse().unwrap();
+    let start_ns = result["window"]["start_unix_ns"].as_u64().unwrap();
+    let started = Timestamp::from_nanosecond(start_ns.into()).unwrap();
     assert!(before <= started && started <= stopped, "{before} {started} {stopped}");
 
-    let document = include_str!("../../../../docs/formats.md");
-    let output =
-        Command::new("python3").args(["-c", python_of(document)]).current_dir(&directory).output().unwrap();
+    let output = Command::new("python3")
+        .args(["-c", python_with("server.log")])
+        .current_dir(&directory)
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
     let rows: Vec<&str> = text.lines().collect();
     assert_eq!(rows.len(), intervals, "{text}");

@@ -47,10 +47,11 @@ fn mixed_operations_are_counted_alike() {
     let after = server.statistics();
     measured.check_exit();
     measured.check_books();
-    let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
+    let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
     assert_eq!(ended, [requests; 2], "{}", measured.text);
 
-    let reply = |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.requests.replies.{reply}"));
+    let reply =
+        |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.counts.requests.replies.{reply}"));
     let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
     let stores = ["set", "add", "replace", "append", "prepend", "cas"].map(sent).iter().sum();
     // What the server counts → what we say.
@@ -104,17 +105,20 @@ fn missed_keys_are_stored() {
         let first = run(3_000_u64.div_ceil(keys_of_each));
         first.check_books();
         let statistics = server.statistics();
-        let missed = first.count("keys.miss");
-        assert_eq!(first.count("requests.followup"), missed, "{mix}\n{}", first.text);
-        assert_eq!(first.count("ops.set.requests.replies.stored"), missed, "{mix}");
+        let missed = first.count("counts.keys.miss");
+        assert_eq!(first.count("counts.requests.followup"), missed, "{mix}\n{}", first.text);
+        assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{mix}");
         assert_eq!((statistics["get_misses"], statistics["cmd_set"]), (missed, missed), "{mix}");
         assert_eq!(statistics["curr_items"], 3_000, "{mix}");
-        let asked = first.count(&format!("ops.{mix}.requests.scheduled"));
-        assert_eq!(first.count("requests.scheduled"), asked + missed, "{mix}");
+        let asked = first.count(&format!("ops.{mix}.counts.requests.scheduled"));
+        assert_eq!(first.count("counts.requests.scheduled"), asked + missed, "{mix}");
         // Once more: everything is there, and nothing follows.
         let second = run(3_000);
-        assert_eq!((second.count("requests.scheduled"), second.count("requests.followup")), (3_000, 0));
-        assert_eq!(second.count("keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
+        assert_eq!(
+            (second.count("counts.requests.scheduled"), second.count("counts.requests.followup")),
+            (3_000, 0)
+        );
+        assert_eq!(second.count("counts.keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
     }
 }
 
@@ -139,11 +143,11 @@ fn noreply_changes_arrive() {
     assert_eq!(statistics["delete_hits"] + statistics["delete_misses"], sent("delete"));
     assert_eq!(statistics["cmd_touch"], sent("touch"));
     assert_eq!(statistics["incr_hits"], sent("incr"));
-    assert_eq!(measured.count("keys.requested"), statistics["cmd_get"]);
+    assert_eq!(measured.count("counts.keys.requested"), statistics["cmd_get"]);
     let changed = ["set", "delete", "touch", "incr", "append"];
     assert_eq!(
-        measured.count("requests.unacknowledged"),
-        changed.map(|op| measured.count(&format!("ops.{op}.requests.sent"))).iter().sum::<u64>()
+        measured.count("counts.requests.unacknowledged"),
+        changed.map(|op| measured.count(&format!("ops.{op}.counts.requests.sent"))).iter().sum::<u64>()
     );
     measured.check_exit();
 }
@@ -154,7 +158,7 @@ fn values_with_a_ttl_of_a_second_expire() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let read = [COLD, &["--mix", "get", "--popularity", "sequential", "-n", "3000"]].concat();
-    let hits = || Measured::run(&server.address, &read).count("keys.hit");
+    let hits = || Measured::run(&server.address, &read).count("counts.keys.hit");
     let expire = || while hits() > 0 {};
     load(&server, &["--ttl", "1s"]);
     expire();
@@ -162,7 +166,7 @@ fn values_with_a_ttl_of_a_second_expire() {
     assert_eq!(hits(), 3_000);
     let touch = ["--mix", "touch", "--popularity", "sequential", "-n", "3000", "--ttl", "1s"];
     let touched = Measured::run(&server.address, &[COLD, &touch].concat());
-    assert_eq!(touched.count("requests.replies.touched"), 3_000, "{}", touched.text);
+    assert_eq!(touched.count("counts.requests.replies.touched"), 3_000, "{}", touched.text);
     expire();
 }
 
@@ -171,8 +175,12 @@ fn check_values(server: &Server, mismatch: u64, foreign: u64, broken: &str) {
     let flags = ["--mix", "get", "--popularity", "sequential", "-n", "3000", "--value-size", SIZES];
     let measured = Measured::run(&server.address, &[COLD, &flags].concat());
     let text = &measured.text;
-    assert_eq!((measured.count("keys.miss"), measured.count("requests.mismatch")), (0, mismatch), "{text}");
-    assert_eq!(measured.count("values_foreign"), foreign, "{text}");
+    assert_eq!(
+        (measured.count("counts.keys.miss"), measured.count("counts.requests.mismatch")),
+        (0, mismatch),
+        "{text}"
+    );
+    assert_eq!(measured.count("events.values_foreign"), foreign, "{text}");
     let (status, message) = measured.check("BROKEN");
     assert_eq!(status, broken, "{text}");
     if mismatch > 0 {
@@ -204,7 +212,7 @@ fn foreign_values_are_detected() {
     let grow = ["--mix", "get=2,append=1,prepend=1", "-n", "12000", "--value-size", SIZES];
     let grown = Measured::run(&server.address, &[COLD, &grow].concat());
     grown.check_exit();
-    assert_eq!(grown.count("requests.mismatch"), 0, "{}", grown.text);
+    assert_eq!(grown.count("counts.requests.mismatch"), 0, "{}", grown.text);
     check_values(&server, 0, 0, "ok");
     // One value of another key, and one with a wrong byte at its end.
     load(&server, &[]);
@@ -234,15 +242,20 @@ fn every_key_can_be_checked_in_full() {
     if let Some(server) = Server::memcached(&["-m", "256"]) {
         let measured = run(&server, "get=3,mget=1,set=1", "uniform:16,9000");
         measured.check_exit();
-        assert_eq!(measured.at("value_faults"), &json!([]), "{}", measured.text);
-        assert_eq!(measured.count("values_checked"), measured.count("keys.hit"), "{}", measured.text);
-        assert_eq!(measured.count("misses_checked"), 0, "{}", measured.text);
-        assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
+        assert_eq!(measured.at("events.value_faults"), &json!([]), "{}", measured.text);
+        assert_eq!(
+            measured.count("events.values_checked"),
+            measured.count("counts.keys.hit"),
+            "{}",
+            measured.text
+        );
+        assert_eq!(measured.count("events.misses_checked"), 0, "{}", measured.text);
+        assert_eq!(measured.count("counts.keys.miss"), 0, "{}", measured.text);
         assert!(measured.text.contains("checked in full · nothing wrong"), "{}", measured.text);
     }
     let server = Server::reference(&["--wrong-every", "50", "--script-after", "3000"]);
     let measured = run(&server, "get=3,set=1", "uniform:20,9000");
-    let faults = measured.at("value_faults").as_array().unwrap();
+    let faults = measured.at("events.value_faults").as_array().unwrap();
     let [fault] = &faults[..] else { panic!("{}", measured.text) };
     let told = (fault["kind"].as_str(), fault["count"].as_u64(), measured.exit);
     let wrong = server.statistics()["faults_wrong"];

@@ -56,12 +56,13 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: Rang
     measured.check_books();
     measured.check_connections();
     let text = &measured.text;
-    let [scheduled, unsent] = ["scheduled", "unsent"].map(|key| measured.count(&format!("requests.{key}")));
+    let [scheduled, unsent] =
+        ["scheduled", "unsent"].map(|key| measured.count(&format!("counts.requests.{key}")));
     assert_eq!((scheduled, unsent), (seconds * 1_000, 0), "{text}");
-    let lost = measured.count("requests.lost");
-    assert_eq!(measured.count("requests.completed") + lost, scheduled, "{text}");
+    let lost = measured.count("counts.requests.lost");
+    assert_eq!(measured.count("counts.requests.completed") + lost, scheduled, "{text}");
     // A host that takes the server's processor away for a tenth of a second makes it stall, and that is told as well.
-    let outages = measured.at("outages").as_array().unwrap();
+    let outages = measured.at("events.outages").as_array().unwrap();
     let broken: Vec<_> = outages.iter().filter(|outage| outage["kinds"] != json!(["stalled"])).collect();
     assert_eq!(broken.len(), 1, "{text}");
     let outage = broken[0];
@@ -125,7 +126,7 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome 
     let length_ms = started_ms..=elapsed_ms();
     let measured = Measured::of(&run.wait_with_output().unwrap());
     // What was asked of the empty server was missed, and that is nobody's failure.
-    assert!(measured.count("keys.miss") > 0, "{}", measured.text);
+    assert!(measured.count("counts.keys.miss") > 0, "{}", measured.text);
     check_outage(&measured, &address, seconds, length_ms)
 }
 
@@ -151,7 +152,7 @@ fn scripted_outages_are_measured() {
         let server =
             if is_full() { Server::reference_undisturbed(&script) } else { Server::reference(&script) };
         let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "4s"]].concat());
-        assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
+        assert_eq!(measured.count("counts.keys.miss"), 0, "{}", measured.text);
         check_outage(&measured, &server.address, 4, 1_500.0..=1_500.0)
     });
 }

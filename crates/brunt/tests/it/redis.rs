@@ -52,11 +52,12 @@ fn mixed_operations_are_counted_alike() {
         measured.check_books();
         measured.check_connections();
         let text = &measured.text;
-        let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
+        let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
         assert_eq!(ended, [50_000; 2], "{text}");
-        assert_eq!(measured.json["error_replies"], serde_json::json!({}), "{text}");
+        assert_eq!(measured.json["events"]["error_replies"], serde_json::json!({}), "{text}");
         assert!(
-            measured.json["first_malformed"].is_null() && measured.json["first_error"].is_null(),
+            measured.json["events"]["first_malformed"].is_null()
+                && measured.json["events"]["first_error"].is_null(),
             "{text}"
         );
 
@@ -64,7 +65,7 @@ fn mixed_operations_are_counted_alike() {
         let calls = server.redis_counts("commandstats");
         let call = |name: &str| calls.get(&format!("cmdstat_{name}")).copied().unwrap_or(0);
         // And that of the question what the server says of itself.
-        let connections = measured.count("connections.established") + 1;
+        let connections = measured.count("client.connections.established") + 1;
         let greeting = if version == "resp3" { "hello" } else { "client|setname" };
         let table = [
             ("set", ["set", "add", "replace"].map(sent).iter().sum::<u64>()),
@@ -92,7 +93,10 @@ fn mixed_operations_are_counted_alike() {
             assert!((count as f64 - expected).abs() < 4.0 * expected.sqrt(), "{count} of {all}: {expected}");
         }
         for (op, replies) in [("add", "not_stored"), ("replace", "not_stored"), ("delete", "not_found")] {
-            assert!(measured.count_or_0(&format!("ops.{op}.requests.replies.{replies}")) > 0, "{op}\n{text}");
+            assert!(
+                measured.count_or_0(&format!("ops.{op}.counts.requests.replies.{replies}")) > 0,
+                "{op}\n{text}"
+            );
         }
     }
 }
@@ -111,8 +115,8 @@ fn hits_and_misses_match_the_server() {
         let counts = server.redis_counts("stats");
         let (hit, miss) = (measured.over_phases("keys.hit"), measured.over_phases("keys.miss"));
         assert_eq!((counts["keyspace_hits"], counts["keyspace_misses"]), (hit, miss), "{}", measured.text);
-        assert!(hit > 0 && miss > 0 && measured.count("values_foreign") == 0, "{}", measured.text);
-        assert_eq!(measured.count("requests.mismatch"), 0, "{}", measured.text);
+        assert!(hit > 0 && miss > 0 && measured.count("events.values_foreign") == 0, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.mismatch"), 0, "{}", measured.text);
     }
 }
 
@@ -130,13 +134,16 @@ fn missed_keys_are_stored() {
         };
         let first = run(3_000_u64.div_ceil(keys_of_each));
         first.check_books();
-        let missed = first.count("keys.miss");
-        assert_eq!(first.count("requests.followup"), missed, "{mix}\n{}", first.text);
-        assert_eq!(first.count("ops.set.requests.replies.stored"), missed, "{mix}");
+        let missed = first.count("counts.keys.miss");
+        assert_eq!(first.count("counts.requests.followup"), missed, "{mix}\n{}", first.text);
+        assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{mix}");
         assert_eq!(server.redis_says("DBSIZE"), ":3000\r\n+OK\r\n");
         let second = run(3_000);
-        assert_eq!((second.count("requests.scheduled"), second.count("requests.followup")), (3_000, 0));
-        assert_eq!(second.count("keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
+        assert_eq!(
+            (second.count("counts.requests.scheduled"), second.count("counts.requests.followup")),
+            (3_000, 0)
+        );
+        assert_eq!(second.count("counts.keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
     }
 }
 
@@ -153,7 +160,7 @@ fn errors_are_counted_by_their_first_word() {
         ];
         let measured = Measured::run(&server.address, &flags.concat());
         measured.check_books();
-        let words = measured.json["error_replies"].as_object().unwrap();
+        let words = measured.json["events"]["error_replies"].as_object().unwrap();
         let counts = server.redis_counts("errorstats");
         let theirs = |word: &str| counts.get(&format!("errorstat_{word}")).copied();
         assert!(words.len() >= 2 && words.contains_key("OOM"), "{}", measured.text);
@@ -330,9 +337,15 @@ fn unsolicited_messages_are_counted() {
         let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
         measured.check_exit();
         measured.check_books();
-        let replies = measured.over_phases("requests.completed") + measured.count("connections.established");
-        assert_eq!(measured.count("pushes"), replies, "{}", measured.text);
-        assert_eq!(measured.count("keys.hit"), measured.count("keys.requested"), "{}", measured.text);
+        let replies =
+            measured.over_phases("requests.completed") + measured.count("client.connections.established");
+        assert_eq!(measured.count("events.pushes"), replies, "{}", measured.text);
+        assert_eq!(
+            measured.count("counts.keys.hit"),
+            measured.count("counts.keys.requested"),
+            "{}",
+            measured.text
+        );
         assert!(measured.text.contains("messages pushed by the server"), "{}", measured.text);
     }
 }
@@ -370,8 +383,8 @@ fn surplus_values_are_malformed() {
     let measured =
         Measured::run(&address, &[&SMALL[..], &["-n", "30", "-t", "5s", "--mix", "mget=1"]].concat());
     measured.check_books();
-    assert_eq!(measured.count("requests.error"), 30, "{}", measured.text);
-    assert!(!measured.json["first_malformed"].is_null(), "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.error"), 30, "{}", measured.text);
+    assert!(!measured.json["events"]["first_malformed"].is_null(), "{}", measured.text);
 }
 
 /// A server that lets nobody in any more while the run goes on is no end of it, but a fault that is counted.
@@ -383,9 +396,9 @@ fn later_setup_rejections_are_faults() {
     let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
     measured.check_books();
     measured.check_connections();
-    let faults = measured.json["faults"].as_array().unwrap();
+    let faults = measured.json["events"]["faults"].as_array().unwrap();
     let turned_away = faults.iter().filter(|fault| fault["kind"] == "setup_rejected");
     let count = turned_away.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>();
-    assert!(count > 0 && count == measured.count("connections.failed"), "{}", measured.text);
-    assert_eq!(measured.at("first_error"), "ERR max number of clients reached", "{}", measured.text);
+    assert!(count > 0 && count == measured.count("client.connections.failed"), "{}", measured.text);
+    assert_eq!(measured.at("events.first_error"), "ERR max number of clients reached", "{}", measured.text);
 }

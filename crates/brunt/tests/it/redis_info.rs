@@ -30,7 +30,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     let text = &measured.text;
     measured.check_books();
     measured.check_server_counts();
-    let agreement = measured.at("server_stats.agreement").as_array().unwrap();
+    let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
     assert_eq!(agreement.len(), 11, "{agreement:?}");
     for row in agreement {
         assert_eq!([&row["least"], &row["most"]], [&row["counted"]; 2], "{row}");
@@ -43,9 +43,9 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     assert_eq!(counted("cmdstat_set"), stores.iter().sum::<u64>());
     assert!(counted("keyspace_hits") >= measured.over_phases("keys.hit"), "touches read, too");
     assert!(text.contains("by its own count") && text.contains(" CPU/command"), "{text}");
-    let window = measured.at("server_stats.window");
+    let window = measured.at("events.server_stats.window");
     assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
-    let ours = measured.count("keys.hit") as f64 / measured.count("keys.requested") as f64;
+    let ours = measured.count("counts.keys.hit") as f64 / measured.count("counts.keys.requested") as f64;
     assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.15, "{window}, ours {ours}");
     for of_cache in ["gone", "evicted", "filling"] {
         assert_eq!(measured.fact(of_cache), None, "{text}");
@@ -62,7 +62,7 @@ fn redis_counts_match() {
     ] {
         let Some(server) = Server::redis(&[]) else { return };
         let measured = check_agreement(&server.address, flags);
-        let record = &measured.at("server_stats.servers")[0];
+        let record = &measured.at("events.server_stats.servers")[0];
         let last = &record["last"]["statistics"];
         assert_eq!(last["process_id"], server.pid().as_raw_nonzero().get());
         assert_eq!(record["first"]["statistics"]["cmdstat_set"], 0);
@@ -87,7 +87,7 @@ fn redis_counts_match() {
 }
 
 fn window_of(measured: &Measured) -> &Value {
-    measured.at("server_stats.window")
+    measured.at("events.server_stats.window")
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn evictions_are_detected() {
     let data =
         ["--protocol", "resp3", "--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
     let measured = Measured::run(&server.address, &data);
-    let prepared = &measured.at("server_stats.servers")[0]["prepared"]["statistics"];
+    let prepared = &measured.at("events.server_stats.servers")[0]["prepared"]["statistics"];
     let number = |name: &str| prepared[name].as_u64().unwrap();
     let gone = 2_000 - number("keys");
     assert_eq!(number("evicted_keys"), gone, "{prepared}");

@@ -70,12 +70,16 @@ fn mismatched_replies_are_malformed() {
         let text = &measured.text;
         measured.check_books();
         measured.check_connections();
-        assert_eq!(measured.count("requests.error"), 6, "{text}");
-        assert_eq!(measured.count("requests.completed"), 0, "{text}");
-        let faults = measured.at("faults").as_array().unwrap();
+        assert_eq!(measured.count("counts.requests.error"), 6, "{text}");
+        assert_eq!(measured.count("counts.requests.completed"), 0, "{text}");
+        let faults = measured.at("events.faults").as_array().unwrap();
         let garbage = faults.iter().filter(|fault| fault["kind"] == "malformed");
         assert_eq!(garbage.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>(), 6, "{text}");
-        assert_eq!(measured.at("first_malformed.text"), quoted, "{text}");
-        assert_eq!(measured.at("first_malformed.reason"), "a reply that the operation cannot have", "{text}");
+        assert_eq!(measured.at("events.first_malformed.text"), quoted, "{text}");
+        assert_eq!(
+            measured.at("events.first_malformed.reason"),
+            "a reply that the operation cannot have",
+            "{text}"
+        );
     }
 }

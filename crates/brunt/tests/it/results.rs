@@ -426,7 +426,7 @@ fn files_are_replaced_in_place() {
     check_whole(&inherited);
     let printed = brunt(&[&run[..4], &LOAD, &["--json", "/dev/stdout"]].concat()).output().unwrap();
     let result: Value = serde_json::from_slice(&printed.stdout).unwrap();
-    assert_eq!(result["schema"], "brunt.summary.v1");
+    assert_eq!(result["schema"], "brunt.result.v1");
     assert!(said(&printed).contains("response, "), "the report makes room");
     assert_eq!(directory.names().len(), 6, "{:?}", directory.names());
 }
@@ -596,7 +596,9 @@ fn a_hangup_ends_with_a_result() {
             let reads = fs::read_to_string(&saved).unwrap();
             assert!(reads.ends_with('\n') && reads.lines().count() > 100, "{reads}");
         } else {
-            assert_eq!(self::json(&json)["interrupted"], true, "{arguments:?}");
+            let result = self::json(&json);
+            let interrupted = result.get("interrupted").unwrap_or(&result["window"]["interrupted"]);
+            assert_eq!(*interrupted, true, "{arguments:?}");
             fs::write(&json, OLD).unwrap();
         }
     }
@@ -623,7 +625,7 @@ fn a_signal_to_all_processes_ends_a_run_in_order() {
         kill_process_group(Pid::from_child(&child), signal).unwrap();
         lines.for_each(drop);
         assert_eq!(exit(&ended(child)), 130, "{signal:?}");
-        let requests = &json(&result)["requests"];
+        let requests = &json(&result)["counts"]["requests"];
         assert_eq!(
             (&requests["lost"], &requests["unsent"]),
             (&0.into(), &0.into()),
@@ -670,7 +672,7 @@ fn a_hangup_that_is_ignored_stays_ignored() {
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     assert_eq!(exit(&ended(child)), 0);
     assert_eq!(
-        (&json(&result)["interrupted"], &json(&result)["requests"]["sent"]),
+        (&json(&result)["window"]["interrupted"], &json(&result)["counts"]["requests"]["sent"]),
         (&false.into(), &3_000.into())
     );
 }

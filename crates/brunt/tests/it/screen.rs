@@ -128,5 +128,8 @@ fn a_run_ends_with_its_terminal() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("end of the run", || !Path::new(&process).exists());
-    assert_eq!(serde_json::from_slice::<Value>(&fs::read(result).unwrap()).unwrap()["interrupted"], true);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&fs::read(result).unwrap()).unwrap()["window"]["interrupted"],
+        true
+    );
 }

@@ -49,7 +49,7 @@ fn check_bookings(protocol: &str, said: &str) {
     measured.check_connections();
     assert_eq!(measured.exit, 0, "{text}");
     let counts =
-        ["error", "timeout", "mismatch", "miss"].map(|key| measured.count(&format!("requests.{key}")));
+        ["error", "timeout", "mismatch", "miss"].map(|key| measured.count(&format!("counts.requests.{key}")));
     let statistics = server.statistics();
     let told = ["faults_error", "faults_dropped", "faults_wrong", "get_misses"].map(|name| statistics[name]);
     assert_eq!(counts[..2], [50, 2 + unheard], "{text}");
@@ -57,8 +57,8 @@ fn check_bookings(protocol: &str, said: &str) {
     // A request that is never answered was carried out: if its key is not there, nobody saw that.
     assert!(counts[3] > 0 && counts[3] <= told[3] && told[3] <= counts[3] + counts[1], "{told:?}\n{text}");
     assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (requests - unheard, 1000), "{text}");
-    assert_eq!(measured.count("connections.lost"), 2, "{text}");
-    assert!(measured.at("first_error") == said, "{text}");
+    assert_eq!(measured.count("client.connections.lost"), 2, "{text}");
+    assert!(measured.at("events.first_error") == said, "{text}");
 }
 
 /// Every operation that Redis has too: what was sent is what the server counts, by kind and by outcome.
@@ -82,7 +82,7 @@ fn client_and_server_counts_agree() {
     };
     assert_eq!(count("cmd_get"), measured.over_phases("keys.requested"), "{}", measured.text);
     assert_eq!(count("get_hits"), measured.over_phases("keys.hit"), "{}", measured.text);
-    let sent = |op: &str| measured.count_or_0(&format!("ops.{op}.requests.sent"));
+    let sent = |op: &str| measured.count_or_0(&format!("ops.{op}.counts.requests.sent"));
     assert_eq!(count("cmd_touch"), sent("touch"), "{}", measured.text);
     assert_eq!(count("delete_hits") + count("delete_misses"), sent("delete"), "{}", measured.text);
     let stores: u64 = ["set", "add", "replace", "append"].map(sent).iter().sum();
@@ -160,7 +160,7 @@ fn bytes_that_are_no_reply_break_the_run() {
         let text = &measured.text;
         measured.check_books();
         measured.check_connections();
-        let faults = measured.at("faults").as_array().unwrap();
+        let faults = measured.at("events.faults").as_array().unwrap();
         let count: u64 = faults.iter().map(|row| row["count"].as_u64().unwrap()).sum();
         assert!(count >= 4 && faults.iter().any(|row| row["kind"] == kind), "{manner:?}: {faults:?}\n{text}");
         let (found, message) = measured.check("BROKEN");
@@ -169,7 +169,7 @@ fn bytes_that_are_no_reply_break_the_run() {
             let counted = format!("bytes came that are no reply, {count} times: ");
             assert!(message.starts_with(&counted), "{message}\n{text}");
             // A request may be on its way to one that closes.
-            assert_eq!((measured.count("requests.completed"), measured.exit), (4_000, 3), "{text}");
+            assert_eq!((measured.count("counts.requests.completed"), measured.exit), (4_000, 3), "{text}");
         }
     }
 }

@@ -55,14 +55,19 @@ fn check_by_key(placement: Placement) {
     // No share of a third is far from it: three servers of a hundred points each have 10 % more or less.
     assert!(expected.iter().all(|keys| (KEYS / 5..KEYS / 2).contains(keys)), "{placement}: {expected:?}");
     // One sample each, however many servers have a part of it.
-    let asked = measured.count("ops.mget.requests.sent") * 8 + measured.count("ops.get.requests.sent");
-    assert_eq!((measured.count("keys.requested"), measured.count("keys.hit")), (asked, asked), "{text}");
+    let asked =
+        measured.count("ops.mget.counts.requests.sent") * 8 + measured.count("ops.get.counts.requests.sent");
+    assert_eq!(
+        (measured.count("counts.keys.requested"), measured.count("counts.keys.hit")),
+        (asked, asked),
+        "{text}"
+    );
     assert_eq!(counted(&servers, "get_hits"), asked);
     assert_eq!(counted(&servers, "cmd_set"), measured.over_phases("ops.set"));
-    assert_eq!(measured.count("requests.completed"), 9_000, "{text}");
-    let parts = measured.count("ops.mget.requests.wire_requests");
+    assert_eq!(measured.count("counts.requests.completed"), 9_000, "{text}");
+    let parts = measured.count("ops.mget.counts.requests.wire_requests");
     // Eight keys on three servers: 3 − 3·(2/3)^8 + 3·(1/3)^8 of them have one, for even shares 2.88.
-    let mean_parts = parts as f64 / measured.count("ops.mget.requests.sent") as f64;
+    let mean_parts = parts as f64 / measured.count("ops.mget.counts.requests.sent") as f64;
     assert!((2.7..2.95).contains(&mean_parts), "{placement}: {mean_parts}");
     for (server, told) in servers.iter().zip(measured.at("servers").as_array().unwrap()) {
         assert_eq!(told["server"], server.address);
@@ -103,7 +108,10 @@ fn any_placement_stores_every_key_everywhere() {
         measured.check_books();
         assert!(servers.iter().all(|server| server.statistics()["curr_items"] == 1_000), "{placement}");
         assert_eq!(measured.over_phases("ops.set"), 3_000);
-        assert_eq!((measured.count("keys.miss"), measured.count("requests.wire_requests")), (0, 9_000));
+        assert_eq!(
+            (measured.count("counts.keys.miss"), measured.count("counts.requests.wire_requests")),
+            (0, 9_000)
+        );
         for told in measured.at("servers").as_array().unwrap() {
             let answered = told["answered"].as_f64().unwrap() - 1_000.0;
             assert!((answered - 3_000.0).abs() <= tolerance, "{placement}: {answered}\n{}", measured.text);
@@ -146,7 +154,7 @@ fn failed_servers_do_not_delay_others() {
     measured.check_books();
     measured.check_connections();
     // A server whose processor a busy host takes away stalls, and that is told as well.
-    let outages = measured.at("outages").as_array().unwrap();
+    let outages = measured.at("events.outages").as_array().unwrap();
     let outages: Vec<_> =
         outages.iter().filter(|outage| outage["kinds"] != serde_json::json!(["stalled"])).collect();
     assert_eq!(outages.len(), 1, "{text}");
@@ -156,7 +164,7 @@ fn failed_servers_do_not_delay_others() {
         "{text}"
     );
     // A second of three has passed, or more where this host is busy: two thirds of a third are never sent.
-    let count = |key: &str| measured.count(&format!("requests.{key}"));
+    let count = |key: &str| measured.count(&format!("counts.requests.{key}"));
     assert_eq!(count("scheduled"), 9_000);
     assert_eq!(count("completed") + count("lost") + count("unsent"), 9_000, "{text}");
     let unsent_min = if is_full() { 1_700 } else { 1_000 };
@@ -179,9 +187,9 @@ fn check_rows(measured: &Measured, others: &[Server], gone: &str) {
         assert_eq!((&row["failed"], &row["unsent"]), (&0.into(), &0.into()), "{text}");
     }
     let [lost, unsent, abandoned] =
-        ["lost", "unsent", "abandoned"].map(|key| measured.count(&format!("requests.{key}")));
+        ["lost", "unsent", "abandoned"].map(|key| measured.count(&format!("counts.requests.{key}")));
     assert_eq!((abandoned, &row(gone)["unsent"]), (unsent, &unsent.into()), "{text}");
-    let completed = measured.count("requests.completed");
+    let completed = measured.count("counts.requests.completed");
     let ended = measured.count("latency.including_failures_ns.count");
     assert_eq!(ended, completed + lost + abandoned, "{text}");
     assert_eq!(measured.check("BROKEN").0, "ok", "{text}");
@@ -225,11 +233,11 @@ fn closed_loops_continue_past_a_failed_server() {
     measured.check_books();
     measured.check_connections();
     check_rows(&measured, &servers, &gone_address);
-    let outages = measured.at("outages").as_array().unwrap();
+    let outages = measured.at("events.outages").as_array().unwrap();
     let outage = outages.iter().find(|outage| outage["server"] == gone_address.as_str()).unwrap();
     let gone_ms = 2_000.0 - outage["start_ns"].as_f64().unwrap() / 1e6;
     // Each of four slots waits a tenth of a second at a time for that server. A host that is busy makes it longer.
-    let abandoned = measured.count("requests.abandoned") as f64;
+    let abandoned = measured.count("counts.requests.abandoned") as f64;
     let most = 4.0 * (gone_ms / 100.0 + 1.0);
     assert!((most / 3.0..=most).contains(&abandoned), "{abandoned} of {most}\n{text}");
     assert!(measured.ms("latency.including_failures_ns.max") >= 100.0, "{text}");
@@ -246,11 +254,12 @@ fn check_address(command: &mut Command, address: &str, failed: u64) {
     let measured = Measured::of(&command.args(["run", "--server", address]).args(flags).output().unwrap());
     measured.check_books();
     measured.check_connections();
-    let connections = ["established", "failed"].map(|key| measured.count(&format!("connections.{key}")));
+    let connections =
+        ["established", "failed"].map(|key| measured.count(&format!("client.connections.{key}")));
     assert_eq!(connections, [4, failed], "{}", measured.text);
-    assert_eq!(measured.count("requests.completed"), 2_000, "{}", measured.text);
-    assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
-    assert_eq!(measured.at("server"), address);
+    assert_eq!(measured.count("counts.requests.completed"), 2_000, "{}", measured.text);
+    assert_eq!(measured.at("events.faults").as_array().unwrap().len(), 0, "{}", measured.text);
+    assert_eq!(measured.at("host.server"), address);
 }
 
 fn has_ipv6() -> bool {

@@ -12,15 +12,15 @@ fn kernel_timestamps_split_response_times() {
         ["--rate", "300", "--time", "2s", "--warmup", "100ms", "--keys", "100", "--timestamps", "kernel"];
     let run = Measured::run(&server.address, &flags);
     run.check_books();
-    let counts = run.at("timestamps.discarded").as_object().unwrap();
+    let counts = run.at("client.timestamps.discarded").as_object().unwrap();
     let discarded: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
-    let (asked, matched) = (run.count("timestamps.requested"), run.count("timestamps.matched"));
+    let (asked, matched) = (run.count("client.timestamps.requested"), run.count("client.timestamps.matched"));
     assert!(asked > 50 && asked == matched + discarded, "{}", run.text);
     assert!(matched * 10 >= asked * 9, "{}", run.text);
-    assert!(run.ms("timestamps.wire_and_server_ns.min") >= 0.2, "{}", run.text);
+    assert!(run.ms("client.timestamps.wire_and_server_ns.min") >= 0.2, "{}", run.text);
     for span in ["stack_out", "wire_and_server", "stack_in"] {
-        assert_eq!(run.count(&format!("timestamps.{span}_ns.count")), matched);
-        assert_eq!(run.count(&format!("meters.{}.count", span.replace('_', "-"))), matched);
+        assert_eq!(run.count(&format!("client.timestamps.{span}_ns.count")), matched);
+        assert_eq!(run.count(&format!("client.meters.{}.count", span.replace('_', "-"))), matched);
     }
     let rows: Vec<&str> = run.text.lines().filter(|line| line.starts_with("client-stack-")).collect();
     assert_eq!(rows.len(), 2, "{}", run.text);

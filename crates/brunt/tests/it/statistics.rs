@@ -35,7 +35,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     measured.check_books();
     measured.check_exit();
     measured.check_server_counts();
-    let agreement = measured.at("server_stats.agreement").as_array().unwrap();
+    let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
     assert_eq!(agreement.len(), 16);
     for row in agreement {
         assert_eq!([&row["least"], &row["most"]], [&row["counted"]; 2], "{row}");
@@ -47,8 +47,8 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     assert_eq!(counted("delete_hits"), measured.over_phases("requests.replies.deleted"));
     assert!(text.contains("by its own count"), "{text}");
     // The servers' window is ours to within the instants at which they were asked.
-    let window = measured.at("server_stats.window");
-    let ours = measured.count("keys.hit") as f64 / measured.count("keys.requested") as f64;
+    let window = measured.at("events.server_stats.window");
+    let ours = measured.count("counts.keys.hit") as f64 / measured.count("counts.keys.requested") as f64;
     assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.1, "{window}, ours {ours}");
     assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
     let second = &measured.at("intervals").as_array().unwrap()[0];
@@ -64,7 +64,7 @@ fn memcached_counts_match() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let measured = check_agreement(&server.address, &["-T", "2", "--think", "5ms"]);
-    let record = &measured.at("server_stats.servers")[0];
+    let record = &measured.at("events.server_stats.servers")[0];
     assert_eq!(record["last"]["statistics"]["pid"], server.pid().as_raw_nonzero().get());
     assert_eq!(record["first"]["statistics"]["cmd_set"], 0);
     assert_eq!(record["prepared"]["statistics"]["curr_items"], 4_000, "keys and counters");
@@ -85,7 +85,7 @@ fn counts_of_two_servers_add_up() {
         return;
     };
     let measured = check_agreement(&one.address, &["--server", &other.address, "--think", "5ms"]);
-    let servers = measured.at("server_stats.servers").as_array().unwrap();
+    let servers = measured.at("events.server_stats.servers").as_array().unwrap();
     assert_eq!(servers.len(), 2);
     assert!(servers.iter().all(|server| server["window"]["requests"].as_u64().unwrap() > 0));
 }
@@ -165,7 +165,7 @@ fn restarts_are_reported() {
     let expected = format!("{address} was restarted during the run: its counts cannot be compared with ours");
     assert_eq!(measured.fact("restarted"), Some(expected.as_str()), "{}", measured.text);
     assert_eq!(measured.check("BROKEN").0, "ok", "{}", measured.text);
-    assert_eq!(measured.at("server_stats.agreement").as_array().unwrap().len(), 0);
+    assert_eq!(measured.at("events.server_stats.agreement").as_array().unwrap().len(), 0);
 }
 
 /// Twenty megabytes do not fit into eight.
@@ -176,7 +176,7 @@ fn evictions_are_detected() {
     let data = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
     let measured = Measured::run(&server.address, &data);
     // Each item that is gone was evicted, and no other.
-    let prepared = &measured.at("server_stats.servers")[0]["prepared"]["statistics"];
+    let prepared = &measured.at("events.server_stats.servers")[0]["prepared"]["statistics"];
     let number = |name: &str| prepared[name].as_u64().unwrap();
     let gone = 2_000 - number("curr_items");
     assert_eq!(number("evictions"), gone, "{prepared}");
@@ -228,7 +228,7 @@ fn stats_polling_can_be_disabled() {
         taken.push(server.statistics()["total_connections"] - before - 1);
         let is_asked = more.is_empty();
         assert_eq!(measured.text.contains("by its own count"), is_asked, "{}", measured.text);
-        assert_eq!(*measured.at("server_stats") == Value::Null, !is_asked);
+        assert_eq!(*measured.at("events.server_stats") == Value::Null, !is_asked);
         assert_eq!(measured.at("plan")["server-stats"] == Value::Bool(false), !is_asked);
     }
     assert_eq!(taken, [4, 3]);

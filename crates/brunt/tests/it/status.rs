@@ -155,7 +155,7 @@ fn stopped_closed_loops_are_named() {
     );
     assert!(ms("longest_at_ns") >= 900.0 && ms("longest_at_ns") <= 2_300.0, "{text}");
     assert!(ms("longest_ns") - ms("longest_run_delay_ns") >= 500.0, "{stalls}");
-    assert_eq!(measured.at("faults").as_array().map(Vec::len), Some(0), "{text}");
+    assert_eq!(measured.at("events.faults").as_array().map(Vec::len), Some(0), "{text}");
 }
 
 /// A publication takes no stop, and what an assertion cannot tell from the server's time is undecided.
@@ -165,7 +165,10 @@ fn stops_decide_strict_runs_and_assertions() {
     let server = Server::reference(&[]);
     let strict = stopped(&server, "10k", 300, 3.0, &["--strict", "--wait", "sleep"]).0;
     assert_eq!((strict.exit, strict.check("CLIENT").0), (3, "invalid"), "{}", strict.text);
-    assert_eq!((strict.at("status.value"), strict.at("status.strict")), (&"INVALID".into(), &true.into()));
+    assert_eq!(
+        (strict.at("status.value"), strict.at("status.judgement.is_strict")),
+        (&"INVALID".into(), &true.into())
+    );
     let asserted =
         ["--wait", "sleep", "--assert", "p99.9 < 100ms", "--assert", "p50 < 10s", "--assert", "p99.9 < 10s"];
     let asserted = stopped(&server, "10k", 300, 3.0, &asserted).0;
@@ -402,7 +405,7 @@ fn stopped_nodes_are_named() {
     assert_eq!(status, "caution", "{text}");
     let named = ["1", "2"].map(|seconds| format!("{} gave no answer for {seconds}.", gone.address));
     assert!(named.iter().any(|named| message.contains(named)), "{message}\n{text}");
-    let failed = |key: &str| measured.count(&format!("requests.{key}"));
+    let failed = |key: &str| measured.count(&format!("counts.requests.{key}"));
     assert!(failed("timeout") + failed("lost") + failed("abandoned") > 0, "{text}");
     assert!(measured.fix("DATA").starts_with("see what the server did "), "{text}");
 }
@@ -424,12 +427,12 @@ fn wrong_values_break_the_run() {
         let (of_check, message) = measured.check("BROKEN");
         assert_eq!((measured.exit, of_check), (exit, found), "{judging:?}\n{text}");
         assert_eq!(measured.at("status.value"), status, "{judging:?}\n{text}");
-        assert_eq!(measured.count("requests.mismatch"), 100, "{text}");
+        assert_eq!(measured.count("counts.requests.mismatch"), 100, "{text}");
         let counted = "100 values read are not those that were stored (100 ";
         assert!(message.starts_with(counted), "{judging:?}: {message}");
         // With `--quiet`, too.
         assert!(text.contains(status) && text.contains("BROKEN"), "{judging:?}\n{text}");
-        let allowed = measured.at("status.allowed").as_array().unwrap();
+        let allowed = measured.at("status.judgement.allowed").as_array().unwrap();
         assert_eq!(allowed.contains(&"BROKEN".into()), found == "caution", "{judging:?}: {allowed:?}");
     }
 }
@@ -465,16 +468,16 @@ fn overloaded_servers_are_measured_at_their_rate() {
     measured.check_books();
     let text = &measured.text;
     assert_eq!((measured.exit, measured.check("LOAD").0), (3, "invalid"), "{text}");
-    assert_eq!(measured.count("requests.completed"), 0, "{text}");
-    let completed = measured.count("in_window.completed");
+    assert_eq!(measured.count("counts.requests.completed"), 0, "{text}");
+    let completed = measured.count("counts.in_window.completed");
     // As many as were in flight may be answered at once, where the client comes late to them.
     assert!(completed <= 2_000 + 16, "{text}");
     let is_disturbed = measured.is_disturbed();
     assert!(completed >= 1_800 || is_disturbed, "{text}");
     assert!(measured.at("status.limit.bottleneck") == "server" || is_disturbed, "{text}");
     assert!(!measured.check("LOAD").1.contains(" 0 % of the slots"), "{text}");
-    assert_eq!(measured.at("rate.completed").as_f64(), Some(completed as f64), "{text}");
-    assert!(measured.count("in_window.waiting_at_start") >= 5_000, "{text}");
+    assert_eq!(measured.at("counts.rate.completed").as_f64(), Some(completed as f64), "{text}");
+    assert!(measured.count("counts.in_window.waiting_at_start") >= 5_000, "{text}");
     assert!(text.contains("\nin window "), "{text}");
 }
 

@@ -179,8 +179,8 @@ fn redis_counts_match_over_tls() {
 
 /// Every connection had one, and took no longer for it than for all.
 fn check_handshakes(measured: &Measured) {
-    let count = |path: &str| measured.count(path);
-    assert_eq!(count("handshake_ns.count"), count("connections.established"), "{}", measured.text);
+    let count = |key: &str| measured.count(&format!("client.connections.{key}"));
+    assert_eq!(count("handshake_ns.count"), count("established"), "{}", measured.text);
     assert!(
         count("handshake_ns.min") > 0 && count("handshake_ns.max") <= count("connect_ns.max"),
         "{}",
@@ -240,7 +240,7 @@ fn certificates_are_verified() {
             &key,
         ];
         let measured = Measured::run(&address, &[&small[..], &["--tls-insecure"]].concat());
-        assert_eq!(measured.count("requests.completed"), 500, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.completed"), 500, "{}", measured.text);
         assert_eq!(measured.fact("certificates"), Some(UNVERIFIED), "{}", measured.text);
         assert!(measured.text.contains("certificates not verified"), "{}", measured.text);
         let measured = Measured::run(
@@ -248,7 +248,7 @@ fn certificates_are_verified() {
             &[&small[..], &["--tls-ca", &ca, "--tls-server-name", "cache.test"]].concat(),
         );
         assert_eq!(
-            (measured.count("requests.completed"), measured.fact("certificates")),
+            (measured.count("counts.requests.completed"), measured.fact("certificates")),
             (500, None),
             "{}",
             measured.text
@@ -304,7 +304,7 @@ fn tls_insecure_accepts_any_certificate() {
             let flags = [&tls[..], &["--keys", "20", "-n", "100", "-c", "2", "--warmup", "0s"]].concat();
             let measured = Measured::run(&address, &flags);
             let text = &measured.text;
-            assert_eq!(measured.count("requests.completed"), 100, "{holder} {version}\n{text}");
+            assert_eq!(measured.count("counts.requests.completed"), 100, "{holder} {version}\n{text}");
             assert_eq!(measured.fact("certificates"), Some(UNVERIFIED), "{holder} {version}\n{text}");
             // Nobody who verifies takes one of these: of `server` the issuer is not known.
             let output =
@@ -637,13 +637,14 @@ fn later_tls_faults_are_counted() {
             measured.check_books();
             measured.check_connections();
             let text = &measured.text;
-            let ended = ["completed", "lost", "error"].map(|key| measured.count(&format!("requests.{key}")));
+            let ended =
+                ["completed", "lost", "error"].map(|key| measured.count(&format!("counts.requests.{key}")));
             assert_eq!(
                 (ended.iter().sum::<u64>(), ended[2]),
                 (1500, 0),
                 "{manners:?} {io}: {ended:?}\n{text}"
             );
-            let faults = measured.json["faults"].as_array().unwrap();
+            let faults = measured.json["events"]["faults"].as_array().unwrap();
             // Who leaves while we send may be seen to be gone by a reset.
             let is_foreseen = |kind: &str| Some(kind) == fault || fault.is_some() && kind == "reset";
             let kinds: Vec<&str> = faults.iter().map(|fault| fault["kind"].as_str().unwrap()).collect();
@@ -694,9 +695,14 @@ fn large_values_go_out_in_parts() {
         let measured = Measured::run(&address, &flags);
         measured.check_exit();
         measured.check_books();
-        assert_eq!(measured.count("requests.completed"), 100, "{}", measured.text);
-        assert_eq!(measured.count("keys.hit"), measured.count("keys.requested"), "{}", measured.text);
-        assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.completed"), 100, "{}", measured.text);
+        assert_eq!(
+            measured.count("counts.keys.hit"),
+            measured.count("counts.keys.requested"),
+            "{}",
+            measured.text
+        );
+        assert_eq!(measured.at("events.faults").as_array().unwrap().len(), 0, "{}", measured.text);
     }
 }
 
@@ -711,11 +717,11 @@ fn urls_select_tls_and_credentials() {
     let url = format!("rediss://:hunter2@{address}/3");
     let small = ["--keys", "50", "-n", "500", "--warmup", "0s", "--tls-ca", &ca];
     let measured = Measured::run(&url, &small);
-    assert_eq!(measured.count("requests.completed"), 500, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.completed"), 500, "{}", measured.text);
     let says = ["protocol", "transport", "database", "password"]
         .map(|key| measured.at(&format!("plan.{key}")).clone());
     assert_eq!(serde_json::Value::from(says.to_vec()).to_string(), r#"["resp2","tls",3,"(secret)"]"#);
-    assert_eq!(measured.at("server"), &address, "{}", measured.text);
+    assert_eq!(measured.at("host.server"), &address, "{}", measured.text);
     assert!(!format!("{} {}", measured.text, measured.json).contains("hunter2"), "{}", measured.text);
     let wrong = brunt(&["run", "-s", &url.replace("hunter2", "hunter3"), "--tls-ca", &ca]).output().unwrap();
     let text = String::from_utf8(wrong.stderr).unwrap();

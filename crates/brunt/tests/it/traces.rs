@@ -85,20 +85,21 @@ fn every_line_is_sent_once() {
     );
     let measured = Measured::run(&server.address, &[&plan, "--allow=BROKEN,LOAD,CLIENT,DATA"]);
     assert_eq!(measured.exit, 0, "{}", measured.text);
-    let [gets, sets] = ["get", "set"].map(|op| measured.count(&format!("ops.{op}.requests.completed")));
-    let misses = measured.count("keys.miss");
+    let [gets, sets] =
+        ["get", "set"].map(|op| measured.count(&format!("ops.{op}.counts.requests.completed")));
+    let misses = measured.count("counts.keys.miss");
     assert_eq!((gets, sets), (30_000, 10_000 + misses), "{}", measured.text);
     let counts = server.statistics();
     assert_eq!((counts["cmd_get"], counts["cmd_set"], counts["get_misses"]), (gets, sets, misses));
     assert_eq!(counts["curr_items"], 500);
     let record: BTreeMap<String, serde_json::Value> =
-        serde_json::from_value(measured.at("traces")[0].clone()).unwrap();
+        serde_json::from_value(measured.at("client.traces")[0].clone()).unwrap();
     assert_eq!(
         (&record["lines"], &record["unreadable"], &record["is_whole"]),
         (&count.into(), &0.into(), &true.into())
     );
     assert!(measured.text.contains("lines read to its end"), "{}", measured.text);
-    assert_eq!(measured.count_or_0("value_faults.0.count"), 0, "{}", measured.text);
+    assert_eq!(measured.count_or_0("events.value_faults.0.count"), 0, "{}", measured.text);
     [path, plan].iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }
 

@@ -35,8 +35,13 @@ pub(crate) fn ledger(measured: &Measured) -> Vec<(&'static str, u64)> {
     measured.check_books();
     measured.check_connections();
     let phases = ["ops.get", "ops.mget", "ops.set", "ops.touch", "keys.requested", "keys.hit", "keys.miss"];
-    let counts =
-        ["requests.completed", "requests.wire_requests", "connections.established", "bytes.tx", "bytes.rx"];
+    let counts = [
+        "counts.requests.completed",
+        "counts.requests.wire_requests",
+        "client.connections.established",
+        "counts.phases.measure.bytes.tx",
+        "counts.phases.measure.bytes.rx",
+    ];
     let ledger = phases.map(|path| (path, measured.over_phases(path))).into_iter();
     ledger.chain(counts.map(|path| (path, measured.count(path)))).collect()
 }
@@ -47,7 +52,7 @@ pub(crate) fn run(address: &str, flags: &[&str]) -> Measured {
 
 /// The `server` line and the `transport` say what carried it.
 fn check_names(measured: &Measured, address: &str, transport: &str) {
-    assert_eq!(measured.at("server"), address, "{}", measured.text);
+    assert_eq!(measured.at("host.server"), address, "{}", measured.text);
     assert_eq!(measured.at("plan.transport"), transport, "{}", measured.text);
     assert!(measured.text.contains(&format!(" over {transport}")), "{}", measured.text);
 }
@@ -110,9 +115,9 @@ fn unix_socket_connections_open_and_close() {
         let measured = Measured::run(&server.address, &flags);
         measured.check_books();
         measured.check_connections();
-        assert_eq!(measured.count("requests.completed"), 2000, "{}", measured.text);
-        assert_eq!(measured.count("connections.failed"), 0, "{}", measured.text);
-        assert!(measured.count("connections.retired") >= 97, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.completed"), 2000, "{}", measured.text);
+        assert_eq!(measured.count("client.connections.failed"), 0, "{}", measured.text);
+        assert!(measured.count("client.connections.retired") >= 97, "{}", measured.text);
     }
 }
 

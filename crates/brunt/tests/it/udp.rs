@@ -37,19 +37,20 @@ fn run(server: &Server, flags: &[&str]) -> Measured {
     measured.check_books();
     measured.check_connections();
     assert_eq!(measured.at("plan.transport"), "udp", "{}", measured.text);
-    assert_eq!(measured.count("connections.lost"), 0, "{}", measured.text);
+    assert_eq!(measured.count("client.connections.lost"), 0, "{}", measured.text);
     measured
 }
 
 /// The counts of datagrams that were of no use.
 fn astray(measured: &Measured) -> [u64; 5] {
     ["late", "duplicate", "unmatched", "disordered", "malformed"]
-        .map(|why| measured.count(&format!("datagrams.{why}")))
+        .map(|why| measured.count(&format!("events.datagrams.{why}")))
 }
 
 /// memaslap's counters: `packet_disorder`, `packet_drop` and `udp_timeout`.
 fn packets(measured: &Measured) -> [u64; 3] {
-    ["packet_disorder", "packet_drop", "udp_timeout"].map(|name| measured.count(&format!("datagrams.{name}")))
+    ["packet_disorder", "packet_drop", "udp_timeout"]
+        .map(|name| measured.count(&format!("events.datagrams.{name}")))
 }
 
 #[test]
@@ -61,10 +62,14 @@ fn memcached_counts_match_over_udp() {
             let flags = ["-n", "8000", "--mix", "get=8,set=1,touch=1", "--protocol", dialect, "--io", io];
             let measured = run(&server, &flags);
             let text = &measured.text;
-            assert_eq!(measured.count("requests.sent"), 8_000, "{text}");
+            assert_eq!(measured.count("counts.requests.sent"), 8_000, "{text}");
             let timeouts = measured.over_phases("requests.timeout");
-            assert_eq!(measured.count("requests.error") + measured.count("requests.mismatch"), 0, "{text}");
-            assert_eq!(measured.count("requests.miss"), 0, "{text}");
+            assert_eq!(
+                measured.count("counts.requests.error") + measured.count("counts.requests.mismatch"),
+                0,
+                "{text}"
+            );
+            assert_eq!(measured.count("counts.requests.miss"), 0, "{text}");
             let [late, duplicate, unmatched, disordered, malformed] = astray(&measured);
             assert_eq!([duplicate, unmatched, disordered, malformed], [0; 4], "{text}");
             assert!(late <= timeouts, "{text}");
@@ -101,11 +106,12 @@ fn memcached_answers_multi_gets_over_udp() {
                 "--verify",
             ];
             let measured = run(&server, &flags);
-            let (timeouts, keys) =
-                (measured.count("requests.timeout"), |key: &str| measured.count(&format!("keys.{key}")));
+            let (timeouts, keys) = (measured.count("counts.requests.timeout"), |key: &str| {
+                measured.count(&format!("counts.keys.{key}"))
+            });
             assert_eq!((keys("requested"), keys("miss")), (16_000, 0), "{}", measured.text);
             assert_eq!(keys("hit"), 16_000 - 8 * timeouts, "{}", measured.text);
-            assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
+            assert_eq!(measured.at("events.value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
             assert_eq!(astray(&measured)[1..], [0; 4], "{}", measured.text);
         }
     }
@@ -126,9 +132,9 @@ fn long_values_are_reassembled() {
         for io in INTERFACES {
             let flags = ["-n", "5000", "--mix", "get=1", "--no-preload", "--protocol", dialect, "--io", io];
             let measured = run(&server, &[&data[..], &flags].concat());
-            let timeouts = measured.count("requests.timeout");
-            assert_eq!(measured.count("requests.hit"), 5_000 - timeouts, "{}", measured.text);
-            assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
+            let timeouts = measured.count("counts.requests.timeout");
+            assert_eq!(measured.count("counts.requests.hit"), 5_000 - timeouts, "{}", measured.text);
+            assert_eq!(measured.at("events.value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
         }
     }
 }
@@ -164,8 +170,8 @@ fn losses_and_copies_are_exact() {
             let text = &measured.text;
             let statistics = server.statistics();
             let (dropped, duplicated) = (statistics["datagrams_dropped"], statistics["datagrams_duplicated"]);
-            assert_eq!((dropped, measured.count("requests.timeout")), (25, 25), "{text}");
-            assert_eq!(measured.count("requests.completed"), 4_975, "{text}");
+            assert_eq!((dropped, measured.count("counts.requests.timeout")), (25, 25), "{text}");
+            assert_eq!(measured.count("counts.requests.completed"), 4_975, "{text}");
             assert_eq!(packets(&measured), [duplicated, 0, dropped], "{text}");
             assert_eq!(astray(&measured), [0, duplicated, 0, 0, 0], "{text}");
             assert!(text.contains(" duplicate"), "{text}");
@@ -193,13 +199,13 @@ fn reordered_datagrams_change_nothing() {
             "--verify",
         ];
         let measured = run(&server, &flags);
-        assert_eq!(measured.count("requests.hit"), 3_000, "{}", measured.text);
-        assert_eq!(measured.count("keys.hit"), 30_000, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.hit"), 3_000, "{}", measured.text);
+        assert_eq!(measured.count("counts.keys.hit"), 30_000, "{}", measured.text);
         let swapped = server.statistics()["datagrams_swapped"];
         assert!(swapped > 3_000);
         assert_eq!(packets(&measured), [swapped, 0, 0], "{}", measured.text);
         assert_eq!(astray(&measured), [0; 5], "{}", measured.text);
-        assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
+        assert_eq!(measured.at("events.value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
     }
 }
 
@@ -209,7 +215,7 @@ fn a_reference_server_is_started_if_none_is_given() {
     let _beside = beside_others();
     let output = ended(&["--transport", "udp", "--json", "-"]);
     let measured = Measured::of(&output);
-    assert_eq!(measured.count("requests.completed"), 1_000, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.completed"), 1_000, "{}", measured.text);
 }
 
 /// Where nobody listens, the host of the port says so, and that is a fault of a connection like any other.
@@ -227,7 +233,8 @@ fn closed_udp_ports_are_unreachable() {
         let measured = Measured::of(&output);
         measured.check_books();
         measured.check_connections();
-        let refused = measured.at("faults").as_array().unwrap().iter().find(|row| row["kind"] == "refused");
+        let refused =
+            measured.at("events.faults").as_array().unwrap().iter().find(|row| row["kind"] == "refused");
         assert!(refused.is_some_and(|row| row["count"].as_u64() > Some(0)), "{}", measured.text);
     }
 }

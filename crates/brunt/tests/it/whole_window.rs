@@ -119,15 +119,15 @@ fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str)
     let max_ns = *response.last().unwrap() as f64;
     let p99_ns = response[(response.len() * 99).div_ceil(100) - 1] as f64;
     // Every request of the window is there, but those that had no reply.
-    let scheduled = measured.count("requests.scheduled");
+    let scheduled = measured.count("counts.requests.scheduled");
     assert_eq!(
         (scheduled, rows.len() as u64),
-        (SECONDS * RATE, scheduled - measured.count("requests.unsent")),
+        (SECONDS * RATE, scheduled - measured.count("counts.requests.unsent")),
         "{what}"
     );
     assert_eq!(measured.count("latency.response_ns.count"), response.len() as u64, "{what}: {text}");
     let all = measured.count("latency.including_failures_ns.count");
-    assert_eq!(all, rows.len() as u64 + measured.count("requests.abandoned"), "{what}: {text}");
+    assert_eq!(all, rows.len() as u64 + measured.count("counts.requests.abandoned"), "{what}: {text}");
     let is = |name: &str, found: f64, truth: f64, tolerance: f64| {
         assert!((found / truth - 1.0).abs() <= tolerance, "{what}, {name}: {found} for {truth}\n{text}");
     };
@@ -222,10 +222,10 @@ fn automatic_warm_up_begins_the_window() {
     measured.check_connections();
     assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()), "{}", measured.text);
     // A host that takes processors away makes latencies rise, and fall; whole slices they are in any case.
-    let warmup_ns = measured.count("phases.warmup.duration_ns");
+    let warmup_ns = measured.count("counts.phases.warmup.duration_ns");
     assert!((100_000_000..=60_000_000_000).contains(&warmup_ns), "{warmup_ns}");
-    assert_eq!((warmup_ns % 100_000_000, measured.count("duration_ns")), (0, 300_000_000));
-    let end = measured.at("steady.warmup_end").as_str().unwrap();
+    assert_eq!((warmup_ns % 100_000_000, measured.count("window.duration_ns")), (0, 300_000_000));
+    let end = measured.at("window.warmup_end").as_str().unwrap();
     // Silence of 100 ms may be the host's.
     assert!(["level", "trouble"].contains(&end), "{end}: {}", measured.text);
     assert!(end != "level" || warmup_ns >= 1_100_000_000, "{warmup_ns}");
@@ -256,9 +256,9 @@ fn servers_killed_in_warm_up_are_measured() {
     ];
     let measured = Measured::run(&server.address, &flags);
     measured.check_books();
-    assert_eq!(measured.at("steady.warmup_end"), "trouble", "{}", measured.text);
+    assert_eq!(measured.at("window.warmup_end"), "trouble", "{}", measured.text);
     // 100 ms until it is seen, 100 ms ahead, and what the host adds.
-    let warmup_ms = measured.ms("phases.warmup.duration_ns");
+    let warmup_ms = measured.ms("counts.phases.warmup.duration_ns");
     assert!((100.0..1_400.0).contains(&warmup_ms), "{warmup_ms}");
     if warmup_ms <= 800.0 {
         assert!(measured.ms("latency.response_ns.max") >= 600.0, "{}", measured.text);

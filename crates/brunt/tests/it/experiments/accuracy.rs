@@ -44,7 +44,7 @@ impl Stall {
     fn check(&self, measured: Measured, name: &str, stalled_ms: f64) -> Result<(), AccuracyError> {
         measured.check_books();
         let requests = self.time.as_millis() as u64;
-        assert_eq!(measured.count("requests.completed"), requests, "{}", measured.text);
+        assert_eq!(measured.count("counts.requests.completed"), requests, "{}", measured.text);
         let stall_ms = self.stall.as_secs_f64() * 1e3;
         let off_ms = (stalled_ms - stall_ms).abs();
         for (percentile, p) in [("p95", 0.95), ("p99", 0.99)] {
@@ -169,7 +169,7 @@ fn overload(io: &str) -> Result<(), AccuracyError> {
         ["--io", io, "-t", &time, "--timeout", "1m", "--drain", "30s", "--keys", "1000", "--mix", "get"];
     let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
     measured.check_books();
-    assert_eq!(measured.count("requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
+    assert_eq!(measured.count("counts.requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
     let mut late = None;
     for (percentile, p) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
         let (ms, expected_ms) =
@@ -290,7 +290,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     );
     measured.check_books();
     let samples = read_samples(&csv);
-    assert_eq!(samples.len() as u64, measured.count("requests.scheduled"));
+    assert_eq!(samples.len() as u64, measured.count("counts.requests.scheduled"));
     // Requests without load come before those of the window.
     let before = measured.over_phases("requests.sent") - samples.len() as u64;
     // The connection's end brings the log up to date; the server is done with it when the last record is there.

@@ -31,7 +31,7 @@ fn stop(service: &str) -> bool {
     let (measured, stopped_ms) = stopped(&server, "10k", stop_ms, seconds, &asserting);
     let text = &measured.text;
     let expected_ms = stopped_ms - 0.001 * seconds * 1e3;
-    let client_ms = measured.ms("latency.client_error_ns.p999");
+    let client_ms = measured.ms("latency.response_ns.client.p99.9");
     eprintln!(
         "stopped for {stopped_ms:.1} ms, service {service}: client <= {client_ms:.1} ms at p99.9, expected {expected_ms:.1} ms"
     );
@@ -47,7 +47,7 @@ fn stop(service: &str) -> bool {
         assert_eq!(assertion["outcome"], "holds", "{text}");
     }
     // It was not the server that was silent. (It may be, on a host that takes its processor away, but for less long.)
-    let outages = measured.at("outages").as_array().unwrap();
+    let outages = measured.at("events.outages").as_array().unwrap();
     let blamed_ns = (stop_ms - 50) as f64 * 1e6;
     assert!(!outages.iter().any(|outage| outage["length_ns"].as_f64() > Some(blamed_ns)), "{text}");
     if !is_quiet {
@@ -63,7 +63,7 @@ fn stop(service: &str) -> bool {
     if !is_full() {
         // Wake-ups and the client's kernel may be above 10 us without the stop, and are far below it.
         for quantile in ["p50", "p90"] {
-            let share_ms = measured.ms(&format!("latency.client_error_ns.{quantile}"));
+            let share_ms = measured.ms(&format!("latency.response_ns.client.{quantile}"));
             assert!(!limits.contains(quantile) || share_ms < 0.1, "{quantile}: {sentence}\n{text}");
         }
         assert!(limits.contains("p99 and p99.9 ") || limits.contains(" to p99.9 "), "{sentence}\n{text}");
@@ -154,7 +154,7 @@ fn starved(group: &StarvedGroup, server: &Server) -> Measured {
 fn is_backed(measured: &Measured, id: &str) -> bool {
     match id {
         // It is the length of the run that it speaks against: twelve of 1 200 requests are slower than the p99.
-        "DATA" => measured.count("requests.completed") == measured.count("requests.scheduled"),
+        "DATA" => measured.count("counts.requests.completed") == measured.count("counts.requests.scheduled"),
         // The worker had its processor taken away, or the host had its own.
         "LOAD" | "CLIENT" | "STEADY" => measured.delayed() > 0.001 || measured.stolen() > 0.001,
         _ => false,

@@ -196,7 +196,7 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     let times = capture.end();
     measured.check_books();
     *send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().map_or(*send_cost_s, |ns| ns / 1e9);
-    let sent = measured.count("requests.sent");
+    let sent = measured.count("counts.requests.sent");
     let missing = sent.abs_diff(times.len() as u64);
     let bound = 1.0 - (-per_second * *send_cost_s).exp() + 0.01;
     let distance = distance_to(&times, |gap| 1.0 - (-per_second * gap).exp());
