@@ -514,7 +514,11 @@ impl Backend for Uring {
     }
 
     fn unregister(&mut self, index: ConnectionIndex) {
-        // A pending entry would keep the socket open. That there is none is no error.
+        // An entry that is queued would be carried out on the next socket with this index.
+        if !self.ring.submission().is_empty() {
+            self.hand_in();
+        }
+        // One under way would keep the socket open. That there is none is no error.
         let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(index)).all());
         self.sockets.syscalls += 2;
         let emptied = self.ring.submitter().register_files_update(index, &[-1]);
@@ -729,7 +733,9 @@ impl Drop for Uring {
 mod tests {
     use super::*;
     use crate::io::Io;
-    use std::net::UdpSocket;
+    use crate::transport::endpoint::Address;
+    use std::io::Write;
+    use std::net::{TcpListener, UdpSocket};
 
     /// What sends took, one after another → what they are taken to take at the most.
     #[test]
@@ -746,6 +752,46 @@ mod tests {
             let slowest_ns =
                 taken_ns.iter().fold(SEND_START_NS, |slowest, took| slowest_send_ns(slowest, *took));
             assert_eq!(slowest_ns, expected, "{taken_ns:?}");
+        }
+    }
+
+    /// What the end of a connection leaves in the queue belongs to its socket, not to the next one with its index.
+    #[test]
+    fn nothing_queued_reaches_the_next_socket_of_a_connection() {
+        let shape = Shape {
+            connections: 1,
+            reply_bytes: 1,
+            datagrams: 0,
+            sockets: SocketOptions::default(),
+            gather: Gather::NOTHING,
+        };
+        let mut uring = match Uring::new(shape, Clock::start()) {
+            Ok(uring) => uring,
+            Err(error) => return eprintln!("SKIPPED: {}", probe::refusal(&error)),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Network(listener.local_addr().unwrap());
+        let next = |uring: &mut Uring| {
+            let deadline_ns = uring.now_ns() + 1_000_000_000;
+            loop {
+                if let Some(completion) = uring.next() {
+                    return completion.kind;
+                }
+                let now_ns = uring.now_ns();
+                assert!(now_ns < deadline_ns, "nothing comes");
+                uring.wait(now_ns, Until::Instant(deadline_ns));
+            }
+        };
+        for is_stamped in [false, true, true, false] {
+            uring.connect(0, &address, None, is_stamped).unwrap();
+            // Before anything is handed in for the new socket.
+            let (mut peer, _) = listener.accept().unwrap();
+            peer.write_all(b"reply").unwrap();
+            assert!(matches!(next(&mut uring), CompletionKind::Connected));
+            let CompletionKind::Received(chunk) = next(&mut uring) else { panic!("bytes come") };
+            assert_eq!(uring.bytes(chunk), b"reply");
+            drop(peer);
+            assert!(matches!(next(&mut uring), CompletionKind::Closed(None)));
         }
     }
 

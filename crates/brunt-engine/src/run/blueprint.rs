@@ -149,10 +149,6 @@ fn stamped_every(plan: &Plan) -> Result<u32, Option<String>> {
         Timestamps::Auto if plan.classes.iter().all(|class| is_always_shared(plan, class)) => {
             Err(Some("no request is alone on its connection (--depth)".to_owned()))
         }
-        // With io_uring, bytes that such a connection received beside a stamp were read as another reply.
-        Timestamps::Auto if plan.classes.iter().any(|class| class.noreply) => {
-            Err(Some("a class has noreply requests".to_owned()))
-        }
         Timestamps::Auto => match timestamps_work() {
             Ok(()) => Ok(STAMPED_EVERY),
             Err(reason) => Err(Some(format!("not supported by this kernel: {reason}"))),
