@@ -42,15 +42,22 @@ impl Case<'_> {
     }
 }
 
-/// The options that a class and its run have, as a plan file gives them.
+/// The options that a run has, or a class and its run, as a plan file gives them.
 pub(super) struct Given(Table);
 
+/// Why every table of options can be written.
+const IS_TOML: &str =
+    "an option's value is a boolean, a number below 2^63, a text, or a list or table of them";
+
 impl Given {
+    pub(super) fn of_run(run: &RunSpec) -> Self {
+        Self(Table::try_from(run).expect(IS_TOML))
+    }
+
     pub(super) fn of(case: &Case<'_>) -> Self {
-        // Every option can be written: see `PlanSpec::to_toml`.
-        let mut options = Table::try_from(case.run).unwrap_or_default();
-        options.extend(Table::try_from(case.spec).unwrap_or_default());
-        Self(options)
+        let mut options = Self::of_run(case.run);
+        options.0.extend(Table::try_from(case.spec).expect(IS_TOML));
+        options
     }
 
     /// The first of these options, separated by commas, that is given: with the word behind it, if there is one.

@@ -454,7 +454,7 @@ fn check_servers(plan: &Plan) -> Resolved {
     if run.hash_field.is_some() {
         check_hash_fields(plan)?;
     }
-    let tls = run.first_given(&["tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure"]);
+    let tls = Given::of_run(run).first("tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure");
     if let (Some(option), false) = (tls, plan.uses_transport(Transport::Tls)) {
         return Err(RUN.requires(option, "--transport tls"));
     }
@@ -619,6 +619,13 @@ mod tests {
         ];
         for (toml, message) in table {
             assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
+        }
+    }
+
+    #[test]
+    fn switches_that_are_off_require_nothing() {
+        for toml in ["tls-insecure = false", "cluster = false", "trailing-blank = false", "noreply = false"] {
+            assert!(resolved(&format!("server = 'a'\n{toml}")).is_ok(), "{toml}");
         }
     }
 
