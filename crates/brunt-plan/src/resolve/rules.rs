@@ -5,7 +5,9 @@
 
 use super::case::{Case, Given};
 use super::error::{ErrorContext, Resolved, flag};
-use super::{Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, datagrams, destination, fleet, object_window, protocol};
+use super::{
+    Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, commands, datagrams, destination, fleet, object_window, protocol,
+};
 use super::{shared_connections, verify};
 use crate::arrival::Arrival;
 use crate::choice::HostRole;
@@ -225,6 +227,21 @@ pub(super) fn hides_stats(run: &RunSpec, protocols: &[Protocol]) -> bool {
 
 /// Do the options of a plan go together?
 pub(super) fn check(plan: &Plan, host: &Host) -> Resolved {
+    check_part(plan, host)?;
+    check_whole(plan)
+}
+
+/// The rules that a part of a plan need not meet: it has every command of the plan, by whose number results are, but not every class;
+/// and of a few requests it may have none.
+fn check_whole(plan: &Plan) -> Resolved {
+    if plan.spec.run.requests == Some(Count(0)) {
+        return Err(RUN.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
+    }
+    commands::check_weights(plan)
+}
+
+/// Do the options of a plan, or of a part of one, go together?
+pub(super) fn check_part(plan: &Plan, host: &Host) -> Resolved {
     let case = |index: usize| Case {
         plan,
         run: &plan.spec.run,
@@ -522,9 +539,6 @@ fn check_host(plan: &Plan, host: &Host) -> Resolved {
 /// The times of the run.
 fn check_stop(plan: &Plan) -> Resolved {
     let run = &plan.spec.run;
-    if run.requests == Some(Count(0)) {
-        return Err(RUN.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
-    }
     check_positive(&RUN, "time", run.time)?;
     check_positive(&RUN, "timeout", run.timeout)?;
     check_positive(&RUN, "connect-timeout", run.connect_timeout)?;
