@@ -1,7 +1,7 @@
 //! Turns a specification into a plan: the only place with defaults, and the checks between options.
 //!
-//! Two steps: `build` fills the defaults into the specification and computes what follows from it, and `rules` holds the
-//! options against each other. A plan whose options have passed before, e.g. that of a stored result, is built again without rules.
+//! Two steps: `build` computes the plan and fills defaults into its specification: at least those that depend on the host, the
+//! protocol or another option. `rules` holds the options against each other. A plan whose options have passed before, e.g. that of a stored result, is built again without rules.
 //! Pure: what depends on the host comes in as [`Host`]. Every error names the option and what is expected; no given option is ignored.
 
 mod case;
