@@ -485,12 +485,11 @@ fn check_servers(plan: &Plan) -> Resolved {
     }
 }
 
-/// Fields of hashes have commands for these operations, which mean the same there; and they do not expire.
+/// Fields of hashes have few commands, and do not expire.
 fn check_hash_fields(plan: &Plan) -> Resolved {
-    let is_plain = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete);
     for class in plan.classes.iter().filter(|class| plan.protocol_of(class).is_resp()) {
         RUN.excludes("hash-field", &[("--ttl: hashes expire as a whole", class.ttl_s > 0)])?;
-        if !class.mix.weights.iter().all(|(kind, _)| is_plain(*kind)) {
+        if !class.mix.weights.iter().all(|(kind, _)| kind.has_field_command()) {
             let accepted = "get, set and delete only with --hash-field";
             return Err(RUN.invalid("mix", &class.mix, accepted));
         }
