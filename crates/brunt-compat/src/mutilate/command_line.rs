@@ -102,7 +102,7 @@ options! {
             !line.binary => "credentials are asked for with --binary only";
         "password": VALUE.short('P').help("WORD", "and this password")
             => password: Option<String> = None, Some(text.to_owned()),
-            line.username.is_none() => "nobody logs in without --username";
+            line.username.is_none() => "it requires --username";
         "threads": VALUE.short('T').help("N", "[1]") => threads: u32 = 1, count(long, text, 0.., THREADS)?;
         "affinity": FLAG.help("", "pin threads to processors")
             => affinity: bool = false, true, line.threads == 1 => "one thread is not pinned";
