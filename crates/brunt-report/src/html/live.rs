@@ -32,7 +32,7 @@ impl LivePage {
         document::header(&mut markup, Standing::Neutral, &title, &facts);
         if let Some(summary) = summary {
             if summary.total.latency.response.summary.count > 0 {
-                sections::answer(&mut markup, summary);
+                sections::answer(&mut markup, summary, "");
                 latency::section(&mut markup, summary);
                 spectrum::section(&mut markup, summary);
             }
