@@ -21,7 +21,7 @@ const CONNECTIONS_MAX: usize = 16;
 const FOLLOWERS_MAX: usize = 8;
 /// Pause before the next accept after the system had no room for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the last page may take to those who follow: they have asked already, and nothing of it is written anew.
+/// How long the last page may take to those who follow: they have asked already, and to write it takes far less.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// What the thread holds.
