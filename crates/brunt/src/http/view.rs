@@ -124,7 +124,7 @@ impl Observer for HttpView {
                 self.result = None;
             }
             Event::Live { run, recorded, second_ns: Some(at_ns), .. } => {
-                self.run.so_far = Some(Arc::new(run.so_far(*at_ns, recorded)));
+                self.run.so_far = Some(run.so_far(*at_ns, recorded));
             }
             Event::Ended { summary } => self.end(*summary),
             Event::Concluded { html, json } => {

@@ -114,7 +114,7 @@ fn seen(after_s: u64) -> View {
         let interval = interval(&mut set, start_ns);
         store.push(&interval);
         run.push(&interval);
-        so_far = run.tick(interval.end_ns).map(|at_ns| Arc::new(run.so_far(at_ns, &store))).or(so_far);
+        so_far = run.tick(interval.end_ns).map(|at_ns| run.so_far(at_ns, &store)).or(so_far);
     }
     let mut glance = Glance::of(&run, &store, WINDOW.measure_ns + after_s * S);
     glance.course.clear();
