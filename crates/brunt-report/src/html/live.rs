@@ -65,7 +65,6 @@ fn title(state: State<'_>, label: &str) -> String {
     match state {
         State::Starting => "no run has begun".to_owned(),
         State::Failed(_) => format!("{label}no result: the run failed"),
-        State::Ended(_) => format!("{label}ended"),
         State::Running(so_far) => {
             let is_measured = |summary: &&Summary| summary.total.latency.response.summary.count > 0;
             let measured = Some(so_far.summary()).filter(is_measured);
