@@ -403,17 +403,19 @@ fn servers(families: &mut Families, run: &NamedRun<'_>) {
     }
 }
 
-/// Of each worker the share of the last second in which it was busy; when the run has ended, of the window.
-fn busy_shares(run: &NamedRun<'_>) -> Vec<f64> {
+/// Of each worker the share of the last second in which it was busy, where it told; when the run has ended, of the window.
+fn busy_shares(run: &NamedRun<'_>) -> Vec<Option<f64>> {
     let last_second = run.scraped.so_far().map(|so_far| so_far.last_second());
     let Some(last_second) = last_second else {
         let workers = run.summary.record.run.usage.workers.iter();
-        return workers.map(|of| (of.busy_ns as f64 / of.wall_ns.max(1) as f64).min(1.0)).collect();
+        return workers
+            .map(|of| (of.wall_ns > 0).then(|| (of.busy_ns as f64 / of.wall_ns as f64).min(1.0)))
+            .collect();
     };
     last_second.map(|second| second.workers.iter().map(ClientTime::busy_share).collect()).unwrap_or_default()
 }
 
-fn client(families: &mut Families, host: &HostCounters, shares: &[f64]) {
+fn client(families: &mut Families, host: &HostCounters, shares: &[Option<f64>]) {
     let help = "Processor time of this process, all its threads together, since it began.";
     families.family("client_cpu_seconds", Kind::Counter, help);
     families.sample("_total", &[("mode", "user")], seconds(host.cpu_user_ns.into()));
@@ -423,13 +425,14 @@ fn client(families: &mut Families, host: &HostCounters, shares: &[f64]) {
         families.family("host_stolen_seconds", Kind::Counter, help);
         families.sample("_total", &[], seconds(stolen_ns.into()));
     }
-    if shares.is_empty() {
+    if shares.iter().all(Option::is_none) {
         return;
     }
     let help = "The share of the last second in which a worker was busy; of the measured window when the run has ended.";
     families.family("worker_busy_ratio", Kind::Gauge, help);
     let mut rest: Option<f64> = None;
     for (worker, busy) in shares.iter().enumerate() {
+        let Some(busy) = busy else { continue };
         match worker_name(worker, shares.len()) {
             Some(name) => families.sample("", &[("worker", &name)], busy),
             // Of the rest the busiest.

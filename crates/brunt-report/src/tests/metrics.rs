@@ -247,7 +247,7 @@ fn a_live_run_has_no_status() {
     assert_eq!(shown(State::Failed(&live), &[]).sum("brunt_phase", &[("brunt_phase", "failed")]), 1.0);
 }
 
-/// Each second the shares of the last one, at the end those of the window; checks as far as they are known.
+/// Each second the shares of the last one, of workers that told, at the end those of the window; checks as far as they are known.
 #[test]
 fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
     let (_, run) = all_runs().into_iter().next().unwrap();
@@ -257,6 +257,7 @@ fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
     let mut busy = Vec::new();
     for second in intervals[..20].chunks(10) {
         second.iter().for_each(|interval| live.push(interval));
+        live.push(&Interval { worker: 1, worker_time: None, ..second[9].clone() });
         let at_ns = live.tick(second[9].end_ns).unwrap();
         let so_far = live.so_far(at_ns, &summary.record.run.intervals);
         let found = shown(State::Running(&so_far), &[]);
@@ -266,6 +267,9 @@ fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
         let share = found.sum("brunt_worker_busy_ratio", &[("worker", "0")]);
         assert!((share - expected).abs() < 1e-9, "{share}, not {expected}");
         busy.push(share);
+        let workers: Vec<_> =
+            found.all("brunt_worker_busy_ratio").map(|sample| sample.labels["worker"].as_str()).collect();
+        assert_eq!(workers, ["0"], "nothing is known of the other");
         // So short a window is not judged for being steady.
         assert_eq!(checks_in(&found), ["BROKEN", "LOAD", "CLIENT", "DATA"]);
         assert_eq!(found.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
