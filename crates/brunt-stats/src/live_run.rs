@@ -284,7 +284,6 @@ mod tests {
     use crate::histogram::Histogram;
     use crate::interval::WorkerTime;
     use crate::recorder::{Layout, RecorderSet};
-    use crate::run_record::Environment;
     use crate::server::ServerCounts;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
@@ -292,18 +291,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn live_run() -> LiveRun {
-        LiveRun::new(RunRecord {
-            run: RunData::default(),
-            environment: Environment::default(),
-            server: String::new(),
-            agents: Vec::new(),
-            preload: None,
-            values_checked: true,
-            convergence: None,
-            calibration: Default::default(),
-            judgement: Default::default(),
-            plan: resolve(&PlanSpec::default(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(),
-        })
+        LiveRun::new(RunRecord::of(
+            resolve(&PlanSpec::default(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(),
+        ))
     }
 
     /// What a worker hands over for 100 ms in which one request of the warm-up took this long.
