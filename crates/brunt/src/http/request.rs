@@ -3,8 +3,8 @@
 //! Not a connection and not a page. Bodies of requests are not read. Invariant: whatever the bytes are, there is an answer as soon as no
 //! further byte can make a request of them.
 
-use super::listed;
 use super::pages::Pages;
+use brunt_plan::quantity::listed;
 use httparse::{EMPTY_HEADER, Error, Status};
 
 /// A head is no longer: what browsers send takes a tenth of it.
