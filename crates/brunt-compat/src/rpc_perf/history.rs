@@ -6,11 +6,10 @@
 use super::slices::{Slice, Slices};
 use super::window::{Connections, Counts, Window};
 use brunt_plan::phase::Phase;
+use brunt_stats::complete_seconds::SECOND_NS;
 use brunt_stats::histogram::bucket_values;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::period::Period;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// The windows and slices of a run.
 #[derive(Clone, Debug, Default)]
