@@ -10,7 +10,7 @@ pub(crate) mod shape;
 pub(crate) mod table;
 
 use crate::server::{Protocol, Server};
-use crate::{cargo, programs, recorded_text};
+use crate::{cargo, parallel, programs, recorded_text};
 use anyhow::{Context, ensure};
 use clap::Args;
 use client::{Client, Kind, PEERS, Peer};
@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let [brunt, floor] = cargo::release_programs()?;
     let directory = tempfile::tempdir()?;
     let bench = Bench { seconds: options.time, directory: directory.path().to_path_buf() };
-    let cpus = std::thread::available_parallelism()?.get();
+    let cpus = parallel::cpus();
     let peers = options.named.find();
     let mut remarks = Vec::from_iter(missing(&peers));
     if cpus < 2 {
@@ -255,7 +255,7 @@ pub(crate) fn machine() -> anyhow::Result<String> {
     Ok(format!(
         "{}, {} processors ({}), Linux {}, {}, {}, commit {}. One-minute load of the host before: {}.",
         line("date", &["--utc", "+%F"])?,
-        std::thread::available_parallelism()?,
+        parallel::cpus(),
         programs::cpu_model(),
         read("/proc/sys/kernel/osrelease").trim(),
         line("memcached", &["-V"])?,

@@ -63,7 +63,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     let chosen = if options.targets.is_empty() { all } else { options.targets.clone() };
     let target = cargo::target_folder()?.join("fuzz");
-    let programs = chosen.iter().map(|name| build(&target, name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let host = programs::first_line("rustc", &["--print", "host-tuple"])?;
+    let programs =
+        chosen.iter().map(|name| build(&target, &host, name)).collect::<anyhow::Result<Vec<_>>>()?;
     let at_once = parallel::cpus().min(chosen.len());
     let limit = options.limit(chosen.len(), at_once);
     println!("{} targets, {at_once} at a time, each {limit}", chosen.len());
@@ -96,11 +98,10 @@ fn package() -> PathBuf {
     top().join("crates/brunt-fuzz")
 }
 
-/// Builds the program of a target, with coverage. Apart, because the flags would else build everything anew each time.
-fn build(target: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    // For a named platform, so that the flags are for the program and not for what builds it.
-    let host = programs::first_line("rustc", &["--print", "host-tuple"])?;
-    let arguments = ["--package", "brunt-fuzz", "--features", "target", "--bins", "--target", &host];
+/// Builds the program of a target, with coverage. For a named platform, so that the flags are for the program and not for what builds
+/// it. Apart, because the flags would else build everything anew each time.
+fn build(target: &Path, host: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let arguments = ["--package", "brunt-fuzz", "--features", "target", "--bins", "--target", host];
     let variables =
         [("RUSTFLAGS", COVERAGE), ("CARGO_PROFILE_RELEASE_LTO", "off"), ("BRUNT_FUZZ_TARGET", name)];
     cargo::build_release(target, &arguments, &variables).context("a C++ compiler is needed")?;

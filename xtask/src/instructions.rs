@@ -75,17 +75,17 @@ pub(crate) fn ready() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As [`gate`], unless everything that would be counted is as it was when the baseline was recorded.
+/// Is everything that would be counted as it was when the baseline was recorded?
 ///
 /// # Errors
-/// As [`gate`], or a source file cannot be read.
-pub(crate) fn gate_if_changed() -> anyhow::Result<()> {
+/// The baseline or a source file cannot be read.
+pub(crate) fn is_unchanged() -> anyhow::Result<bool> {
     let baseline = Baseline::read()?;
-    if baseline.is_of_this_source()? {
+    let is_unchanged = baseline.is_of_this_source()?;
+    if is_unchanged {
         println!("    no change of what is counted since the baseline ({})", baseline.origin());
-        return Ok(());
     }
-    gate()
+    Ok(is_unchanged)
 }
 
 /// Counts, and compares with what is allowed.

@@ -3,7 +3,7 @@
 //! Not a benchmark and not a test: what others print is theirs. The truth is a server that freezes for one second of ten
 //! while 1 000 requests/s are due: the p99 is 0.9 s (docs/accuracy.md). Nothing is built or downloaded but brunt.
 
-use crate::bench::client::{Client, Load};
+use crate::bench::client::{Client, Kind, Load};
 use crate::bench::run::Bench;
 use crate::bench::shape::Shape;
 use crate::bench::{self, NamedPeers};
@@ -18,7 +18,7 @@ const SECONDS: u64 = 10;
 /// Measures with everyone and prints a table.
 ///
 /// # Errors
-/// brunt does not build, or a program that was found fails.
+/// brunt does not build, or fails. What fails of another program stands in its row.
 pub(crate) fn run(named: &NamedPeers) -> anyhow::Result<()> {
     let [brunt, _] = cargo::release_programs()?;
     let found = named.find();
@@ -32,8 +32,14 @@ pub(crate) fn run(named: &NamedPeers) -> anyhow::Result<()> {
         let server = ReferenceServer::start(&brunt, &["--stall", "4s:1s"])?;
         let shape = Shape { connections: 4, ..bench::shape::SHAPES[0] };
         let load = Load { rate: Some(RATE), ..bench.load(shape, server.port()?) };
-        let p99 = bench.run(&client, &load, None)?.report.latency.p99;
-        let p99 = p99.map_or_else(|| "not printed".to_owned(), |us| format!("{:.2} ms", us / 1e3));
+        let p99 = match bench.run(&client, &load, None) {
+            Ok(ended) => {
+                let p99 = ended.report.latency.p99;
+                p99.map_or_else(|| "not printed".to_owned(), |us| format!("{:.2} ms", us / 1e3))
+            }
+            Err(error) if matches!(client.kind, Kind::Peer(_)) => format!("failed: {error:#}"),
+            Err(error) => return Err(error),
+        };
         println!("| {} | {p99} | {TRUTH} | `{}` |", client.name, client.arguments(&load).join(" "));
     }
     bench::missing(&found).iter().for_each(|remark| println!("\n{remark}"));

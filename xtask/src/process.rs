@@ -55,14 +55,18 @@ impl Drop for Process {
 /// Lets brunt measure, whatever the status of what it measures.
 pub(crate) const ALLOW: &str = "--allow=BROKEN,LOAD,CLIENT,DATA";
 
+/// Does a brunt that ended like this have a result? 1 and 2 are the codes without.
+pub(crate) fn has_result(status: ExitStatus) -> bool {
+    status.code().is_some_and(|code| code != 1 && code != 2)
+}
+
 /// Runs brunt quietly with these arguments.
 ///
 /// # Errors
 /// It ends without a result.
 pub(crate) fn run_brunt(brunt: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let status = Command::new(brunt).args(arguments).arg("--quiet").stdin(Stdio::null()).status()?;
-    let has_result = status.code().is_some_and(|code| code != 1 && code != 2);
-    ensure!(has_result, "brunt {} ended with {status}", arguments.join(" "));
+    ensure!(has_result(status), "brunt {} ended with {status}", arguments.join(" "));
     Ok(())
 }
 

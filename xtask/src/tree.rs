@@ -35,9 +35,12 @@ pub(crate) fn read(top: &Path) -> anyhow::Result<Vec<File>> {
     let output = git.output().context("cannot run git, which lists the files of the tree")?;
     ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
     let listing = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-    let paths = listing.split_terminator('\0');
+    // Git lists untracked files first; a file has its place whether it is tracked or not.
+    let mut paths: Vec<&str> = listing.split_terminator('\0').collect();
+    paths.sort_unstable();
     // A file that is tracked but deleted and a link to a folder have no content.
     paths
+        .into_iter()
         .filter(|path| top.join(path).is_file())
         .map(|path| {
             let bytes = std::fs::read(top.join(path)).with_context(|| format!("cannot read {path}"))?;

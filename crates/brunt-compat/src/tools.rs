@@ -13,20 +13,14 @@ use crate::{mcperf, memaslap, mutilate, rpc_perf};
 pub struct Tool {
     /// The name.
     pub name: &'static str,
-    /// Whose command line it takes, and what else is to be said of it.
-    of: &'static str,
-    remark: &'static str,
+    /// What `brunt --help` says of it.
+    pub about: &'static str,
     /// Its options, and which of them are meant where our messages name ours.
     pub names: &'static Names,
     reader: fn(&[String], &Caller<'_>) -> Outcome,
 }
 
 impl Tool {
-    /// What `brunt --help` says of it.
-    pub fn about(&self) -> String {
-        format!("Take {}'s command line and print its report{}", self.of, self.remark)
-    }
-
     /// Reads a command line, without the program's name.
     pub fn read(&self, arguments: &[String], caller: &Caller<'_>) -> Outcome {
         match (self.reader)(arguments, caller) {
@@ -38,30 +32,44 @@ impl Tool {
     }
 }
 
-const fn tool(
-    [name, of, remark]: [&'static str; 3],
-    names: &'static Names,
-    reader: fn(&[String], &Caller<'_>) -> Outcome,
-) -> Tool {
-    Tool { name, of, remark, names, reader }
-}
-
-const LINK: &str = "; a link of this name does the same";
-const SECOND: &str = " with the columns of its second generation";
-const DEBIAN: &str = ", under the name that Debian gives it";
-
 /// Every name.
 pub static TOOLS: [Tool; 6] = [
-    tool(["mutilate", "mutilate", LINK], &mutilate::NAMES, |arguments, caller| {
-        mutilate::read(arguments, Generation::First, caller)
-    }),
-    tool(["mutilate-g2", "mutilate", SECOND], &mutilate::NAMES, |arguments, caller| {
-        mutilate::read(arguments, Generation::Second, caller)
-    }),
-    tool(["memaslap", "memaslap", LINK], &memaslap::NAMES, memaslap::read),
-    tool(["memcaslap", "memaslap", DEBIAN], &memaslap::NAMES, memaslap::read),
-    tool(["mcperf", "mcperf", LINK], &mcperf::NAMES, mcperf::read),
-    tool(["rpc-perf", "rpc-perf", LINK], &rpc_perf::NAMES, rpc_perf::read),
+    Tool {
+        name: "mutilate",
+        about: "Take mutilate's command line and print its report; a link of this name does the same",
+        names: &mutilate::NAMES,
+        reader: |arguments, caller| mutilate::read(arguments, Generation::First, caller),
+    },
+    Tool {
+        name: "mutilate-g2",
+        about: "Take mutilate's command line and print its report with the columns of its second generation",
+        names: &mutilate::NAMES,
+        reader: |arguments, caller| mutilate::read(arguments, Generation::Second, caller),
+    },
+    Tool {
+        name: "memaslap",
+        about: "Take memaslap's command line and print its report; a link of this name does the same",
+        names: &memaslap::NAMES,
+        reader: memaslap::read,
+    },
+    Tool {
+        name: "memcaslap",
+        about: "Take memaslap's command line and print its report, under the name that Debian gives it",
+        names: &memaslap::NAMES,
+        reader: memaslap::read,
+    },
+    Tool {
+        name: "mcperf",
+        about: "Take mcperf's command line and print its report; a link of this name does the same",
+        names: &mcperf::NAMES,
+        reader: mcperf::read,
+    },
+    Tool {
+        name: "rpc-perf",
+        about: "Take rpc-perf's command line and file and print its log; a link of this name does the same",
+        names: &rpc_perf::NAMES,
+        reader: rpc_perf::read,
+    },
 ];
 
 /// The tool of this name.

@@ -4,8 +4,6 @@
 //! `worker`, which owns its `traffic`, the `state` below that, and one `io`. The folders are the layers: run,
 //! worker, traffic, state, io, transport; imports point downwards.
 
-#![deny(unsafe_code)]
-
 mod c_library;
 mod clock;
 mod codecs;

@@ -56,11 +56,9 @@ use brunt_proto::memcached::text::TextCodec;
 use brunt_server::cache::Counters;
 use brunt_server::text::{Command, Parsed, Verb, parse};
 use brunt_server::{CoreOptions, Faults, Service, Stall};
-use brunt_stats::calibration::Lookup;
 use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::Interval;
-use brunt_stats::judgement::Judgement;
 use brunt_stats::little::slots_taken;
 use brunt_stats::meter::Meter;
 use brunt_stats::object_fault::ObjectFaults;
@@ -69,7 +67,7 @@ use brunt_stats::outage::{Outage, outages};
 use brunt_stats::outage_span::OutageSpan;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::request_counts::OpCounts;
-use brunt_stats::run_record::{Environment, RunRecord};
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
@@ -149,7 +147,6 @@ impl Outcome {
     fn record(&self, plan: Plan) -> RunRecord {
         let window = self.end.window;
         RunRecord {
-            plan,
             // The processor and the host are not of this world.
             run: RunData {
                 intervals: self.store.clone(),
@@ -165,14 +162,7 @@ impl Outcome {
                 warmup_end: self.warmup_end,
                 ..RunData::default()
             },
-            environment: Environment::default(),
-            server: String::new(),
-            agents: Vec::new(),
-            preload: None,
-            values_checked: true,
-            convergence: None,
-            calibration: Lookup::Absent,
-            judgement: Judgement::default(),
+            ..RunRecord::of(plan)
         }
     }
 

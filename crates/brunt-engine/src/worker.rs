@@ -16,8 +16,7 @@ use crate::state::connection::{ConnectionState, fault_of_errno};
 use crate::state::connections::{SetupRejected, SetupStatus};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
-use crate::state::lane::Feeds;
-use crate::state::lane::Lanes;
+use crate::state::lane::{Feeds, Lanes};
 use crate::state::recording::Filled;
 use crate::traffic::Traffic;
 use crate::transport::endpoint::Endpoint;
@@ -711,6 +710,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     fn attempt_failed(&mut self, index: u32, errno: i32, fault: FaultKind, at_ns: u64) {
+        let counts_attempts = self.traffic.connections.lifetimes_of(index).counts_attempts;
         let connection = &mut self.traffic.connections.all[index as usize];
         connection.address += 1;
         let server = connection.server;
@@ -719,8 +719,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // the run.
         let is_queue_full = errno == libc::EAGAIN && at_ns < self.planned.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
-        let counts_attempts =
-            self.traffic.connections.lifetimes[usize::from(connection.class)].counts_attempts;
         if counts_attempts && has_another && !connection.was_up {
             // An attempt is one at a name, over all of its addresses.
             self.try_address(index, at_ns);

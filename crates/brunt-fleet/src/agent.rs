@@ -16,7 +16,7 @@ use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, R
 use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
-use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::resolve::{Host, resolve_part};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::tls::Identity;
 use brunt_stats::interval::{HostMapping, Interval};
@@ -294,7 +294,7 @@ impl Agent<'_> {
         }
         spec.run.password = assignment.password.clone().map(Password::verbatim);
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
-        let plan = resolve(&spec, &host).map_err(|error| host_error(error.to_string()))?;
+        let plan = resolve_part(&spec, &host).map_err(|error| host_error(error.to_string()))?;
         brunt_engine::check_commands(&plan).map_err(host_error)?;
         if !is_part(assignment, plan.threads) {
             let Assignment { first_worker, workers, .. } = assignment;
@@ -546,6 +546,7 @@ mod tests {
     use super::*;
     use crate::message_channel::AGENT_SILENCE_MAX;
     use crate::message_channel::tests::pair;
+    use brunt_plan::resolve::resolve;
     use brunt_plan::shard::Portion;
 
     fn agent(open: Open) -> Agent<'static> {

@@ -124,6 +124,11 @@ impl Transport {
             (false, given) => given,
         }
     }
+
+    /// Do options of TCP apply to its connections?
+    pub const fn is_tcp(self) -> bool {
+        matches!(self, Self::Tcp | Self::Tls)
+    }
 }
 
 words! {

@@ -36,6 +36,11 @@ impl OpKind {
         matches!(self, Self::Get | Self::Gets | Self::Mget)
     }
 
+    /// Has it a command for a field of a hash that means the same there?
+    pub const fn has_field_command(self) -> bool {
+        matches!(self, Self::Get | Self::Set | Self::Delete)
+    }
+
     /// Does the request carry a value?
     pub const fn carries_value(self) -> bool {
         matches!(self, Self::Set | Self::Add | Self::Replace | Self::Append | Self::Prepend | Self::Cas)

@@ -1,7 +1,7 @@
 //! The plan: all that reproduces a run, as plain data, fully resolved.
 //!
-//! Invariants: [`Plan::spec`] has the value of every option that the plan has, and says the same as the other fields, which hold
-//! what is computed from it; [`Plan::changed`] keeps both alike. (A calibration, which stores no plan, sets fields alone.) Everything
+//! Invariants: [`Plan::spec`] has every option that was given, and the defaults that depend on the host, the protocol or another
+//! option; it resolves to the other fields, and [`Plan::changed`] keeps both alike. (A calibration, which stores no plan, sets fields alone.) Everything
 //! downstream may rely on the ranges stated at the fields.
 
 use crate::arrival::Arrival;

@@ -96,7 +96,7 @@ fn sub_plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::{Host, resolve};
+    use crate::resolve::{Host, resolve, resolve_part};
     use crate::spec::PlanSpec;
     use proptest::prelude::*;
 
@@ -134,6 +134,26 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// The classes of the other part may send all of a command, or the only request.
+    #[test]
+    fn hosts_resolve_their_part_to_itself() {
+        let agent = "server = 'a'\nagent = ['x']\nthreads = 1\n";
+        let classes = "[[class]]\nname = 'load'\n[[class]]\nname = 'measure'\nruns-on = 'controller'\n";
+        let command = "command = ['PING']\n";
+        for toml in [
+            format!("{agent}protocol = 'resp3'\n{classes}{command}"),
+            format!(
+                "{agent}requests = 1\n[[class]]\nname = 'measure'\nruns-on = 'controller'\n[[class]]\nname = 'load'"
+            ),
+        ] {
+            let agents = PlanSplit::of(&plan(&toml), 1).unwrap().agents.plan;
+            let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+            let spec = PlanSpec::from_toml(&agents.spec.to_toml()).unwrap();
+            assert_eq!(resolve_part(&spec, &host).as_ref(), Ok(&agents), "{toml}");
+            assert!(resolve(&spec, &host).is_err(), "a plan of its own is checked as a whole");
         }
     }
 

@@ -3,6 +3,8 @@
 //! Three digits say more than most runs support and keep columns narrow. Invariant: a number that rounds up to a thousand has the next unit:
 //! 999.6 us is 1.00 ms.
 
+use std::borrow::Borrow;
+
 /// Units of time with their length in nanoseconds. Microseconds are `us`, so that every column is plain ASCII.
 const TIME_UNITS: [(f64, &str); 6] =
     [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"), (6e10, "min"), (3.6e12, "h")];
@@ -76,6 +78,15 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", significant(fraction * 100.0))
 }
 
+/// Several names as a sentence has them: `a, b and c`.
+pub fn listed(names: &[impl Borrow<str>]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.borrow().to_owned(),
+        [others @ .., last] => format!("{} and {}", others.join(", "), last.borrow()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +119,12 @@ mod tests {
         let round = [0, 200, 1_500, 20_000_000, 999_600, 3_000_000_000].map(round_time);
         assert_eq!(round, ["0 ns", "200 ns", "1.5 us", "20 ms", "1 ms", "3 s"]);
         assert_eq!(time_as(999_600, 412_345), "0.412");
+    }
+
+    #[test]
+    fn the_last_of_several_names_has_an_and() {
+        let names = ["a", "b", "c"];
+        assert_eq!([0, 1, 2, 3].map(|count| listed(&names[..count])), ["", "a", "a and b", "a, b and c"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Turns a specification into a plan: the only place with defaults, and the checks between options.
 //!
-//! Two steps: `build` fills the defaults into the specification and computes what follows from it, and `rules` holds the
-//! options against each other. A plan whose options have passed before, e.g. that of a stored result, is built again without rules.
+//! Two steps: `build` computes the plan and fills defaults into its specification: at least those that depend on the host, the
+//! protocol or another option. `rules` holds the options against each other. A plan whose options have passed before, e.g. that of a stored result, is built again without rules.
 //! Pure: what depends on the host comes in as [`Host`]. Every error names the option and what is expected; no given option is ignored.
 
 mod case;
@@ -66,6 +66,24 @@ const DEFAULT_DATA_SEED: Count = Count(1);
 
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
+    let plan = with_host(spec, host)?;
+    rules::check(&plan, host)?;
+    Ok(plan)
+}
+
+/// Resolves a part of a plan as [`crate::plan_split`] makes them, which another host hands in: by every rule that does not need the
+/// whole plan.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_part(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
+    let plan = with_host(spec, host)?;
+    rules::check_part(&plan, host)?;
+    Ok(plan)
+}
+
+/// The plan with its defaults, those that depend on the host included.
+fn with_host(spec: &PlanSpec, host: &Host) -> Resolved<Plan> {
     let mut spec = spec.clone();
     spec.run.seed.get_or_insert(Count(host.random_seed));
     let mut plan = build(spec)?;
@@ -78,7 +96,6 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         plan.threads = (default as u32).min(rules::threads_max(&plan)).max(plan.threads);
     }
     plan.spec.run.threads = Some(Count(u64::from(plan.threads)));
-    rules::check(&plan, host)?;
     Ok(plan)
 }
 

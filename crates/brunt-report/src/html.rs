@@ -40,7 +40,7 @@ const CONTENT_BYTES_MAX: usize = 224_000;
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let mut markup = Markup::default();
     sections::head(&mut markup, summary);
-    sections::answer(&mut markup, summary);
+    sections::answer(&mut markup, summary, sections::LINK_TO_CHECKS);
     latency::section(&mut markup, summary);
     spectrum::section(&mut markup, summary);
     over_time::section(&mut markup, summary, columns::Columns::max_of(summary));

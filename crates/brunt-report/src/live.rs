@@ -1,7 +1,8 @@
 //! A run while it goes on, as reports have it: how far it is, and what it has come to. [`crate::metrics`] writes that for scrapers, [`json`]
 //! for programs, [`crate::html::LivePage`] for browsers. Beside it the [`Lines`] that are written as its periods end.
 //!
-//! Invariant: page, metrics and JSON are functions of one [`State`].
+//! Invariant: page, metrics and JSON are functions of one [`State`]. A run that has ended has none: its page and its JSON are those of its
+//! result.
 
 pub mod json;
 
@@ -20,22 +21,19 @@ pub enum State<'a> {
     Starting,
     /// It goes on.
     Running(&'a RunSoFar),
-    /// It is over, and there is a result.
-    Ended(&'a Summary),
     /// It failed.
     Failed(&'a RunSoFar),
 }
 
 impl<'a> State<'a> {
     /// Every name.
-    pub(crate) const NAMES: [&'static str; Phase::COUNT + 3] = [
+    pub(crate) const NAMES: [&'static str; Phase::COUNT + 2] = [
         "starting",
         Phase::Connect.name(),
         Phase::Preload.name(),
         Phase::Warmup.name(),
         Phase::Measure.name(),
         Phase::Drain.name(),
-        "ended",
         "failed",
     ];
 
@@ -44,24 +42,15 @@ impl<'a> State<'a> {
         match self {
             Self::Starting => "starting",
             Self::Running(so_far) => so_far.phase.name(),
-            Self::Ended(_) => "ended",
             Self::Failed(_) => "failed",
         }
     }
 
-    /// The run at the end of its last second, unless it is over.
+    /// The run at the end of its last second.
     pub(crate) const fn so_far(self) -> Option<&'a RunSoFar> {
         match self {
             Self::Running(so_far) | Self::Failed(so_far) => Some(so_far),
-            Self::Starting | Self::Ended(_) => None,
-        }
-    }
-
-    /// What it came to, or has come to so far.
-    pub(crate) fn summary(self) -> Option<&'a Summary> {
-        match self {
-            Self::Ended(summary) => Some(summary),
-            other => other.so_far().map(RunSoFar::summary),
+            Self::Starting => None,
         }
     }
 }

@@ -19,6 +19,7 @@ use brunt_plan::plan::{Load, MeterKind, Plan};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::client_time::ClientTime;
 use brunt_stats::interval::Bytes;
+use brunt_stats::live_run::RunSoFar;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::status::Status;
@@ -32,6 +33,48 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// What a sample counts of a server, and the family that it is in.
 type OfServer = (&'static str, Kind, &'static str, fn(&Snapshot) -> Option<u64>);
+
+/// What is scraped.
+#[derive(Clone, Copy, Debug)]
+pub enum Scraped<'a> {
+    /// A run that goes on, has not begun or failed.
+    Live(State<'a>),
+    /// The result of one that has ended.
+    Result(&'a Summary),
+}
+
+impl<'a> Scraped<'a> {
+    const RESULT: &'static str = "ended";
+
+    fn state_name(self) -> &'static str {
+        match self {
+            Self::Live(state) => state.name(),
+            Self::Result(_) => Self::RESULT,
+        }
+    }
+
+    /// The run at the end of its last second, unless it has ended.
+    fn so_far(self) -> Option<&'a RunSoFar> {
+        match self {
+            Self::Live(state) => state.so_far(),
+            Self::Result(_) => None,
+        }
+    }
+
+    /// What it came to, or has come to so far.
+    fn summary(self) -> Option<&'a Summary> {
+        match self {
+            Self::Live(state) => state.so_far().map(RunSoFar::summary),
+            Self::Result(summary) => Some(summary),
+        }
+    }
+}
+
+impl<'a> From<State<'a>> for Scraped<'a> {
+    fn from(state: State<'a>) -> Self {
+        Self::Live(state)
+    }
+}
 
 /// Counters of this process and of its host, since they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +115,7 @@ struct Row {
 
 /// A run whose series have their names.
 struct NamedRun<'a> {
-    state: State<'a>,
+    scraped: Scraped<'a>,
     summary: &'a Summary,
     names: RunNames<'a>,
     /// In the order of [`RunNames::rows`], and the rest.
@@ -81,7 +124,7 @@ struct NamedRun<'a> {
 }
 
 impl<'a> NamedRun<'a> {
-    fn of(state: State<'a>, summary: &'a Summary, bounds: &'a Bounds) -> Self {
+    fn of(scraped: Scraped<'a>, summary: &'a Summary, bounds: &'a Bounds) -> Self {
         let names = RunNames::of(&summary.record.plan, bounds.len());
         let mut rows = vec![Row::default(); names.rows.len() + 1];
         let store = &summary.record.run.intervals;
@@ -97,21 +140,23 @@ impl<'a> NamedRun<'a> {
                 none => *none = Some(found),
             }
         }
-        Self { state, summary, names, rows, bounds }
+        Self { scraped, summary, names, rows, bounds }
     }
 }
 
 /// The text of a run; before the first one there is nothing but that.
-pub fn text(state: State<'_>, scrape: &mut Scrape<'_>) -> String {
+pub fn text<'a>(scraped: impl Into<Scraped<'a>>, scrape: &mut Scrape<'_>) -> String {
+    let scraped = scraped.into();
     let mut families = Families::default();
-    let summary = state.summary();
+    let summary = scraped.summary();
     if let Some(summary) = summary {
         info(&mut families, summary, scrape.plan_id);
     }
-    let states = State::NAMES.map(|name| (name, name == state.name()));
+    let names = State::NAMES.into_iter().chain([Scraped::RESULT]);
+    let states: Vec<_> = names.map(|name| (name, name == scraped.state_name())).collect();
     families.states("phase", "How far the run is.", &states);
     if let Some(summary) = summary {
-        let run = NamedRun::of(state, summary, scrape.bounds);
+        let run = NamedRun::of(scraped, summary, scrape.bounds);
         status(&mut families, &run);
         requests(&mut families, &run);
         latencies(&mut families, &run);
@@ -164,7 +209,7 @@ fn loop_name(plan: &Plan) -> &'static str {
 }
 
 fn status(families: &mut Families, run: &NamedRun<'_>) {
-    let status = Some(run.summary.status.status).filter(|_| matches!(run.state, State::Ended(_)));
+    let status = Some(run.summary.status.status).filter(|_| matches!(run.scraped, Scraped::Result(_)));
     let states = [
         ("pending", status.is_none()),
         ("ok", status == Some(Status::Ok)),
@@ -304,7 +349,7 @@ fn outages(families: &mut Families, run: &NamedRun<'_>, said: &mut OutageTotals)
         let total: &mut (u64, u64) = &mut totals[place(names, usize::from(outage.server))];
         *total = (total.0 + 1, total.1 + outage.length_ns().unwrap_or(0));
     }
-    if run.state.so_far().is_some() {
+    if run.scraped.so_far().is_some() {
         said.0.resize(totals.len(), (0, 0));
         let most = said.0.iter().zip(&totals).map(|(one, other)| (one.0.max(other.0), one.1.max(other.1)));
         totals = most.collect();
@@ -358,17 +403,19 @@ fn servers(families: &mut Families, run: &NamedRun<'_>) {
     }
 }
 
-/// Of each worker the share of the last second in which it was busy; when the run has ended, of the window.
-fn busy_shares(run: &NamedRun<'_>) -> Vec<f64> {
-    let last_second = run.state.so_far().map(|so_far| so_far.last_second());
+/// Of each worker the share of the last second in which it was busy, where it told; when the run has ended, of the window.
+fn busy_shares(run: &NamedRun<'_>) -> Vec<Option<f64>> {
+    let last_second = run.scraped.so_far().map(|so_far| so_far.last_second());
     let Some(last_second) = last_second else {
         let workers = run.summary.record.run.usage.workers.iter();
-        return workers.map(|of| (of.busy_ns as f64 / of.wall_ns.max(1) as f64).min(1.0)).collect();
+        return workers
+            .map(|of| (of.wall_ns > 0).then(|| (of.busy_ns as f64 / of.wall_ns as f64).min(1.0)))
+            .collect();
     };
     last_second.map(|second| second.workers.iter().map(ClientTime::busy_share).collect()).unwrap_or_default()
 }
 
-fn client(families: &mut Families, host: &HostCounters, shares: &[f64]) {
+fn client(families: &mut Families, host: &HostCounters, shares: &[Option<f64>]) {
     let help = "Processor time of this process, all its threads together, since it began.";
     families.family("client_cpu_seconds", Kind::Counter, help);
     families.sample("_total", &[("mode", "user")], seconds(host.cpu_user_ns.into()));
@@ -378,13 +425,14 @@ fn client(families: &mut Families, host: &HostCounters, shares: &[f64]) {
         families.family("host_stolen_seconds", Kind::Counter, help);
         families.sample("_total", &[], seconds(stolen_ns.into()));
     }
-    if shares.is_empty() {
+    if shares.iter().all(Option::is_none) {
         return;
     }
     let help = "The share of the last second in which a worker was busy; of the measured window when the run has ended.";
     families.family("worker_busy_ratio", Kind::Gauge, help);
     let mut rest: Option<f64> = None;
     for (worker, busy) in shares.iter().enumerate() {
+        let Some(busy) = busy else { continue };
         match worker_name(worker, shares.len()) {
             Some(name) => families.sample("", &[("worker", &name)], busy),
             // Of the rest the busiest.

@@ -285,7 +285,8 @@ impl Flags {
     }
 }
 
-/// Decodes base64 as memcached takes keys in, the standard alphabet, padded (RFC 4648, section 4), into `bytes` and returns how many they are; `None` if it is none, or does not fit.
+/// Decodes base64 as memcached takes keys in (the standard alphabet, padded: RFC 4648, section 4) into `bytes`. Returns how
+/// many they are; `None` if it is none, or does not fit.
 fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
     if text.is_empty() || !text.len().is_multiple_of(4) {
         return None;

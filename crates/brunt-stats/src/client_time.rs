@@ -122,9 +122,9 @@ impl ClientTime {
         *self = Self::from(sums);
     }
 
-    /// The share of the workers' time in which they were busy; 0 where no clock was read.
-    pub fn busy_share(&self) -> f64 {
-        (self.busy_us as f64 / self.wall_us.max(1) as f64).min(1.0)
+    /// The share of the workers' time in which they were busy, exactly; `None` where too little of it is known.
+    pub fn busy_share(&self) -> Option<f64> {
+        share_of_workers(self.busy_us, self.wall_us)
     }
 
     /// As shares; `None` where no clock was read.
@@ -136,11 +136,10 @@ impl ClientTime {
         // In steps of 0.1 %: a result has hundreds of them.
         let rounded = |share: f64| (share.min(1.0) * 1e3).round() / 1e3;
         let of = |part: u64, whole: u64| (whole > 0).then(|| rounded(part as f64 / whole as f64));
-        let of_workers = |part: u64, whole: u64| of(part, whole).filter(|_| whole >= INTERVAL_MIN_NS / 1_000);
         ClientShares {
-            busy: of_workers(self.busy_us, self.wall_us),
+            busy: self.busy_share().map(rounded),
             busiest: of(self.busiest_ppm, MILLION).filter(|_| self.wall_us > 0),
-            run_delay: of_workers(self.run_delay_us, self.delay_wall_us),
+            run_delay: share_of_workers(self.run_delay_us, self.delay_wall_us).map(rounded),
             most_delayed: of(self.most_delayed_ppm, MILLION).filter(|_| self.delay_wall_us > 0),
             stolen: of(self.stolen_us, self.cpus_us),
         }
@@ -150,6 +149,10 @@ impl ClientTime {
     pub(crate) fn is_sane(&self) -> bool {
         Fields::from(*self).iter().all(|value| *value < 1 << 43)
     }
+}
+
+fn share_of_workers(part_us: u64, whole_us: u64) -> Option<f64> {
+    (whole_us >= INTERVAL_MIN_NS / 1_000).then(|| (part_us as f64 / whole_us as f64).min(1.0))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 /// Its length.
-pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+pub const SECOND_NS: u64 = 1_000_000_000;
 /// How long a worker that stopped, ended or runs on an agent is waited for: two intervals.
-const SETTLE_NS: u64 = 200_000_000;
+pub const SETTLE_NS: u64 = 200_000_000;
 
 /// The seconds of one run.
 #[derive(Debug, Default)]

@@ -24,7 +24,7 @@ pub mod client_budget;
 mod client_part;
 pub mod client_time;
 pub mod cluster;
-mod complete_seconds;
+pub mod complete_seconds;
 pub mod confidence;
 pub mod connection;
 pub mod convergence;

@@ -20,6 +20,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
@@ -141,6 +142,8 @@ pub struct LiveRun {
     seconds: VecDeque<Arc<Second>>,
     /// The second that goes on.
     open: Second,
+    /// The run at the end of the last second, if anyone has asked.
+    so_far: OnceCell<Arc<RunSoFar>>,
 }
 
 impl LiveRun {
@@ -154,6 +157,7 @@ impl LiveRun {
             complete: CompleteSeconds::default(),
             seconds: VecDeque::new(),
             open: Second::default(),
+            so_far: OnceCell::new(),
         }
     }
 
@@ -199,6 +203,7 @@ impl LiveRun {
             self.seconds.pop_front();
         }
         self.seconds.push_back(Arc::new(second));
+        self.so_far.take();
         Some(end_ns)
     }
 
@@ -232,11 +237,15 @@ impl LiveRun {
         phase_at(self.window().as_ref(), recorded, at_ns)
     }
 
-    /// The run at the end of a second, with what was recorded up to then.
-    pub fn so_far(&self, at_ns: u64, recorded: &IntervalStore) -> RunSoFar {
-        let mut record = self.record.clone();
-        record.run.intervals = recorded.clone();
-        RunSoFar::new(record, self.times, at_ns, self.seconds.iter().cloned().collect())
+    /// The run at the end of a second, with what was recorded up to then: one copy for all who ask before the next second ends.
+    pub fn so_far(&self, at_ns: u64, recorded: &IntervalStore) -> Arc<RunSoFar> {
+        let copy = || {
+            let mut record = self.record.clone();
+            record.run.intervals = recorded.clone();
+            let seconds = self.seconds.iter().cloned().collect();
+            Arc::new(RunSoFar::new(record, self.times, at_ns, seconds))
+        };
+        self.so_far.get_or_init(copy).clone()
     }
 }
 
@@ -275,7 +284,6 @@ mod tests {
     use crate::histogram::Histogram;
     use crate::interval::WorkerTime;
     use crate::recorder::{Layout, RecorderSet};
-    use crate::run_record::Environment;
     use crate::server::ServerCounts;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
@@ -283,18 +291,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn live_run() -> LiveRun {
-        LiveRun::new(RunRecord {
-            run: RunData::default(),
-            environment: Environment::default(),
-            server: String::new(),
-            agents: Vec::new(),
-            preload: None,
-            values_checked: true,
-            convergence: None,
-            calibration: Default::default(),
-            judgement: Default::default(),
-            plan: resolve(&PlanSpec::default(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(),
-        })
+        LiveRun::new(RunRecord::of(
+            resolve(&PlanSpec::default(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(),
+        ))
     }
 
     /// What a worker hands over for 100 ms in which one request of the warm-up took this long.
@@ -366,6 +365,19 @@ mod tests {
         assert_eq!(spans(&run), [[1_500, 1_700, 2], [1_700, 2_700, 0], [2_700, 3_500, 3]]);
         assert_eq!(run.last_second(2_700 * MS).response.count(), 3);
         assert_eq!(run.last_second(2_800 * MS).response.count(), 0, "that which goes on");
+    }
+
+    #[test]
+    fn a_second_is_copied_once_for_all_who_ask() {
+        let mut run = live_run();
+        let store = IntervalStore::new(&Layout::default());
+        let first = run.so_far(0, &store);
+        assert_eq!(run.tick(1_000 * MS), None);
+        assert!(Arc::ptr_eq(&first, &run.so_far(0, &store)));
+        let at_ns = run.tick(2_200 * MS).unwrap();
+        let second = run.so_far(at_ns, &store);
+        assert_eq!(second.at_ns, at_ns);
+        assert!(Arc::ptr_eq(&second, &run.so_far(at_ns, &store)));
     }
 
     #[test]

@@ -95,11 +95,6 @@ impl OpSummary {
         self.client_error.iter().find(|error| error.quantile == quantile).map(|error| error.error_ns)
     }
 
-    /// Did the client hold requests of a closed loop back for so much of the slots' time that the load that was reached is its own?
-    pub fn is_lag_the_load(&self) -> bool {
-        self.lag_fraction > LAG_SHARE_MAX
-    }
-
     /// Response times of completed and of failed ops together: what a user saw who waits for whatever comes.
     pub fn including_failures(&self) -> LatencySummary {
         let Latencies { response, failed, .. } = &self.latency;

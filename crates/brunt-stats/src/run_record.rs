@@ -37,6 +37,22 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Of a run of which nothing but its plan is known.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            plan,
+            run: RunData::default(),
+            environment: Environment::default(),
+            server: String::new(),
+            agents: Vec::new(),
+            preload: None,
+            values_checked: true,
+            convergence: None,
+            calibration: Lookup::Absent,
+            judgement: Judgement::default(),
+        }
+    }
+
     /// Adds the record of another part of the same run, as those of several agents are. Its window is taken to begin at the same instant.
     /// What only one host can say of itself stays that of the first. What servers said is dropped: it is of the load of all parts, in the
     /// window of one.

@@ -14,7 +14,7 @@ use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, HostMapping, Interval, IntervalRow, Latencies};
 use crate::meter::Meter;
-use crate::outage_span::{OutageSpan, OutageSpans};
+use crate::outage_span::OutageSpans;
 use crate::part_sums::PartSums;
 use crate::recorder::{Layout, RowIndex};
 use crate::request_counts::CountTable;
@@ -230,11 +230,6 @@ impl IntervalStore {
     /// What each server did so far, in the order of the plan.
     pub fn servers(&self) -> &[ServerCounts] {
         &self.servers
-    }
-
-    /// Outage spans that have ended so far.
-    pub fn outage_spans(&self) -> &[OutageSpan] {
-        &self.outages.spans
     }
 
     /// Response times by server so far; empty where they are not told apart.

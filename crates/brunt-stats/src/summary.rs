@@ -12,6 +12,7 @@ use crate::bound::Client;
 use crate::change_point::Steadiness;
 use crate::client_basis::ClientBasis;
 use crate::client_budget::ClientBudget;
+use crate::client_time::ClientTime;
 use crate::connection::ConnectionCounts;
 use crate::datagrams::DatagramCounts;
 use crate::fault::FaultTable;
@@ -302,6 +303,12 @@ impl Summary {
         let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
         let timeline = self.timeline();
         timeline.points(measure_ns..end_ns, timeline.row_ns(measure_ns, least_ns))
+    }
+
+    /// What the client did in the measured window, as far as workers have told.
+    pub fn client_time(&self) -> ClientTime {
+        let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
+        self.timeline().client_time(measure_ns..end_ns)
     }
 }
 

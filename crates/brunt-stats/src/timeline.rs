@@ -280,6 +280,14 @@ impl Timeline {
         starts.map(|start_ns| self.point(start_ns, span.end.min(start_ns + width_ns), &mut sum)).collect()
     }
 
+    /// What the client did in a span that begins and ends with cells of the grid, as those of [`Self::points`] do.
+    pub fn client_time(&self, span: Range<u64>) -> ClientTime {
+        let mut sum = ClientTime::default();
+        let slices = self.slices.range(span.start..span.end.max(span.start));
+        slices.for_each(|(_, slice)| sum.merge(&slice.client));
+        sum
+    }
+
     fn point(&self, start_ns: u64, end_ns: u64, sum: &mut Histogram) -> TimelinePoint {
         let (mut activity, mut preload) = (Activity::default(), Activity::default());
         let mut client = ClientTime::default();

@@ -208,7 +208,7 @@ pub(crate) fn command() -> clap::Command {
             .num_args(0..)
             .trailing_var_arg(true)
             .allow_hyphen_values(true);
-        clap::Command::new(tool.name).about(tool.about()).disable_help_flag(true).arg(words)
+        clap::Command::new(tool.name).about(tool.about).disable_help_flag(true).arg(words)
     };
     Arguments::command().subcommands(TOOLS.iter().map(of_tool))
 }

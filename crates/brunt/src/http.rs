@@ -21,8 +21,8 @@ pub(crate) use view::{HttpView, written};
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
 use brunt_engine::system_error::cannot;
+use brunt_plan::quantity::listed;
 use hosts::Hosts;
-use std::borrow::Borrow;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -83,13 +83,4 @@ impl Endpoint {
 /// A text that is written when it is first asked for.
 pub(crate) fn text(write: impl FnOnce() -> Arc<[u8]> + Send + 'static) -> Text {
     Text::new(Box::new(write))
-}
-
-/// `a, b and c`.
-fn listed(names: &[impl Borrow<str>]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.borrow().to_owned(),
-        [others @ .., last] => format!("{} and {}", others.join(", "), last.borrow()),
-    }
 }

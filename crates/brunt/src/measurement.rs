@@ -248,7 +248,7 @@ pub(crate) fn measure(
     let here = shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
     let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
     notes.iter().for_each(|note| observers.note(note));
-    let beforehand = || known_beforehand(plan, servers, step);
+    let beforehand = || recorded_by_step(plan, servers, step, RunData::default());
     let mut watching = observers.begin(plan, &step.place, beforehand);
     let ended = carry_out(plan, shares.as_ref(), servers, stop, &mut watching, step);
     let summary = ended.map(|(data, convergence)| summarise(plan, servers, step, data, convergence));
@@ -428,20 +428,16 @@ fn summarise(
         None => calibrations::lookup(plan, &run.usage),
         Some(_) => Lookup::Unfit("a calibration of this host does not apply to agents".to_owned()),
     };
-    Summary::build(RunRecord {
-        agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
-        convergence,
-        calibration,
-        judgement: step.judgement.clone(),
-        ..recorded(plan, run, step.data, servers.name.clone())
-    })
+    Summary::build(RunRecord { convergence, calibration, ..recorded_by_step(plan, servers, step, run) })
 }
 
-/// The record of a run that has not begun.
-fn known_beforehand(plan: &Plan, servers: &Servers, step: &Step) -> RunRecord {
-    let agents = if plan.agents.is_empty() { Vec::new() } else { servers.agents() };
-    let judgement = step.judgement.clone();
-    RunRecord { agents, judgement, ..recorded(plan, RunData::default(), step.data, servers.name.clone()) }
+/// What a run of a step yielded, which is nothing before it has begun, with what is known of its agents.
+fn recorded_by_step(plan: &Plan, servers: &Servers, step: &Step, run: RunData) -> RunRecord {
+    RunRecord {
+        agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
+        judgement: step.judgement.clone(),
+        ..recorded(plan, run, step.data, servers.name.clone())
+    }
 }
 
 /// Were all agents there until the run ended? Says so of one that was lost after an interruption. The summary holds what a lost one recorded up to then.
@@ -476,12 +472,7 @@ pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String
             facts: host_facts::environment(),
         },
         server,
-        agents: Vec::new(),
-        values_checked: true,
-        convergence: None,
-        calibration: Lookup::Absent,
-        judgement: Judgement::default(),
-        plan: plan.clone(),
+        ..RunRecord::of(plan.clone())
     }
 }
 

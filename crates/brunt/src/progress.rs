@@ -12,6 +12,7 @@ use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
 use crate::terminal::{columns_of, say};
 use brunt_report::layout::Layout;
+use brunt_stats::complete_seconds::SETTLE_NS;
 use brunt_stats::observer::{Event, Observer};
 use brunt_stats::run_times::RunTimes;
 use glance::Glance;
@@ -19,8 +20,6 @@ use std::io::{self, IsTerminal, Write};
 
 /// Five times a second: fast enough to look alive, slow enough to read.
 const REDRAW_NS: u64 = 200_000_000;
-/// After it a second is complete.
-const SETTLE_NS: u64 = 200_000_000;
 /// Plain lines are read by programs, and by people with wide windows.
 const WIDTH_PLAIN: usize = 200;
 /// Back to the first column, and nothing behind it.

@@ -81,7 +81,7 @@ impl Observer for Tui {
             }
             (Event::Live { now_ns, run, recorded, second_ns }, Some(shown)) => {
                 if let Some(at_ns) = second_ns.filter(|at_ns| *at_ns > 0) {
-                    shown.so_far = Some(Arc::new(run.so_far(at_ns, recorded)));
+                    shown.so_far = Some(run.so_far(at_ns, recorded));
                 }
                 if *now_ns >= shown.due_ns {
                     shown.due_ns = now_ns + FRAME.as_nanos() as u64;

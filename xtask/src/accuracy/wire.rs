@@ -15,7 +15,7 @@ use crate::bench::shape::{SHAPES, Shape};
 use crate::bench::{self, NamedPeers, SERVER_CPU};
 use crate::process::Process;
 use crate::server::{Protocol, Server};
-use crate::{cargo, recorded_text};
+use crate::{cargo, parallel, recorded_text};
 use anyhow::{Context, ensure};
 use capture::Capture;
 use clap::{Args, value_parser};
@@ -113,7 +113,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
     let server = Server::start(Protocol::Memcached, Some(SERVER_CPU))?;
     server.store_data_set()?;
-    let cpus = std::thread::available_parallelism()?.get();
+    let cpus = parallel::cpus();
     let mut experiment = Experiment {
         server,
         // 16 connections.

@@ -5,6 +5,7 @@
 //! one CPU, the shape's connections and depth, and keys that are all there; one that cannot be given a load has no row in it.
 
 use super::shape::{EPOLL, PEAK, Policy, Shape, URING};
+use crate::process::ALLOW;
 use crate::server::{KEY_BYTES, KEYS, Protocol};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -261,7 +262,7 @@ impl Client {
             ),
             Kind::Brunt => format!(
                 "run -s 127.0.0.1:{{port}} -T 1 -c {{connections}} -d {{depth}} {} {} -t {{seconds}}s --mix get --keys {{keys}} \
-                 --no-preload --quiet --allow=BROKEN,LOAD,CLIENT,DATA --json -",
+                 --no-preload --quiet {ALLOW} --json -",
                 load.rate.map_or("", |_| "-r {rate}"),
                 self.options
             ),

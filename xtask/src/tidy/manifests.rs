@@ -21,7 +21,7 @@ const LAYERS: [(&str, bool, &str, &str); 14] = [
     ("engine", EFFECTFUL, "plan workload proto stats", "server"),
     ("report", PURE, "plan stats picture", ""),
     ("compat", PURE, "plan stats picture", ""),
-    ("fleet", EFFECTFUL, "plan stats engine", "server"),
+    ("fleet", EFFECTFUL, "plan stats engine", ""),
     ("brunt", EFFECTFUL, "plan workload proto stats picture server engine fleet report compat", ""),
     // Beside the layers.
     ("bench", EFFECTFUL, "plan workload proto stats server engine", ""),

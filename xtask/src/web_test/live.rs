@@ -3,7 +3,7 @@
 
 use super::{Pages, SIDES, STALL, WARMUP_S, check_stall};
 use crate::browser::Browser;
-use crate::process::{ALLOW, Process};
+use crate::process::{ALLOW, Process, has_result};
 use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -79,7 +79,7 @@ fn follow(browser: &mut Browser, mut run: Run, pages: &Pages) -> anyhow::Result<
 
     wait_for(browser, "the result", "document.getElementById('result').textContent !== ''")?;
     let status = run.process.0.wait()?;
-    ensure!(status.code().is_some_and(|code| code != 1 && code != 2), "brunt run ended with {status}");
+    ensure!(has_result(status), "brunt run ended with {status}");
     let trouble = browser.trouble(&run.url);
     ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
     let live = whole(browser)?;

@@ -109,12 +109,10 @@ mod tests {
     use brunt_plan::op::{KeyRef, Op};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
     use brunt_plan::resolve::{Host, resolve};
-    use brunt_stats::calibration::Lookup;
     use brunt_stats::datagrams::DatagramCounts;
-    use brunt_stats::judgement::Judgement;
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::run_data::RunData;
-    use brunt_stats::run_record::{Environment, RunRecord};
+    use brunt_stats::run_record::RunRecord;
     use brunt_stats::run_times::RunTimes;
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::store::IntervalStore;
@@ -197,16 +195,9 @@ mod tests {
             epoch_us: None,
         };
         let summary = Summary::build(RunRecord {
-            plan,
             run: RunData { intervals: store, times, counts, ..RunData::default() },
-            environment: Environment::default(),
             server: "h".to_owned(),
-            agents: Vec::new(),
-            preload: None,
-            values_checked: true,
-            convergence: None,
-            calibration: Lookup::Absent,
-            judgement: Judgement::default(),
+            ..RunRecord::of(plan)
         });
         (summary, invocation.line)
     }

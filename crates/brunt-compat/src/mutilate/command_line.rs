@@ -102,7 +102,7 @@ options! {
             !line.binary => "credentials are asked for with --binary only";
         "password": VALUE.short('P').help("WORD", "and this password")
             => password: Option<String> = None, Some(text.to_owned()),
-            line.username.is_none() => "nobody logs in without --username";
+            line.username.is_none() => "it requires --username";
         "threads": VALUE.short('T').help("N", "[1]") => threads: u32 = 1, count(long, text, 0.., THREADS)?;
         "affinity": FLAG.help("", "pin threads to processors")
             => affinity: bool = false, true, line.threads == 1 => "one thread is not pinned";
@@ -152,7 +152,7 @@ options! {
             agents: Vec<(String, Option<u16>)> = Vec::new(), with_agents(&line.agents, text)?,
             line.loadonly => "with --loadonly the master stores everything";
         "agent_port": VALUE.short('p').help("PORT", "of agents [5556]")
-            => agent_port: u16 = 5556, agent_port(text, 0)?,
+            => agent_port: u16 = 5556, agent_port(text)?,
             !line.has_agents() => NO_AGENTS;
         "lambda_mul": VALUE.short('l').help("N", "a thread here sends N times as much as one of weight 1") =>
             /// How much a thread of this process weighs.
@@ -332,10 +332,9 @@ fn fraction(long: &str, text: &str) -> Result<f64, InvalidOption> {
     fitting.ok_or_else(|| invalid_value(long, &value.to_string(), accepted).into())
 }
 
-/// `--agent_port`, from `least` on.
-pub(super) fn agent_port(text: &str, least: u16) -> Result<u16, String> {
-    let port = text.parse().ok().filter(|port| *port >= least);
-    port.ok_or_else(|| invalid_value("agent_port", text, &format!("a port of TCP, from {least} to 65535")))
+/// Port 0 is any free port, at which an agent can listen.
+fn agent_port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| invalid_value("agent_port", text, "a port of TCP, from 0 to 65535"))
 }
 
 /// These agents and those of a list: hosts, or as brunt alone takes it hosts with their ports.

@@ -2,7 +2,7 @@
 //!
 //! Options without effect are in the table of `command_line.rs`.
 
-use super::command_line::{CommandLine, agent_port, refuse};
+use super::command_line::{CommandLine, refuse};
 use brunt_plan::resolve::fleet::split;
 use std::net::IpAddr;
 
@@ -12,7 +12,6 @@ impl CommandLine {
         if !self.has_agents() {
             return Ok(());
         }
-        agent_port(&self.agent_port.to_string(), 1)?;
         let is_single = self.scan.is_none() && self.search.is_none();
         let too_fast = self.measure_qps.filter(|own| *own > 0 && self.qps > 0 && *own >= self.qps);
         if let Some(own) = too_fast.filter(|_| is_single) {
@@ -22,6 +21,10 @@ impl CommandLine {
             ));
         }
         refuse(&[
+            (
+                self.agent_port == 0,
+                "invalid value '0' for --agent_port: expected a port of TCP, from 1 to 65535",
+            ),
             (
                 self.unix_socket,
                 "--unix_socket cannot be used with --agent: no agent opens a file that a master names",

@@ -101,7 +101,7 @@ impl FrontEnd for Loader {
             return Next::Run(Box::new(Run { spec: self.spec(), flushes, place, ..Run::default() }));
         };
         if let Some(ended) = self.course.end() {
-            self.report(&ended, console);
+            self.report(ended, console);
         }
         Next::End(self.end(&summary, console))
     }
@@ -184,19 +184,24 @@ impl Loader {
             self.print(console, Level::Info, &lines);
         }
         for ended in ended {
-            self.report(&ended, console);
+            self.report(ended, console);
         }
     }
 
-    fn report(&mut self, ended: &EndedWindow, console: &mut Console) {
-        self.statistics.latch(ended.clone());
+    fn report(&mut self, ended: EndedWindow, console: &mut Console) {
         console.shows = true;
         if ended.number == 0 {
-            return self.print(console, Level::Info, &log::warmed_up());
+            self.print(console, Level::Info, &log::warmed_up());
+        } else {
+            self.report_measured(&ended, console);
         }
+        self.statistics.latch(ended);
+    }
+
+    fn report_measured(&mut self, ended: &EndedWindow, console: &mut Console) {
         let settings = &self.invocation.settings;
         self.windows += 1;
-        if ended.window.requests.ok == 0 {
+        if ended.window.counts.requests.ok == 0 {
             self.failed.push(ended.number);
         }
         let lines = log::window(settings.log_format, ended.number, &ended.window);

@@ -4,13 +4,12 @@
 //! is recorded behind the last belongs to the last.
 
 use super::slices::{Slice, Slices};
-use super::window::{Connections, Window};
+use super::window::{Connections, Counts, Window};
 use brunt_plan::phase::Phase;
+use brunt_stats::complete_seconds::SECOND_NS;
 use brunt_stats::histogram::bucket_values;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::period::Period;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// The windows and slices of a run.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +21,7 @@ pub struct WindowHistory {
     retrieves: Vec<bool>,
     start_ns: u64,
     /// Everything until now.
-    total: Window,
+    total: Counts,
     /// The window that is not over yet, and its number; the warm-up is 0.
     present: Window,
     number: u64,
@@ -39,7 +38,7 @@ pub struct EndedWindow {
     /// What happened in it.
     pub window: Window,
     /// What happened until its end, from the start of the run.
-    pub total: Window,
+    pub total: Counts,
 }
 
 impl WindowHistory {
@@ -80,9 +79,8 @@ impl WindowHistory {
     }
 
     fn count(&mut self, seconds: f64, period: &Period) {
-        for window in [&mut self.present, &mut self.total] {
-            window.add(seconds, &period.recorded, &self.retrieves);
-        }
+        self.present.add(seconds, &period.recorded, &self.retrieves);
+        self.total.add(&period.recorded, &self.retrieves);
     }
 
     /// Ends the run. Returns its last window, unless the run was interrupted in it.
@@ -99,7 +97,7 @@ impl WindowHistory {
     fn end_present(&mut self) -> EndedWindow {
         let next = self.present.next();
         let window = std::mem::replace(&mut self.present, next);
-        let ended = EndedWindow { number: self.number, window, total: self.total.clone() };
+        let ended = EndedWindow { number: self.number, window, total: self.total };
         self.number += 1;
         ended
     }
@@ -119,7 +117,7 @@ impl WindowHistory {
 
     /// Connections in the window that is not over yet.
     pub fn connections(&self) -> Connections {
-        self.present.connections
+        self.present.counts.connections
     }
 
     /// What the files are written from.
@@ -247,13 +245,16 @@ mod tests {
         let numbers: Vec<u64> = ended.iter().map(|ended| ended.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
         let of = |index: usize| &ended[index].window;
-        assert_eq!((of(0).requests.in_flight, of(0).connections.open, of(0).connections.begun), (3, 2, 3));
+        assert_eq!(
+            (of(0).counts.requests.in_flight, of(0).counts.connections.open, of(0).counts.connections.begun),
+            (3, 2, 3)
+        );
         let window = of(1);
-        let requests = window.requests;
+        let requests = window.counts.requests;
         assert_eq!((requests.scheduled, requests.sent, requests.replied), (8, 8, 6));
         assert_eq!((requests.ok, requests.errors, requests.timeouts, requests.in_flight), (5, 2, 1, 3));
-        assert_eq!((window.hits, window.misses, window.response.count()), (2, 1, 5));
-        let connections = window.connections;
+        assert_eq!((window.counts.hits, window.counts.misses, window.response.count()), (2, 1, 5));
+        let connections = window.counts.connections;
         assert_eq!((connections.begun, connections.established, connections.errors), (2, 0, 0));
         // One of the two that came too late was a reply.
         assert_eq!(
@@ -262,7 +263,7 @@ mod tests {
         );
         assert_eq!((window.seconds, window.rate()), (2.0, 3.5));
         assert_eq!((window.success(), window.hit_rate()), (62.5, 200.0 / 3.0));
-        assert_eq!((of(2).requests.ok, of(2).seconds), (3, 2.0));
+        assert_eq!((of(2).counts.requests.ok, of(2).seconds), (3, 2.0));
         let totals: Vec<_> = ended
             .iter()
             .map(|EndedWindow { total, .. }| (total.requests.ok, total.hits, total.connections.begun))
@@ -279,7 +280,7 @@ mod tests {
         // The host stood still for a second.
         let ended = course.add(&period(Phase::Measure, 12, 13, &replies(&[OK])));
         assert_eq!(
-            ended.iter().map(|ended| (ended.number, ended.window.requests.ok)).collect::<Vec<_>>(),
+            ended.iter().map(|ended| (ended.number, ended.window.counts.requests.ok)).collect::<Vec<_>>(),
             [(1, 0), (2, 1)]
         );
         assert_eq!(ended[0].window.percentiles_ns(), [0; 7]);

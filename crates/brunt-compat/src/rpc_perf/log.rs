@@ -7,7 +7,7 @@ use super::VERSION;
 use super::command_line::LogFormat;
 use super::config::{Parameter, Style};
 use super::invocation::{Invocation, PrintedWorkload};
-use super::window::{Connections, Window};
+use super::window::{Connections, Counts, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
 use std::fmt::Write as _;
@@ -172,7 +172,7 @@ pub fn window(format: LogFormat, number: u64, window: &Window) -> Vec<String> {
 }
 
 fn of_2017(window: &Window) -> [String; 6] {
-    let Window { connections, requests, hits, misses, .. } = window;
+    let Counts { connections, requests, hits, misses } = &window.counts;
     let [min, p50, p90, p99, p999, p9999, max] = window.percentiles_ns().map(|ns| ns / 1_000);
     [
         format!(
@@ -204,7 +204,7 @@ fn of_2017(window: &Window) -> [String; 6] {
 }
 
 fn of_2016(window: &Window) -> [String; 4] {
-    let Window { connections, requests, misses, .. } = window;
+    let Counts { connections, requests, misses, .. } = &window.counts;
     let [min, p50, p90, p99, p999, p9999, max] = window.percentiles_ns();
     let failed = requests.errors + requests.timeouts;
     [
@@ -270,26 +270,28 @@ mod tests {
     fn a_window() -> Window {
         let mut window = Window {
             seconds: 60.0,
-            connections: Connections {
-                established: 1,
-                begun: 3,
-                errors: 1,
-                timeouts: 1,
-                closed: 2,
-                lost: 4,
-                open: 5,
+            counts: Counts {
+                connections: Connections {
+                    established: 1,
+                    begun: 3,
+                    errors: 1,
+                    timeouts: 1,
+                    closed: 2,
+                    lost: 4,
+                    open: 5,
+                },
+                requests: Requests {
+                    scheduled: 986_240,
+                    sent: 986_234,
+                    replied: 986_233,
+                    ok: 986_231,
+                    errors: 2,
+                    timeouts: 1,
+                    in_flight: 6,
+                },
+                hits: 3,
+                misses: 1,
             },
-            requests: Requests {
-                scheduled: 986_240,
-                sent: 986_234,
-                replied: 986_233,
-                ok: 986_231,
-                errors: 2,
-                timeouts: 1,
-                in_flight: 6,
-            },
-            hits: 3,
-            misses: 1,
             ..Window::default()
         };
         // As exact as a histogram is where values are small.
@@ -337,7 +339,7 @@ mod tests {
             banner(&invocation, &sent()),
             connecting(invocation.settings.threads),
             scheduled(format, &sent()),
-            connected(format, a_window().connections),
+            connected(format, a_window().counts.connections),
             warmed_up(),
             window(format, 1, &a_window()),
         ]

@@ -3,7 +3,7 @@
 //! Not the server. Invariant: everything is of the end of one window, and nothing is shown before the first is over.
 
 use super::history::EndedWindow;
-use super::window::Window;
+use super::window::Counts;
 use crate::front_end::Page;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;
@@ -59,7 +59,7 @@ impl Statistics {
 
     fn numbers(&self) -> Vec<(String, Kind, u64)> {
         let Some(EndedWindow { number, window: last, total }) = &self.latched else { return Vec::new() };
-        let Window { connections, requests, .. } = total;
+        let Counts { connections, requests, .. } = total;
         let counters = [
             ("window", *number),
             ("response_ok", requests.ok),
@@ -125,25 +125,28 @@ fn json(numbers: &[(String, Kind, u64)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::{Connections, Requests};
+    use super::super::window::{Connections, Requests, Window};
     use super::*;
 
     fn window(part: u64) -> Window {
         let mut window = Window {
-            connections: Connections {
-                begun: part,
-                established: 2 * part,
-                open: 9,
-                ..Connections::default()
+            counts: Counts {
+                connections: Connections {
+                    begun: part,
+                    established: 2 * part,
+                    open: 9,
+                    ..Connections::default()
+                },
+                requests: Requests {
+                    scheduled: 30 * part,
+                    sent: 20 * part,
+                    in_flight: 9,
+                    ok: 10 * part,
+                    ..Requests::default()
+                },
+                hits: 5 * part,
+                misses: 0,
             },
-            requests: Requests {
-                scheduled: 30 * part,
-                sent: 20 * part,
-                in_flight: 9,
-                ok: 10 * part,
-                ..Requests::default()
-            },
-            hits: 5 * part,
             ..Window::default()
         };
         // As exact as a histogram is where values are small.
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn every_name_has_its_value() {
         let mut statistics = Statistics::default();
-        statistics.latch(EndedWindow { number: 1, window: window(1), total: window(3) });
+        statistics.latch(EndedWindow { number: 1, window: window(1), total: window(3).counts });
         let mut expected: Vec<(String, u64)> = [
             ("window", 1),
             ("response_ok", 30),
@@ -203,7 +206,7 @@ mod tests {
     fn pages_have_their_layout() {
         let mut statistics = Statistics::default();
         assert_eq!([0, 1, 2].map(|page| statistics.page(page)), ["", "", "{}\n"]);
-        statistics.latch(EndedWindow { number: 0, window: window(1), total: window(1) });
+        statistics.latch(EndedWindow { number: 0, window: window(1), total: window(1).counts });
         let [lines, metrics, json] = [0, 1, 2].map(|page| statistics.page(page));
         assert!(lines.starts_with("window_count 0\nresponse_ok_count 10\n"), "{lines}");
         assert!(

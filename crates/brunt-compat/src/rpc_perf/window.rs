@@ -15,14 +15,8 @@ use brunt_stats::store::IntervalStore;
 pub struct Window {
     /// Its length.
     pub seconds: f64,
-    /// Connections.
-    pub connections: Connections,
-    /// Requests.
-    pub requests: Requests,
-    /// Retrievals that found something.
-    pub hits: u64,
-    /// Retrievals that did not.
-    pub misses: u64,
+    /// What happened in it.
+    pub counts: Counts,
     /// Response times of what was answered, in nanoseconds from when it was due.
     pub response: Histogram,
     /// Response times of hits, where they are metered.
@@ -31,6 +25,19 @@ pub struct Window {
     pub miss: Histogram,
     /// How long attempts to connect took that succeeded, in nanoseconds.
     pub connect: Histogram,
+}
+
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections.
+    pub connections: Connections,
+    /// Requests.
+    pub requests: Requests,
+    /// Retrievals that found something.
+    pub hits: u64,
+    /// Retrievals that did not.
+    pub misses: u64,
 }
 
 /// What happened to connections.
@@ -75,8 +82,7 @@ impl Window {
     /// Adds what was recorded in a part of it. `retrieves` says of each workload whether its replies count as hits and misses.
     pub fn add(&mut self, seconds: f64, recorded: &IntervalStore, retrieves: &[bool]) {
         self.seconds += seconds;
-        let request_timeouts = self.add_requests(recorded, retrieves);
-        self.add_connections(recorded, request_timeouts);
+        self.counts.add(recorded, retrieves);
         recorded.rows().for_each(|(.., row)| self.response.merge(&row.latencies.response));
         for meter in recorded.meters() {
             let times = match meter.kind {
@@ -87,6 +93,61 @@ impl Window {
             };
             times.merge_sparse(&meter.histogram);
         }
+    }
+
+    /// The beginning of the next window: nothing has happened in it, and what is open or in flight still is.
+    pub fn next(&self) -> Self {
+        let Counts { connections, requests, .. } = self.counts;
+        let counts = Counts {
+            connections: Connections { open: connections.open, ..Connections::default() },
+            requests: Requests { in_flight: requests.in_flight, ..Requests::default() },
+            ..Counts::default()
+        };
+        Self { counts, ..Self::default() }
+    }
+
+    /// Answers per second.
+    pub fn rate(&self) -> f64 {
+        let answered = self.counts.requests.ok + self.counts.requests.errors;
+        if self.seconds > 0.0 { answered as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Successful requests in per cent of those that have ended.
+    pub fn success(&self) -> f64 {
+        let Requests { ok, errors, timeouts, .. } = self.counts.requests;
+        percent(ok, ok + errors + timeouts)
+    }
+
+    /// Hits in per cent of hits and misses.
+    pub fn hit_rate(&self) -> f64 {
+        percent(self.counts.hits, self.counts.hits + self.counts.misses)
+    }
+
+    /// The least, five percentiles and the most; 0 where nothing was answered.
+    pub fn percentiles_ns(&self) -> [u64; 7] {
+        let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
+        let [p50, p90, p99, p999, p9999] =
+            quantiles.map(|quantile| self.response.quantile(quantile).unwrap_or(0));
+        let (min, max) = (self.response.min().unwrap_or(0), self.response.max().unwrap_or(0));
+        [min, p50, p90, p99, p999, p9999, max]
+    }
+
+    /// The mean, truncated to whole nanoseconds.
+    pub fn mean_ns(&self) -> u64 {
+        self.response.moments().mean().unwrap_or(0.0) as u64
+    }
+
+    /// The standard deviation, truncated to whole nanoseconds.
+    pub fn deviation_ns(&self) -> u64 {
+        self.response.moments().stddev().unwrap_or(0.0) as u64
+    }
+}
+
+impl Counts {
+    /// Adds what was recorded, as [`Window::add`] does.
+    pub fn add(&mut self, recorded: &IntervalStore, retrieves: &[bool]) {
+        let request_timeouts = self.add_requests(recorded, retrieves);
+        self.add_connections(recorded, request_timeouts);
     }
 
     fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
@@ -132,51 +193,6 @@ impl Window {
         connections.errors += failed - late;
         connections.closed += failed + gone;
         connections.open = (connections.open + established).saturating_sub(gone);
-    }
-
-    /// The beginning of the next window: nothing has happened in it, and what is open or in flight still is.
-    pub fn next(&self) -> Self {
-        Self {
-            connections: Connections { open: self.connections.open, ..Connections::default() },
-            requests: Requests { in_flight: self.requests.in_flight, ..Requests::default() },
-            ..Self::default()
-        }
-    }
-
-    /// Answers per second.
-    pub fn rate(&self) -> f64 {
-        let answered = self.requests.ok + self.requests.errors;
-        if self.seconds > 0.0 { answered as f64 / self.seconds } else { 0.0 }
-    }
-
-    /// Successful requests in per cent of those that have ended.
-    pub fn success(&self) -> f64 {
-        let Requests { ok, errors, timeouts, .. } = self.requests;
-        percent(ok, ok + errors + timeouts)
-    }
-
-    /// Hits in per cent of hits and misses.
-    pub fn hit_rate(&self) -> f64 {
-        percent(self.hits, self.hits + self.misses)
-    }
-
-    /// The least, five percentiles and the most; 0 where nothing was answered.
-    pub fn percentiles_ns(&self) -> [u64; 7] {
-        let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
-        let [p50, p90, p99, p999, p9999] =
-            quantiles.map(|quantile| self.response.quantile(quantile).unwrap_or(0));
-        let (min, max) = (self.response.min().unwrap_or(0), self.response.max().unwrap_or(0));
-        [min, p50, p90, p99, p999, p9999, max]
-    }
-
-    /// The mean, truncated to whole nanoseconds.
-    pub fn mean_ns(&self) -> u64 {
-        self.response.moments().mean().unwrap_or(0.0) as u64
-    }
-
-    /// The standard deviation, truncated to whole nanoseconds.
-    pub fn deviation_ns(&self) -> u64 {
-        self.response.moments().stddev().unwrap_or(0.0) as u64
     }
 }
 

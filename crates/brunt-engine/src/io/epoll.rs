@@ -1,4 +1,4 @@
-//! epoll behind [`Io`]: readiness turned into completions.
+//! epoll behind [`Io`](super::Io): readiness turned into completions.
 //!
 //! One edge-triggered registration per connection, one read per event into one buffer that all connections share,
 //! nanosecond timeouts through epoll_pwait2. A read that fills the buffer, or is followed by the end of the

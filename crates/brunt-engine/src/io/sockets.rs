@@ -230,15 +230,34 @@ pub(super) trait Backend: Sized {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             sent => sent.map_err(Errno::raw_os_error),
         };
-        if let Ok(taken) = taken {
-            if self.sockets().entries[index as usize].kind == ConnectionKind::Stamped {
-                self.sockets_mut().stamps[index as usize].add_sent(taken);
-            }
-            if taken < offered {
-                self.await_room(index);
-            }
+        if matches!(taken, Ok(taken) if taken < offered) {
+            self.await_room(index);
         }
         SendResult { taken, at_ns }
+    }
+
+    /// As [`Io::send`], on a connection that is no plain stream.
+    ///
+    /// # Safety
+    /// As of [`Io::send`].
+    #[inline(never)]
+    #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
+    unsafe fn send_on_other(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        if self.sockets().entries[index as usize].kind == ConnectionKind::Tls {
+            return self.with_tunnels(|tunnels| tunnels.send(index, parts));
+        }
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.send_on_socket(index, parts) };
+        self.count_stamped(index, result.as_ref());
+        result
+    }
+
+    /// Counts what a connection with timestamps has sent, as the kernel does.
+    fn count_stamped(&mut self, index: ConnectionIndex, sent: Option<&SendResult>) {
+        let is_stamped = self.sockets().entries[index as usize].kind == ConnectionKind::Stamped;
+        if let (true, Some(Ok(taken))) = (is_stamped, sent.map(|sent| sent.taken)) {
+            self.sockets_mut().stamps[index as usize].add_sent(taken);
+        }
     }
 
     fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
@@ -298,6 +317,7 @@ impl<B: Backend> Io for B {
         let entry = &mut sockets.entries[index as usize];
         debug_assert!(entry.socket().is_none(), "{index} is closed");
         sockets.tunnels.begin(index, tls);
+        // With that of `register`.
         sockets.syscalls += 5;
         let socket = socket::connect(address, &sockets.options)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
@@ -315,11 +335,12 @@ impl<B: Backend> Io for B {
     #[inline]
     #[expect(unsafe_code, reason = "the trait's")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        if self.sockets().entries[index as usize].kind == ConnectionKind::Tls {
-            return self.with_tunnels(|tunnels| tunnels.send(index, parts));
+        if matches!(self.sockets().entries[index as usize].state, State::Stream(_)) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.send_on_socket(index, parts) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.send_on_socket(index, parts) }
+        unsafe { self.send_on_other(index, parts) }
     }
 
     /// By system calls of its own, which report how many were taken: of several ring entries one may fail and the next succeed.
@@ -402,6 +423,7 @@ impl<B: Backend> Io for B {
         *syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
         let result = self.send_result(index, offered(parts), sent);
+        self.count_stamped(index, Some(&result));
         if matches!(result.taken, Ok(1..)) {
             self.sockets_mut().stamps[index as usize].await_last();
             if Self::DEFERS_SENDS {

@@ -201,7 +201,6 @@ impl Uring {
 
     /// Adds the socket of a connection to the table of the ring.
     fn add_to_table(&mut self, index: ConnectionIndex) -> io::Result<()> {
-        self.sockets.syscalls += 1;
         let socket = self.sockets.entries[index as usize].socket().map_or(-1, AsRawFd::as_raw_fd);
         self.ring.submitter().register_files_update(index, &[socket]).map(drop)
     }
@@ -365,7 +364,7 @@ impl Uring {
     #[inline]
     fn take(&mut self, index: ConnectionIndex, entry: &cqueue::Entry) -> Option<Completion> {
         match entry.user_data() >> 32 & 0xff {
-            kind if kind == EntryKind::Receive as u64 => self.received(index, entry),
+            kind if kind == EntryKind::Receive as u64 => self.take_received(index, entry),
             _ => self.take_other(index, entry),
         }
     }
@@ -374,8 +373,8 @@ impl Uring {
     #[inline(never)]
     fn take_other(&mut self, index: ConnectionIndex, entry: &cqueue::Entry) -> Option<Completion> {
         let completion = match entry.user_data() >> 32 & 0xff {
-            kind if kind == EntryKind::Records as u64 => self.received(index, entry)?,
-            kind if kind == EntryKind::Stamped as u64 => self.received_stamped(index, entry)?,
+            kind if kind == EntryKind::Records as u64 => self.take_received(index, entry)?,
+            kind if kind == EntryKind::Stamped as u64 => self.take_received_stamped(index, entry)?,
             _ if !self.sockets.entries[index as usize].is_open() => {
                 let completion = self.finish_connecting(index);
                 self.entered_ns = completion.at_ns;
@@ -403,9 +402,9 @@ impl Uring {
 
     /// Bytes came in, or will come no more.
     #[inline]
-    fn received(&mut self, index: ConnectionIndex, arrived: &cqueue::Entry) -> Option<Completion> {
+    fn take_received(&mut self, index: ConnectionIndex, arrived: &cqueue::Entry) -> Option<Completion> {
         let result = arrived.result();
-        let is_redirected = cqueue::more(arrived.flags());
+        let is_armed = cqueue::more(arrived.flags());
         let entry = &mut self.sockets.entries[index as usize];
         let polled_ns = entry.polled_ns(self.sockets.polls.polled_ns);
         if let (1.., CurrentBytes::Buffer(buffer)) = (result, self.current_bytes) {
@@ -414,7 +413,7 @@ impl Uring {
                 entry.unread_since_ns = polled_ns;
                 self.unread.push(index);
             }
-            if !is_redirected {
+            if !is_armed {
                 self.receive(index);
             }
             let chunk = Chunk { start: self.pool.start(buffer), len: result as usize };
@@ -430,7 +429,7 @@ impl Uring {
         }
         if entry.kind == ConnectionKind::Datagrams && result == 0 {
             // Not the end, but a datagram without a byte.
-            if !is_redirected {
+            if !is_armed {
                 self.receive(index);
             }
             let kind = CompletionKind::Received(Chunk { start: 0, len: 0 });
@@ -441,9 +440,13 @@ impl Uring {
         Some(Completion { index, at_ns: self.entered_ns, polled_ns, kind: CompletionKind::Closed(errno) })
     }
 
-    /// As `received`, with the timestamp of the bytes in front of them.
-    fn received_stamped(&mut self, index: ConnectionIndex, arrived: &cqueue::Entry) -> Option<Completion> {
-        let completion = self.received(index, arrived)?;
+    /// As `take_received`, with the timestamp of the bytes in front of them.
+    fn take_received_stamped(
+        &mut self,
+        index: ConnectionIndex,
+        arrived: &cqueue::Entry,
+    ) -> Option<Completion> {
+        let completion = self.take_received(index, arrived)?;
         let CompletionKind::Received(whole) = completion.kind else { return Some(completion) };
         let bytes = self.pool.bytes(whole.start, whole.len).unwrap_or_default();
         let parsed = RecvMsgOut::parse(bytes, &STAMPED_HEADER.0);
@@ -514,7 +517,11 @@ impl Backend for Uring {
     }
 
     fn unregister(&mut self, index: ConnectionIndex) {
-        // A pending entry would keep the socket open. That there is none is no error.
+        // An entry that is queued would be carried out on the next socket with this index.
+        if !self.ring.submission().is_empty() {
+            self.hand_in();
+        }
+        // One under way would keep the socket open. That there is none is no error.
         let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(index)).all());
         self.sockets.syscalls += 2;
         let emptied = self.ring.submitter().register_files_update(index, &[-1]);
@@ -729,7 +736,9 @@ impl Drop for Uring {
 mod tests {
     use super::*;
     use crate::io::Io;
-    use std::net::UdpSocket;
+    use crate::transport::endpoint::Address;
+    use std::io::Write;
+    use std::net::{TcpListener, UdpSocket};
 
     /// What sends took, one after another → what they are taken to take at the most.
     #[test]
@@ -746,6 +755,46 @@ mod tests {
             let slowest_ns =
                 taken_ns.iter().fold(SEND_START_NS, |slowest, took| slowest_send_ns(slowest, *took));
             assert_eq!(slowest_ns, expected, "{taken_ns:?}");
+        }
+    }
+
+    /// What the end of a connection leaves in the queue belongs to its socket, not to the next one with its index.
+    #[test]
+    fn nothing_queued_reaches_the_next_socket_of_a_connection() {
+        let shape = Shape {
+            connections: 1,
+            reply_bytes: 1,
+            datagrams: 0,
+            sockets: SocketOptions::default(),
+            gather: Gather::NOTHING,
+        };
+        let mut uring = match Uring::new(shape, Clock::start()) {
+            Ok(uring) => uring,
+            Err(error) => return eprintln!("SKIPPED: {}", probe::refusal(&error)),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Network(listener.local_addr().unwrap());
+        let next = |uring: &mut Uring| {
+            let deadline_ns = uring.now_ns() + 1_000_000_000;
+            loop {
+                if let Some(completion) = uring.next() {
+                    return completion.kind;
+                }
+                let now_ns = uring.now_ns();
+                assert!(now_ns < deadline_ns, "nothing comes");
+                uring.wait(now_ns, Until::Instant(deadline_ns));
+            }
+        };
+        for is_stamped in [false, true, true, false] {
+            uring.connect(0, &address, None, is_stamped).unwrap();
+            // Before anything is handed in for the new socket.
+            let (mut peer, _) = listener.accept().unwrap();
+            peer.write_all(b"reply").unwrap();
+            assert!(matches!(next(&mut uring), CompletionKind::Connected));
+            let CompletionKind::Received(chunk) = next(&mut uring) else { panic!("bytes come") };
+            assert_eq!(uring.bytes(chunk), b"reply");
+            drop(peer);
+            assert!(matches!(next(&mut uring), CompletionKind::Closed(None)));
         }
     }
 

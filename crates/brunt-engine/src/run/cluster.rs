@@ -160,7 +160,7 @@ fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Nod
     let mut stream =
         Stream::connect(endpoint, Clock::start(), QUERY_TIMEOUT).map_err(NodeError::Unreachable)?;
     stream.set_up(codec).map_err(|error| match error {
-        QueryError::Declined(reason) => NodeError::SetupRejected(reason),
+        QueryError::Declined(reason) | QueryError::Invalid(reason) => NodeError::SetupRejected(reason),
         lost => lost.into(),
     })?;
     let host = address_of(&endpoint.server).host;

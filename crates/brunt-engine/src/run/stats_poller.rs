@@ -267,7 +267,7 @@ impl StatsPoller {
     fn query(&mut self) -> Result<Snapshot, QueryError> {
         let mut stream = match self.stream.take() {
             Some(mut stream) => {
-                stream.restart(QUERY_TIMEOUT);
+                stream.restart();
                 stream
             }
             None => self.connect()?,

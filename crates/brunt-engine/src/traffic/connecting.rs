@@ -147,10 +147,10 @@ impl<C: Codec> Traffic<C> {
 
     /// Prepares a connection to be opened again, at the earliest at `retry_ns`.
     pub(super) fn reset_for_reuse(&mut self, index: u32, retry_ns: u64) {
-        let class = usize::from(self.connections[index].class);
-        let state = if self.connections.lifetimes[class].opens_by_schedule() {
-            let server = self.connections[index].server;
-            self.connections.lifetimes[class].add_idle(index, server);
+        let server = self.connections[index].server;
+        let lifetimes = self.connections.lifetimes_of_mut(index);
+        let state = if lifetimes.opens_by_schedule() {
+            lifetimes.add_idle(index, server);
             ConnectionState::Idle
         } else {
             ConnectionState::Down { retry_ns }

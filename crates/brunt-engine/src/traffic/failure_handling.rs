@@ -28,8 +28,7 @@ impl<C: Codec> Traffic<C> {
         self.stamper.discard(index, StampLoss::Unanswered);
         let was_up = self.connections[index].state == ConnectionState::Up;
         let reconnects = self.connections.reconnects(index);
-        let counts_attempts =
-            self.connections.lifetimes[usize::from(self.connections[index].class)].counts_attempts;
+        let counts_attempts = self.connections.lifetimes_of(index).counts_attempts;
         self.recording
             .set
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });

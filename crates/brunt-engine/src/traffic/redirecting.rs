@@ -6,8 +6,7 @@
 //! and TRYAGAIN is retried for at most a timeout after its first send.
 
 use super::Traffic;
-use crate::state::hash_slots::RedirectState;
-use crate::state::hash_slots::{SlotTable, TRY_AGAIN_NS};
+use crate::state::hash_slots::{RedirectState, SlotTable, TRY_AGAIN_NS};
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
 use crate::state::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};

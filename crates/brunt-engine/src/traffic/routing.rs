@@ -173,7 +173,7 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn close_after_loss(&mut self, index: u32, at_ns: u64) {
         let class = self.connections[index].class;
         self.close_for_good(index);
-        if self.connections.lifetimes[usize::from(class)].up == 0 {
+        if self.connections.lifetimes_of(index).up == 0 {
             for other in 0..self.connections.all.len() as u32 {
                 let connection = &self.connections[other];
                 if connection.class == class && matches!(connection.state, ConnectionState::Down { .. }) {

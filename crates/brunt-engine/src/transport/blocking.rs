@@ -67,7 +67,7 @@ impl Stream {
                         return Err(QueryError::Declined(codec.setup_error(replies, reply, text)));
                     }
                     Some(Event::Found { .. } | Event::Bad(_)) => {
-                        return Err(QueryError::Declined("invalid reply to connection setup".to_owned()));
+                        return Err(QueryError::Invalid("invalid reply to connection setup".to_owned()));
                     }
                     Some(_) => {}
                 }
@@ -106,10 +106,10 @@ impl Stream {
     }
 
     /// Begins the time limit of reads and writes again.
-    pub(crate) fn restart(&mut self, limit: Duration) {
+    pub(crate) fn restart(&mut self) {
         let socket = self.socket();
-        (socket.limit, socket.has_read_late) = (limit, false);
-        socket.deadline_ns = socket.clock.now_ns() + limit.as_nanos() as u64;
+        socket.has_read_late = false;
+        socket.deadline_ns = socket.clock.now_ns() + socket.limit.as_nanos() as u64;
     }
 
     fn socket(&mut self) -> &mut DeadlineSocket {
@@ -241,11 +241,11 @@ mod tests {
         assert_eq!(socket.read(&mut bytes).unwrap(), 2);
         assert_eq!(socket.read(&mut bytes).unwrap_err().kind(), ErrorKind::TimedOut);
         let mut stream = Stream::Plain(socket);
-        stream.restart(Duration::ZERO);
+        stream.restart();
         let Stream::Plain(socket) = &mut stream else { unreachable!("as made") };
         assert_eq!(socket.read(&mut [0; 9]).unwrap(), 3);
         // Nothing is there: it does not wait.
-        stream.restart(Duration::ZERO);
+        stream.restart();
         let Stream::Plain(socket) = &mut stream else { unreachable!("as made") };
         assert_eq!(socket.read(&mut bytes).unwrap_err().kind(), ErrorKind::TimedOut);
     }

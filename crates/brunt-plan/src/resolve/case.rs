@@ -2,17 +2,20 @@
 
 use super::error::ErrorContext;
 use crate::op::OpKind;
-use crate::plan::{Class, Plan, Protocol, Transport};
+use crate::plan::{Class, Plan};
 use crate::spec::{ClassSpec, RunSpec};
+use std::borrow::Cow;
 use toml::{Table, Value};
 
-/// A class of a plan; of rules for the run the first one.
+/// A class of a plan.
 pub(super) struct Case<'a> {
     pub plan: &'a Plan,
     pub run: &'a RunSpec,
     pub class: &'a Class,
     pub spec: &'a ClassSpec,
-    /// Which of them, in messages.
+    /// The options of both.
+    pub given: Given<'a>,
+    /// The class, in messages.
     pub context: ErrorContext<'a>,
 }
 
@@ -28,36 +31,37 @@ impl Case<'_> {
     pub(super) fn has_own_servers(&self) -> bool {
         self.class.own_destination.is_some() || !self.class.routes.is_empty()
     }
-
-    pub(super) fn any(&self, is_meant: fn(&Class) -> bool) -> bool {
-        self.plan.classes.iter().any(is_meant)
-    }
-
-    pub(super) fn speaks(&self, is_meant: fn(Protocol) -> bool) -> bool {
-        self.plan.protocols().into_iter().any(is_meant)
-    }
-
-    pub(super) fn is_tcp(&self) -> bool {
-        self.plan.uses_transport(Transport::Tcp) || self.plan.uses_transport(Transport::Tls)
-    }
 }
 
-/// The options that a class and its run have, as a plan file gives them.
-pub(super) struct Given(Table);
+/// The options that a run has, or a class and its run, as a plan file gives them.
+pub(super) struct Given<'a> {
+    run: Cow<'a, Table>,
+    class: Table,
+}
 
-impl Given {
-    pub(super) fn of(case: &Case<'_>) -> Self {
-        // Every option can be written: see `PlanSpec::to_toml`.
-        let mut options = Table::try_from(case.run).unwrap_or_default();
-        options.extend(Table::try_from(case.spec).unwrap_or_default());
-        Self(options)
+/// Why every table of options can be written.
+const IS_TOML: &str =
+    "an option's value is a boolean, a number below 2^63, a text, or a list or table of them";
+
+impl Given<'_> {
+    pub(super) fn of_run(run: &RunSpec) -> Self {
+        Self { run: Cow::Owned(Table::try_from(run).expect(IS_TOML)), class: Table::new() }
+    }
+
+    pub(super) fn with_class(&self, class: &ClassSpec) -> Given<'_> {
+        Given { run: Cow::Borrowed(&self.run), class: Table::try_from(class).expect(IS_TOML) }
+    }
+
+    /// The value of an option, which the class may have in place of the run's.
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.class.get(key).or_else(|| self.run.get(key))
     }
 
     /// The first of these options, separated by commas, that is given: with the word behind it, if there is one.
     pub(super) fn first<'a>(&self, options: &'a str) -> Option<&'a str> {
         options.split(", ").find(|option| {
             let (key, word) = option.split_once(' ').map_or((*option, None), |(key, word)| (key, Some(word)));
-            match (self.0.get(key), word) {
+            match (self.value(key), word) {
                 (None, _) => false,
                 (Some(Value::Boolean(is_on)), _) => *is_on,
                 (Some(Value::Array(values)), _) => !values.is_empty(),

@@ -27,10 +27,12 @@ pub(super) fn resolve(spec: &mut PlanSpec) -> Resolved<Vec<Class>> {
     let PlanSpec { run, classes: specs, .. } = spec;
     let has_several = specs.len() > 1;
     let mut classes: Vec<Class> = Vec::new();
-    for spec in specs {
+    for index in 0..specs.len() {
+        let connections = connections(specs, index)?;
+        let spec = &mut specs[index];
         let name = spec.name.clone().unwrap_or_default();
         let context = ErrorContext { class: has_several.then_some(name.as_str()), route: None };
-        let class = resolve_class(&context, run, spec)?;
+        let class = resolve_class(&context, run, spec, connections)?;
         if classes.iter().any(|earlier| earlier.name == class.name) {
             return Err(context.invalid("name", &class.name, "a unique name for every class"));
         }
@@ -66,13 +68,27 @@ fn merge_tables(spec: &mut PlanSpec) -> Resolved {
     Ok(())
 }
 
-fn resolve_class(context: &ErrorContext<'_>, run: &RunSpec, spec: &mut ClassSpec) -> Resolved<Class> {
+/// How many connections a class uses: those of another class, if it names one.
+fn connections(specs: &[ClassSpec], index: usize) -> Resolved<u64> {
+    let own = &specs[index];
+    let is_owner = |other: &&ClassSpec| own.connections_of.is_some() && other.name == own.connections_of;
+    let owner = specs.iter().find(is_owner).unwrap_or(own);
+    let class = owner.name.as_deref().filter(|_| specs.len() > 1);
+    let context = ErrorContext { class, route: None };
+    context.count("connections", owner.connections, DEFAULT_CONNECTIONS, 1, 1_000_000)
+}
+
+fn resolve_class(
+    context: &ErrorContext<'_>,
+    run: &RunSpec,
+    spec: &mut ClassSpec,
+    connections: u64,
+) -> Resolved<Class> {
     let name = spec.name.clone().unwrap_or_default();
     let named_plainly = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(named_plainly) {
         return Err(context.invalid("name", name, "up to 64 letters, digits, '-' and '_'"));
     }
-    let connections = context.count("connections", spec.connections, DEFAULT_CONNECTIONS, 1, 1_000_000)?;
     let depth = context.count("depth", spec.depth, default_depth(spec, connections), 1, IN_FLIGHT_MAX)?;
     if connections * depth > IN_FLIGHT_MAX {
         let limit = format!("{}: {connections} connections", IN_FLIGHT_MAX / connections);

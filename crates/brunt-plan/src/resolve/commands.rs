@@ -83,14 +83,19 @@ pub(super) fn merge(spec: &mut PlanSpec, classes: &mut [Class]) -> Resolved {
     Ok(())
 }
 
-/// Does every command belong here?
+/// Has the plan a protocol of commands, if it has commands?
 pub(super) fn check(plan: &Plan) -> Resolved {
-    let commands = plan.spec.run.command.as_deref().unwrap_or_default();
     let takes_commands = |protocol: &Protocol| protocol.supports(OpKind::Raw);
-    if !commands.is_empty() && !plan.protocols().iter().any(takes_commands) {
+    if !plan.commands.is_empty() && !plan.protocols().iter().any(takes_commands) {
         let takes: Vec<&str> = Protocol::ALL.into_iter().filter(takes_commands).map(Protocol::name).collect();
         return Err(RUN.requires("command", format!("--protocol {}", takes.join(", "))));
     }
+    Ok(())
+}
+
+/// Is every command sent by a class?
+pub(super) fn check_weights(plan: &Plan) -> Resolved {
+    let commands = plan.spec.run.command.as_deref().unwrap_or_default();
     let is_sent = |index: usize| {
         plan.classes.iter().any(|class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0))
     };

@@ -2,6 +2,7 @@
 
 use crate::op::OpKind;
 use crate::plan::Class;
+use crate::spec::OPTIONS;
 use crate::units::Count;
 use std::fmt;
 
@@ -128,10 +129,6 @@ impl<'a> ErrorContext<'a> {
 /// The option as a flag, or as a key where only plan files have it.
 pub(super) fn flag(option: &str) -> String {
     let key = option.split(' ').next().unwrap_or(option);
-    match key {
-        "name" | "ops" | "route" | "connections-of" | "purge" | "runs-on" | "trace" | "trace-layout" => {
-            option.to_owned()
-        }
-        _ => format!("--{option}"),
-    }
+    let is_flag = OPTIONS.iter().any(|known| known.flag() == key || known.key() == key);
+    if is_flag { format!("--{option}") } else { option.to_owned() }
 }

@@ -9,7 +9,7 @@ const INLINE_KEYS_BYTES_MAX: u64 = 60_000;
 /// Slots where replies carry tokens: the bits that are left tell 4096 uses of a slot apart, so that a late reply meets no other.
 const TOKENS_MAX: u64 = 1 << 20;
 
-/// Is everything that the classes send in the protocol, and every command of the user's in a mix?
+/// Is everything that the classes send in the protocol?
 pub(super) fn check(plan: &Plan) -> Resolved {
     let of_classes = || {
         plan.classes

@@ -5,7 +5,9 @@
 
 use super::case::{Case, Given};
 use super::error::{ErrorContext, Resolved, flag};
-use super::{Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, datagrams, destination, fleet, object_window, protocol};
+use super::{
+    Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, commands, datagrams, destination, fleet, object_window, protocol,
+};
 use super::{shared_connections, verify};
 use crate::arrival::Arrival;
 use crate::choice::HostRole;
@@ -47,7 +49,25 @@ enum Relation {
 /// behind it is meant with that value only; a switch, if it is on.
 type Pair = (&'static str, Relation, &'static str, &'static str);
 
-const PAIRS: &[Pair] = &[
+/// Between options of the run.
+const RUN_PAIRS: &[Pair] = &[
+    ("agent", Requires, "server", ": the reference server of a run listens on this host only"),
+    ("user", Requires, "password", ""),
+    ("hash-field", Conflicts, "cluster", ", which places keys by all of their bytes"),
+    ("tls-cert", Requires, "tls-key", ""),
+    ("tls-key", Requires, "tls-cert", ""),
+    ("tls-ca", Conflicts, "tls-insecure", ""),
+    ("cluster", Requires, "server", ", naming at least one node"),
+    ("placement", Conflicts, "cluster", ", which assigns keys to nodes itself"),
+    ("refill batch", Conflicts, "cluster", ", where slots belong to no connection"),
+    ("warmup auto", Conflicts, "agent", ": all hosts begin the window at a time agreed in advance"),
+    ("max-time", Requires, "until", "; without it use --time"),
+    ("requests", Conflicts, "until", ", which ends by time"),
+    ("server-stats", Conflicts, "hash-field", ": Redis counts hashes, brunt counts keys"),
+];
+
+/// Between an option of a class and another one.
+const CLASS_PAIRS: &[Pair] = &[
     (
         "mix, multiget, drift, delta, first-key, value-form",
         Conflicts,
@@ -84,44 +104,34 @@ const PAIRS: &[Pair] = &[
     ("replicas", Conflicts, "noreply", ": a write ends when every replica has replied"),
     ("replicas", Conflicts, "cluster", ", whose nodes replicate by themselves"),
     ("replicas", Conflicts, "on-miss set, agent, trace", ""),
-    ("agent", Requires, "server", ": the reference server of a run listens on this host only"),
-    ("user", Requires, "password", ""),
-    ("hash-field", Conflicts, "cluster", ", which places keys by all of their bytes"),
-    ("tls-cert", Requires, "tls-key", ""),
-    ("tls-key", Requires, "tls-cert", ""),
-    ("tls-ca", Conflicts, "tls-insecure", ""),
     ("placement by-thread", Conflicts, "agent, purge", ""),
-    ("cluster", Requires, "server", ", naming at least one node"),
-    ("placement", Conflicts, "cluster", ", which assigns keys to nodes itself"),
-    ("refill batch", Conflicts, "cluster", ", where slots belong to no connection"),
-    ("warmup auto", Conflicts, "agent", ": all hosts begin the window at a time agreed in advance"),
     ("warmup auto", Conflicts, "connections-total", ": the run ends with its last connection, warm or not"),
     ("warmup auto", Conflicts, "rate-profile", ": its times count from the beginning of the window"),
-    ("max-time", Requires, "until", "; without it use --time"),
-    ("requests", Conflicts, "until", ", which ends by time"),
-    ("server-stats", Conflicts, "hash-field", ": Redis counts hashes, brunt counts keys"),
 ];
 
 const OF_LIFETIME: &str = "connect-rate, calls-per-connection, connections-total, reconnect-every";
 const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";
 
-/// What an option requires or conflicts with, and when that is violated.
-struct Rule {
+/// What an option requires or conflicts with, and when that is violated: a function of what the rule looks at.
+struct Rule<F> {
     option: &'static str,
     relation: Relation,
     other: &'static str,
-    is_broken: fn(&Case<'_>) -> bool,
+    is_broken: F,
 }
 
-const fn requires(option: &'static str, other: &'static str, is_broken: fn(&Case<'_>) -> bool) -> Rule {
+type ClassRule = Rule<fn(&Case<'_>) -> bool>;
+type RunRule = Rule<fn(&Plan) -> bool>;
+
+const fn requires<F>(option: &'static str, other: &'static str, is_broken: F) -> Rule<F> {
     Rule { option, relation: Requires, other, is_broken }
 }
 
-const fn conflicts(option: &'static str, other: &'static str, is_broken: fn(&Case<'_>) -> bool) -> Rule {
+const fn conflicts<F>(option: &'static str, other: &'static str, is_broken: F) -> Rule<F> {
     Rule { option, relation: Conflicts, other, is_broken }
 }
 
-static CLASS_RULES: &[Rule] = &[
+static CLASS_RULES: &[ClassRule] = &[
     requires("multiget", "mget in --mix, e.g. mget=9,set=1", |case| {
         case.spec.multiget.is_some() && !case.sends(OpKind::Mget)
     }),
@@ -169,54 +179,70 @@ const OWN_SERVERS: &str = "server, protocol, transport or route in a [[class]] t
 const OF_USERS: &str = "--protocol memcached-binary, resp2 or resp3";
 const OF_REDIS: &str = "--protocol resp2 or resp3";
 
-static RUN_RULES: &[Rule] = &[
-    requires("agent", "a class without runs-on = 'controller'", |case| {
-        case.run.has_agents() && !case.any(|class| class.host_role == HostRole::Agents)
+static RUN_RULES: &[RunRule] = &[
+    requires("agent", "a class without runs-on = 'controller'", |plan| {
+        plan.spec.run.has_agents() && !has_class(plan, |class| class.host_role == HostRole::Agents)
     }),
-    conflicts("agent", "unix: servers: no agent opens a file that a plan names", |case| {
-        case.run.has_agents() && case.plan.uses_transport(Transport::Unix)
+    conflicts("agent", "unix: servers: no agent opens a file that a plan names", |plan| {
+        plan.spec.run.has_agents() && plan.uses_transport(Transport::Unix)
     }),
-    conflicts("agent", "--verify and writes: agents do not know each other's writes", |case| {
+    conflicts("agent", "--verify and writes: agents do not know each other's writes", |plan| {
         let writes = |class: &Class| class.kinds().into_iter().any(|kind| !kind.is_retrieval());
-        case.run.has_agents() && case.run.verify.is_some() && case.any(writes)
+        plan.spec.run.has_agents() && plan.spec.run.verify.is_some() && has_class(plan, writes)
     }),
-    requires("user", OF_USERS, |case| case.run.user.is_some() && !case.speaks(Protocol::has_users)),
-    requires("password", OF_USERS, |case| case.run.password.is_some() && !case.speaks(Protocol::has_users)),
-    requires("database", OF_REDIS, |case| case.run.database.is_some() && !case.speaks(Protocol::is_resp)),
-    requires("client-name", OF_REDIS, |case| {
-        case.run.client_name.is_some() && !case.speaks(Protocol::is_resp)
+    requires("user", OF_USERS, |plan| plan.spec.run.user.is_some() && !speaks(plan, Protocol::has_users)),
+    requires("password", OF_USERS, |plan| {
+        plan.spec.run.password.is_some() && !speaks(plan, Protocol::has_users)
     }),
-    requires("hash-field", OF_REDIS, |case| case.run.hash_field.is_some() && !case.speaks(Protocol::is_resp)),
-    requires("cluster", OF_REDIS, |case| case.plan.is_cluster && !case.plan.protocol.is_resp()),
-    conflicts("database", "--cluster, which has database 0 only", |case| {
-        case.plan.login.database > 0 && case.plan.is_cluster
+    requires("database", OF_REDIS, |plan| {
+        plan.spec.run.database.is_some() && !speaks(plan, Protocol::is_resp)
     }),
-    requires("password", "--server: the reference server of a run needs no login", |case| {
-        case.run.password.is_some() && case.plan.needs_embedded()
+    requires("client-name", OF_REDIS, |plan| {
+        plan.spec.run.client_name.is_some() && !speaks(plan, Protocol::is_resp)
     }),
-    requires("password", "--user", |case| {
-        let is_binary = case.speaks(|protocol| protocol == Protocol::MemcachedBinary);
-        case.run.password.is_some() && case.run.user.is_none() && is_binary
+    requires("hash-field", OF_REDIS, |plan| {
+        plan.spec.run.hash_field.is_some() && !speaks(plan, Protocol::is_resp)
     }),
-    conflicts("hash-field", "--protocol resp-inline; use --command 'HGET {key} f'", |case| {
-        case.run.hash_field.is_some() && case.speaks(|protocol| protocol == Protocol::RespInline)
+    requires("cluster", OF_REDIS, |plan| plan.is_cluster && !plan.protocol.is_resp()),
+    conflicts("database", "--cluster, which has database 0 only", |plan| {
+        plan.login.database > 0 && plan.is_cluster
     }),
-    requires("trailing-blank", "--protocol memcached-text", |case| {
-        case.plan.trailing_blank && !case.speaks(|protocol| protocol == Protocol::MemcachedText)
+    requires("password", "--server: the reference server of a run needs no login", |plan| {
+        plan.spec.run.password.is_some() && plan.needs_embedded()
     }),
-    requires("linger", "--transport tcp or tls", |case| case.run.linger.is_some() && !case.is_tcp()),
-    requires("placement", "at least two --server", |case| {
-        case.run.placement.is_some() && !case.plan.has_placement()
+    requires("password", "--user", |plan| {
+        let is_binary = speaks(plan, |protocol| protocol == Protocol::MemcachedBinary);
+        plan.spec.run.password.is_some() && plan.spec.run.user.is_none() && is_binary
+    }),
+    conflicts("hash-field", "--protocol resp-inline; use --command 'HGET {key} f'", |plan| {
+        plan.spec.run.hash_field.is_some() && speaks(plan, |protocol| protocol == Protocol::RespInline)
+    }),
+    requires("trailing-blank", "--protocol memcached-text", |plan| {
+        plan.trailing_blank && !speaks(plan, |protocol| protocol == Protocol::MemcachedText)
+    }),
+    requires("linger", "--transport tcp or tls", |plan| {
+        plan.spec.run.linger.is_some() && !plan.servers().iter().any(|server| server.transport.is_tcp())
+    }),
+    requires("placement", "at least two --server", |plan| {
+        plan.spec.run.placement.is_some() && !plan.has_placement()
     }),
     conflicts(
         "server-stats",
         "--password and memcached: statistics are read in the text protocol, which has no login",
-        |case| case.run.server_stats == Some(true) && hides_stats(case.run, &case.plan.protocols()),
+        |plan| plan.spec.run.server_stats == Some(true) && hides_stats(&plan.spec.run, &plan.protocols()),
     ),
-    conflicts("server-stats", "--protocol echo, ping or thrift, whose servers have no statistics", |case| {
-        case.run.server_stats == Some(true) && case.speaks(Protocol::is_stateless)
+    conflicts("server-stats", "--protocol echo, ping or thrift, whose servers have no statistics", |plan| {
+        plan.spec.run.server_stats == Some(true) && speaks(plan, Protocol::is_stateless)
     }),
 ];
+
+fn has_class(plan: &Plan, is_meant: fn(&Class) -> bool) -> bool {
+    plan.classes.iter().any(is_meant)
+}
+
+fn speaks(plan: &Plan, is_meant: fn(Protocol) -> bool) -> bool {
+    plan.protocols().into_iter().any(is_meant)
+}
 
 /// A memcached is polled in its text protocol, which one with users does not speak.
 pub(super) fn hides_stats(run: &RunSpec, protocols: &[Protocol]) -> bool {
@@ -225,39 +251,55 @@ pub(super) fn hides_stats(run: &RunSpec, protocols: &[Protocol]) -> bool {
 
 /// Do the options of a plan go together?
 pub(super) fn check(plan: &Plan, host: &Host) -> Resolved {
-    let case = |index: usize| Case {
-        plan,
-        run: &plan.spec.run,
-        class: &plan.classes[index],
-        spec: &plan.spec.classes[index],
-        context: ErrorContext::of_class(&plan.classes[index], &plan.classes),
-    };
+    check_part(plan, host)?;
+    check_whole(plan)
+}
+
+/// The rules that a part of a plan need not meet: it has every command of the plan, by whose number results are, but not every class;
+/// and of a few requests it may have none.
+fn check_whole(plan: &Plan) -> Resolved {
+    if plan.spec.run.requests == Some(Count(0)) {
+        return Err(RUN.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
+    }
+    commands::check_weights(plan)
+}
+
+/// Do the options of a plan, or of a part of one, go together?
+pub(super) fn check_part(plan: &Plan, host: &Host) -> Resolved {
+    let of_run = Given::of_run(&plan.spec.run);
+    check_pairs(&of_run, &RUN, RUN_PAIRS)?;
     for index in 0..plan.classes.len() {
-        let case = case(index);
-        check_pairs(&case)?;
+        let case = Case {
+            plan,
+            run: &plan.spec.run,
+            class: &plan.classes[index],
+            spec: &plan.spec.classes[index],
+            given: of_run.with_class(&plan.spec.classes[index]),
+            context: ErrorContext::of_class(&plan.classes[index], &plan.classes),
+        };
+        check_pairs(&case.given, &case.context, CLASS_PAIRS)?;
         shared_connections::check(plan, index)?;
         object_window::check(&case)?;
         check_class(&case)?;
-        check_rules(&case, CLASS_RULES)?;
+        check_rules(&case.context, CLASS_RULES, |is_broken| is_broken(&case))?;
         check_calls(&case)?;
         destination::check_counts(&case.context, plan, case.class)?;
     }
     protocol::check(plan)?;
     check_threads(plan)?;
     datagrams::check(plan)?;
-    check_rules(&Case { context: RUN, ..case(0) }, RUN_RULES)?;
-    check_servers(plan)?;
+    check_rules(&RUN, RUN_RULES, |is_broken| is_broken(plan))?;
+    check_servers(plan, &of_run)?;
     check_host(plan, host)?;
     check_stop(plan)?;
     verify::check(plan)?;
     check_records(plan)
 }
 
-fn check_pairs(case: &Case<'_>) -> Resolved {
-    let given = Given::of(case);
-    for (options, relation, others, reason) in PAIRS {
+fn check_pairs(given: &Given<'_>, context: &ErrorContext<'_>, pairs: &[Pair]) -> Resolved {
+    for (options, relation, others, reason) in pairs {
         let Some(option) = given.first(options) else { continue };
-        let context = if RunSpec::names().iter().any(|name| name == option) { RUN } else { case.context };
+        let context = if RunSpec::names().iter().any(|name| name == option) { &RUN } else { context };
         match (relation, given.first(others)) {
             (Requires, None) => {
                 let others: Vec<String> = others.split(", ").map(flag).collect();
@@ -272,11 +314,11 @@ fn check_pairs(case: &Case<'_>) -> Resolved {
     Ok(())
 }
 
-fn check_rules(case: &Case<'_>, rules: &[Rule]) -> Resolved {
-    match rules.iter().find(|rule| (rule.is_broken)(case)) {
+fn check_rules<F>(context: &ErrorContext<'_>, rules: &[Rule<F>], is_broken: impl Fn(&F) -> bool) -> Resolved {
+    match rules.iter().find(|rule| is_broken(&rule.is_broken)) {
         None => Ok(()),
-        Some(Rule { option, relation: Requires, other, .. }) => Err(case.context.requires(option, other)),
-        Some(Rule { option, relation: Conflicts, other, .. }) => Err(case.context.conflicts(option, other)),
+        Some(Rule { option, relation: Requires, other, .. }) => Err(context.requires(option, other)),
+        Some(Rule { option, relation: Conflicts, other, .. }) => Err(context.conflicts(option, other)),
     }
 }
 
@@ -363,7 +405,7 @@ fn check_reconnect(case: &Case<'_>) -> Resolved {
     if class.connections_of.is_some() || class.reconnect == Reconnect::Always || counts_attempts {
         return Ok(());
     }
-    let of_lifetime = || Given::of(case).first(OF_LIFETIME);
+    let of_lifetime = || case.given.first(OF_LIFETIME);
     match plan.is_cluster.then_some("cluster").or_else(of_lifetime) {
         Some(option) => {
             Err(context.conflicts(&format!("reconnect {}", class.reconnect), format!("--{option}")))
@@ -434,7 +476,7 @@ fn check_threads(plan: &Plan) -> Resolved {
 }
 
 /// The options of servers and connections.
-fn check_servers(plan: &Plan) -> Resolved {
+fn check_servers(plan: &Plan, given: &Given<'_>) -> Resolved {
     let run = &plan.spec.run;
     if let Some(unfit) = plan.agents.iter().find(|agent| fleet::split(agent).is_none()) {
         return Err(RUN.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
@@ -454,7 +496,7 @@ fn check_servers(plan: &Plan) -> Resolved {
     if run.hash_field.is_some() {
         check_hash_fields(plan)?;
     }
-    let tls = run.first_given(&["tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure"]);
+    let tls = given.first("tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure");
     if let (Some(option), false) = (tls, plan.uses_transport(Transport::Tls)) {
         return Err(RUN.requires(option, "--transport tls"));
     }
@@ -468,12 +510,11 @@ fn check_servers(plan: &Plan) -> Resolved {
     }
 }
 
-/// Fields of hashes have commands for these operations, which mean the same there; and they do not expire.
+/// Fields of hashes have few commands, and do not expire.
 fn check_hash_fields(plan: &Plan) -> Resolved {
-    let is_plain = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete);
     for class in plan.classes.iter().filter(|class| plan.protocol_of(class).is_resp()) {
         RUN.excludes("hash-field", &[("--ttl: hashes expire as a whole", class.ttl_s > 0)])?;
-        if !class.mix.weights.iter().all(|(kind, _)| is_plain(*kind)) {
+        if !class.mix.weights.iter().all(|(kind, _)| kind.has_field_command()) {
             let accepted = "get, set and delete only with --hash-field";
             return Err(RUN.invalid("mix", &class.mix, accepted));
         }
@@ -484,8 +525,7 @@ fn check_hash_fields(plan: &Plan) -> Resolved {
 fn check_sockets(plan: &Plan) -> Resolved {
     let run = &plan.spec.run;
     let servers = plan.servers();
-    let is_tcp = |transport: Transport| matches!(transport, Transport::Tcp | Transport::Tls);
-    if !plan.sockets.nodelay && !servers.iter().any(|server| is_tcp(server.transport)) {
+    if !plan.sockets.nodelay && !servers.iter().any(|server| server.transport.is_tcp()) {
         let reason = format!("--transport {}: the option is TCP's", servers[0].transport);
         return Err(RUN.conflicts("no-nodelay", reason));
     }
@@ -522,9 +562,6 @@ fn check_host(plan: &Plan, host: &Host) -> Resolved {
 /// The times of the run.
 fn check_stop(plan: &Plan) -> Resolved {
     let run = &plan.spec.run;
-    if run.requests == Some(Count(0)) {
-        return Err(RUN.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
-    }
     check_positive(&RUN, "time", run.time)?;
     check_positive(&RUN, "timeout", run.timeout)?;
     check_positive(&RUN, "connect-timeout", run.connect_timeout)?;
@@ -619,6 +656,13 @@ mod tests {
         ];
         for (toml, message) in table {
             assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
+        }
+    }
+
+    #[test]
+    fn switches_that_are_off_require_nothing() {
+        for toml in ["tls-insecure = false", "cluster = false", "trailing-blank = false", "noreply = false"] {
+            assert!(resolved(&format!("server = 'a'\n{toml}")).is_ok(), "{toml}");
         }
     }
 

@@ -83,6 +83,18 @@ mod tests {
         assert_eq!(resolved(&again), Ok(plan));
     }
 
+    /// Each connection of the owner has a window of its own.
+    #[test]
+    fn windows_are_counted_by_connections_of_the_owner() {
+        let owner = "[[class]]\nname = 'one'\nconnections = 10000\n";
+        let two =
+            "[[class]]\nname = 'two'\nprefix = 'w'\nconnections-of = 'one'\npopularity = 'window:16M'\n";
+        let expected = "--popularity window:16000000 (class 'two') exceeds 214748 objects in each of 10000 windows, for memory";
+        for toml in [format!("{owner}{two}"), format!("{two}{owner}")] {
+            assert_eq!(resolved(&toml).unwrap_err(), expected);
+        }
+    }
+
     #[test]
     fn unshareable_connections_are_refused() {
         let two = "[[class]]\nname = 'two'\nconnections-of = ";

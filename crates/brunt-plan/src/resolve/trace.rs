@@ -26,10 +26,8 @@ pub(super) fn mix(trace: &Trace) -> Mix {
 pub(super) fn limit_mixes(run: &RunSpec, default: &Destination, classes: &mut [Class]) {
     for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
         let protocol = class.protocol(default.protocol);
-        let is_plain = |kind: OpKind| {
-            run.hash_field.is_none() || matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete)
-        };
-        class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_plain(*kind));
+        let is_stored = |kind: OpKind| run.hash_field.is_none() || kind.has_field_command();
+        class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_stored(*kind));
     }
 }
 

@@ -7,7 +7,7 @@
 mod pairs;
 pub mod sasl;
 
-use crate::memcached::line::{persistence, status_text};
+use crate::memcached::line::persistence;
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
 use crate::{
@@ -697,6 +697,41 @@ impl Progress {
         }
     }
 }
+
+/// The name and the number of a status of the binary protocol.
+fn status_text(status: u16) -> &'static [u8] {
+    match status {
+        0x03 => b"value too large (status 0x0003)",
+        0x04 => b"invalid arguments (status 0x0004)",
+        0x06 => b"non-numeric value (status 0x0006)",
+        0x07 => b"wrong server (status 0x0007)",
+        0x08 => b"authentication error (status 0x0008)",
+        0x09 => b"authentication continues (status 0x0009)",
+        0x20 => b"authentication error (status 0x0020)",
+        0x21 => b"authentication continues (status 0x0021)",
+        0x24 => b"no access (status 0x0024)",
+        0x81 => b"unknown command (status 0x0081)",
+        0x82 => b"out of memory (status 0x0082)",
+        0x83 => b"not supported (status 0x0083)",
+        0x84 => b"internal error (status 0x0084)",
+        0x85 => b"busy (status 0x0085)",
+        0x86 => b"temporary failure (status 0x0086)",
+        other => NUMBERS.get(usize::from(other)).map_or(b"status above 0x00ff", |text| &text[..]),
+    }
+}
+
+/// Texts of statuses without a name.
+static NUMBERS: [[u8; 13]; 256] = {
+    let mut texts = [*b"status 0x00NN"; 256];
+    let digits = b"0123456789abcdef";
+    let mut status = 0;
+    while status < 256 {
+        texts[status][11] = digits[status >> 4];
+        texts[status][12] = digits[status & 15];
+        status += 1;
+    }
+    texts
+};
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,7 @@
 
 mod pairs;
 
-use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
-use crate::memcached::line::persistence;
+use super::line::{decimal, decimal_u32, error_text, is_word, persistence, rest_of_line};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::{Codec, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, NO_TOKEN, Recache, Request};

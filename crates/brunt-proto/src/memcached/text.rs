@@ -6,8 +6,7 @@
 
 mod pairs;
 
-use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
-use crate::memcached::line::persistence;
+use super::line::{decimal, decimal_u32, error_text, is_word, persistence, rest_of_line, word_len};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;

@@ -34,7 +34,7 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     }
     markup.raw("<section id=\"operations\">\n<h2>Response times by operation</h2>\n<figure>");
     let facts = lines.iter().map(|(name, histogram)| {
-        let p50 = histogram.quantile(Quantile::P50).map_or("-".to_owned(), quantity::time);
+        let p50 = quantity::time_or_dash(histogram.quantile(Quantile::P50));
         format!("{name}: p50 {p50}")
     });
     markup.element(

@@ -1,7 +1,7 @@
-//! What workers and CPUs of the client did over time: how busy they were, and what was taken from them,
-//! in two strips with the thresholds of the checks.
+//! What workers and CPUs of the client did over time, in two strips: how busy workers were, and what others took from workers and CPUs.
 //!
-//! Invariant: the threshold is that of a busy worker, over the whole window; a strip shows where in it the time went.
+//! The first strip has a line where a worker has no time left ([`BUSY`]). That is judged by the whole window, so that a piece of it above the
+//! line decides nothing. Invariant: where nothing is known a line has a gap, not a value.
 
 use super::columns::{Column, Columns};
 use super::course::{Course, draw, frame};
@@ -24,10 +24,11 @@ struct Line {
     percent: fn(&ClientShares) -> Option<f64>,
 }
 
-/// A strip: its lines have one check.
+/// A strip: two lines on one axis.
 struct Strip {
     title: &'static str,
     name: &'static str,
+    /// Shares at which a line is drawn across, if any.
     thresholds: &'static [f64],
     lines: [Line; 2],
 }

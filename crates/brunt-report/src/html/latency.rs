@@ -45,10 +45,7 @@ fn table(
 ) {
     markup
         .raw("<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\"><thead><tr>");
-    for (heading, is_words) in grid.headings() {
-        markup.open("th", &[("scope", "col"), ("class", if is_words { "words" } else { "number" })]);
-        markup.text(heading);
-    }
+    markup.headings(grid);
     markup.raw("<tbody>\n");
     let mut rows = rows.iter();
     for cells in grid.rows() {

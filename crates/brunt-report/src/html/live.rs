@@ -32,7 +32,7 @@ impl LivePage {
         document::header(&mut markup, Standing::Neutral, &title, &facts);
         if let Some(summary) = summary {
             if summary.total.latency.response.summary.count > 0 {
-                sections::answer(&mut markup, summary);
+                sections::answer(&mut markup, summary, "");
                 latency::section(&mut markup, summary);
                 spectrum::section(&mut markup, summary);
             }
@@ -65,7 +65,6 @@ fn title(state: State<'_>, label: &str) -> String {
     match state {
         State::Starting => "no run has begun".to_owned(),
         State::Failed(_) => format!("{label}no result: the run failed"),
-        State::Ended(_) => format!("{label}ended"),
         State::Running(so_far) => {
             let is_measured = |summary: &&Summary| summary.total.latency.response.summary.count > 0;
             let measured = Some(so_far.summary()).filter(is_measured);

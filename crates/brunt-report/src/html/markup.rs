@@ -85,10 +85,7 @@ impl Markup {
         self.raw("<div class=\"wide\"><table>");
         self.element("caption", caption);
         self.raw("<thead><tr>");
-        for (heading, is_words) in grid.headings() {
-            self.open("th", &[("scope", "col"), ("class", if is_words { "words" } else { "number" })]);
-            self.text(heading);
-        }
+        self.headings(grid);
         self.raw("<tbody>\n");
         for (number, row) in (1..).zip(grid.rows()) {
             // No end tags: HTML ends cells and rows where the next begins, and tables are long.
@@ -110,6 +107,14 @@ impl Markup {
             self.raw("\n");
         }
         self.raw("</table></div>\n");
+    }
+
+    /// The cells of a table's first row.
+    pub(crate) fn headings(&mut self, grid: &Grid) {
+        for (heading, is_words) in grid.headings() {
+            self.open("th", &[("scope", "col"), ("class", if is_words { "words" } else { "number" })]);
+            self.text(heading);
+        }
     }
 
     /// A list of facts by label.

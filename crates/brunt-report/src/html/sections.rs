@@ -41,11 +41,14 @@ pub(super) fn head(markup: &mut Markup, summary: &Summary) {
     document::header(markup, Standing::of(summary.status.status), &summary.status.headline(), &lines);
 }
 
-/// The sentences of the status, what was asserted, and where the slowest spent their time.
-pub(super) fn answer(markup: &mut Markup, summary: &Summary) {
+/// Leads from the status to all checks, on a page that has [`environment`].
+pub(super) const LINK_TO_CHECKS: &str = "<p><a href=\"#checks\">All checks</a></p>\n";
+
+/// The sentences of the status, a link to what they rest on or nothing, what was asserted, and where the slowest spent their time.
+pub(super) fn answer(markup: &mut Markup, summary: &Summary, link: &'static str) {
     markup.raw("<section id=\"answer\">\n<h2>What may be quoted</h2>\n");
     markup.document(&Document::of(|document| conclusion::status(document, &summary.status)));
-    markup.raw("<p><a href=\"#checks\">All checks</a></p>\n");
+    markup.raw(link);
     let asserted = summary.assertions.iter().map(AssertionText::of);
     markup.document(&Document::of(|document| document.assertions(asserted)));
     markup.raw("</section>\n");

@@ -60,7 +60,7 @@ fn title(runs: &[(String, Summary)]) -> String {
     let invalid: Vec<&str> = invalid.map(|(name, _)| name.as_str()).collect();
     let p99 = |(name, summary): &(String, Summary)| {
         let ns = summary.total.latency.response.summary.percentile_ns(Quantile::P99);
-        format!("{name} {}", ns.map_or("-".to_owned(), quantity::time))
+        format!("{name} {}", quantity::time_or_dash(ns))
     };
     let numbers = format!("p99: {}", runs.iter().map(p99).collect::<Vec<_>>().join(", "));
     match invalid.is_empty() {

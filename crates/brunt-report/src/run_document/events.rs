@@ -11,6 +11,7 @@ use crate::quantity::{self, rate};
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};
 use brunt_stats::check::{CheckId, CheckStatus};
+use brunt_stats::complete_seconds::SECOND_NS;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::Outage;
 use brunt_stats::outage_span::OutageKind;
@@ -23,7 +24,6 @@ const OUTAGES_MAX: usize = 4;
 const OUTAGES_LONG_MAX: usize = 20;
 /// Bars of the line over time, which leaves room for its scale.
 const BARS_MAX: u64 = 40;
-const SECOND_NS: u64 = 1_000_000_000;
 /// Rows of the table over time.
 const SECONDS_MAX: u64 = 60;
 /// Fewer pieces of time show no course.

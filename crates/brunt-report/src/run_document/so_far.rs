@@ -7,11 +7,9 @@ use crate::document::{Content, Document, Level};
 use crate::layout::{Layout, Line};
 use crate::quantity;
 use crate::server;
-use brunt_stats::client_time::{ClientShares, ClientTime};
+use brunt_stats::client_time::ClientShares;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::Summary;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 brunt_plan::named! {
     /// A part, in the order in which they stand below each other.
@@ -82,9 +80,8 @@ fn server(summary: &Summary) -> Vec<String> {
 
 /// What workers did with their time in the window: `workers busy 39.0 %`.
 fn client(summary: &Summary) -> Vec<String> {
-    let mut sum = ClientTime::default();
-    summary.intervals(SECOND_NS).iter().for_each(|point| sum.merge(&point.client));
-    let Some(ClientShares { busy, run_delay, stolen, .. }) = sum.shares() else { return Vec::new() };
+    let shares = summary.client_time().shares();
+    let Some(ClientShares { busy, run_delay, stolen, .. }) = shares else { return Vec::new() };
     let named = [("workers busy", busy), ("run delay", run_delay), ("stolen", stolen)];
     let known = named.into_iter().filter_map(|(name, share)| Some(format!("{name} {:.1} %", share? * 100.0)));
     known.collect()

@@ -66,6 +66,12 @@ fn words(page: &str) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
+/// The links of a page that lead to no part of it.
+fn dead_links(page: &str) -> Vec<&str> {
+    let links = page.split("<a href=\"#").skip(1).filter_map(|rest| rest.split('"').next());
+    links.filter(|id| !page.contains(&format!("id=\"{id}\""))).collect()
+}
+
 fn ordinary_runs() -> [(&'static str, Run); 7] {
     [
         ("closed loop", ordinary::closed()),
@@ -93,6 +99,7 @@ fn pages_of_any_run_are_well_formed_and_load_nothing() {
             assert!(!outside.contains(address), "{name}: {address}");
         }
         assert_eq!(page.matches("<script").count(), 2, "{name}");
+        assert_eq!(dead_links(&page), [""; 0], "{name}");
         assert!(page.len() <= BYTES_MAX, "{name}: {} bytes", page.len());
     }
 }
@@ -374,6 +381,7 @@ fn pages_of_runs_that_go_on_are_whole() {
                 if warm_up_ns == window.measure_ns && phase == "warmup, " { "measure, " } else { phase };
             let page = live_page_of(&run, at_ns, None);
             drawings(&page);
+            assert_eq!(dead_links(&page), [""; 0], "{name} at {at_ns}");
             assert!(page.len() < BYTES_MAX, "{name}: {} bytes", page.len());
             assert!(page.contains(&format!("<h1>running: {phase}")), "{name} at {at_ns}: {phase}");
             assert!(

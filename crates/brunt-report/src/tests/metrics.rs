@@ -7,7 +7,7 @@ use super::live::{begun, so_far};
 use super::run::{self, MS, S};
 use super::{Run, all_runs, json_of};
 use crate::live::State;
-use crate::metrics::{self, Bounds, HostCounters, OutageTotals, Scrape};
+use crate::metrics::{self, Bounds, HostCounters, OutageTotals, Scrape, Scraped};
 use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
@@ -23,25 +23,25 @@ use brunt_stats::store::IntervalStore;
 use reader::{Exposition, Sample, read};
 use serde_json::Value;
 
-fn text_of(state: State<'_>, objectives: &[&str], outages: &mut OutageTotals) -> String {
+fn text_of<'a>(scraped: impl Into<Scraped<'a>>, objectives: &[&str], outages: &mut OutageTotals) -> String {
     let objectives: Vec<Objective> = objectives.iter().map(|text| text.parse().unwrap()).collect();
     let host = HostCounters { cpu_user_ns: 1_500_000_000, cpu_system_ns: 20_000_000, stolen_ns: None };
     let (plan_id, bounds) = ("0123456789abcdef", &Bounds::of(&objectives));
-    metrics::text(state, &mut Scrape { plan_id, bounds, host, outages })
+    metrics::text(scraped, &mut Scrape { plan_id, bounds, host, outages })
 }
 
 fn plan(text: &str) -> Plan {
     resolve(&PlanSpec::from_toml(text).unwrap(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
 }
 
-fn shown(state: State<'_>, objectives: &[&str]) -> Exposition {
-    let text = text_of(state, objectives, &mut OutageTotals::default());
+fn shown<'a>(scraped: impl Into<Scraped<'a>>, objectives: &[&str]) -> Exposition {
+    let text = text_of(scraped, objectives, &mut OutageTotals::default());
     read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// What the text says of a run that has ended.
 fn ended(run: &Run) -> Exposition {
-    shown(State::Ended(&run.summary), &["p99 < 1234us"])
+    shown(Scraped::Result(&run.summary), &["p99 < 1234us"])
 }
 
 fn count(value: &Value) -> f64 {
@@ -256,7 +256,7 @@ fn a_live_run_has_no_status() {
     assert_eq!(shown(State::Failed(&live), &[]).sum("brunt_phase", &[("brunt_phase", "failed")]), 1.0);
 }
 
-/// Each second the shares of the last one, at the end those of the window; checks as far as they are known.
+/// Each second the shares of the last one, of workers that told, at the end those of the window; checks as far as they are known.
 #[test]
 fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
     let (_, run) = all_runs().into_iter().next().unwrap();
@@ -266,6 +266,7 @@ fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
     let mut busy = Vec::new();
     for second in intervals[..20].chunks(10) {
         second.iter().for_each(|interval| live.push(interval));
+        live.push(&Interval { worker: 1, worker_time: None, ..second[9].clone() });
         let at_ns = live.tick(second[9].end_ns).unwrap();
         let so_far = live.so_far(at_ns, &summary.record.run.intervals);
         let found = shown(State::Running(&so_far), &[]);
@@ -275,6 +276,9 @@ fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
         let share = found.sum("brunt_worker_busy_ratio", &[("worker", "0")]);
         assert!((share - expected).abs() < 1e-9, "{share}, not {expected}");
         busy.push(share);
+        let workers: Vec<_> =
+            found.all("brunt_worker_busy_ratio").map(|sample| sample.labels["worker"].as_str()).collect();
+        assert_eq!(workers, ["0"], "nothing is known of the other");
         // So short a window is not judged for being steady.
         assert_eq!(checks_in(&found), ["BROKEN", "LOAD", "CLIENT", "DATA"]);
         assert_eq!(found.sum("brunt_status", &[("brunt_status", "pending")]), 1.0);
@@ -345,19 +349,19 @@ fn invalid_open_metrics_are_found() {
 /// A reader that is not ours finds the same series with the same values, whatever the texts of their labels.
 #[test]
 fn another_reader_finds_the_same() {
-    let check = |name: &str, state: State<'_>| {
-        let text = text_of(state, &["p99 < 1234us"], &mut OutageTotals::default());
+    let check = |name: &str, scraped: Scraped<'_>| {
+        let text = text_of(scraped, &["p99 < 1234us"], &mut OutageTotals::default());
         let theirs = foreign_reader::lines(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
         assert_eq!(theirs, foreign_reader::lines_of_ours(&read(&text).unwrap()), "{name}");
         theirs
     };
-    check("nothing", State::Starting);
+    check("nothing", State::Starting.into());
     for (name, run) in all_runs() {
-        check(name, State::Running(&begun(&run.summary.record.plan)));
-        assert!(check(name, State::Ended(&run.summary)).len() > 100, "{name}");
+        check(name, State::Running(&begun(&run.summary.record.plan)).into());
+        assert!(check(name, Scraped::Result(&run.summary)).len() > 100, "{name}");
     }
     let plan = plan(r#"server = ['unix:/a "b\c"=,{} d', 'unix:/é €']"#);
-    let found = check("hostile", State::Running(&begun(&plan)));
+    let found = check("hostile", State::Running(&begun(&plan)).into());
     for server in [0, 1].map(|index| plan.server_name(index).unwrap()) {
         let label = format!("server={server:?}");
         assert!(found.iter().any(|line| line.contains(&label)), "{label}: {found:#?}");

@@ -295,7 +295,6 @@ impl Scene {
             ..RunData::default()
         };
         let mut record = RunRecord {
-            plan: self.plan,
             run,
             environment: Environment {
                 brunt_version: "0.1.0".to_owned(),
@@ -303,12 +302,8 @@ impl Scene {
                 facts: facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into(),
             },
             server: "127.0.0.1:11211".to_owned(),
-            agents: Vec::new(),
-            preload: None,
             values_checked: false,
-            convergence: None,
-            calibration: Lookup::Absent,
-            judgement: Judgement::default(),
+            ..RunRecord::of(self.plan)
         };
         change(&mut record);
         Run {

@@ -9,12 +9,10 @@ use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::resolve::resolve;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::calibration::Lookup;
 use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
-use brunt_stats::judgement::Judgement;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::{Environment, RunRecord};
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
@@ -103,21 +101,14 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
     let times =
         RunTimes { start_ns: S, measure_ns: S, end_ns, drained_ns: end_ns, prepare_ns: 0, epoch_us: None };
     Summary::build(RunRecord {
-        plan,
         run: RunData {
             intervals: store,
             times,
             server_records: vec![said; servers as usize],
             ..RunData::default()
         },
-        environment: Environment::default(),
         server: names,
-        agents: Vec::new(),
-        preload: None,
-        values_checked: true,
-        convergence: None,
-        calibration: Lookup::Absent,
-        judgement: Judgement::default(),
+        ..RunRecord::of(plan)
     })
 }
 

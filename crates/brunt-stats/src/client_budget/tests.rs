@@ -4,6 +4,7 @@ use super::*;
 use crate::host::HostEvidence;
 use crate::usage::{ClientUsage, Colocation};
 use ClientPart::{OwnWork, Stopped, Waiting, WokenLate};
+use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
 
 const MS: u64 = 1_000_000;
 /// Length of the window.
@@ -101,159 +102,159 @@ impl Given {
 }
 
 /// What was given → own work, waiting, stopped, woken late in milliseconds; what the budget says and advises.
+type Row = (Given, [u64; 4], ClientPart, Option<WaitedFor>, &'static str, &'static str);
+
+const BUDGETS: [Row; 18] = [
+    (QUIET, [1_000, 0, 0, 0], OwnWork, None, "worker worked for 10.0 % of", "processors are free"),
+    (
+        Given { own_work: 9_800, busy: 19_800, ..QUIET },
+        [9_800, 0, 0, 0],
+        OwnWork,
+        None,
+        "worker worked for 98.0 % of",
+        "offer less (--rate",
+    ),
+    // A worker that idles most of the time is not late by its own work.
+    (
+        Given { own_work: 4_000, delay: Some(300), busy: 12_000, ..QUIET },
+        [4_000, 300, 0, 0],
+        Waiting,
+        Some(Neighbour),
+        "waited for a processor for 3.00 % of the window, which another process had",
+        "pin the workers to free ones",
+    ),
+    // Own work beyond one half counts twice.
+    (
+        Given { own_work: 6_000, delay: Some(1_999), busy: 15_000, ..QUIET },
+        [6_000, 1_999, 0, 0],
+        OwnWork,
+        Some(Neighbour),
+        "worked for 60.0 %",
+        "use more --threads (pro",
+    ),
+    (
+        Given { own_work: 6_000, delay: Some(2_001), busy: 19_000, ..QUIET },
+        [6_000, 2_001, 0, 0],
+        Waiting,
+        Some(Neighbour),
+        "waited for a processor for 20.0 %",
+        "stop what else runs on this host: no processor is free",
+    ),
+    // Three neighbours beside a server that is met by chance.
+    (
+        Given {
+            own_work: 2_000,
+            delay: Some(4_000),
+            busy: 19_900,
+            server: Some(3_000),
+            shared_looks: 15,
+            ..QUIET
+        },
+        [2_000, 4_000, 0, 0],
+        Waiting,
+        Some(Neighbour),
+        "for 40.0 % of the window, which another process had",
+        "no processor is free",
+    ),
+    (
+        Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), cpus: 1, ..QUIET },
+        [4_000, 4_000, 0, 0],
+        Waiting,
+        Some(Server),
+        "which the server had",
+        "client host of its own",
+    ),
+    (
+        Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), ..QUIET },
+        [4_000, 4_000, 0, 0],
+        Waiting,
+        Some(Server),
+        "which the server had",
+        "put them on different processors",
+    ),
+    // A server that does not tell: where it sends from decides.
+    (
+        Given { delay: Some(4_000), server: None, shared_looks: 15, ..QUIET },
+        [1_000, 4_000, 0, 0],
+        Waiting,
+        Some(Server),
+        "which the server had",
+        "put them",
+    ),
+    (
+        Given { delay: Some(4_000), server: None, shared_looks: 14, ..QUIET },
+        [1_000, 4_000, 0, 0],
+        Waiting,
+        Some(Neighbour),
+        "which another process had",
+        "stop what else",
+    ),
+    (
+        Given { workers: 4, cpus: 1, own_work: 2_000, delay: Some(5_000), busy: 9_000, ..QUIET },
+        [8_000, 20_000, 0, 0],
+        Waiting,
+        Some(Workers),
+        "the client's 4 workers waited for a processor for 50.0 % of the window, which other workers had",
+        "no more --threads",
+    ),
+    (
+        Given { delay: Some(4_000), throttled: 3_000, ..QUIET },
+        [1_000, 4_000, 0, 0],
+        Waiting,
+        Some(Quota),
+        "as the CPU quota was used up",
+        "larger CPU quota",
+    ),
+    // A kernel that keeps no account of run delays.
+    (
+        Given { delay: None, throttled: 3_000, ..QUIET },
+        [1_000, 3_000, 0, 0],
+        Waiting,
+        Some(Quota),
+        "30.0 %",
+        "quota",
+    ),
+    // Half of what ran was ours, and so half of what was stolen.
+    (
+        Given { delay: Some(100), stolen: 800, ..QUIET },
+        [1_000, 500, 0, 0],
+        Waiting,
+        Some(Hypervisor),
+        "for 5.00 % of the window, which the hypervisor gave to others",
+        "nothing in this guest helps",
+    ),
+    (Given { stolen: 20, ..QUIET }, [1_000, 0, 0, 0], OwnWork, None, "10.0 %", "more --threads"),
+    (
+        Given { delay: Some(100), stalls: 1_500, longest: (948, 0), ..QUIET },
+        [1_000, 100, 1_400, 0],
+        Stopped,
+        Some(Server),
+        "the client's worker was stopped for 14.0 % of the window, longest for 948 ms at +700 ms",
+        "find what stopped it",
+    ),
+    // A stall that was run delay is no stop.
+    (
+        Given { delay: Some(948), stalls: 948, longest: (948, 940), ..QUIET },
+        [1_000, 948, 8, 0],
+        Waiting,
+        Some(Server),
+        "waited for a processor for 9.48 %",
+        "put them",
+    ),
+    // No more than what is left of the time.
+    (
+        Given { delay: Some(2_000), sleeps: 9_000, ..QUIET },
+        [1_000, 2_000, 0, 7_000],
+        WokenLate,
+        Some(Server),
+        "the client's worker woke late from sleep, for 70.0 % of the window (1.00 ms each time)",
+        "--wait spin",
+    ),
+];
+
 #[test]
-#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn one_part_is_named_and_the_advice_follows_from_it() {
-    use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
-    type Row = (Given, [u64; 4], ClientPart, Option<WaitedFor>, &'static str, &'static str);
-    let table: [Row; 18] = [
-        (QUIET, [1_000, 0, 0, 0], OwnWork, None, "worker worked for 10.0 % of", "processors are free"),
-        (
-            Given { own_work: 9_800, busy: 19_800, ..QUIET },
-            [9_800, 0, 0, 0],
-            OwnWork,
-            None,
-            "worker worked for 98.0 % of",
-            "offer less (--rate",
-        ),
-        // A worker that idles most of the time is not late by its own work.
-        (
-            Given { own_work: 4_000, delay: Some(300), busy: 12_000, ..QUIET },
-            [4_000, 300, 0, 0],
-            Waiting,
-            Some(Neighbour),
-            "waited for a processor for 3.00 % of the window, which another process had",
-            "pin the workers to free ones",
-        ),
-        // Own work beyond one half counts twice.
-        (
-            Given { own_work: 6_000, delay: Some(1_999), busy: 15_000, ..QUIET },
-            [6_000, 1_999, 0, 0],
-            OwnWork,
-            Some(Neighbour),
-            "worked for 60.0 %",
-            "use more --threads (pro",
-        ),
-        (
-            Given { own_work: 6_000, delay: Some(2_001), busy: 19_000, ..QUIET },
-            [6_000, 2_001, 0, 0],
-            Waiting,
-            Some(Neighbour),
-            "waited for a processor for 20.0 %",
-            "stop what else runs on this host: no processor is free",
-        ),
-        // Three neighbours beside a server that is met by chance.
-        (
-            Given {
-                own_work: 2_000,
-                delay: Some(4_000),
-                busy: 19_900,
-                server: Some(3_000),
-                shared_looks: 15,
-                ..QUIET
-            },
-            [2_000, 4_000, 0, 0],
-            Waiting,
-            Some(Neighbour),
-            "for 40.0 % of the window, which another process had",
-            "no processor is free",
-        ),
-        (
-            Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), cpus: 1, ..QUIET },
-            [4_000, 4_000, 0, 0],
-            Waiting,
-            Some(Server),
-            "which the server had",
-            "client host of its own",
-        ),
-        (
-            Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), ..QUIET },
-            [4_000, 4_000, 0, 0],
-            Waiting,
-            Some(Server),
-            "which the server had",
-            "put them on different processors",
-        ),
-        // A server that does not tell: where it sends from decides.
-        (
-            Given { delay: Some(4_000), server: None, shared_looks: 15, ..QUIET },
-            [1_000, 4_000, 0, 0],
-            Waiting,
-            Some(Server),
-            "which the server had",
-            "put them",
-        ),
-        (
-            Given { delay: Some(4_000), server: None, shared_looks: 14, ..QUIET },
-            [1_000, 4_000, 0, 0],
-            Waiting,
-            Some(Neighbour),
-            "which another process had",
-            "stop what else",
-        ),
-        (
-            Given { workers: 4, cpus: 1, own_work: 2_000, delay: Some(5_000), busy: 9_000, ..QUIET },
-            [8_000, 20_000, 0, 0],
-            Waiting,
-            Some(Workers),
-            "the client's 4 workers waited for a processor for 50.0 % of the window, which other workers had",
-            "no more --threads",
-        ),
-        (
-            Given { delay: Some(4_000), throttled: 3_000, ..QUIET },
-            [1_000, 4_000, 0, 0],
-            Waiting,
-            Some(Quota),
-            "as the CPU quota was used up",
-            "larger CPU quota",
-        ),
-        // A kernel that keeps no account of run delays.
-        (
-            Given { delay: None, throttled: 3_000, ..QUIET },
-            [1_000, 3_000, 0, 0],
-            Waiting,
-            Some(Quota),
-            "30.0 %",
-            "quota",
-        ),
-        // Half of what ran was ours, and so half of what was stolen.
-        (
-            Given { delay: Some(100), stolen: 800, ..QUIET },
-            [1_000, 500, 0, 0],
-            Waiting,
-            Some(Hypervisor),
-            "for 5.00 % of the window, which the hypervisor gave to others",
-            "nothing in this guest helps",
-        ),
-        (Given { stolen: 20, ..QUIET }, [1_000, 0, 0, 0], OwnWork, None, "10.0 %", "more --threads"),
-        (
-            Given { delay: Some(100), stalls: 1_500, longest: (948, 0), ..QUIET },
-            [1_000, 100, 1_400, 0],
-            Stopped,
-            Some(Server),
-            "the client's worker was stopped for 14.0 % of the window, longest for 948 ms at +700 ms",
-            "find what stopped it",
-        ),
-        // A stall that was run delay is no stop.
-        (
-            Given { delay: Some(948), stalls: 948, longest: (948, 940), ..QUIET },
-            [1_000, 948, 8, 0],
-            Waiting,
-            Some(Server),
-            "waited for a processor for 9.48 %",
-            "put them",
-        ),
-        // No more than what is left of the time.
-        (
-            Given { delay: Some(2_000), sleeps: 9_000, ..QUIET },
-            [1_000, 2_000, 0, 7_000],
-            WokenLate,
-            Some(Server),
-            "the client's worker woke late from sleep, for 70.0 % of the window (1.00 ms each time)",
-            "--wait spin",
-        ),
-    ];
-    for (given, [own_work, waiting, stopped, woken_late], part, waited_for, sentence, fix) in table {
+    for (given, [own_work, waiting, stopped, woken_late], part, waited_for, sentence, fix) in BUDGETS {
         let budget = given.budget();
         let times = ClientPart::ALL.map(|part| budget.part_ns(part) / MS);
         assert_eq!(times, [own_work, waiting, stopped, woken_late], "{budget:?}");

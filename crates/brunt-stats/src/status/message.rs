@@ -9,6 +9,7 @@ use crate::measured_outage::MeasuredOutage;
 use crate::number_text::{percent, rounded, share, time};
 use crate::percentile_mark::PercentileMark;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::listed;
 
 /// An outage moves a percentile when it took nearly as much of the time as of all requests lie above that: behind it others wait.
 const MOVES: f64 = 0.8;
@@ -161,8 +162,5 @@ pub(super) fn names(of: Vec<Quantile>, among: &[Quantile]) -> String {
             few => few.iter().map(Quantile::to_string).collect(),
         })
         .collect();
-    match items.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => items.concat(),
-    }
+    listed(&items)
 }

@@ -6,7 +6,6 @@ use super::*;
 use crate::assertion::Reason;
 use crate::bottleneck::Bottleneck;
 use crate::bound::Decision;
-use crate::calibration::Lookup;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
@@ -15,7 +14,6 @@ use crate::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::RequestCounts;
 use crate::run_data::RunData;
-use crate::run_record::Environment;
 use crate::run_times::RunTimes;
 use crate::sample::{Sample, Times};
 use crate::server_stats::{ServerRecord, Snapshot};
@@ -151,20 +149,12 @@ pub(crate) fn record(plan: &Plan, intervals: &[Interval]) -> RunRecord {
     store.align(measure_ns);
     intervals.iter().for_each(|interval| store.push(interval));
     RunRecord {
-        plan: plan.clone(),
         run: RunData {
             intervals: store,
             times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0, epoch_us: None },
             ..RunData::default()
         },
-        environment: Environment::default(),
-        server: String::new(),
-        agents: Vec::new(),
-        preload: None,
-        values_checked: true,
-        convergence: None,
-        calibration: Lookup::Absent,
-        judgement: Judgement::default(),
+        ..RunRecord::of(plan.clone())
     }
 }
 

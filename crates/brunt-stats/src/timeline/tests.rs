@@ -526,6 +526,7 @@ fn totals_and_rows_are_those_of_an_unbounded_timeline() {
     for index in 0..9_000 {
         let mut interval = intervals[index as usize % 2].clone();
         (interval.start_ns, interval.end_ns) = (MEASURE + index * SLICE_NS, MEASURE + (index + 1) * SLICE_NS);
+        interval.worker_time = Some(WorkerTime { busy_ns: index * 1_000, run_delay_ns: Some(0) });
         bounded.push(&interval);
         push_unmerged(&mut unbounded, &interval);
     }
@@ -533,7 +534,12 @@ fn totals_and_rows_are_those_of_an_unbounded_timeline() {
     let span = MEASURE..MEASURE + 900 * S;
     for least_ns in [1, 60 * S, 900 * S] {
         let width_ns = bounded.row_ns(MEASURE, least_ns);
-        assert_eq!(bounded.points(span.clone(), width_ns), unbounded.points(span.clone(), width_ns));
+        let points = bounded.points(span.clone(), width_ns);
+        assert_eq!(points, unbounded.points(span.clone(), width_ns));
+        let mut client = ClientTime::default();
+        points.iter().for_each(|point| client.merge(&point.client));
+        assert_eq!(bounded.client_time(span.clone()), client);
+        assert!(client.shares().is_some_and(|shares| shares.busy > Some(0.04)));
     }
     let ops = bounded.ops(span.clone());
     assert_eq!(ops, unbounded.ops(span.clone()));

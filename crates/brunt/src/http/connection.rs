@@ -4,7 +4,7 @@
 //! connection. Invariants: nothing here blocks; each step has a deadline that the peer cannot put off; what comes in is bounded by
 //! [`HEAD_MAX`], what goes out is shared with all who request it.
 
-use super::pages::{EVENT_STREAM, Pages};
+use super::pages::{EVENT_STREAM, News, Pages};
 use super::request::{HEAD_MAX, Head, RequestError, read};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -107,18 +107,20 @@ impl Connection {
                 Ok(true)
             }
             Step::Follow(Followed { page, version }) => {
-                let (page, is_newer) = (*page, pages.version() > *version);
-                if is_newer {
-                    let content = pages.content(page);
-                    let followed = Some(Followed { page, version: content.version });
-                    return Ok(self.send(String::new(), content.text, followed));
+                let page = *page;
+                match pages.news(*version) {
+                    News::Newer => {
+                        let content = pages.content(page);
+                        let followed = Some(Followed { page, version: content.version });
+                        Ok(self.send(String::new(), content.text, followed))
+                    }
+                    News::Over => self.leave(),
+                    News::Nothing => {
+                        // It has nothing more to say: whatever comes, it is gone.
+                        let _ = self.stream.read(&mut [0; 1])?;
+                        Err(ErrorKind::UnexpectedEof.into())
+                    }
                 }
-                if pages.are_last() {
-                    return self.leave();
-                }
-                // It has nothing more to say: whatever comes, it is gone.
-                let _ = self.stream.read(&mut [0; 1])?;
-                Err(ErrorKind::UnexpectedEof.into())
             }
             Step::Leave => at_least_one(self.stream.read(&mut [0; HEAD_MAX])?).map(|_| false),
         }

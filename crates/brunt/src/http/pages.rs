@@ -42,6 +42,17 @@ pub(super) struct Content {
     pub version: u64,
 }
 
+/// What there is for a client that has the pages of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Something newer was published.
+    Newer,
+    /// It has what there is; something else may be published.
+    Nothing,
+    /// It has what there is, and nothing else will be published.
+    Over,
+}
+
 impl Pages {
     /// Pages with their texts, for who asks for one of these hosts.
     pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>, hosts: Hosts) -> io::Result<Self> {
@@ -90,9 +101,15 @@ impl Pages {
         let _ = rustix::io::read(&self.published, &mut [0; 8]);
     }
 
-    /// How often something was published.
-    pub(super) fn version(&self) -> u64 {
-        self.shown().version
+    /// What there is for a client that has this version. Both answers are of one instant: between two questions the last pages could be
+    /// published, and the client would leave without them.
+    pub(super) fn news(&self, version: u64) -> News {
+        let shown = self.shown();
+        match (shown.version > version, shown.is_last) {
+            (true, _) => News::Newer,
+            (false, false) => News::Nothing,
+            (false, true) => News::Over,
+        }
     }
 
     /// Will nothing else be published?
@@ -144,5 +161,34 @@ mod tests {
         pages.put(texts());
         assert_eq!(says("/a"), "1");
         assert_eq!(pages.paths().collect::<Vec<_>>(), ["/a"]);
+    }
+
+    #[test]
+    fn who_follows_has_the_last_page_before_the_end() {
+        let page = Page { path: Some("/a"), content_type: EVENT_STREAM };
+        let texts = || vec![text(Arc::default)];
+        let pages = Pages::new(vec![page], texts(), Hosts::of_test()).unwrap();
+        assert_eq!(pages.news(0), News::Nothing);
+        pages.put(texts());
+        pages.finish();
+        assert_eq!((pages.news(0), pages.news(1)), (News::Newer, News::Over));
+    }
+
+    /// A thread publishes the last page and the end while this one asks.
+    #[test]
+    fn the_end_never_hides_a_page() {
+        for _ in 0..2_000 {
+            let page = Page { path: Some("/a"), content_type: EVENT_STREAM };
+            let texts = || vec![text(Arc::default)];
+            let pages = Pages::new(vec![page], texts(), Hosts::of_test()).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    pages.put(texts());
+                    pages.finish();
+                });
+                let first = (0..).map(|_| pages.news(0)).find(|news| *news != News::Nothing);
+                assert_eq!(first, Some(News::Newer));
+            });
+        }
     }
 }

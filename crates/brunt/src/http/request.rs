@@ -3,8 +3,8 @@
 //! Not a connection and not a page. Bodies of requests are not read. Invariant: whatever the bytes are, there is an answer as soon as no
 //! further byte can make a request of them.
 
-use super::listed;
 use super::pages::Pages;
+use brunt_plan::quantity::listed;
 use httparse::{EMPTY_HEADER, Error, Status};
 
 /// A head is no longer: what browsers send takes a tenth of it.
@@ -39,7 +39,7 @@ pub(super) enum RequestError {
     TooMany,
     /// It did not come in time.
     TooSlow,
-    /// It is longer than any that asks for a page.
+    /// It is longer, or has more header fields, than any that asks for a page.
     TooLong,
 }
 
@@ -59,7 +59,12 @@ impl RequestError {
                 "421 Misdirected Request",
                 "this host answers to localhost and to the address where it listens, not to the name that was asked for",
             ),
-            Self::TooLong => ("431 Request Header Fields Too Large", "the request is longer than 8192 bytes"),
+            Self::TooLong => {
+                let text = format!(
+                    "the request is longer than {HEAD_MAX} bytes or has more than {HEADERS_MAX} header fields\n"
+                );
+                return ("431 Request Header Fields Too Large", text);
+            }
             Self::TooMany => ("503 Service Unavailable", "as many browsers follow the run as may"),
         };
         (status, format!("{text}\n"))
@@ -191,6 +196,12 @@ mod tests {
             let shown: String = bytes.chars().take(60).collect();
             assert_eq!(read(bytes.as_bytes()), expected, "{shown:?}");
         }
+    }
+
+    #[test]
+    fn both_limits_of_a_head_are_named() {
+        let (_, text) = RequestError::TooLong.response(&pages(&[]));
+        assert_eq!(text, "the request is longer than 8192 bytes or has more than 64 header fields\n");
     }
 
     /// Wherever a request is cut, nothing is decided before its last byte.

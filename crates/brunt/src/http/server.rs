@@ -1,7 +1,7 @@
 //! The thread that serves: accepts connections, advances each of them, and writes the pages that they request.
 //!
 //! Pages are written on one thread, so that they take one CPU at most, and memory once. Invariants: at most [`CONNECTIONS_MAX`] connections
-//! are open, and a new one takes the place of the one that is nearest to its deadline; without a connection nothing happens at all.
+//! are open, and a new one takes the place of the one that is nearest to its deadline; without a connection no page is written.
 
 use super::connection::Connection;
 use super::pages::Pages;
@@ -21,7 +21,7 @@ const CONNECTIONS_MAX: usize = 16;
 const FOLLOWERS_MAX: usize = 8;
 /// Pause before the next accept after the system had no room for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the last page may take to those who follow: they have asked already, and nothing of it is written anew.
+/// How long the last page may take to those who follow: they have asked already, and to write it takes far less.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// What the thread holds.
@@ -84,7 +84,8 @@ impl Server {
         self.connections.retain_mut(|connection| {
             let was_following = connection.is_following();
             let is_open = connection.advance(&self.pages, followers < FOLLOWERS_MAX);
-            followers += usize::from(!was_following && connection.is_following());
+            followers -= usize::from(was_following);
+            followers += usize::from(is_open && connection.is_following());
             is_open
         });
     }
@@ -214,6 +215,32 @@ mod tests {
         let mut last = &silent[2 * CONNECTIONS_MAX - 1];
         last.write_all(REQUEST).unwrap();
         assert!(text_of(last).ends_with("# EOF\n"));
+    }
+
+    /// Who closes makes room for who asks at the same time.
+    #[test]
+    fn followers_that_close_are_not_counted() {
+        let page = Page { path: Some("/metrics"), content_type: EVENT_STREAM };
+        let pages = Arc::new(Pages::new(vec![page], vec![text(Arc::default)], Hosts::of_test()).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (step_max, connections) = (STEP_MAX, Vec::new());
+        let mut server = Server { listener, pages, step_max, connections, resumes: None, ends: None };
+        let asks = |server: &mut Server| {
+            let mut peer = TcpStream::connect(address).unwrap();
+            peer.write_all(REQUEST).unwrap();
+            server.accept();
+            peer
+        };
+        let followers: Vec<TcpStream> = (0..FOLLOWERS_MAX).map(|_| asks(&mut server)).collect();
+        server.advance();
+        assert_eq!(server.followers(), FOLLOWERS_MAX);
+        let next = asks(&mut server);
+        drop(followers);
+        server.advance();
+        assert_eq!(server.followers(), 1);
+        drop(server);
+        assert!(text_of(&next).starts_with("HTTP/1.1 200 OK\r\n"));
     }
 
     #[test]

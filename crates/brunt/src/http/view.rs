@@ -11,7 +11,7 @@ use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_report::html::LivePage;
 use brunt_report::live::{self, State};
-use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape};
+use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape, Scraped};
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::summary::Summary;
@@ -47,12 +47,15 @@ struct ShownRun {
     has_failed: bool,
 }
 
+/// A text of a result: what is written once is shared by all pages that are put up later.
+type ResultText = Arc<Text>;
+
 /// Texts of a run that has ended, or of all runs of a command.
 #[derive(Clone)]
 struct RunResult {
-    html: Arc<[u8]>,
-    metrics: Arc<[u8]>,
-    json: Arc<[u8]>,
+    html: ResultText,
+    metrics: ResultText,
+    json: ResultText,
 }
 
 impl ShownRun {
@@ -69,11 +72,11 @@ impl ShownRun {
         }
     }
 
-    fn metrics(&self, state: State<'_>) -> Arc<[u8]> {
+    fn metrics<'a>(&self, scraped: impl Into<Scraped<'a>>) -> Arc<[u8]> {
         // It holds whole numbers, whatever became of a thread that wrote them.
         let outages = &mut *self.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let Self { plan_id, bounds, .. } = self;
-        metrics::text(state, &mut Scrape { plan_id, bounds, host: host_facts::counters(), outages })
+        metrics::text(scraped, &mut Scrape { plan_id, bounds, host: host_facts::counters(), outages })
             .into_bytes()
             .into()
     }
@@ -90,11 +93,14 @@ impl HttpView {
     fn end(&mut self, summary: Option<&Summary>) {
         self.run.has_failed = summary.is_none();
         let Some(summary) = summary else { return };
-        let metrics = self.run.metrics(State::Ended(summary));
-        let summary = summary.clone().with_assertions(&self.objectives);
-        let html = written(|out| brunt_report::html::write(&summary, out)).into();
-        let json = written(|out| brunt_report::json::write(&summary, out)).into();
-        self.result = Some(RunResult { html, metrics, json });
+        let summary = Arc::new(summary.clone().with_assertions(&self.objectives));
+        let [for_html, for_json, for_metrics] = [0; 3].map(|_| summary.clone());
+        let run = self.run.clone();
+        self.result = Some(RunResult {
+            html: result_text(move || written(|out| brunt_report::html::write(&for_html, out))),
+            metrics: Arc::new(text(move || run.metrics(Scraped::Result(&for_metrics)))),
+            json: result_text(move || written(|out| brunt_report::json::write(&for_json, out))),
+        });
     }
 
     /// Puts up what there is.
@@ -118,12 +124,14 @@ impl Observer for HttpView {
                 self.result = None;
             }
             Event::Live { run, recorded, second_ns: Some(at_ns), .. } => {
-                self.run.so_far = Some(Arc::new(run.so_far(*at_ns, recorded)));
+                self.run.so_far = Some(run.so_far(*at_ns, recorded));
             }
             Event::Ended { summary } => self.end(*summary),
             Event::Concluded { html, json } => {
                 let Some(result) = &mut self.result else { return };
-                (result.html, result.json) = (html().into(), json().into());
+                // What writes them is borrowed, so that they are written here: once for a command.
+                let (html, json) = (html(), json());
+                (result.html, result.json) = (result_text(|| html), result_text(|| json));
             }
             _ => return,
         }
@@ -157,12 +165,17 @@ fn texts_of_run(run: &ShownRun, is_over: bool) -> Vec<Text> {
 fn texts_of_result(result: &RunResult, is_over: bool) -> Vec<Text> {
     let RunResult { html, metrics, json } = result.clone();
     let page = html.clone();
+    let written = |shared: ResultText| text(move || Arc::clone(&**shared));
     vec![
-        text(move || page),
+        written(page),
         text(move || events(&String::from_utf8_lossy(&html), is_over)),
-        text(move || metrics),
-        text(move || json),
+        written(metrics),
+        written(json),
     ]
+}
+
+fn result_text(write: impl FnOnce() -> Vec<u8> + Send + 'static) -> ResultText {
+    Arc::new(text(move || write().into()))
 }
 
 /// The page as an event, and whether there will be no other, as the HTML standard has it (server-sent events).

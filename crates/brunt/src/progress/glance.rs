@@ -107,7 +107,7 @@ mod tests {
     use brunt_plan::spec::PlanSpec;
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::run_data::RunData;
-    use brunt_stats::run_record::{Environment, RunRecord};
+    use brunt_stats::run_record::RunRecord;
     use brunt_stats::run_times::RunTimes;
     use brunt_stats::sample::{Sample, Times};
 
@@ -133,18 +133,7 @@ mod tests {
             let spec = PlanSpec::from_toml(&format!("server = [\"h\"]\n{spec}")).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
             let layout = Layout::of(&plan);
-            let run = LiveRun::new(RunRecord {
-                run: RunData::default(),
-                environment: Environment::default(),
-                server: String::new(),
-                agents: Vec::new(),
-                preload: None,
-                values_checked: true,
-                convergence: None,
-                calibration: Default::default(),
-                judgement: Default::default(),
-                plan,
-            });
+            let run = LiveRun::new(RunRecord::of(plan));
             Self { run, store: IntervalStore::new(&layout), set: RecorderSet::new(&layout) }
         }
 

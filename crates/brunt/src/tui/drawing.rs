@@ -12,6 +12,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_report::layout::{Layout, Line, Span, Style as Face, TimeUnit};
 use brunt_report::quantity;
 use brunt_report::run_document::{OpRows, Part, SoFarText, so_far};
+use brunt_stats::complete_seconds::SECOND_NS;
 use brunt_stats::live_run::{RunSoFar, Second};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -38,7 +39,6 @@ const OPS_MAX: usize = 1_000;
 const QUALIFIED_ROWS: usize = 6;
 /// Seconds between the labels of a heat map.
 const LABEL_S: u64 = 10;
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// What was switched by keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -239,6 +239,28 @@ fn the_controller_measures_beside_its_agents() {
     assert_eq!(run.count("client.classes.measure.counts.keys.hit"), 50);
 }
 
+/// Agents take a plan in which another host's class is all that sends a command, or the only request.
+#[test]
+fn agents_take_plans_with_commands_and_requests_of_the_controller() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let agent = Agent::wait(&["-T", "1"]);
+    let table = [
+        ("requests = 40\n[[class]]\nname = 'load'\n", "command = ['GET {key}']\n", [20, 20]),
+        ("requests = 1\n", "[[class]]\nname = 'load'\n", [0, 1]),
+    ];
+    for (before, behind, sent) in table {
+        let plan = temporary("part.toml");
+        let class = "[[class]]\nname = 'measure'\nconnections = 1\nruns-on = 'controller'\n";
+        let run = "protocol = 'resp3'\nconnections = 2\nkeys = 10\nwarmup = '0s'\n";
+        std::fs::write(&plan, format!("{run}{before}{class}{behind}")).unwrap();
+        let run = measured(&server, &[&agent], &[plan.to_str().unwrap()]);
+        assert_eq!(run.exit, 0, "{}", run.text);
+        let of = |class: &str| run.count_or_0(&format!("classes.{class}.requests.sent"));
+        assert_eq!([of("load"), of("measure")], sent, "{}", run.text);
+    }
+}
+
 /// The several runs of a campaign are led with the same agents.
 #[test]
 fn agents_carry_out_campaigns() {

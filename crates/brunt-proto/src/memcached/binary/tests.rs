@@ -467,3 +467,15 @@ fn tokens_round_trip() {
     let (bytes, _) = encode(codec(), &request(OpKind::Get, Keys { bytes: b"key", ends: &[3] }, Value::NONE));
     assert_eq!(Header::of(bytes.first_chunk().expect("a header")).token, TOKEN);
 }
+
+#[test]
+fn statuses_have_a_number() {
+    for (status, text) in [
+        (0x81, "unknown command (status 0x0081)"),
+        (0x40, "status 0x0040"),
+        (0xff, "status 0x00ff"),
+        (0x100, "status above 0x00ff"),
+    ] {
+        assert_eq!(status_text(status), text.as_bytes());
+    }
+}

@@ -13,7 +13,7 @@ use brunt_stats::live_run::LiveRun;
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recorder::{Layout as Recorded, RecorderSet};
 use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::{Environment, RunRecord};
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
@@ -90,18 +90,7 @@ fn seen(after_s: u64) -> View {
     let layout = Recorded::of(&plan);
     let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
     store.align(WINDOW.measure_ns);
-    let mut run = LiveRun::new(RunRecord {
-        run: RunData::default(),
-        environment: Environment::default(),
-        server: "10.0.0.5:11211".to_owned(),
-        agents: Vec::new(),
-        preload: None,
-        values_checked: true,
-        convergence: None,
-        calibration: Default::default(),
-        judgement: Default::default(),
-        plan,
-    });
+    let mut run = LiveRun::new(RunRecord { server: "10.0.0.5:11211".to_owned(), ..RunRecord::of(plan) });
     run.start(&RunData {
         times: WINDOW,
         usage: ClientUsage { counts_wake_ups: true, ..ClientUsage::default() },
@@ -114,7 +103,7 @@ fn seen(after_s: u64) -> View {
         let interval = interval(&mut set, start_ns);
         store.push(&interval);
         run.push(&interval);
-        so_far = run.tick(interval.end_ns).map(|at_ns| Arc::new(run.so_far(at_ns, &store))).or(so_far);
+        so_far = run.tick(interval.end_ns).map(|at_ns| run.so_far(at_ns, &store)).or(so_far);
     }
     let mut glance = Glance::of(&run, &store, WINDOW.measure_ns + after_s * S);
     glance.course.clear();
