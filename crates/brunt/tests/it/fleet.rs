@@ -256,7 +256,7 @@ fn agents_take_plans_with_commands_and_requests_of_the_controller() {
         std::fs::write(&plan, format!("{run}{before}{class}{behind}")).unwrap();
         let run = measured(&server, &[&agent], &[plan.to_str().unwrap()]);
         assert_eq!(run.exit, 0, "{}", run.text);
-        let of = |class: &str| run.count_or_0(&format!("classes.{class}.requests.sent"));
+        let of = |class: &str| run.count_or_0(&format!("client.classes.{class}.counts.requests.sent"));
         assert_eq!([of("load"), of("measure")], sent, "{}", run.text);
     }
 }
