@@ -4,6 +4,9 @@
 //! writes nothing itself. What it knows of the world is in its arguments, so that a test can carry out any command line.
 
 use crate::names::Names;
+use crate::options::Action;
+use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, RunPosition};
@@ -29,6 +32,22 @@ pub struct Caller<'a> {
     pub read_text: &'a dyn Fn(&str) -> io::Result<String>,
 }
 
+impl Caller<'_> {
+    /// Looks whether a plan can be made of this.
+    ///
+    /// # Errors
+    /// What is wrong with it, by brunt's own options.
+    pub(crate) fn check(&self, spec: &PlanSpec) -> Result<(), String> {
+        let host = Host { allowed_cpus: self.allowed_cpus.to_vec(), random_seed: 0 };
+        resolve(spec, &host).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Lines of a remark each, before the runs.
+pub(crate) fn as_warnings<'a>(warnings: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    warnings.into_iter().map(|warning| format!("warning: {warning}")).collect()
+}
+
 /// Result of reading a command line.
 pub enum Outcome {
     /// Text, and nothing is run: help, a version, a mistake.
@@ -46,6 +65,66 @@ pub struct Answer {
     pub out: String,
     /// For standard error.
     pub err: String,
+}
+
+/// Why nothing is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The message for the user.
+    pub message: String,
+    /// The exit code, where it is not the tool's usual one.
+    pub code: Option<u8>,
+    /// The help follows.
+    pub shows_help: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
+}
+
+/// What a tool says of itself.
+pub(crate) struct Texts {
+    /// Its name before messages.
+    pub name: &'static str,
+    /// The help.
+    pub help: String,
+    /// The version.
+    pub version: String,
+    /// The exit code of what is refused.
+    pub code: u8,
+    /// Help and version are printed on standard error.
+    pub is_on_stderr: bool,
+}
+
+impl Outcome {
+    /// Of a command line that was read; `run` makes a front end of one that asks for a run.
+    pub(crate) fn of<L>(
+        texts: Texts,
+        read: Result<Action<L>, Refusal>,
+        run: impl FnOnce(L) -> Result<Box<dyn FrontEnd>, Refusal>,
+    ) -> Self {
+        let mut answer = Answer::default();
+        let text = match read {
+            Ok(Action::Run(line)) => match run(*line) {
+                Ok(front_end) => return Self::FrontEnd(front_end),
+                Err(refusal) => Err(refusal),
+            },
+            // There the version comes before the help.
+            Ok(Action::Help) if texts.is_on_stderr => Ok(texts.version + &texts.help),
+            Ok(Action::Help) => Ok(texts.help.clone()),
+            Ok(Action::Version) => Ok(texts.version),
+            Err(refusal) => Err(refusal),
+        };
+        let text = text.unwrap_or_else(|refusal| {
+            answer.code = refusal.code.unwrap_or(texts.code);
+            answer.err = format!("{}: {}\n", texts.name, refusal.message);
+            if refusal.shows_help { texts.help } else { String::new() }
+        });
+        (if texts.is_on_stderr { &mut answer.err } else { &mut answer.out }).push_str(&text);
+        Self::Answer(answer)
+    }
 }
 
 /// A command line that is being carried out.
@@ -331,4 +410,26 @@ impl Console {
     pub fn take(&mut self) -> Vec<Printed> {
         std::mem::take(&mut self.printed)
     }
+}
+
+/// The status, and what decided it.
+pub(crate) fn status_remarks(summary: &Summary) -> Vec<String> {
+    let findings = summary.status.findings().into_iter();
+    std::iter::once(format!("note: {}", summary.status.headline()))
+        .chain(findings.map(|check| format!("note: {}: {}", check.id.name(), check.text())))
+        .collect()
+}
+
+/// Requests, as a tool calls them, that waited until there was no time left.
+pub(crate) fn unsent_remark(summary: &Summary, requests: &str) -> Option<String> {
+    let book = &summary.total.requests;
+    let (unsent, scheduled) = (book.unsent, book.scheduled);
+    (unsent > 0).then(|| format!("warning: {unsent} of {scheduled} {requests} were due and never sent"))
+}
+
+/// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
+pub(crate) fn first_error(summary: &Summary) -> Option<String> {
+    let garbage = summary.counts().first_malformed.as_ref();
+    let garbage = || garbage.map(|sent| format!("\"{}\": {}", QuotedBytes(sent.bytes()), sent.reason));
+    summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
 }

@@ -13,6 +13,5 @@ pub mod memaslap;
 pub mod mutilate;
 pub mod names;
 pub mod options;
-pub mod remarks;
 pub mod rpc_perf;
 pub mod tools;

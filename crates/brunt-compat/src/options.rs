@@ -249,6 +249,11 @@ pub fn invalid_value(long: &str, text: &str, accepted: &str) -> String {
     format!("invalid value '{text}' for --{long}: expected {accepted}")
 }
 
+/// Refuses the first of these rules, each with its message, that applies.
+pub(crate) fn refuse(rules: &[(bool, &str)]) -> Result<(), String> {
+    rules.iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, message)| Err((*message).to_owned()))
+}
+
 /// Takes a command line apart, without the program's name.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! The codecs are in brunt-proto. Invariant: a [`CodecVisitor`] is compiled once for each codec that it may visit,
 //! and for datagram codecs only where it overrides `visit_datagrams`.
 
-use brunt_plan::command::Command;
+use brunt_plan::mix::Command;
 use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_proto::Codec;
 use brunt_proto::memcached::binary::sasl;

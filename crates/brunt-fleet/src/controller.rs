@@ -16,7 +16,7 @@ use brunt_engine::coordinator::{
 use brunt_engine::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, run_part};
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
-use brunt_plan::plan_split::{PlanSplit, SubPlan};
+use brunt_plan::resolve::fleet::{PlanSplit, SubPlan};
 use brunt_plan::shard::Portion;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::interval::{HostMapping, Interval};

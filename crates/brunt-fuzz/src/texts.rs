@@ -4,18 +4,16 @@
 
 use brunt_compat::front_end::{Caller, Outcome};
 use brunt_compat::tools::TOOLS;
-use brunt_plan::objective::Objective;
+use brunt_plan::objective::{Objective, Requirement};
 use brunt_plan::plan::{Trace, TraceLayout};
-use brunt_plan::plan_option::OptionForm;
 use brunt_plan::quantile::Percentiles;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
-use brunt_plan::spec::{OPTIONS, PlanSpec};
+use brunt_plan::spec::{OPTIONS, OptionForm, PlanSpec};
 use brunt_plan::sweep::Sweep;
-use brunt_plan::tolerance::Tolerance;
 use brunt_report::publication::{FigureRequest, FigureWidth};
 use brunt_server::{Division, Drip, Every, Listen, Service};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, line};
+use brunt_workload::trace::{Block, KEY_LEN_MAX, read_line};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -71,7 +69,7 @@ const OTHER_OPTIONS: [fn(&str); 13] = [
     check_shown::<Objective>,
     check_shown::<Percentiles>,
     check_shown::<ServerAddress>,
-    check_shown::<Tolerance>,
+    check_shown::<Requirement>,
     check_shown::<Division>,
     check_shown::<Drip>,
     check_shown::<Listen>,
@@ -107,7 +105,7 @@ pub fn trace(data: &[u8]) {
     let layout = TraceLayout::ALL[usize::from(first) % TraceLayout::ALL.len()];
     let mut block = Block::default();
     for text in data.split(|byte| *byte == b'\n') {
-        let Ok(read) = line::read(text, layout, KEY_LEN_MAX - 1) else { continue };
+        let Ok(read) = read_line(text, layout, KEY_LEN_MAX - 1) else { continue };
         let record = read.record;
         assert!(layout.kinds().contains(&record.kind) && record.value_len <= Trace::VALUE_BYTES_MAX);
         assert!((1..KEY_LEN_MAX).contains(&record.key.len()));

@@ -1,8 +1,7 @@
 //! A set of CPUs as the kernel's own lists write it: `0-3,5`.
 
-use crate::units::serde_as_text;
+use crate::units::text_form;
 use std::fmt;
-use std::str::FromStr;
 
 /// Above every number that Linux gives a CPU.
 const CPU_MAX: u32 = 8192;
@@ -11,10 +10,8 @@ const CPU_MAX: u32 = 8192;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuList(pub Vec<u32>);
 
-impl FromStr for CpuList {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl CpuList {
+    fn of_text(text: &str) -> Result<Self, String> {
         let range = |item: &str| {
             let (first, last) = item.split_once('-').unwrap_or((item, item));
             let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
@@ -30,10 +27,8 @@ impl FromStr for CpuList {
         cpus.dedup();
         Ok(Self(cpus))
     }
-}
 
-impl fmt::Display for CpuList {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = self.0.chunk_by(|one, next| *next == one + 1).map(|run| match run {
             [first, .., last] => format!("{first}-{last}"),
             run => run[0].to_string(),
@@ -41,7 +36,7 @@ impl fmt::Display for CpuList {
         formatter.write_str(&runs.collect::<Vec<_>>().join(","))
     }
 }
-serde_as_text!(CpuList);
+text_form!(CpuList);
 
 #[cfg(test)]
 mod tests {

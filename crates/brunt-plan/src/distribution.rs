@@ -1,11 +1,10 @@
-//! Probability distributions of sizes and of gaps between arrivals, in the mini-language `name:a,b`.
+//! Probability distributions of sizes and of gaps between arrivals, in the mini-language `name:a,b`, and mcperf's draws in its own words.
 //!
 //! Descriptions only: `brunt-workload` draws from them. The invariant: a distribution that was read from text, or that
 //! [`Distribution::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.
 
-use crate::units::{ByteSize, name_and_arguments, serde_as_text};
+use crate::units::{ByteSize, name_and_arguments, text_form};
 use std::fmt;
-use std::str::FromStr;
 
 /// Location μ, scale σ and shape k of a generalised distribution. With k above 0 its tail falls off like x^(−1/k), with k below 0 it
 /// ends at μ − σ/k, and k = 0 is the exponential limit of both.
@@ -60,9 +59,11 @@ pub enum Distribution {
         /// λ, above 0.
         lambda: f64,
     },
-    /// P(X > x) = (1 + k(x − μ)/σ)^(−1/k) from μ on. Text form `pareto:LOC,SCALE,SHAPE`.
+    /// P(X > x) = (1 + k(x − μ)/σ)^(−1/k) from μ on. Text form `pareto:LOC,SCALE,SHAPE`;
+    /// `fb_ia` is [`FB_INTERARRIVAL`].
     Pareto(Generalised),
-    /// P(X ≤ x) = exp(−(1 + k(x − μ)/σ)^(−1/k)), the generalised extreme value distribution. Text form `gev:LOC,SCALE,SHAPE`.
+    /// P(X ≤ x) = exp(−(1 + k(x − μ)/σ)^(−1/k)), the generalised extreme value distribution. Text form
+    /// `gev:LOC,SCALE,SHAPE`; `fb_key` is [`FB_KEY`].
     Gev(Generalised),
     /// The exponential of a normal distribution. Text form `lognormal:MU,SIGMA`.
     Lognormal {
@@ -73,12 +74,8 @@ pub enum Distribution {
     },
     /// A table of values with weights; at least one weight is above 0. Text form `discrete:VALUE=WEIGHT,...`.
     Discrete(Vec<(f64, f64)>),
-    /// [`FB_KEY`]. Text form `fb_key`.
-    FbKey,
     /// [`FB_VALUE_HEAD`] and [`FB_VALUE_TAIL`]. Text form `fb_value`.
     FbValue,
-    /// [`FB_INTERARRIVAL`]. Text form `fb_ia`.
-    FbInterarrival,
 }
 
 /// The forms of the mini-language, for messages.
@@ -86,16 +83,21 @@ pub(crate) const FORMS: &str = "fixed:N, uniform:MIN,MAX, normal:MEAN,SD, expone
                                 pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
                                 discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia";
 
-/// The parameters of each distribution that has a fixed number of them. The first `in_units` are in the unit of what is drawn; the
-/// others are pure numbers, or per unit.
-const PARAMETERS: [(&str, &[&str], usize); 7] = [
-    ("fixed", &["N"], 1),
-    ("uniform", &["MIN", "MAX"], 2),
-    ("normal", &["MEAN", "SD"], 2),
-    ("exponential", &["LAMBDA"], 0),
-    ("pareto", &["LOC", "SCALE", "SHAPE"], 2),
-    ("gev", &["LOC", "SCALE", "SHAPE"], 2),
-    ("lognormal", &["MU", "SIGMA"], 0),
+/// A parameter: its name, its range, and whether it is in the unit of what is drawn; others are pure numbers, or per unit.
+type Parameter = (&'static str, fn(&str, f64) -> Result<(), String>, bool);
+
+const OF_GENERALISED: &[Parameter] =
+    &[("LOC", in_range, true), ("SCALE", above_0, true), ("SHAPE", ordinary_shape, false)];
+
+/// The parameters of each distribution that has a fixed number of them.
+const PARAMETERS: [(&str, &[Parameter]); 7] = [
+    ("fixed", &[("N", in_range, true)]),
+    ("uniform", &[("MIN", in_range, true), ("MAX", in_range, true)]),
+    ("normal", &[("MEAN", in_range, true), ("SD", at_least_0, true)]),
+    ("exponential", &[("LAMBDA", above_0, false)]),
+    ("pareto", OF_GENERALISED),
+    ("gev", OF_GENERALISED),
+    ("lognormal", &[("MU", in_range, false), ("SIGMA", at_least_0, false)]),
 ];
 
 /// No parameter is larger: their products and ratios stay far from where floating point ends.
@@ -117,9 +119,9 @@ impl Distribution {
     fn parse_unchecked(text: &str, number: fn(&str) -> Option<f64>) -> Result<Self, String> {
         let (name, arguments) = name_and_arguments(text);
         match (name, arguments.as_slice()) {
-            ("fb_key", []) => return Ok(Self::FbKey),
+            ("fb_key", []) => return Ok(Self::Gev(FB_KEY)),
             ("fb_value", []) => return Ok(Self::FbValue),
-            ("fb_ia", []) => return Ok(Self::FbInterarrival),
+            ("fb_ia", []) => return Ok(Self::Pareto(FB_INTERARRIVAL)),
             ("discrete", items) => return parse_table(items, number),
             _ => {}
         }
@@ -127,12 +129,12 @@ impl Distribution {
         if let Some(value) = bare {
             return Ok(Self::Fixed { value });
         }
-        let Some((_, names, in_units)) = PARAMETERS.iter().find(|(known, ..)| *known == name) else {
+        let Some((_, parameters)) = PARAMETERS.iter().find(|(known, _)| *known == name) else {
             return Err(format!("no distribution; expected a number, {FORMS}"));
         };
         let values = match (name, arguments.as_slice()) {
-            ("uniform", [max]) => parse_numbers(&["0", max], names, *in_units, number)?,
-            (_, arguments) => parse_numbers(arguments, names, *in_units, number)?,
+            ("uniform", [max]) => parse_numbers(&["0", max], parameters, number)?,
+            (_, arguments) => parse_numbers(arguments, parameters, number)?,
         };
         let generalised = || Generalised { location: values[0], scale: values[1], shape: values[2] };
         Ok(match name {
@@ -146,34 +148,34 @@ impl Distribution {
         })
     }
 
-    /// Are the parameters in range? If not, what is wrong with them. Laws that are read from text have passed.
-    pub fn check(&self) -> Result<(), String> {
+    /// The name and the parameters, of which a table has none here.
+    fn parts(&self) -> (&'static str, Vec<f64>) {
+        let parameters = |law: &Generalised| vec![law.location, law.scale, law.shape];
         match self {
-            Self::Fixed { value } => in_range("N", *value),
-            Self::Uniform { min, max } => {
-                in_range("MIN", *min)?;
-                in_range("MAX", *max)?;
-                (min <= max).then_some(()).ok_or_else(|| format!("MIN {min} exceeds MAX {max}"))
-            }
-            Self::Normal { mean, sd } => {
-                in_range("MEAN", *mean)?;
-                at_least_0("SD", *sd)
-            }
-            Self::Exponential { lambda } => above_0("LAMBDA", *lambda),
-            Self::Pareto(distribution) | Self::Gev(distribution) => {
-                in_range("LOC", distribution.location)?;
-                above_0("SCALE", distribution.scale)?;
-                let ordinary = distribution.shape.abs() <= SHAPE_MAX;
-                ordinary.then_some(()).ok_or_else(|| {
-                    format!("SHAPE {} lies outside -{SHAPE_MAX} to {SHAPE_MAX}", distribution.shape)
-                })
-            }
-            Self::Lognormal { mu, sigma } => {
-                in_range("MU", *mu)?;
-                at_least_0("SIGMA", *sigma)
-            }
+            Self::Fixed { value } => ("fixed", vec![*value]),
+            Self::Uniform { min, max } => ("uniform", vec![*min, *max]),
+            Self::Normal { mean, sd } => ("normal", vec![*mean, *sd]),
+            Self::Exponential { lambda } => ("exponential", vec![*lambda]),
+            Self::Pareto(FB_INTERARRIVAL) => ("fb_ia", Vec::new()),
+            Self::Pareto(law) => ("pareto", parameters(law)),
+            Self::Gev(FB_KEY) => ("fb_key", Vec::new()),
+            Self::Gev(law) => ("gev", parameters(law)),
+            Self::Lognormal { mu, sigma } => ("lognormal", vec![*mu, *sigma]),
+            Self::Discrete(_) => ("discrete", Vec::new()),
+            Self::FbValue => ("fb_value", Vec::new()),
+        }
+    }
+
+    /// Are the parameters in range? If not, what is wrong with them. Those that are read from text have passed.
+    pub fn check(&self) -> Result<(), String> {
+        let (name, values) = self.parts();
+        let parameters =
+            PARAMETERS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, them)| them);
+        parameters.iter().zip(values).try_for_each(|((name, check, _), value)| check(name, value))?;
+        match self {
+            Self::Uniform { min, max } if min > max => Err(format!("MIN {min} exceeds MAX {max}")),
             Self::Discrete(table) => check_table(table),
-            Self::FbKey | Self::FbValue | Self::FbInterarrival => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -191,11 +193,27 @@ impl Distribution {
                 let possible = || table.iter().filter(|(_, weight)| *weight > 0.0).map(|(value, _)| *value);
                 (possible().fold(f64::INFINITY, f64::min), possible().fold(f64::NEG_INFINITY, f64::max))
             }
-            Self::FbKey => (FB_KEY.lower_end(), FB_KEY.upper_end()),
-            Self::FbInterarrival => (FB_INTERARRIVAL.location, FB_INTERARRIVAL.upper_end()),
         }
     }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        Self::parse(text, plain_number)
+    }
+
+    // Floats print as the shortest decimal that reads back as the same float, so that a printed distribution is the same distribution.
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, values) = self.parts();
+        let arguments: Vec<String> = match self {
+            Self::Discrete(table) => {
+                table.iter().map(|(value, weight)| format!("{value}={weight}")).collect()
+            }
+            _ => values.iter().map(f64::to_string).collect(),
+        };
+        let colon = if arguments.is_empty() { "" } else { ":" };
+        write!(formatter, "{name}{colon}{}", arguments.join(","))
+    }
 }
+text_form!(Distribution);
 
 impl Generalised {
     /// Where the distribution ends, if it does.
@@ -215,18 +233,18 @@ pub(crate) fn is_distribution_name(name: &str) -> bool {
 
 fn parse_numbers(
     texts: &[&str],
-    names: &[&str],
-    in_units: usize,
+    parameters: &[Parameter],
     number: fn(&str) -> Option<f64>,
 ) -> Result<Vec<f64>, String> {
-    if texts.len() != names.len() {
+    if texts.len() != parameters.len() {
+        let names: Vec<&str> = parameters.iter().map(|(name, ..)| *name).collect();
         return Err(format!("expected {}", names.join(",")));
     }
-    let parse = |(index, text): (usize, &&str)| {
-        let parsed = if index < in_units { number(text) } else { plain_number(text) };
-        parsed.ok_or_else(|| format!("{} '{text}' is no number", names[index]))
+    let parse = |(text, (name, _, in_units)): (&&str, &Parameter)| {
+        let parsed = if *in_units { number(text) } else { plain_number(text) };
+        parsed.ok_or_else(|| format!("{name} '{text}' is no number"))
     };
-    texts.iter().enumerate().map(parse).collect()
+    texts.iter().zip(parameters).map(parse).collect()
 }
 
 fn parse_table(items: &[&str], number: fn(&str) -> Option<f64>) -> Result<Distribution, String> {
@@ -280,41 +298,137 @@ fn above_0(name: &str, value: f64) -> Result<(), String> {
     ordinary.then_some(()).ok_or_else(|| format!("{name} {value:e} lies outside 1e-15 to 1e15"))
 }
 
-impl FromStr for Distribution {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text, plain_number)
-    }
+fn ordinary_shape(name: &str, value: f64) -> Result<(), String> {
+    let ordinary = value.abs() <= SHAPE_MAX;
+    ordinary.then_some(()).ok_or_else(|| format!("{name} {value} lies outside -{SHAPE_MAX} to {SHAPE_MAX}"))
 }
 
-// Floats print as the shortest decimal that reads back as the same float, so that a printed distribution is the same distribution.
-impl fmt::Display for Distribution {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fixed { value } => write!(formatter, "fixed:{value}"),
-            Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
-            Self::Normal { mean, sd } => write!(formatter, "normal:{mean},{sd}"),
-            Self::Exponential { lambda } => write!(formatter, "exponential:{lambda}"),
-            Self::Pareto(distribution) => write!(formatter, "pareto:{distribution}"),
-            Self::Gev(distribution) => write!(formatter, "gev:{distribution}"),
-            Self::Lognormal { mu, sigma } => write!(formatter, "lognormal:{mu},{sigma}"),
-            Self::Discrete(table) => {
-                let rows: Vec<String> =
-                    table.iter().map(|(value, weight)| format!("{value}={weight}")).collect();
-                write!(formatter, "discrete:{}", rows.join(","))
-            }
-            Self::FbKey => formatter.write_str("fb_key"),
-            Self::FbValue => formatter.write_str("fb_value"),
-            Self::FbInterarrival => formatter.write_str("fb_ia"),
+/// What is before a draw in the mini-languages of sizes and arrivals.
+pub(crate) const MCPERF: &str = "mcperf:";
+
+/// A draw of mcperf, and whose it is: clients of other numbers draw other numbers. Text form `mcperf:u1,16@3`; without `@`
+/// it is client 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct McperfDraw {
+    /// How numbers are spread.
+    pub shape: McperfShape,
+    /// mcperf's `--client`: the seed of the generator.
+    pub client: u32,
+}
+
+/// How the numbers of a draw are spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum McperfShape {
+    /// Always the same: `d5`.
+    Fixed(f64),
+    /// Evenly from the first up to the second, which is never reached: `u1,16`.
+    Uniform(f64, f64),
+    /// Exponential with this mean: `e50`.
+    Exponential(f64),
+    /// This number, then one more each time: `s5`.
+    Sequential(f64),
+}
+
+impl McperfDraw {
+    /// The largest value of mcperf, to which draws without an end are cut where they are sizes.
+    const SIZE_MAX: u32 = 1 << 20;
+    /// The largest exponential number in means: that of the largest fraction below 1 that its generator makes, 1 − 2⁻⁴⁸.
+    const EXPONENTIAL_MAX: f64 = 33.3;
+
+    /// The mean of all numbers; `None` where they grow without end.
+    pub fn mean(&self) -> Option<f64> {
+        match self.shape {
+            McperfShape::Fixed(mean) | McperfShape::Exponential(mean) => Some(mean),
+            McperfShape::Uniform(min, max) => Some((min + max) / 2.0),
+            McperfShape::Sequential(_) => None,
         }
     }
-}
-serde_as_text!(Distribution);
 
-impl fmt::Display for Generalised {
+    /// The smallest size in bytes.
+    pub fn size_min(&self) -> u32 {
+        match self.shape {
+            McperfShape::Fixed(least) | McperfShape::Uniform(least, _) | McperfShape::Sequential(least) => {
+                round(least)
+            }
+            McperfShape::Exponential(_) => 0,
+        }
+    }
+
+    /// The largest size in bytes; where there is no end, or a far one, 1 MiB.
+    pub fn size_max(&self) -> u32 {
+        match self.shape {
+            McperfShape::Fixed(most) | McperfShape::Uniform(_, most) => round(most),
+            McperfShape::Exponential(mean) => round(mean * Self::EXPONENTIAL_MAX).min(Self::SIZE_MAX),
+            McperfShape::Sequential(first) => round(first).max(Self::SIZE_MAX),
+        }
+    }
+
+    /// The draw behind [`MCPERF`] in `text`, or what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let draw = text.trim().strip_prefix(MCPERF).unwrap_or(text);
+        let (shape, client) = match draw.split_once('@') {
+            Some((shape, client)) => {
+                let fault = || format!("{text}: '{client}' is no number of a client, such as 3");
+                (shape, client.trim().parse().map_err(|_| fault())?)
+            }
+            None => (draw, 0),
+        };
+        let shape = McperfShape::parse(shape.trim()).ok_or_else(|| {
+            format!(
+                "{text}: expected dSIZE, uMIN,MAX, eMEAN or sFIRST behind {MCPERF}, all above 0, such as u1,16"
+            )
+        })?;
+        Ok(Self { shape, client })
+    }
+
+    /// The draw behind [`MCPERF`] as sizes in bytes.
+    pub(crate) fn parse_sizes(text: &str) -> Result<Self, String> {
+        let draw = Self::parse(text)?;
+        let largest = match draw.shape {
+            McperfShape::Fixed(number) | McperfShape::Uniform(_, number) => number,
+            McperfShape::Exponential(number) | McperfShape::Sequential(number) => number,
+        };
+        if largest > f64::from(u32::MAX) {
+            return Err(format!("{text}: {largest} is no size; expected up to {} bytes", u32::MAX));
+        }
+        Ok(draw)
+    }
+}
+
+/// The nearest size: of two the even one, as C's `lrint` has it. The conversion saturates.
+fn round(number: f64) -> u32 {
+    number.round_ties_even() as u32
+}
+
+impl McperfShape {
+    fn parse(text: &str) -> Option<Self> {
+        let (letter, numbers) = (text.get(..1)?, text.get(1..)?);
+        let number =
+            |text: &str| text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+        Some(match letter {
+            "d" => Self::Fixed(number(numbers)?),
+            "u" => {
+                let (min, max) = numbers.split_once(',')?;
+                let (min, max) = (number(min)?, number(max)?);
+                (min <= max).then_some(Self::Uniform(min, max))?
+            }
+            "e" => Self::Exponential(number(numbers)?),
+            "s" => Self::Sequential(number(numbers)?),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for McperfDraw {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{},{},{}", self.location, self.scale, self.shape)
+        formatter.write_str(MCPERF)?;
+        match self.shape {
+            McperfShape::Fixed(number) => write!(formatter, "d{number}"),
+            McperfShape::Uniform(min, max) => write!(formatter, "u{min},{max}"),
+            McperfShape::Exponential(mean) => write!(formatter, "e{mean}"),
+            McperfShape::Sequential(first) => write!(formatter, "s{first}"),
+        }?;
+        if self.client == 0 { Ok(()) } else { write!(formatter, "@{}", self.client) }
     }
 }
 
@@ -333,13 +447,13 @@ mod tests {
             (" uniform: -1 , 2.5 ", "uniform:-1,2.5"),
             ("normal:200,0", "normal:200,0"),
             ("exponential:1e-3", "exponential:0.001"),
-            ("pareto:0,16.0292,0.154971", "pareto:0,16.0292,0.154971"),
+            ("pareto:0,16.0292,0.15", "pareto:0,16.0292,0.15"),
             ("gev:30.7984,8.20449,-0.078688", "gev:30.7984,8.20449,-0.078688"),
             ("lognormal:-3,1.5", "lognormal:-3,1.5"),
             ("discrete:1=2, 1e1 = 0.5,0=0", "discrete:1=2,10=0.5,0=0"),
-            ("fb_key", "fb_key"),
+            ("gev:30.7984,8.20449,0.078688", "fb_key"),
             ("fb_value", "fb_value"),
-            ("fb_ia", "fb_ia"),
+            ("pareto:0,16.0292,0.154971", "fb_ia"),
         ] {
             let distribution: Distribution = text.parse().unwrap();
             assert_eq!(distribution.to_string(), expected);

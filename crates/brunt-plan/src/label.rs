@@ -2,9 +2,8 @@
 //!
 //! Nothing of a run depends on it. Its text form is `KEY=VALUE`.
 
-use crate::units::serde_as_text;
+use crate::units::text_form;
 use std::fmt;
-use std::str::FromStr;
 
 const EXPECTED: &str = "expected KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most";
 const CHARACTERS_MAX: usize = 200;
@@ -18,10 +17,8 @@ pub struct Label {
     pub value: String,
 }
 
-impl FromStr for Label {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Label {
+    fn of_text(text: &str) -> Result<Self, String> {
         let is_key = |key: &str| {
             !key.is_empty()
                 && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
@@ -37,14 +34,12 @@ impl FromStr for Label {
             _ => Err(EXPECTED.to_owned()),
         }
     }
-}
 
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.key, self.value)
     }
 }
-serde_as_text!(Label);
+text_form!(Label);
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,8 @@
 //!
 //! The caller reads password files. Invariant: a password is never printed, neither in a plan nor in a message.
 
-use crate::units::serde_as_text;
+use crate::units::text_form;
 use std::fmt;
-use std::str::FromStr;
 
 /// What a connection tells the server before its first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +61,25 @@ impl Password {
     pub fn unread(&self) -> Option<&str> {
         self.file.as_deref().filter(|_| self.secret.is_empty())
     }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('@') {
+            Some("") => {
+                Err("expected a password, or @ and the path of a file whose first line it is".to_owned())
+            }
+            Some(file) => Ok(Self { secret: String::new(), file: Some(file.to_owned()) }),
+            None if text == HIDDEN => Ok(Self { secret: String::new(), file: None }),
+            None if text.is_empty() => Err("expected a password that is not empty, or @FILE".to_owned()),
+            None => Ok(Self { secret: text.to_owned(), file: None }),
+        }
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(formatter, "@{file}"),
+            None => formatter.write_str(HIDDEN),
+        }
+    }
 }
 
 /// Equal passwords have equal secrets, in whichever file; unread ones are equal where they are of one file.
@@ -73,37 +91,13 @@ impl PartialEq for Password {
 
 impl Eq for Password {}
 
-impl FromStr for Password {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix('@') {
-            Some("") => {
-                Err("expected a password, or @ and the path of a file whose first line it is".to_owned())
-            }
-            Some(file) => Ok(Self { secret: String::new(), file: Some(file.to_owned()) }),
-            None if text == HIDDEN => Ok(Self { secret: String::new(), file: None }),
-            None if text.is_empty() => Err("expected a password that is not empty, or @FILE".to_owned()),
-            None => Ok(Self { secret: text.to_owned(), file: None }),
-        }
-    }
-}
-
-impl fmt::Display for Password {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.file {
-            Some(file) => write!(formatter, "@{file}"),
-            None => formatter.write_str(HIDDEN),
-        }
-    }
-}
+text_form!(Password);
 
 impl fmt::Debug for Password {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
 }
-serde_as_text!(Password);
 
 #[cfg(test)]
 mod tests {

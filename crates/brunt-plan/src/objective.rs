@@ -1,16 +1,18 @@
-//! An objective for a number of a run: `p99 < 1ms`, `get.hit >= 95%`.
+//! An objective for a number of a run: `p99 < 1ms`, `get.hit >= 95%`; and how much one may change between two sets of runs.
 //!
 //! Not a check of the run (that asks whether a number may be believed) and not the number: `brunt-stats` compares the
-//! two. Bounds are exact integers, so an objective that is printed and read again is the same objective.
+//! two. A change is a part of what the first set has, and has a sign; of fractions it is in points. Bounds are exact integers, so an objective that is printed and read again is the same objective.
 
-use crate::op_name::OpName;
+use crate::op::OpName;
 use crate::quantile::Quantile;
-use crate::units::{DurationNs, Rate, serde_as_text};
+use crate::units::{DurationNs, Rate, decimal, scaled, text_form};
 use std::fmt;
 use std::str::FromStr;
 
 /// Billionths in a whole.
 const BILLION: u64 = 1_000_000_000;
+/// Billionths in a hundredth.
+const PERCENT: u64 = BILLION / 100;
 
 /// A number of a run, compared with a bound. Text form: `[OP.]METRIC COMPARISON BOUND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +105,27 @@ impl Objective {
     pub fn is_met_by(&self, measured: f64) -> bool {
         self.comparison.holds(measured, self.bound.value())
     }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let (subject, comparison, bound) = Comparison::split(text, "p99 < 1ms")?;
+        let text = bound;
+        let bound = subject.metric.bound(text).ok_or_else(|| {
+            let accepted = subject.metric.accepted_bound();
+            format!("invalid bound '{text}' for {subject}: expected {accepted}")
+        })?;
+        let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+        if is_upper && bound == Bound::Time(DurationNs(0)) {
+            return Err(format!(
+                "invalid bound '{text}' for {subject}: expected a duration above 0, \
+                 such as 1ms or 500us"
+            ));
+        }
+        Ok(Self { subject, comparison, bound })
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {} {}", self.subject, self.comparison, self.bound)
+    }
 }
 
 impl Subject {
@@ -126,6 +149,28 @@ impl Subject {
             Metric::Response(Statistic::Percentile(quantile))
             | Metric::Service(Statistic::Percentile(quantile)) => Some(quantile),
             _ => None,
+        }
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let refused = || format!("unknown metric '{text}': expected {}", Metric::ACCEPTED);
+        if let Ok(metric) = text.parse() {
+            return Ok(Self { op: None, metric });
+        }
+        // A point separates an op from its metric, and may be in either: JSON.GET.p99.9.
+        let part = |(at, _): (usize, &str)| {
+            let (name, metric) = (text[..at].parse().ok()?, text[at + 1..].parse().ok()?);
+            // That is part of a metric.
+            (&text[..at] != "service").then_some(Self { op: Some(name), metric })
+        };
+        text.match_indices('.').find_map(part).ok_or_else(refused)
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.op {
+            Some(op) => write!(formatter, "{op}.{}", self.metric),
+            None => write!(formatter, "{}", self.metric),
         }
     }
 }
@@ -168,62 +213,8 @@ impl Bound {
         }
     }
 }
-
-impl FromStr for Objective {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (subject, comparison, bound) = Comparison::split(text, "p99 < 1ms")?;
-        let text = bound;
-        let bound = subject.metric.bound(text).ok_or_else(|| {
-            let accepted = subject.metric.accepted_bound();
-            format!("invalid bound '{text}' for {subject}: expected {accepted}")
-        })?;
-        let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
-        if is_upper && bound == Bound::Time(DurationNs(0)) {
-            return Err(format!(
-                "invalid bound '{text}' for {subject}: expected a duration above 0, \
-                 such as 1ms or 500us"
-            ));
-        }
-        Ok(Self { subject, comparison, bound })
-    }
-}
-
-impl fmt::Display for Objective {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {} {}", self.subject, self.comparison, self.bound)
-    }
-}
-serde_as_text!(Objective);
-
-impl FromStr for Subject {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let refused = || format!("unknown metric '{text}': expected {}", Metric::ACCEPTED);
-        if let Ok(metric) = text.parse() {
-            return Ok(Self { op: None, metric });
-        }
-        // A point separates an op from its metric, and may be in either: JSON.GET.p99.9.
-        let part = |(at, _): (usize, &str)| {
-            let (name, metric) = (text[..at].parse().ok()?, text[at + 1..].parse().ok()?);
-            // That is part of a metric.
-            (&text[..at] != "service").then_some(Self { op: Some(name), metric })
-        };
-        text.match_indices('.').find_map(part).ok_or_else(refused)
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.op {
-            Some(op) => write!(formatter, "{op}.{}", self.metric),
-            None => self.metric.fmt(formatter),
-        }
-    }
-}
+text_form!(Objective);
+text_form!(Subject);
 
 impl FromStr for Metric {
     type Err = ();
@@ -296,21 +287,16 @@ impl Comparison {
         let (symbol, bound) = rest.split_at(end);
         Ok((subject.parse()?, symbol.parse()?, bound.trim()))
     }
-}
 
-impl FromStr for Comparison {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         Self::from_name(text).ok_or_else(|| format!("unknown comparison '{text}': expected <, <=, > or >="))
     }
-}
 
-impl fmt::Display for Comparison {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
 }
+text_form!(Comparison);
 
 impl fmt::Display for Bound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -327,37 +313,121 @@ impl Fraction {
     pub fn as_f64(self) -> f64 {
         self.per_billion as f64 / BILLION as f64
     }
-}
 
-impl FromStr for Fraction {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (number, scale) = match text.strip_suffix('%') {
-            Some(percent) => (percent.trim_end(), BILLION / 100),
+            Some(percent) => (percent.trim_end(), PERCENT),
             None => (text, BILLION),
         };
-        crate::units::scaled(number, scale)
+        scaled(number, scale)
             .filter(|per_billion| *per_billion <= BILLION)
             .map(|per_billion| Self { per_billion })
             .ok_or_else(|| {
                 "expected a part of the whole, from 0 to 1 or to 100%, such as 0.95 or 95%".to_owned()
             })
     }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}%", decimal(self.per_billion, PERCENT))
+    }
+}
+text_form!(Fraction);
+
+/// What is asserted of two sets of runs. Text form: that of an objective, or `[OP.]METRIC COMPARISON ±CHANGE%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Bound of the change from A to B.
+    Change(Tolerance),
+    /// Bound of B alone.
+    Value(Objective),
 }
 
-impl fmt::Display for Fraction {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (percent, rest) = (self.per_billion / (BILLION / 100), self.per_billion % (BILLION / 100));
-        match format!("{rest:07}").trim_end_matches('0') {
-            "" => write!(formatter, "{percent}%"),
-            rest => write!(formatter, "{percent}.{rest}%"),
+/// How much a number of B may differ from that of A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tolerance {
+    /// The number that is compared.
+    pub subject: Subject,
+    /// Whether its change must be below or above the bound.
+    pub comparison: Comparison,
+    /// The change that is tolerated.
+    pub change: Change,
+}
+
+/// A change, as a part of a whole. Text form `+5%`, `-0.5%`; no change is `+0%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// In billionths.
+    pub per_billion: i64,
+}
+
+impl Requirement {
+    /// The number that it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::Change(tolerance) => tolerance.subject,
+            Self::Value(objective) => objective.subject,
+        }
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let (subject, comparison, bound) = Comparison::split(text, "p99 <= +5%")?;
+        subject.check_default_percentiles()?;
+        if !bound.starts_with(['+', '-']) {
+            let or_change = |error: String| format!("{error}; or {}", Change::ACCEPTED);
+            return text.parse().map(Self::Value).map_err(or_change);
+        }
+        let change = bound.parse().map_err(|accepted: String| {
+            format!("invalid change '{bound}' for {subject}: expected {accepted}")
+        })?;
+        Ok(Self::Change(Tolerance { subject, comparison, change }))
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(Tolerance { subject, comparison, change }) => {
+                write!(formatter, "{subject} {comparison} {change}")
+            }
+            Self::Value(objective) => write!(formatter, "{objective}"),
         }
     }
 }
 
-serde_as_text!(Fraction);
+impl Tolerance {
+    /// Is this change, as a part, tolerated?
+    pub fn is_met_by(&self, change: f64) -> bool {
+        self.comparison.holds(change, self.change.value())
+    }
+}
+
+impl Change {
+    /// The text form, for a user.
+    const ACCEPTED: &str = "a change from A to B in per cent with its sign, such as +5%, -0.5% or +0%";
+
+    /// As a part: 0.05 for `+5%`.
+    pub fn value(self) -> f64 {
+        self.per_billion as f64 / 1e9
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let (sign, rest) = match text.split_at_checked(1) {
+            Some(("+", rest)) => (1, rest),
+            Some(("-", rest)) => (-1, rest),
+            _ => return Err(Self::ACCEPTED.to_owned()),
+        };
+        let part = rest.strip_suffix('%').and_then(|percent| scaled(percent, PERCENT));
+        part.and_then(|part| i64::try_from(part).ok())
+            .map(|part| Self { per_billion: sign * part })
+            .ok_or_else(|| Self::ACCEPTED.to_owned())
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.per_billion < 0 { "-" } else { "+" };
+        write!(formatter, "{sign}{}%", decimal(self.per_billion.unsigned_abs(), PERCENT))
+    }
+}
+text_form!(Change);
+text_form!(Requirement);
 
 #[cfg(test)]
 mod tests {
@@ -459,5 +529,41 @@ mod tests {
             let share = Fraction { per_billion };
             prop_assert_eq!(share.to_string().parse(), Ok(share));
         }
+    }
+
+    #[test]
+    fn signed_bounds_are_changes() {
+        check_texts::<Requirement>(&[
+            ("p99 <= +5%", Some("p99 <= +5%")),
+            ("get.p99.9<+0.5%", Some("get.p99.9 < +0.5%")),
+            ("hit >= -0%", Some("hit >= +0%")),
+            ("hit >= -0.1%", Some("hit >= -0.1%")),
+            ("mean <= +150%", Some("mean <= +150%")),
+            ("p99<1ms", Some("p99 < 1ms")),
+            ("errors <= 0%", Some("errors <= 0%")),
+            ("errors <= +0%", Some("errors <= +0%")),
+            ("hit >= 95%", Some("hit >= 95%")),
+            ("p99 <= 5%", None),
+            ("p99 <= +1ms", None),
+            ("p99 <= +5", None),
+            ("p99 <= +-5%", None),
+            ("p99 <= ±5%", None),
+            ("p98 <= +5%", None),
+            ("p99 <= +99999999999999%", None),
+        ]);
+        assert_eq!("-0.5%".parse::<Change>().unwrap().value(), -0.005);
+        let Requirement::Change(tolerance) = "p99 <= +5%".parse().unwrap() else { panic!("no change") };
+        assert_eq!([0.05, 0.050_001].map(|change| tolerance.is_met_by(change)), [true, false]);
+        let error = |text: &str| text.parse::<Requirement>().unwrap_err();
+        assert_eq!(
+            error("p99 <= 5%"),
+            "invalid bound '5%' for p99: expected a duration with its unit, such as 1ms or 500us; or a change from A to B in per \
+             cent with its sign, such as +5%, -0.5% or +0%"
+        );
+        assert_eq!(
+            error("p99 <= +1ms"),
+            "invalid change '+1ms' for p99: expected a change from A to B in per cent with its sign, such as +5%, -0.5% or +0%"
+        );
+        assert!(error("p99 +5%").contains("e.g. 'p99 <= +5%'"), "{}", error("p99 +5%"));
     }
 }

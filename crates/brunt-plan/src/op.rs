@@ -1,11 +1,11 @@
-//! An operation as a small value, before it is encoded.
+//! An operation as a small value, before it is encoded, its name in results, and the version of the value that it writes.
 //!
 //! Not a request (that is the op with its key and value bytes) and not a reply. An [`Op`] is `Copy` and holds no
 //! pointer, so it can wait in a queue, cross a ring and be counted without owning anything.
 
-use crate::units::serde_as_text;
+use crate::units::text_form;
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::str::FromStr;
 
 crate::named! {
     /// The kinds of operation. `Mget` is one request for several keys; `Raw` is a command template for protocols that have
@@ -45,22 +45,17 @@ impl OpKind {
     pub const fn carries_value(self) -> bool {
         matches!(self, Self::Set | Self::Add | Self::Replace | Self::Append | Self::Prepend | Self::Cas)
     }
-}
 
-impl fmt::Display for OpKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn of_text(text: &str) -> Result<Self, String> {
+        Self::from_name(text).ok_or_else(|| format!("no operation is called '{text}'"))
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
 }
 
-impl FromStr for OpKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::from_name(text).ok_or_else(|| format!("no operation is called '{text}'"))
-    }
-}
-serde_as_text!(OpKind);
+text_form!(OpKind);
 
 /// What results are by: a kind of operation, or one of a plan's commands. Text form: the kind, or `raw.3` for the third
 /// command.
@@ -117,28 +112,8 @@ impl OpId {
     pub const fn is_retrieval(self) -> bool {
         self.0 <= OpKind::Mget as u16
     }
-}
 
-impl From<OpKind> for OpId {
-    #[inline]
-    fn from(kind: OpKind) -> Self {
-        Self(kind as u16)
-    }
-}
-
-impl fmt::Display for OpId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.command() {
-            None => self.kind().fmt(formatter),
-            Some(index) => write!(formatter, "{}.{}", OpKind::Raw, index + 1),
-        }
-    }
-}
-
-impl FromStr for OpId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         let Some(number) = text.strip_prefix(OpKind::Raw.name()).and_then(|rest| rest.strip_prefix('.'))
         else {
             return text.parse::<OpKind>().map(Self::from);
@@ -150,8 +125,23 @@ impl FromStr for OpId {
             _ => Err(format!("no command has the number '{number}'")),
         }
     }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.command() {
+            None => write!(formatter, "{}", self.kind()),
+            Some(index) => write!(formatter, "{}.{}", OpKind::Raw, index + 1),
+        }
+    }
 }
-serde_as_text!(OpId);
+
+impl From<OpKind> for OpId {
+    #[inline]
+    fn from(kind: OpKind) -> Self {
+        Self(kind as u16)
+    }
+}
+
+text_form!(OpId);
 
 /// The most commands of a plan: each has histograms and books of its own.
 pub const COMMANDS_MAX: usize = 64;
@@ -253,9 +243,118 @@ impl Op {
     }
 }
 
+/// A name of 1 to [`OpName::BYTES_MAX`] letters, digits and `_`, `-`, `.`, `:`, `#`, the first of them a letter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpName {
+    /// Bytes after `len` are 0.
+    bytes: [u8; Self::BYTES_MAX],
+    len: u8,
+}
+
+impl OpName {
+    /// The longest name.
+    pub const BYTES_MAX: usize = 32;
+
+    /// The syntax that error messages name.
+    pub const ACCEPTED: &str = "up to 32 letters, digits and '_', '-', '.', ':', '#', a letter first";
+
+    /// The name of this text, which is one.
+    fn of(text: &str) -> Self {
+        let mut bytes = [0; Self::BYTES_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Self { bytes, len: text.len() as u8 }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        // Only ASCII is ever put in.
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
+    }
+
+    /// The `number`th operation of this name: `HSET#2`. A name that would be too long loses its end.
+    #[must_use]
+    pub fn numbered(&self, number: usize) -> Self {
+        let suffix = format!("#{number}");
+        let kept = self.as_str();
+        let kept = &kept[..kept.len().min(Self::BYTES_MAX - suffix.len())];
+        // A name and a number of at most 20 digits make a name.
+        format!("{kept}{suffix}").parse().unwrap_or(*self)
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let is_named = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:#".contains(&byte);
+        let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+        if !begins || text.len() > Self::BYTES_MAX || !text.bytes().all(is_named) {
+            return Err(format!("invalid operation name '{text}': expected {}", Self::ACCEPTED));
+        }
+        Ok(Self::of(text))
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+impl From<OpKind> for OpName {
+    fn from(kind: OpKind) -> Self {
+        Self::of(kind.name())
+    }
+}
+
+text_form!(OpName);
+
+impl fmt::Debug for OpName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), formatter)
+    }
+}
+
+/// A version as it is in the head of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Version(pub u32);
+
+/// Bits of a version that count writes; those above are the writer's number.
+const COUNT_BITS: u32 = 20;
+
+impl Version {
+    /// The most writes of a key that a writer can tell apart.
+    pub const COUNT_MAX: u32 = (1 << COUNT_BITS) - 1;
+
+    /// The most writers.
+    pub const WRITERS_MAX: u32 = (1 << (u32::BITS - COUNT_BITS)) - 1;
+
+    /// The `count`th write of a writer; both within their bounds.
+    #[inline]
+    pub const fn of(writer: u32, count: u32) -> Self {
+        Self(writer << COUNT_BITS | count)
+    }
+
+    /// Who wrote it; 0 is the preload.
+    #[inline]
+    pub const fn writer(self) -> u32 {
+        self.0 >> COUNT_BITS
+    }
+
+    /// Which of the writer's writes of the key it was.
+    #[inline]
+    pub const fn count(self) -> u32 {
+        self.0 & Self::COUNT_MAX
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => formatter.write_str("0"),
+            _ => write!(formatter, "{}.{}", self.writer(), self.count()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::check_texts;
 
     #[test]
     fn numbers_names_and_order_agree() {
@@ -292,5 +391,41 @@ mod tests {
     #[test]
     fn an_op_stays_small() {
         assert!(size_of::<Op>() <= 56, "{} bytes", size_of::<Op>());
+    }
+
+    #[test]
+    fn names() {
+        let long = "a".repeat(32);
+        check_texts::<OpName>(&[
+            ("get", Some("get")),
+            ("HSET#2", Some("HSET#2")),
+            ("JSON.GET", Some("JSON.GET")),
+            (&long, Some(&long)),
+            (&"a".repeat(33), None),
+            ("", None),
+            ("2GET", None),
+            ("#2", None),
+            ("a b", None),
+            ("a=b", None),
+            ("käse", None),
+        ]);
+        for kind in OpKind::ALL {
+            assert_eq!(OpName::from(kind), kind.name().parse().unwrap());
+        }
+        assert_eq!(OpName::from(OpKind::Get).numbered(12).as_str(), "get#12");
+        assert_eq!(long.parse::<OpName>().unwrap().numbered(2).as_str(), format!("{}#2", "a".repeat(30)));
+    }
+
+    #[test]
+    fn versions_hold_writer_and_count() {
+        for (version, text) in [
+            (Version(0), "0"),
+            (Version::of(1, 1), "1.1"),
+            (Version::of(Version::WRITERS_MAX, Version::COUNT_MAX), "4095.1048575"),
+            (Version(u32::MAX), "4095.1048575"),
+        ] {
+            assert_eq!(version.to_string(), text);
+            assert_eq!(Version::of(version.writer(), version.count()), version);
+        }
     }
 }

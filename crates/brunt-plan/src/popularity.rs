@@ -2,9 +2,8 @@
 //!
 //! The samplers that draw from them live in `brunt-workload`.
 
-use crate::units::{Count, DurationNs, name_and_arguments, serde_as_text};
+use crate::units::{Count, DurationNs, name_and_arguments, text_form};
 use std::fmt;
-use std::str::FromStr;
 
 /// Which keys are requested how often.
 ///
@@ -53,6 +52,41 @@ impl Popularity {
         match self {
             Self::Window(window) => Some(window),
             _ => None,
+        }
+    }
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        let (name, arguments) = name_and_arguments(text);
+        match (name, arguments.as_slice()) {
+            ("uniform", []) => Ok(Self::Uniform),
+            ("sequential", []) => Ok(Self::Sequential),
+            ("zipf", []) => Ok(Self::Zipf { exponent: EXPONENT_DEFAULT }),
+            ("zipf", [exponent]) => Ok(Self::Zipf { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
+            ("latest", []) => Ok(Self::Latest { exponent: EXPONENT_DEFAULT }),
+            ("latest", [exponent]) => Ok(Self::Latest { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
+            ("hotspot", [keys, ops]) => {
+                Ok(Self::Hotspot { keys: above_0("KEYS", keys, 1.0)?, ops: above_0("OPS", ops, 1.0)? })
+            }
+            ("gaussian", []) => Ok(Self::Gaussian { deviation: DEVIATION_DEFAULT }),
+            ("gaussian", [deviation]) => {
+                Ok(Self::Gaussian { deviation: above_0("DEVIATION", deviation, 1.0)? })
+            }
+            ("window", arguments) => ObjectWindow::parse(arguments).map(Self::Window),
+            _ => Err("expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
+                      latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS"
+                .to_owned()),
+        }
+    }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform => formatter.write_str("uniform"),
+            Self::Zipf { exponent } => write!(formatter, "zipf:{exponent}"),
+            Self::Hotspot { keys, ops } => write!(formatter, "hotspot:{keys},{ops}"),
+            Self::Sequential => formatter.write_str("sequential"),
+            Self::Latest { exponent } => write!(formatter, "latest:{exponent}"),
+            Self::Gaussian { deviation } => write!(formatter, "gaussian:{deviation}"),
+            Self::Window(window) => write!(formatter, "{window}"),
         }
     }
 }
@@ -149,32 +183,7 @@ const EXPONENT_DEFAULT: f64 = 0.99;
 /// The deviation that is meant where none is given.
 const DEVIATION_DEFAULT: f64 = 1.0 / 6.0;
 
-impl FromStr for Popularity {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, arguments) = name_and_arguments(text);
-        match (name, arguments.as_slice()) {
-            ("uniform", []) => Ok(Self::Uniform),
-            ("sequential", []) => Ok(Self::Sequential),
-            ("zipf", []) => Ok(Self::Zipf { exponent: EXPONENT_DEFAULT }),
-            ("zipf", [exponent]) => Ok(Self::Zipf { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
-            ("latest", []) => Ok(Self::Latest { exponent: EXPONENT_DEFAULT }),
-            ("latest", [exponent]) => Ok(Self::Latest { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
-            ("hotspot", [keys, ops]) => {
-                Ok(Self::Hotspot { keys: above_0("KEYS", keys, 1.0)?, ops: above_0("OPS", ops, 1.0)? })
-            }
-            ("gaussian", []) => Ok(Self::Gaussian { deviation: DEVIATION_DEFAULT }),
-            ("gaussian", [deviation]) => {
-                Ok(Self::Gaussian { deviation: above_0("DEVIATION", deviation, 1.0)? })
-            }
-            ("window", arguments) => ObjectWindow::parse(arguments).map(Self::Window),
-            _ => Err("expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
-                      latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS"
-                .to_owned()),
-        }
-    }
-}
+text_form!(Popularity);
 
 /// The argument called `name`, which lies above 0 and is at most `max`.
 fn above_0(name: &str, text: &str, max: f64) -> Result<f64, String> {
@@ -184,21 +193,6 @@ fn above_0(name: &str, text: &str, max: f64) -> Result<f64, String> {
         format!("{name} is '{text}'; expected a number above 0{bound}")
     })
 }
-
-impl fmt::Display for Popularity {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Uniform => formatter.write_str("uniform"),
-            Self::Zipf { exponent } => write!(formatter, "zipf:{exponent}"),
-            Self::Hotspot { keys, ops } => write!(formatter, "hotspot:{keys},{ops}"),
-            Self::Sequential => formatter.write_str("sequential"),
-            Self::Latest { exponent } => write!(formatter, "latest:{exponent}"),
-            Self::Gaussian { deviation } => write!(formatter, "gaussian:{deviation}"),
-            Self::Window(window) => window.fmt(formatter),
-        }
-    }
-}
-serde_as_text!(Popularity);
 
 /// The ranks of a popularity distribution move over the keys: every `every` of the schedule, by `step` keys. Of the hottest `h` keys,
 /// whatever that number, `step` are others after each period, or all if `step` exceeds `h`. Text form `1000/10s`.
@@ -210,10 +204,8 @@ pub struct Drift {
     pub every: DurationNs,
 }
 
-impl FromStr for Drift {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Drift {
+    fn of_text(text: &str) -> Result<Self, String> {
         let parsed = text.split_once('/').and_then(|(step, every)| {
             let (step, every) =
                 (step.trim().parse::<Count>().ok()?, every.trim().parse::<DurationNs>().ok()?);
@@ -221,14 +213,12 @@ impl FromStr for Drift {
         });
         parsed.ok_or_else(|| "expected KEYS/DURATION, both above 0, such as 1000/10s".to_owned())
     }
-}
 
-impl fmt::Display for Drift {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.step, self.every)
     }
 }
-serde_as_text!(Drift);
+text_form!(Drift);
 
 #[cfg(test)]
 mod tests {

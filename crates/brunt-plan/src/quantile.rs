@@ -3,10 +3,9 @@
 //! The fraction is a whole number of millionths, so that ranks and sample gates are integer arithmetic: in floating
 //! point `0.07 × 100` is above 7 and its ceiling is 8.
 
-use crate::units::serde_as_text;
+use crate::units::{decimal, text_form};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::str::FromStr;
 
 /// Millionths in a whole.
 const MILLION: u128 = 1_000_000;
@@ -94,28 +93,19 @@ impl Quantile {
         let share = MILLION - self.per_million as u128;
         if share == 0 { None } else { Some((above as u128 * MILLION).div_ceil(share) as u64) }
     }
-}
 
-/// The name in text, and as a key of JSON: `p50`, `p99.9`.
-impl fmt::Display for Quantile {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (percent, rest) = (self.per_million / 10_000, self.per_million % 10_000);
-        if rest == 0 {
-            write!(formatter, "p{percent}")
-        } else {
-            write!(formatter, "p{percent}.{}", format!("{rest:04}").trim_end_matches('0'))
-        }
-    }
-}
-
-/// A percentile by name, between the minimum and the maximum: `p50`, `p99.9`.
-impl FromStr for Quantile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// A percentile by name, between the minimum and the maximum: `p50`, `p99.9`.
+    fn of_text(text: &str) -> Result<Self, String> {
         parse(text).ok_or_else(|| "expected a percentile such as p50, p99, p99.9, p99.99".to_owned())
     }
+
+    /// The name in text, and as a key of JSON: `p50`, `p99.9`.
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "p{}", decimal(self.per_million.into(), 10_000))
+    }
 }
+
+text_form!(Quantile, without serde);
 
 fn parse(text: &str) -> Option<Quantile> {
     let number = text.strip_prefix('p')?;
@@ -142,12 +132,8 @@ impl Percentiles {
         "expected up to 12 numbers above 0 and below 100, each once, such as 50,75,90,99.9";
     /// The most columns that fit a line.
     const COUNT_MAX: usize = 12;
-}
 
-impl FromStr for Percentiles {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         let one = |item: &str| {
             let name = item.trim();
             parse(&format!("p{}", name.strip_prefix('p').unwrap_or(name)))
@@ -158,15 +144,14 @@ impl FromStr for Percentiles {
         let has_twins = list.windows(2).any(|pair| pair[0] == pair[1]);
         if has_twins { Err(Self::ACCEPTED.to_owned()) } else { Ok(Self(list)) }
     }
-}
 
-impl fmt::Display for Percentiles {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.0.iter().map(|quantile| quantile.to_string()[1..].to_owned()).collect();
         formatter.write_str(&names.join(","))
     }
 }
-serde_as_text!(Percentiles);
+
+text_form!(Percentiles);
 
 #[cfg(test)]
 mod tests {

@@ -4,37 +4,28 @@
 //! protocol or another option. `rules` holds the options against each other. A plan whose options have passed before, e.g. that of a stored result, is built again without rules.
 //! Pure: what depends on the host comes in as [`Host`]. Every error names the option and what is expected; no given option is ignored.
 
-mod case;
 mod class;
-mod cluster;
 mod commands;
-mod datagrams;
 mod destination;
 mod error;
 pub mod fleet;
 mod keyspace;
-mod object_window;
 mod protocol;
 mod rules;
-mod shared_connections;
-mod trace;
-mod url;
-mod verify;
 
-use crate::command::CommandSpec;
 use crate::login::Login;
+use crate::mix::CommandSpec;
 use crate::plan::{
     Class, Destination, EarlyStop, IoChoice, Placement, Plan, Preset, Protocol, Refill, Stop, Timestamps,
     Transport, Wait,
 };
 use crate::server::ServerAddress;
-use crate::server_list::ServerList;
-use crate::sockets::SocketOptions;
+use crate::sockets::{Identity, SocketOptions, TlsOptions};
 use crate::spec::{PlanSpec, RunSpec};
-use crate::tls::{Identity, TlsOptions};
 use crate::units::{Count, DurationNs};
+use crate::url::ServerList;
 use crate::warmup::Warmup;
-pub use cluster::of_nodes;
+pub use destination::of_nodes;
 pub use error::PlanError;
 use error::{ErrorContext, Resolved};
 
@@ -62,6 +53,9 @@ const DEFAULT_TIME: DurationNs = DurationNs::from_secs(10);
 const DEFAULT_MAX_TIME: DurationNs = DurationNs::from_secs(600);
 const DEFAULT_WARMUP: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
+/// A request or its reply that is lost shows by nothing but the time: ten seconds, as on a stream, would be a slot out of use for as
+/// long as most runs measure. A server that is there answers in a fraction of this one.
+const DEFAULT_DATAGRAM_TIMEOUT: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_DATA_SEED: Count = Count(1);
 
 /// Resolves a specification into the plan that will run.
@@ -71,7 +65,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Resolves a part of a plan as [`crate::plan_split`] makes them, which another host hands in: by every rule that does not need the
+/// Resolves a part of a plan as [`crate::resolve::fleet`] makes them, which another host hands in: by every rule that does not need the
 /// whole plan.
 ///
 /// # Errors
@@ -127,14 +121,15 @@ fn build(mut spec: PlanSpec) -> Resolved<Plan> {
     }
     fleet::add_measuring_class(&mut spec)?;
     add_default_command(&mut spec);
-    url::apply_urls(&RUN, &mut spec.run)?;
-    spec.run.protocol = spec.run.protocol.or(spec.run.server.as_ref().and_then(url::protocol_by_port));
+    destination::apply_urls(&RUN, &mut spec.run)?;
+    spec.run.protocol =
+        spec.run.protocol.or(spec.run.server.as_ref().and_then(destination::protocol_by_port));
     let mut classes = class::resolve(&mut spec)?;
     commands::merge(&mut spec, &mut classes)?;
     let default_destination = destination::of_run(&spec)?;
     destination::assign(&mut spec, &default_destination, &mut classes)?;
-    shared_connections::assign_owners(&spec, &mut classes)?;
-    trace::limit_mixes(&spec.run, &default_destination, &mut classes);
+    class::assign_owners(&spec, &mut classes)?;
+    class::limit_mixes(&spec.run, &default_destination, &mut classes);
     let plan = plan_of(spec, default_destination, classes)?;
     Ok(with_placement(plan))
 }
@@ -169,7 +164,7 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
     // In a cluster slots belong to no connection, whose pipeline could be awaited.
     let refill = if is_cluster { Refill::Eager } else { preset.refill() };
     // A lost datagram shows by its time-out alone.
-    let default_timeout = if is_udp { datagrams::DEFAULT_TIMEOUT } else { DEFAULT_TIMEOUT };
+    let default_timeout = if is_udp { DEFAULT_DATAGRAM_TIMEOUT } else { DEFAULT_TIMEOUT };
     let timeout = *run.timeout.get_or_insert(default_timeout);
     Ok(Plan {
         threads: RUN.count("threads", run.threads, 1, 1, WORKERS_MAX.into())?.max(groups as u64) as u32,

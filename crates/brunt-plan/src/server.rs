@@ -2,10 +2,9 @@
 //!
 //! Resolving a name is work for the network and happens later, never on a worker; here a name stays a name.
 
-use crate::units::serde_as_text;
+use crate::units::text_form;
 use std::fmt;
 use std::net::Ipv6Addr;
-use std::str::FromStr;
 
 /// The port of memcached when none is given.
 pub(crate) const PORT_MEMCACHED: u16 = 11211;
@@ -61,12 +60,8 @@ impl ServerAddress {
             )),
         }
     }
-}
 
-impl FromStr for ServerAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         let accepted =
             || "expected HOST[:PORT] or unix:PATH, such as 127.0.0.1:11211 or [::1]:11211".to_owned();
         if let Some(path) = text.trim().strip_prefix("unix:") {
@@ -98,10 +93,8 @@ impl FromStr for ServerAddress {
         }
         Ok(Self::network(host, port))
     }
-}
 
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (host, port) = match self {
             Self::Network { host, port } => (host, *port),
             Self::Unix { path } => return write!(formatter, "unix:{path}"),
@@ -114,7 +107,8 @@ impl fmt::Display for ServerAddress {
         }
     }
 }
-serde_as_text!(ServerAddress);
+
+text_form!(ServerAddress);
 
 #[cfg(test)]
 mod tests {

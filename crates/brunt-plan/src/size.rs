@@ -2,11 +2,9 @@
 //!
 //! Descriptions only: `brunt-workload` draws from them.
 
-use crate::distribution::{self, Distribution};
-use crate::mcperf_draw::{MCPERF, McperfDraw};
-use crate::units::{ByteSize, name_and_arguments, serde_as_text};
+use crate::distribution::{self, Distribution, MCPERF, McperfDraw};
+use crate::units::{ByteSize, name_and_arguments, text_form};
 use std::fmt;
-use std::str::FromStr;
 
 /// How long keys or values are, in bytes. The length is a function of the key, never drawn anew for each request.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,36 +151,8 @@ impl SizeDistribution {
         let (min, max) = overlap((min as u32, max as u32), (0, LAW_SIZE_MAX));
         Ok(Self::Parametric { distribution, min, max })
     }
-}
 
-/// Does a distribution have ends of its own on both sides?
-fn is_bounded(distribution: &Distribution) -> bool {
-    let (low, high) = distribution.support();
-    low.is_finite() && high.is_finite()
-}
-
-/// What two ranges share; where that is nothing, the end of the first that is nearer to the second.
-fn overlap(own: (u32, u32), other: (u32, u32)) -> (u32, u32) {
-    if own.0 > other.1 {
-        (own.0, own.0)
-    } else if own.1 < other.0 {
-        (own.1, own.1)
-    } else {
-        (own.0.max(other.0), own.1.min(other.1))
-    }
-}
-
-fn parse_size(text: &str) -> Option<u32> {
-    let exact = text.parse::<ByteSize>().ok().map(|size| size.0);
-    // Scientific notation, as all numbers of a distribution may have.
-    let number = || distribution::byte_number(text).filter(|number| number.fract() == 0.0 && *number >= 0.0);
-    exact.or_else(|| number().map(|number| number as u64)).and_then(|size| u32::try_from(size).ok())
-}
-
-impl FromStr for SizeDistribution {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Some(ranges) = text.strip_prefix(RANGES) {
             return ranges_form(text, ranges);
@@ -225,7 +195,53 @@ impl FromStr for SizeDistribution {
             }
         }
     }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(size) => write!(formatter, "fixed:{size}"),
+            Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
+            Self::Parametric { distribution, min, max } => {
+                write!(formatter, "{distribution}")?;
+                let has_own_bounds = Self::of_law(distribution.clone()).as_ref() == Ok(self);
+                if has_own_bounds { Ok(()) } else { write!(formatter, "@{min}..{max}") }
+            }
+            Self::Mutilate { distribution, min, max } => {
+                write!(formatter, "{MUTILATE}{distribution}@{min}..{max}")
+            }
+            Self::Ranges(ranges) => {
+                let range = |SizeRange { min, max, share }: &SizeRange| format!("{min}-{max}@{share}");
+                write!(formatter, "{RANGES}{}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
+            }
+            Self::Mcperf(draw) => write!(formatter, "{draw}"),
+        }
+    }
 }
+
+/// Does a distribution have ends of its own on both sides?
+fn is_bounded(distribution: &Distribution) -> bool {
+    let (low, high) = distribution.support();
+    low.is_finite() && high.is_finite()
+}
+
+/// What two ranges share; where that is nothing, the end of the first that is nearer to the second.
+fn overlap(own: (u32, u32), other: (u32, u32)) -> (u32, u32) {
+    if own.0 > other.1 {
+        (own.0, own.0)
+    } else if own.1 < other.0 {
+        (own.1, own.1)
+    } else {
+        (own.0.max(other.0), own.1.min(other.1))
+    }
+}
+
+fn parse_size(text: &str) -> Option<u32> {
+    let exact = text.parse::<ByteSize>().ok().map(|size| size.0);
+    // Scientific notation, as all numbers of a distribution may have.
+    let number = || distribution::byte_number(text).filter(|number| number.fract() == 0.0 && *number >= 0.0);
+    exact.or_else(|| number().map(|number| number as u64)).and_then(|size| u32::try_from(size).ok())
+}
+
+text_form!(SizeDistribution);
 
 fn with_bounds(text: &str, distribution: Distribution, bounds: &str) -> Result<SizeDistribution, String> {
     let (min, max) = parse_bounds(text, bounds)?;
@@ -263,29 +279,6 @@ fn mutilate_form(text: &str, distribution: &str, bounds: Option<&str>) -> Result
     let (min, max) = bounds.map_or(Ok((0, LAW_SIZE_MAX)), |bounds| parse_bounds(text, bounds))?;
     Ok(SizeDistribution::Mutilate { distribution, min, max })
 }
-
-impl fmt::Display for SizeDistribution {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fixed(size) => write!(formatter, "fixed:{size}"),
-            Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
-            Self::Parametric { distribution, min, max } => {
-                write!(formatter, "{distribution}")?;
-                let has_own_bounds = Self::of_law(distribution.clone()).as_ref() == Ok(self);
-                if has_own_bounds { Ok(()) } else { write!(formatter, "@{min}..{max}") }
-            }
-            Self::Mutilate { distribution, min, max } => {
-                write!(formatter, "{MUTILATE}{distribution}@{min}..{max}")
-            }
-            Self::Ranges(ranges) => {
-                let range = |SizeRange { min, max, share }: &SizeRange| format!("{min}-{max}@{share}");
-                write!(formatter, "{RANGES}{}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
-            }
-            Self::Mcperf(draw) => write!(formatter, "{draw}"),
-        }
-    }
-}
-serde_as_text!(SizeDistribution);
 
 #[cfg(test)]
 mod tests {

@@ -1,31 +1,26 @@
-//! The options of a run as given on the command line or in a plan file, without defaults.
+//! The options of a run as given on the command line or in a plan file, without defaults, and the flag of each.
 //!
 //! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
 //! options are [`crate::resolve`]'s business, which leaves a complete specification in the plan.
 
-use crate::arrival::Arrival;
+use crate::arrival::{Arrival, RateProfile};
 use crate::choice::{
-    HostRole, IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Preset, Protocol, Reconnect,
-    Refill, Timestamps, TraceLayout, Transport, ValueForm, Wait,
+    Gather, HostRole, IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Preset, Protocol,
+    Reconnect, Refill, Timestamps, TraceLayout, Transport, ValueForm, Wait,
 };
-use crate::command::CommandSpec;
 use crate::cpus::CpuList;
-use crate::gather::Gather;
 use crate::label::Label;
 use crate::login::Password;
-use crate::mix::Mix;
+use crate::mix::{CommandSpec, Mix};
 use crate::objective::Fraction;
 use crate::op::OpKind;
-use crate::plan_option::{OptionForm, PlanOption, list, switch, switch_off, text};
 use crate::popularity::{Drift, Popularity};
 use crate::quantile::Percentiles;
-use crate::rate_profile::RateProfile;
 use crate::server::ServerAddress;
-use crate::server_list::ServerList;
 use crate::size::SizeDistribution;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
-use crate::url::NamedServer;
+use crate::url::{NamedServer, ServerList};
 use crate::warmup::Warmup;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -388,6 +383,113 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
 /// The line that begins here.
 fn line_of(text: &str, begin: usize) -> &str {
     text[begin..].lines().next().unwrap_or_default()
+}
+
+/// How often a flag is given, and with what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionForm {
+    /// Once, with a value.
+    Text,
+    /// Repeatedly, with a value each.
+    List,
+    /// Without a value: sets the option to this. `--no-...` if false.
+    Switch(bool),
+}
+
+/// An option of plans and its flag.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanOption {
+    /// The field of the specification.
+    pub field: &'static str,
+    /// The section of the help.
+    pub heading: &'static str,
+    /// The flag of one letter.
+    pub short: Option<char>,
+    /// How often, and with what.
+    pub form: OptionForm,
+    /// The placeholder of the value.
+    pub value_name: &'static str,
+    /// The words that its value is one of, for shells to complete; its type decides whether it accepts other texts, too.
+    pub words: &'static [&'static str],
+    /// The value of the flag without one.
+    pub alone: Option<&'static str>,
+    /// Is `@FILE` accepted?
+    pub is_or_file: bool,
+    /// May a value begin with a hyphen?
+    pub allows_hyphen: bool,
+    /// The option that it cannot be used with.
+    pub excludes: Option<&'static str>,
+    /// What it sets, its format, an example, its default.
+    pub help: &'static str,
+}
+
+/// An option with one value.
+pub(crate) const fn text(value_name: &'static str, help: &'static str) -> PlanOption {
+    PlanOption {
+        field: "",
+        heading: "",
+        short: None,
+        form: OptionForm::Text,
+        value_name,
+        words: &[],
+        alone: None,
+        is_or_file: false,
+        allows_hyphen: false,
+        excludes: None,
+        help,
+    }
+}
+
+/// An option with a list of values, one for each time that its flag is given.
+pub(crate) const fn list(value_name: &'static str, help: &'static str) -> PlanOption {
+    PlanOption { form: OptionForm::List, ..text(value_name, help) }
+}
+
+/// An option that its flag switches on.
+pub(crate) const fn switch(help: &'static str) -> PlanOption {
+    PlanOption { form: OptionForm::Switch(true), ..text("", help) }
+}
+
+/// An option that its flag, `--no-...`, switches off.
+pub(crate) const fn switch_off(help: &'static str) -> PlanOption {
+    PlanOption { form: OptionForm::Switch(false), ..text("", help) }
+}
+
+impl PlanOption {
+    pub(crate) const fn short(self, letter: char) -> Self {
+        Self { short: Some(letter), ..self }
+    }
+
+    pub(crate) const fn words(self, words: &'static [&'static str]) -> Self {
+        Self { words, ..self }
+    }
+
+    pub(crate) const fn alone(self, value: &'static str) -> Self {
+        Self { alone: Some(value), ..self }
+    }
+
+    pub(crate) const fn or_file(self) -> Self {
+        Self { is_or_file: true, ..self }
+    }
+
+    pub(crate) const fn allow_hyphen(self) -> Self {
+        Self { allows_hyphen: true, ..self }
+    }
+
+    pub(crate) const fn excludes(self, option: &'static str) -> Self {
+        Self { excludes: Some(option), ..self }
+    }
+
+    /// The key in a plan file.
+    pub fn key(&self) -> String {
+        self.field.replace('_', "-")
+    }
+
+    /// The flag, without dashes in front.
+    pub fn flag(&self) -> String {
+        let no = if self.form == OptionForm::Switch(false) { "no-" } else { "" };
+        format!("{no}{}", self.key())
+    }
 }
 
 #[cfg(test)]

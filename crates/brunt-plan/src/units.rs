@@ -4,12 +4,26 @@
 //! again is the same plan. Printing uses the largest unit that loses nothing.
 
 use std::fmt;
-use std::str::FromStr;
 
-/// Implements serde through `Display` and `FromStr`, so that a plan file, a flag and a result speak one language.
-/// Bare numbers are accepted where the text form would accept them.
-macro_rules! serde_as_text {
+/// Gives a type its text form, of which it says how it is read (`of_text`) and how it is written (`write_text`): in flags, plan files and
+/// results alike. Bare numbers are accepted where the text form would accept them.
+macro_rules! text_form {
+    ($type:ty, without serde) => {
+        impl std::str::FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::of_text(text)
+            }
+        }
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.write_text(formatter)
+            }
+        }
+    };
     ($type:ty) => {
+        $crate::units::text_form!($type, without serde);
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -27,7 +41,7 @@ macro_rules! serde_as_text {
         }
     };
 }
-pub(crate) use serde_as_text;
+pub(crate) use text_form;
 
 /// Accepts a string or a number and yields its text.
 pub(crate) struct TextOrNumber;
@@ -74,17 +88,35 @@ pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
     (product % denominator == 0).then(|| u64::try_from(product / denominator).ok()).flatten()
 }
 
+/// The smallest units of a quantity that a text stands for, or what is `expected`.
+fn quantity(text: &str, units: &[(&str, u64)], expected: &str) -> Result<u64, String> {
+    let (number, unit) = split_number(text.trim());
+    let scale = units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale);
+    scale.and_then(|scale| scaled(number, scale)).ok_or_else(|| expected.to_owned())
+}
+
+/// `number / scale`, a power of ten, as a decimal without zeros at its end.
+pub(crate) fn decimal(number: u64, scale: u64) -> String {
+    let (whole, rest) = (number / scale, number % scale);
+    let digits = format!("{rest:00$}", scale.ilog10() as usize);
+    match digits.trim_end_matches('0') {
+        "" => whole.to_string(),
+        digits => format!("{whole}.{digits}"),
+    }
+}
+
 /// A span of time in nanoseconds. Text form: `10s`, `500us`, `1.5ms`, `2m`, `1h`; `0` needs no unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DurationNs(pub u64);
 
-const DURATION_UNITS: [(&str, u64); 6] = [
+const DURATION_UNITS: [(&str, u64); 7] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
     ("us", 1_000),
     ("ns", 1),
+    ("µs", 1_000),
 ];
 
 impl DurationNs {
@@ -100,27 +132,16 @@ impl DurationNs {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-}
 
-impl FromStr for DurationNs {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (number, unit) = split_number(text.trim());
-        let scale = match unit {
-            "" if scaled(number, 1) == Some(0) => Some(1),
-            "µs" => Some(1_000),
-            _ => DURATION_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale),
-        };
-        scale
-            .and_then(|scale| scaled(number, scale))
-            .map(Self)
-            .ok_or_else(|| "expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m".to_owned())
+    fn of_text(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m";
+        match quantity(text, &[("", 1)], EXPECTED) {
+            Ok(0) => Ok(Self(0)),
+            _ => quantity(text, &DURATION_UNITS, EXPECTED).map(Self),
+        }
     }
-}
 
-impl fmt::Display for DurationNs {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, scale) = DURATION_UNITS
             .iter()
             .find(|(_, scale)| self.0 != 0 && self.0.is_multiple_of(*scale))
@@ -128,7 +149,7 @@ impl fmt::Display for DurationNs {
         write!(formatter, "{}{unit}", self.0 / scale)
     }
 }
-serde_as_text!(DurationNs);
+text_form!(DurationNs);
 
 /// Events per second, in millionths of an event per second so that `0.5/s` and `333333.25/s` are exact.
 /// Text form: `200k`, `200k/s`, `1.5M/s`, `0.5/s`. Zero is not a rate.
@@ -153,108 +174,85 @@ impl Rate {
         let numerator = u128::from(index) * 1_000_000_000_000_000;
         u64::try_from(numerator / u128::from(self.micro_per_second)).unwrap_or(u64::MAX)
     }
-}
 
-impl FromStr for Rate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected a number per second above 0, such as 1000, 200k, 1.5M/s";
+        const UNITS: [(&str, u64); 4] =
+            [("", 1_000_000), ("k", 1_000_000_000), ("K", 1_000_000_000), ("M", 1_000_000_000_000)];
         let plain = text.trim();
-        let (number, unit) = split_number(plain.strip_suffix("/s").unwrap_or(plain));
-        let scale = match unit {
-            "" => Some(1_000_000),
-            "k" | "K" => Some(1_000_000_000),
-            "M" => Some(1_000_000_000_000),
-            _ => None,
-        };
-        scale
-            .and_then(|scale| scaled(number, scale))
-            .filter(|micro| (1..=1_000_000_000_000_000).contains(micro))
-            .map(|micro_per_second| Self { micro_per_second })
-            .ok_or_else(|| "expected a number per second above 0, such as 1000, 200k, 1.5M/s".to_owned())
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.micro_per_second / 1_000_000, self.micro_per_second % 1_000_000);
-        if fraction == 0 {
-            write!(formatter, "{whole}/s")
-        } else {
-            let digits = format!("{fraction:06}");
-            write!(formatter, "{whole}.{}/s", digits.trim_end_matches('0'))
+        match quantity(plain.strip_suffix("/s").unwrap_or(plain), &UNITS, EXPECTED)? {
+            micro_per_second @ 1..=1_000_000_000_000_000 => Ok(Self { micro_per_second }),
+            _ => Err(EXPECTED.to_owned()),
         }
     }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/s", decimal(self.micro_per_second, 1_000_000))
+    }
 }
-serde_as_text!(Rate);
+text_form!(Rate);
 
 /// A number of bytes. Text form: `200`, `200B`, `4KiB`, `4KB` (1000), `1MiB`, `2GiB`; `k`, `m`, `g` alone mean KiB, MiB, GiB
 /// as memcached's own options do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(pub u64);
 
+/// Those that sizes are printed in.
 const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+const OTHER_SIZE_UNITS: [(&str, u64); 12] = [
+    ("", 1),
+    ("B", 1),
+    ("k", 1 << 10),
+    ("K", 1 << 10),
+    ("m", 1 << 20),
+    ("M", 1 << 20),
+    ("g", 1 << 30),
+    ("G", 1 << 30),
+    ("KB", 1_000),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
 
-impl FromStr for ByteSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (number, unit) = split_number(text.trim());
-        let scale = match unit {
-            "" | "B" => Some(1),
-            "k" | "K" => Some(1 << 10),
-            "m" | "M" => Some(1 << 20),
-            "g" | "G" => Some(1 << 30),
-            "KB" | "kB" => Some(1_000),
-            "MB" => Some(1_000_000),
-            "GB" => Some(1_000_000_000),
-            _ => SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale),
-        };
-        scale
-            .and_then(|scale| scaled(number, scale))
-            .map(Self)
-            .ok_or_else(|| "expected a size in bytes, such as 200, 4KiB, 1MiB".to_owned())
+impl ByteSize {
+    fn of_text(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected a size in bytes, such as 200, 4KiB, 1MiB";
+        let size = quantity(text, &SIZE_UNITS, EXPECTED);
+        size.or_else(|_| quantity(text, &OTHER_SIZE_UNITS, EXPECTED)).map(Self)
     }
-}
 
-impl fmt::Display for ByteSize {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match SIZE_UNITS.iter().find(|(_, scale)| self.0 != 0 && self.0.is_multiple_of(*scale)) {
             Some((unit, scale)) => write!(formatter, "{}{unit}", self.0 / scale),
             None => write!(formatter, "{}", self.0),
         }
     }
 }
-serde_as_text!(ByteSize);
+text_form!(ByteSize);
 
 /// A number of things. Text form: `1000`, `100k`, `1.5M`, `2G` (decimal multiples). Printed as a bare number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Count(pub u64);
 
-impl FromStr for Count {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (number, unit) = split_number(text.trim());
-        let scale = match unit {
-            "" => Some(1),
-            "k" | "K" => Some(1_000),
-            "M" | "m" => Some(1_000_000),
-            "G" | "g" => Some(1_000_000_000),
-            _ => None,
-        };
-        scale
-            .and_then(|scale| scaled(number, scale))
-            .map(Self)
-            .ok_or_else(|| "expected a whole number, such as 1000, 100k, 2M".to_owned())
+impl Count {
+    fn of_text(text: &str) -> Result<Self, String> {
+        const UNITS: [(&str, u64); 7] = [
+            ("", 1),
+            ("k", 1_000),
+            ("K", 1_000),
+            ("m", 1_000_000),
+            ("M", 1_000_000),
+            ("g", 1_000_000_000),
+            ("G", 1_000_000_000),
+        ];
+        quantity(text, &UNITS, "expected a whole number, such as 1000, 100k, 2M").map(Self)
     }
-}
 
-impl fmt::Display for Count {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.0)
     }
 }
+text_form!(Count, without serde);
 
 impl serde::Serialize for Count {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -283,7 +281,7 @@ pub(crate) fn name_and_arguments(text: &str) -> (&str, Vec<&str>) {
 
 /// Checks that texts parse and print as expected.
 #[cfg(test)]
-pub(crate) fn check<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug>(
+pub(crate) fn check<T: std::str::FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug>(
     table: &[(&str, &str)],
 ) {
     for (text, expected) in table {
@@ -295,7 +293,7 @@ pub(crate) fn check<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::D
 
 /// Checks the messages of texts that do not parse.
 #[cfg(test)]
-pub(crate) fn check_faults<T: FromStr<Err = String> + fmt::Debug>(table: &[(&str, &str)]) {
+pub(crate) fn check_faults<T: std::str::FromStr<Err = String> + fmt::Debug>(table: &[(&str, &str)]) {
     for (text, fault) in table {
         let error = text.parse::<T>().unwrap_err();
         assert_eq!(error.strip_prefix(&format!("{text}: ")), Some(*fault), "{error}");
@@ -304,7 +302,7 @@ pub(crate) fn check_faults<T: FromStr<Err = String> + fmt::Debug>(table: &[(&str
 
 /// Tests what texts of a type read as: each with the text that its value prints as, or none where it is no value.
 #[cfg(test)]
-pub(crate) fn check_texts<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
+pub(crate) fn check_texts<T: std::str::FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
     for (text, expected) in table {
         let printed = text.parse::<T>().ok().map(|value| value.to_string());
         assert_eq!(printed.as_deref(), *expected, "{text:?}");

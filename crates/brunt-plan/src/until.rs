@@ -4,11 +4,10 @@
 //! percentile (that is an [`crate::objective`]).
 
 use crate::objective::{Fraction, Metric, Statistic, Subject};
-use crate::op_name::OpName;
+use crate::op::OpName;
 use crate::quantile::Quantile;
-use crate::units::serde_as_text;
+use crate::units::text_form;
 use std::fmt;
-use std::str::FromStr;
 
 /// Half an interval is asked to be at most this part of its percentile. One that is wider reaches from half the value,
 /// or less, to half as much again: that says nothing that is worth ending a run for, and no formula for planning holds
@@ -34,10 +33,8 @@ pub struct Until {
     pub precisions: Vec<Precision>,
 }
 
-impl FromStr for Precision {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Precision {
+    fn of_text(text: &str) -> Result<Self, String> {
         let Some((subject, half_width)) = text.split_once('=') else {
             return Err(format!(
                 "invalid precision '{text}': expected a percentile and a fraction, e.g. p99=2%"
@@ -65,21 +62,18 @@ impl FromStr for Precision {
             )),
         }
     }
-}
 
-impl fmt::Display for Precision {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(op) = self.op {
             write!(formatter, "{op}.")?;
         }
         write!(formatter, "{}={}", self.quantile, self.half_width)
     }
 }
+text_form!(Precision);
 
-impl FromStr for Until {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Until {
+    fn of_text(text: &str) -> Result<Self, String> {
         let mut precisions: Vec<Precision> = Vec::new();
         for item in text.split(',').map(str::trim) {
             let precision: Precision = item.parse()?;
@@ -91,16 +85,13 @@ impl FromStr for Until {
         }
         Ok(Self { precisions })
     }
-}
 
-impl fmt::Display for Until {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let precisions: Vec<String> = self.precisions.iter().map(Precision::to_string).collect();
         formatter.write_str(&precisions.join(","))
     }
 }
-serde_as_text!(Precision);
-serde_as_text!(Until);
+text_form!(Until);
 
 #[cfg(test)]
 mod tests {

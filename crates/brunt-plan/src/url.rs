@@ -1,13 +1,12 @@
-//! A server as a user names it: by its address, or by a URL that says more.
+//! Servers as a user names them: by an address, or by a URL that says more; one or a list.
 //!
 //! Invariant: what is printed of a server has no password in it, even if it could not be read.
 
 use crate::choice::Transport;
 use crate::login::Password;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
-use crate::units::serde_as_text;
+use crate::units::text_form;
 use std::fmt;
-use std::str::FromStr;
 
 /// What is accepted.
 pub(crate) const ACCEPTED: &str = "HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis:// or \
@@ -78,12 +77,8 @@ impl NamedServer {
             _ => self,
         }
     }
-}
 
-impl FromStr for NamedServer {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.starts_with("unix:") {
             return text.parse().map(Self::Plain);
@@ -102,7 +97,17 @@ impl FromStr for NamedServer {
             (None, None) => text.parse().map(Self::Plain),
         }
     }
+
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(address) => write!(formatter, "{address}"),
+            Self::Url(url) => write!(formatter, "{url}"),
+            Self::Invalid(shown) => formatter.write_str(shown),
+        }
+    }
 }
+
+text_form!(NamedServer);
 
 /// The scheme of this name.
 fn scheme(name: &str) -> Option<Scheme> {
@@ -185,16 +190,59 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-impl fmt::Display for NamedServer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain(address) => address.fmt(formatter),
-            Self::Url(url) => url.fmt(formatter),
-            Self::Invalid(shown) => formatter.write_str(shown),
-        }
+/// One or several servers. In a plan file a list, or a single text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerList(pub Vec<NamedServer>);
+
+impl ServerList {
+    /// Servers by their addresses, if there are any.
+    pub fn of(addresses: &[ServerAddress]) -> Option<Self> {
+        (!addresses.is_empty()).then(|| Self(addresses.iter().cloned().map(NamedServer::Plain).collect()))
+    }
+
+    /// The addresses, as far as they could be read.
+    pub fn addresses(&self) -> impl Iterator<Item = &ServerAddress> + Clone {
+        self.0.iter().filter_map(NamedServer::address)
     }
 }
-serde_as_text!(NamedServer);
+
+/// The servers, for messages.
+impl fmt::Display for ServerList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        formatter.write_str(&names.join(", "))
+    }
+}
+
+impl serde::Serialize for ServerList {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for ServerList {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrSeveral;
+        impl<'de> serde::de::Visitor<'de> for OneOrSeveral {
+            type Value = ServerList;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a server such as \"cache:11211\", or a list of them")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ServerList, E> {
+                text.parse().map(|server| ServerList(vec![server])).map_err(E::custom)
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<ServerList, A::Error> {
+                let mut servers = Vec::new();
+                while let Some(server) = list.next_element()? {
+                    servers.push(server);
+                }
+                Ok(ServerList(servers))
+            }
+        }
+        deserializer.deserialize_any(OneOrSeveral)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,8 @@
 //!
 //! With `auto` the window begins when the warm-up is level, never later than after [`Warmup::LONGEST`].
 
-use crate::units::{DurationNs, serde_as_text};
+use crate::units::{DurationNs, text_form};
 use std::fmt;
-use std::str::FromStr;
 
 /// Load before the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,28 +34,23 @@ impl Warmup {
     pub fn at_most(self, most: DurationNs) -> Self {
         Self::For(self.longest().min(most))
     }
-}
 
-impl FromStr for Warmup {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn of_text(text: &str) -> Result<Self, String> {
         match text.trim() {
             "auto" => Ok(Self::Auto),
             text => text.parse().map(Self::For).map_err(|reason: String| format!("{reason}, or auto")),
         }
     }
-}
 
-impl fmt::Display for Warmup {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::For(length) => length.fmt(formatter),
+            Self::For(length) => write!(formatter, "{length}"),
             Self::Auto => formatter.write_str("auto"),
         }
     }
 }
-serde_as_text!(Warmup);
+
+text_form!(Warmup);
 
 #[cfg(test)]
 mod tests {

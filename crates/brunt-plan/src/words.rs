@@ -50,10 +50,8 @@ macro_rules! words {
     ($(#[$attribute:meta])* pub enum $type:ident { $($variants:tt)+ }) => {
         $crate::named! { $(#[$attribute])* pub enum $type { $($variants)+ } }
 
-        impl std::str::FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
+        impl $type {
+            fn of_text(text: &str) -> Result<Self, String> {
                 Self::from_name(text.trim()).ok_or_else(|| {
                     let names = Self::NAMES;
                     match names.split_last() {
@@ -64,15 +62,12 @@ macro_rules! words {
                     }
                 })
             }
-        }
 
-        impl std::fmt::Display for $type {
-            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            fn write_text(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str(self.name())
             }
         }
-
-        $crate::units::serde_as_text!($type);
+        $crate::units::text_form!($type);
     };
 }
 pub(crate) use words;

@@ -18,9 +18,8 @@ pub use json::SCHEMA;
 pub(crate) use assertion::AssertionRow;
 
 use crate::result::RunResult;
-use brunt_plan::objective::{Metric, Statistic, Subject};
+use brunt_plan::objective::{Metric, Requirement, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
-use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::change::{Change, ChangeScale, Design, Finding, RUNS_MAX, RunValue, Samples};
 use brunt_stats::status::Status;

@@ -8,7 +8,7 @@ use crate::json::{self, ResultTree, Row};
 use crate::paragraph::{beginning, make_printable, printable};
 use crate::stored::StoredResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
-use brunt_plan::op_name::OpName;
+use brunt_plan::op::OpName;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::bound::Bounds;
 use brunt_stats::op_summary::LAG_SHARE_MAX;

@@ -38,7 +38,7 @@ use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::{StallCounts, WorkerUsage};
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
-use brunt_plan::op_name::OpName;
+use brunt_plan::op::OpName;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Timestamps, Transport};
 

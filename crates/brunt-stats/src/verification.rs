@@ -3,7 +3,7 @@
 //! Not outcomes of ops (a wrong value makes its op a mismatch, and that is in the books) and not the comparison, which is the
 //! workload's. Invariant: adding up what workers noted loses no count, and of examples the earliest stays.
 
-use brunt_plan::version::Version;
+use brunt_plan::op::Version;
 use serde::{Deserialize, Serialize};
 
 brunt_plan::named! {

@@ -673,7 +673,7 @@ mod tests {
         // 100 and 20 000 with a second's mean of 10 050: 100 500 requests in the first ramp, then a pause.
         let lead_ns = 2_000_000_000;
         let times = times(profiled(&Arrival::Uniform, RAMP, WHOLE, lead_ns), 200_000);
-        let profile: brunt_plan::rate_profile::RateProfile = RAMP.parse().unwrap();
+        let profile: brunt_plan::arrival::RateProfile = RAMP.parse().unwrap();
         // The warm-up takes the first 200, at 100/s.
         assert_eq!(times[..3], [0, 10_000_000, 20_000_000]);
         assert_eq!(times[200], lead_ns);
@@ -712,7 +712,7 @@ mod tests {
     #[test]
     fn profiles_keep_the_gap_distribution() {
         // In the time of the integral of the rate, gaps must be as they are at one request per second.
-        let profile: brunt_plan::rate_profile::RateProfile = RAMP.parse().unwrap();
+        let profile: brunt_plan::arrival::RateProfile = RAMP.parse().unwrap();
         for (arrival, distribution) in [
             (Arrival::Poisson, "exponential:1"),
             (of_law("fb_ia"), "fb_ia"),

@@ -6,8 +6,6 @@ use brunt_plan::distribution::{Distribution, Generalised};
 use std::sync::LazyLock;
 
 /// The published distributions, in the words of a plan. Parsed once: some tests ask for a million probabilities.
-static FB_KEY: LazyLock<Distribution> = LazyLock::new(|| parsed("gev:30.7984,8.20449,0.078688"));
-static FB_INTERARRIVAL: LazyLock<Distribution> = LazyLock::new(|| parsed("pareto:0,16.0292,0.154971"));
 static FB_VALUE_HEAD: LazyLock<Distribution> = LazyLock::new(|| {
     parsed(
         "discrete:0=536,1=47,2=17820,3=9239,4=18,5=2740,6=65,7=606,8=23,9=837,10=837,11=8989,12=92,13=326,14=1980",
@@ -86,8 +84,6 @@ pub(crate) fn exceedance(distribution: &Distribution, x: f64) -> f64 {
             let sum: f64 = table.iter().map(|(_, weight)| weight).sum();
             table.iter().filter(|(value, _)| *value > x).map(|(_, weight)| weight).sum::<f64>() / sum
         }
-        Distribution::FbKey => exceedance(&FB_KEY, x),
-        Distribution::FbInterarrival => exceedance(&FB_INTERARRIVAL, x),
         Distribution::FbValue => {
             0.44155 * exceedance(&FB_VALUE_HEAD, x) + 0.55845 * exceedance(&FB_VALUE_TAIL, x)
         }
@@ -103,7 +99,6 @@ pub(crate) fn cumulative(distribution: &Distribution, x: f64) -> f64 {
         Distribution::Gev(distribution) => {
             (-generalised_exponential(distribution, x - distribution.location)).exp()
         }
-        Distribution::FbKey => cumulative(&FB_KEY, x),
         distribution => 1.0 - exceedance(distribution, x),
     }
 }

@@ -9,7 +9,7 @@
 //! scattered. It moves with the drift, with the steps of a walk, with what is inserted; it is fixed when the op is made
 //! and is in the op, so that the keys of a multi-get are the same whenever they are requested.
 
-use crate::permutation::Permutation;
+use crate::hash::Permutation;
 use crate::rng::{Draw, DrawRng};
 use crate::zipf::Zipf;
 use brunt_plan::op::{KeyRef, Op};

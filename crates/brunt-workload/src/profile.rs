@@ -5,7 +5,7 @@
 //! lasts and however slow it is.
 
 use brunt_plan::plan::OpenRate;
-use brunt_plan::rate_profile::PointRate;
+use brunt_plan::units::Rate;
 
 /// Units of mass per request. One unit is what a rate of half a millionth of a request per second collects in a nanosecond:
 /// the area under a straight line between whole rates and times, (r₀ + r₁)·t/2 in 10⁻¹⁵ requests, is a whole number of them.
@@ -44,8 +44,7 @@ impl Intensity {
         let mut intensity = Self { segments: Vec::new(), time_of_mass: 0, mass_at_time: 0 };
         match rate {
             OpenRate::Constant(rate) | OpenRate::PerConnection(rate) => {
-                let level = PointRate { micro_per_second: rate.micro_per_second };
-                intensity.push(0, u64::MAX, level, level);
+                intensity.push(0, u64::MAX, *rate, *rate);
             }
             OpenRate::Profile(profile) => {
                 let (first, last) = (profile.points[0], profile.points[profile.points.len() - 1]);
@@ -61,7 +60,7 @@ impl Intensity {
     }
 
     /// Adds a stretch; a step, which takes no time, is no stretch.
-    fn push(&mut self, start_ns: u64, length_ns: u64, from: PointRate, to: PointRate) {
+    fn push(&mut self, start_ns: u64, length_ns: u64, from: Rate, to: Rate) {
         if length_ns == 0 {
             return;
         }
@@ -227,7 +226,7 @@ mod tests {
     #[test]
     fn the_inverse_agrees_with_the_integral_of_the_plan() {
         for text in PROFILES {
-            let profile: brunt_plan::rate_profile::RateProfile = text.parse().unwrap();
+            let profile: brunt_plan::arrival::RateProfile = text.parse().unwrap();
             let mut intensity = intensity(text, 0);
             for request in (1..1_000_000u64).step_by(9_973) {
                 let at_ns = intensity.time_of(u128::from(request) * MASS_PER_REQUEST);

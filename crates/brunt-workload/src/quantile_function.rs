@@ -65,9 +65,7 @@ impl QuantileFunction {
             Distribution::Gev(gev) => Self::Gev(*gev),
             Distribution::Lognormal { mu, sigma } => Self::Lognormal { mu: *mu, sigma: *sigma },
             Distribution::Discrete(weighted) => Self::Table(Table::new(weighted)),
-            Distribution::FbKey => Self::Gev(distribution::FB_KEY),
             Distribution::FbValue => Self::Table(Table::fb_value()),
-            Distribution::FbInterarrival => Self::Pareto(distribution::FB_INTERARRIVAL),
         }
     }
 
@@ -275,8 +273,6 @@ fn mean_above_zero(distribution: &Distribution) -> f64 {
             let sum: f64 = table.iter().map(|(_, weight)| weight).sum();
             table.iter().map(|(value, weight)| value.max(0.0) * weight).sum::<f64>() / sum
         }
-        Distribution::FbKey => gev_mean_above_zero(&distribution::FB_KEY),
-        Distribution::FbInterarrival => pareto_mean_above_zero(&distribution::FB_INTERARRIVAL),
         Distribution::FbValue => {
             let head: f64 =
                 (0..).zip(distribution::FB_VALUE_HEAD).map(|(size, share)| f64::from(size) * share).sum();
@@ -447,8 +443,10 @@ mod tests {
     #[test]
     fn etc_quantiles_match_the_published_ones() {
         let place = |probability: f64| (probability * 18_446_744_073_709_551_616.0) as u64;
-        let (key, value) =
-            (QuantileFunction::new(&Distribution::FbKey), QuantileFunction::new(&Distribution::FbValue));
+        let (key, value) = (
+            QuantileFunction::new(&Distribution::Gev(distribution::FB_KEY)),
+            QuantileFunction::new(&Distribution::FbValue),
+        );
         for (probability, expected) in [(0.5, 33.8), (0.99, 76.3), (0.9999, 141.8)] {
             let size = key.at(place(probability));
             assert!((size / expected - 1.0).abs() < 0.005, "key {probability}: {size}");
@@ -456,9 +454,9 @@ mod tests {
         // The head ends at P(≤ 14) = 0.44155; behind it the tail begins at 15.
         assert_eq!([value.at(place(0.441549)), value.at(place(0.441551)).floor()], [14.0, 15.0]);
         for (distribution, mean) in [
-            (Distribution::FbKey, 36.2),
+            (Distribution::Gev(distribution::FB_KEY), 36.2),
             (Distribution::FbValue, 194.4),
-            (Distribution::FbInterarrival, 18.97),
+            (Distribution::Pareto(distribution::FB_INTERARRIVAL), 18.97),
         ] {
             assert!(
                 (mean_above_zero(&distribution) / mean - 1.0).abs() < 0.005,
@@ -481,7 +479,7 @@ mod tests {
             (0x0de21504f16dc720, 22.0, 5.0, 29.145),
             (0x1360e2f6001de983, 23.0, 8.0, 25.810),
         ] {
-            assert_eq!(QuantileFunction::new(&Distribution::FbKey).at(hash).round(), key);
+            assert_eq!(QuantileFunction::new(&Distribution::Gev(distribution::FB_KEY)).at(hash).round(), key);
             assert_eq!(QuantileFunction::new(&distribution("uniform:100")).at(hash).round(), uniform);
             assert!(
                 (QuantileFunction::new(&distribution("exponential:0.1")).at(!hash) - exponential).abs()

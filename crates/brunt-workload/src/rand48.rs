@@ -4,7 +4,7 @@
 //! X ← (A·X + C) mod 2⁴⁸, so that any number of steps is a step of the same form, and the number drawn in any place can be told
 //! without those before it.
 
-use brunt_plan::mcperf_draw::{McperfDraw, McperfShape};
+use brunt_plan::distribution::{McperfDraw, McperfShape};
 
 const BITS: u32 = 48;
 const MASK: u64 = (1 << BITS) - 1;

@@ -4,11 +4,10 @@
 //! time at or after the end of the window, and exactly `budget` ops with one at or after `measure_ns`.
 
 use crate::arrivals::Arrivals;
-use crate::calls::Calls;
 pub use crate::client_window::Check;
 use crate::popularity::Ids;
 use crate::rng::{Purpose, Rng};
-use crate::schedule::{ClosedLoopSlots, Schedule};
+use crate::schedule::{Calls, ClosedLoopSlots, Schedule};
 pub use crate::source::Choices;
 use crate::source::{Preload, Purge, Recorded, Source};
 use crate::trace::{Block, Replay};

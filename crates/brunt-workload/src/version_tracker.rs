@@ -5,8 +5,8 @@
 //! all of them there from the start. Invariant: a version that is called stale was overwritten by a write that was
 //! acknowledged before the read was begun, and that began after every write of an older version had ended.
 
+use brunt_plan::op::Version;
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::version::Version;
 use std::ops::Range;
 
 /// Servers count lives in whole seconds of a clock of their own, which may be one late at either end.

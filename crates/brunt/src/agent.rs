@@ -3,14 +3,11 @@
 //! Wiring: what controllers and agents say to each other is `brunt-fleet`'s. Invariant: an agent that lets everyone in listens to its own
 //! host only.
 
-use crate::cli;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
-use crate::host_facts;
-use crate::input;
-use crate::limits;
 use crate::measurement::{Servers, check_limits, recorded};
 use crate::terminal::{say, show};
+use crate::{cli, host_facts, input, limits};
 use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::run::{DataSets, RunData};
@@ -19,8 +16,8 @@ use brunt_fleet::message::AgentInfo;
 use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, TargetFiles, auth_folder};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
+use brunt_plan::sockets::{Identity, TlsOptions};
 use brunt_plan::spec::RunSpec;
-use brunt_plan::tls::{Identity, TlsOptions};
 use brunt_plan::units::Count;
 use brunt_stats::summary::Summary;
 use std::io;

@@ -15,7 +15,7 @@ use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, R
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::plan::{IpVersion, Plan, Timestamps, Transport};
-use brunt_plan::plan_split::PlanSplit;
+use brunt_plan::resolve::fleet::PlanSplit;
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;

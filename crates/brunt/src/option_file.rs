@@ -5,8 +5,7 @@
 //! with is in its resolved plan, not in a file that may have changed since.
 
 use crate::input;
-use brunt_plan::plan_option::PlanOption;
-use brunt_plan::spec::OPTIONS;
+use brunt_plan::spec::{OPTIONS, PlanOption};
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 

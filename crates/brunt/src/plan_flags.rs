@@ -4,8 +4,7 @@
 
 use crate::option_file::check_or_read;
 use crate::word_parser::WordParser;
-use brunt_plan::plan_option::{OptionForm, PlanOption};
-use brunt_plan::spec::{OPTIONS, PlanSpec};
+use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption, PlanSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::Count;
 use clap::error::ErrorKind;

@@ -3,11 +3,12 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in
 //! a refusal.
 
+use crate::front_end::Refusal;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
 use crate::options::{
     Action, FLAG, Fault, ParsedOptions, Rule, VALUE, invalid_value, natural, options, real, scan_to_fault,
 };
-use brunt_plan::mcperf_draw::McperfShape;
+use brunt_plan::distribution::McperfShape;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
 use brunt_plan::units::DurationNs;
@@ -103,7 +104,11 @@ options! {
 ///
 /// # Errors
 /// The message for the user.
-pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
+pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, Refusal> {
+    parse_words(arguments).map_err(|message| Refusal { message, shows_help: true, ..Refusal::default() })
+}
+
+fn parse_words(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     let (parsed, fault) = scan_to_fault(OPTIONS, arguments);
     let mut line = CommandLine::default();
     line.apply(&parsed)?;
@@ -258,7 +263,7 @@ mod tests {
     use McperfShape::{Exponential, Fixed, Sequential, Uniform};
 
     fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
-        parse(&words(line))
+        parse_words(&words(line))
     }
 
     fn run(line: &str) -> CommandLine {

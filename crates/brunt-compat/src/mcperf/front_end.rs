@@ -3,32 +3,27 @@
 //! Not where options are read or lines are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! stays empty, as there.
 
-use super::command_line;
 use super::invocation::Invocation;
-use super::numbers::Numbers;
-use super::report::{self, Precision};
-use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, help, remarks};
+use super::report::{self, Numbers, Precision};
+use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, command_line, help};
 use crate::front_end::{
-    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup,
+    Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup, Texts,
+    first_error, status_remarks, unsent_remark,
 };
-use crate::options::Action;
+use brunt_plan::outcome::ReplyKind;
+use brunt_stats::fault::FaultKind;
 use brunt_stats::observer::Event;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
 /// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
-    let text = |err: String| Outcome::Answer(Answer { err, ..Answer::default() });
-    let refused = |err: String| Outcome::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });
-    match command_line::parse(arguments) {
-        Ok(Action::Help) => text(format!("{VERSION}\r\n\n{}", help())),
-        Ok(Action::Version) => text(format!("{VERSION}\r\n\n")),
-        Ok(Action::Run(line)) => match Invocation::new(*line, caller) {
-            Ok(invocation) => Outcome::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
-            Err(message) => refused(format!("mcperf: {message}\n")),
-        },
-        Err(message) => refused(format!("mcperf: {message}\n{}", help())),
-    }
+    let version = format!("{VERSION}\r\n\n");
+    let texts = Texts { name: "mcperf", help: help(), version, code: EXIT_FAILED, is_on_stderr: true };
+    Outcome::of(texts, command_line::parse(arguments), |line| {
+        let invocation = Invocation::new(line, caller)?;
+        Ok(Box::new(Loader { invocation, said: Vec::new() }))
+    })
 }
 
 /// A run, and what was said of it beside its report.
@@ -52,7 +47,7 @@ impl FrontEnd for Loader {
         let numbers = Numbers::of(&summary, line.legacy_latency, precision.step_ns);
         let text = report::text(&numbers, precision, line.print_histogram);
         console.report(text);
-        self.say(remarks::of(&summary, &numbers, self.invocation.line.verbosity), console);
+        self.say(all_remarks(&summary, &numbers, self.invocation.line.verbosity), console);
         Next::End(End { code: self.code(&summary, &numbers), saves: true })
     }
 
@@ -77,7 +72,7 @@ impl Loader {
     /// On standard error, and for the file of `--output`.
     fn say(&mut self, lines: Vec<String>, console: &mut Console) {
         let verbosity = self.invocation.line.verbosity;
-        for line in lines.into_iter().filter(|line| remarks::is_shown(line, verbosity)) {
+        for line in lines.into_iter().filter(|line| is_shown(line, verbosity)) {
             console.say(&line);
             self.said.push(line);
         }
@@ -93,9 +88,81 @@ impl Loader {
     }
 }
 
+/// The levels of mcperf's log that ours have a place among.
+const WARNING: u64 = 4;
+const NOTE: u64 = 5;
+const DETAIL: u64 = 6;
+
+/// Is this line one for those who ask for this level?
+fn is_shown(line: &str, verbosity: u64) -> bool {
+    verbosity >= if line.starts_with("warning: ") { WARNING } else { NOTE }
+}
+
+/// The remarks of a run. At the highest levels there are more.
+fn all_remarks(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let connections = &summary.connections;
+    if verbosity >= DETAIL {
+        let all = summary.record.plan.classes.iter().filter_map(|class| class.lifetime.total).sum::<u64>();
+        let ended = connections.retired + connections.lost;
+        let (failed, established) = (connections.failed, connections.established);
+        remarks.push(format!("note: of {all} connections {established} were created, and {failed} failed"));
+        remarks.push(format!("note: of {all} connections {ended} were destroyed"));
+    }
+    let errors = [ReplyKind::Error, ReplyKind::ClientError, ReplyKind::ServerError];
+    let refused: u64 = errors.into_iter().map(|kind| numbers.reply(kind)).sum();
+    if refused > 0 {
+        let of = numbers.responses;
+        remarks.push(format!(
+            "warning: {refused} of {of} responses are errors, which are in none of the response times"
+        ));
+    }
+    remarks.extend(first_error(summary).map(|said| format!("warning: the server sent {said}")));
+    remarks.extend(unsent_remark(summary, "calls"));
+    remarks.extend(faults(summary));
+    remarks.extend(status_remarks(summary));
+    remarks
+}
+
+/// What is in the lines of errors, where that wants an explanation.
+fn faults(summary: &Summary) -> Vec<String> {
+    let count = |kind: FaultKind| {
+        let rows = summary.faults().rows().iter().filter(|row| row.kind == kind);
+        rows.map(|row| row.count).sum::<u64>()
+    };
+    let mut remarks = Vec::new();
+    for (kind, why) in [
+        (FaultKind::ClosedByPeer, "closed by the server in good order"),
+        (FaultKind::Malformed, "ended for bytes that are no reply"),
+    ] {
+        let count = count(kind);
+        if count > 0 {
+            remarks.push(format!("note: of other, {count} connections were {why}"));
+        }
+    }
+    for fault in summary.faults().rows() {
+        if let FaultKind::Other(number) = fault.kind {
+            let reason = io::Error::from_raw_os_error(number);
+            remarks.push(format!("note: of other, {}: {reason}", fault.count));
+        }
+    }
+    for (kind, word) in [
+        (FaultKind::NoPort, "addrunavail"),
+        (FaultKind::NoDescriptor, "fd-unavail"),
+        (FaultKind::NoFile, "ftab-full"),
+    ] {
+        let (count, remedy) = (count(kind), kind.remedy().unwrap_or_default());
+        if count > 0 {
+            remarks.push(format!("note: {word} {count}: {remedy}"));
+        }
+    }
+    remarks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front_end::Answer;
     use crate::options::tests::words;
 
     fn asked(line: &str) -> Outcome {

@@ -3,22 +3,20 @@
 //! Not a run. Invariant: the requests are mcperf's to the byte, and what no plan does is refused here, before anything is connected.
 
 use super::command_line::CommandLine;
-use crate::front_end::Caller;
+use crate::front_end::{Caller, as_warnings};
 use crate::options::invalid_value;
 use brunt_plan::arrival::Arrival;
-use brunt_plan::mcperf_draw::{McperfDraw, McperfShape};
+use brunt_plan::distribution::{McperfDraw, McperfShape};
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{KeyForm, MeterKind, Protocol, Reconnect, ValueForm};
 use brunt_plan::popularity::Popularity;
-use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
-use brunt_plan::server_list::ServerList;
 use brunt_plan::size::SizeDistribution;
 use brunt_plan::sockets::SocketOptions;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
-use brunt_plan::url::NamedServer;
+use brunt_plan::url::ServerList;
 use brunt_plan::warmup::Warmup;
 
 /// Keys are numbered in 32 bits.
@@ -51,8 +49,7 @@ impl Invocation {
     /// # Errors
     /// No plan does what it asks for.
     pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
-        let mut remarks: Vec<String> =
-            line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+        let mut remarks = as_warnings(&line.warnings);
         let calls = line.num_conns.saturating_mul(line.num_calls);
         if calls > KEYS_MAX {
             remarks.push(format!(
@@ -61,8 +58,7 @@ impl Invocation {
             ));
         }
         let spec = PlanSpec { run: run_spec(&line)?, base: class_spec(&line)?, classes: Vec::new() };
-        let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
-        resolve(&spec, &host).map_err(|error| error.to_string())?;
+        caller.check(&spec)?;
         Ok(Self { spec, line, remarks })
     }
 }
@@ -90,7 +86,7 @@ fn run_spec(line: &CommandLine) -> Result<RunSpec, String> {
     let is_tcp = !server.is_unix();
     let buffer = |bytes: u64| Some(Count(bytes.clamp(1, u64::from(SocketOptions::BUFFER_BYTES_MAX))));
     Ok(RunSpec {
-        server: Some(ServerList(vec![NamedServer::Plain(server)])),
+        server: ServerList::of(&[server]),
         protocol: Some(Protocol::MemcachedText),
         nodelay: (is_tcp && line.disable_nodelay).then_some(false),
         linger: line.linger_s.filter(|_| is_tcp).map(DurationNs::from_secs),
@@ -126,7 +122,7 @@ fn class_spec(line: &CommandLine) -> Result<ClassSpec, String> {
     Ok(ClassSpec {
         connections: Some(Count(connections)),
         depth: line.call_rate.map(|_| Count(line.num_calls.min(CALLS_MAX / connections))),
-        mix: Some(Mix { weights: vec![(line.method, 1)], commands: Vec::new() }),
+        mix: Some(Mix::of([(line.method, 1)])),
         ttl: expiry(line.expiry_s)?.filter(|_| stores),
         noreply: (line.use_noreply && !line.method.is_retrieval()).then_some(true),
         keys: Some(Count(line.num_conns.saturating_mul(line.num_calls).min(KEYS_MAX))),
@@ -198,7 +194,7 @@ mod tests {
             variable: &|_| None,
             read_text: &|_| Err(std::io::ErrorKind::NotFound.into()),
         };
-        match parse(&words(line))? {
+        match parse(&words(line)).map_err(|refusal| refusal.message)? {
             Action::Run(line) => Invocation::new(*line, &caller),
             other => panic!("{line}: {other:?}"),
         }

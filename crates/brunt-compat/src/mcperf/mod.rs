@@ -6,8 +6,6 @@
 pub mod command_line;
 pub mod front_end;
 pub mod invocation;
-pub mod numbers;
-pub mod remarks;
 pub mod report;
 
 pub use front_end::read;

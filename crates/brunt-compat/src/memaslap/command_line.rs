@@ -4,26 +4,12 @@
 //! [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in a refusal.
 
 use super::PORT;
+use crate::front_end::Refusal;
 use crate::options::{
     Action, FLAG, ParsedOptions, Rule, VALUE, invalid_value, options, scan_to_fault, split_integer,
     split_number,
 };
 use std::fmt;
-
-/// Why nothing is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidOption {
-    /// The message for the user.
-    pub message: String,
-    /// The help follows.
-    pub shows_help: bool,
-}
-
-impl From<String> for InvalidOption {
-    fn from(message: String) -> Self {
-        Self { message, shows_help: false }
-    }
-}
 
 /// The variable that names servers where `--servers` does not.
 pub const SERVERS_VARIABLE: &str = "MEMCACHED_SERVERS";
@@ -34,7 +20,7 @@ const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
 options! {
     /// A command line that asks for a run, with memaslap's defaults.
-    set(line, long, text) -> InvalidOption {
+    set(line, long, text) -> Refusal {
         "servers": VALUE.short('s')
             .help("LIST", "Servers, with commas: HOST[:PORT], [IPV6]:PORT, a socket's path [MEMCACHED_SERVERS]") =>
             /// As the user gave them, by `--servers` or by MEMCACHED_SERVERS.
@@ -111,7 +97,7 @@ options! {
 pub fn parse(
     arguments: &[String],
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Action<CommandLine>, InvalidOption> {
+) -> Result<Action<CommandLine>, Refusal> {
     let (parsed, fault) = scan_to_fault(OPTIONS, arguments);
     let mut line = CommandLine::default();
     line.apply(&parsed)?;
@@ -126,21 +112,23 @@ pub fn parse(
         line.servers = variable(SERVERS_VARIABLE).unwrap_or_default();
     }
     if line.servers.split(',').all(|server| server.trim().is_empty()) {
-        return Err(InvalidOption {
+        return Err(Refusal {
             message: format!(
                 "No servers provided; expected --servers HOST[:PORT],… or the variable {SERVERS_VARIABLE}; \
                  the usual port is {PORT}"
             ),
             shows_help: true,
+            code: None,
         });
     }
     if !line.concurrency.is_multiple_of(line.threads) {
         let (concurrency, threads) = (line.concurrency, line.threads);
-        return Err(InvalidOption {
+        return Err(Refusal {
             message: format!(
                 "invalid value '{concurrency}' for --concurrency: expected a multiple of --threads, {threads}"
             ),
             shows_help: true,
+            code: None,
         });
     }
     Ok(Action::Run(Box::new(line)))
@@ -236,7 +224,7 @@ mod tests {
     use super::*;
     use crate::options::tests::words;
 
-    fn parsed(line: &str) -> Result<Action<CommandLine>, InvalidOption> {
+    fn parsed(line: &str) -> Result<Action<CommandLine>, Refusal> {
         parse(&words(line), &|_| None)
     }
 

@@ -3,13 +3,11 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what memaslap's would, and everything else is a line on standard error.
 
-use super::command_line::{self, InvalidOption};
 use super::invocation::Invocation;
 use super::report::{self, Stretch};
 use super::tally::Tallies;
-use super::{EXIT_FAILED, VERSION, counters, failures, help};
-use crate::front_end::{Answer, Caller, Console, End, FrontEnd, Next, Outcome, RunFailure, Runs, Setup};
-use crate::options::Action;
+use super::{EXIT_FAILED, VERSION, command_line, help};
+use crate::front_end::{Caller, Console, End, FrontEnd, Next, Outcome, RunFailure, Runs, Setup, Texts};
 use brunt_plan::phase::Phase;
 use brunt_plan::units::{Count, DurationNs};
 use brunt_stats::observer::Event;
@@ -21,20 +19,15 @@ const WHOLE: f64 = 0.99;
 
 /// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
-    let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
-    let read = command_line::parse(arguments, caller.variable).and_then(|asked| {
-        Ok(match asked {
-            Action::Help => text(help()),
-            Action::Version => text(format!("{VERSION}\n")),
-            Action::Run(line) => {
-                let invocation = Invocation::new(*line, caller)?;
-                Outcome::FrontEnd(Box::new(Loader::new(invocation, caller.is_terminal)))
-            }
-        })
-    });
-    read.unwrap_or_else(|InvalidOption { message, shows_help }| {
-        let out = if shows_help { help() } else { String::new() };
-        Outcome::Answer(Answer { code: EXIT_FAILED, out, err: format!("memaslap: {message}\n") })
+    let texts = Texts {
+        name: "memaslap",
+        help: help(),
+        version: format!("{VERSION}\n"),
+        code: EXIT_FAILED,
+        is_on_stderr: false,
+    };
+    Outcome::of(texts, command_line::parse(arguments, caller.variable), |line| {
+        Ok(Box::new(Loader::new(Invocation::new(line, caller)?, caller.is_terminal)))
     })
 }
 
@@ -77,7 +70,7 @@ impl FrontEnd for Loader {
             Event::Interval(interval)
                 if self.invocation.line.verbose && !interval.object_faults.is_empty() =>
             {
-                console.say(failures::text(&interval.object_faults).trim_end_matches('\n'));
+                console.say(report::object_faults(&interval.object_faults).trim_end_matches('\n'));
             }
             _ => {}
         }
@@ -118,9 +111,9 @@ impl Loader {
         if line.percentiles {
             text.push_str(&report::percentiles(&tallies));
         }
-        text.push_str(&counters::of(summary, line).text());
+        text.push_str(&report::counters(summary, line).text());
         console.out().extend(text.bytes());
-        counters::remarks(summary).iter().for_each(|remark| self.say(console, remark));
+        report::remarks(summary).iter().for_each(|remark| self.say(console, remark));
     }
 
     /// The exit code: 0 where the server did some of what it was asked for.
@@ -130,7 +123,7 @@ impl Loader {
             return End::with(EXIT_FAILED);
         }
         if summary.total.requests.completed() == 0 {
-            console.say(format_args!("memaslap: {}", counters::nothing_done(summary)));
+            console.say(format_args!("memaslap: {}", report::nothing_done(summary)));
             return End::with(if self.invocation.line.legacy_exit { 0 } else { EXIT_FAILED });
         }
         End::with(0)
@@ -146,7 +139,7 @@ impl Loader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::{FailureKind, Printed};
+    use crate::front_end::{Answer, FailureKind, Printed};
     use std::io::{self, ErrorKind};
 
     fn asked(line: &str, file: Option<&str>) -> Outcome {

@@ -6,21 +6,19 @@
 use super::PORT;
 use super::command_line::CommandLine;
 use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
-use crate::front_end::Caller;
-use crate::options::invalid_value;
+use crate::front_end::{Caller, as_warnings};
+use crate::options::{invalid_value, refuse};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::Fraction;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{KeyForm, Placement, Protocol, Reconnect, Transport, Wait};
 use brunt_plan::popularity::{ObjectWindow, Popularity};
-use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
-use brunt_plan::server_list::ServerList;
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
-use brunt_plan::url::NamedServer;
+use brunt_plan::url::ServerList;
 use brunt_plan::warmup::Warmup;
 use std::net::Ipv6Addr;
 
@@ -51,8 +49,7 @@ impl Invocation {
     /// # Errors
     /// No plan does what it asks for.
     pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
-        let mut remarks: Vec<String> =
-            line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+        let mut remarks = as_warnings(&line.warnings);
         let servers = servers(&line.servers)?;
         let file = workload(&line, caller, &mut remarks)?;
         check_together(&line, &servers)?;
@@ -63,8 +60,7 @@ impl Invocation {
             base: class_spec(&line, &file)?,
             classes: routes(&line, &file),
         };
-        let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
-        resolve(&spec, &host).map_err(|error| error.to_string())?;
+        caller.check(&spec)?;
         let value_bytes = line.fixed_size.map_or_else(|| WorkloadFile::mean(&file.values), u64::from);
         let object_bytes = WorkloadFile::mean(&file.keys) + value_bytes;
         Ok(Self { spec, line, shares: [file.sets, file.gets], object_bytes, remarks })
@@ -131,7 +127,8 @@ fn workload(
 /// What does not go together, in memaslap's order, and behind that what does not work there.
 fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), String> {
     let is_named_twice = |(index, server): (usize, &ServerAddress)| servers[..index].contains(server);
-    let table = [
+    let (by_udp, replicas) = (line.udp || line.facebook, line.rep_write);
+    refuse(&[
         (
             line.facebook && line.division < 2,
             "--facebook requires --division of at least 2: a get has several keys",
@@ -141,25 +138,25 @@ fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), S
             line.udp && line.conn_sock > 1,
             "--udp cannot be used with --conn_sock above 1: each client has one socket",
         ),
-        (line.rep_write.is_some() && servers.len() < 2, "--rep_write requires at least 2 --servers"),
+        (replicas.is_some() && servers.len() < 2, "--rep_write requires at least 2 --servers"),
         (
-            line.rep_write.is_some_and(|replicas| replicas as usize > servers.len()),
+            replicas.is_some_and(|count| count as usize > servers.len()),
             "--rep_write exceeds the number of --servers",
         ),
         (
-            line.udp && line.rep_write.is_some(),
+            line.udp && replicas.is_some(),
             "--udp cannot be used with --rep_write: replicas are written by TCP",
         ),
         (
-            line.facebook && line.rep_write.is_some(),
+            line.facebook && replicas.is_some(),
             "--facebook cannot be used with --rep_write: replicas are written and read by TCP",
         ),
         (
-            line.rep_write.is_some() && servers.iter().enumerate().any(is_named_twice),
+            replicas.is_some() && servers.iter().enumerate().any(is_named_twice),
             "--rep_write requires different --servers: one server would be two replicas",
         ),
         (
-            (line.udp || line.facebook) && servers.iter().any(ServerAddress::is_unix),
+            by_udp && servers.iter().any(ServerAddress::is_unix),
             "--servers: a socket path cannot be used with --udp or --facebook",
         ),
         (
@@ -170,11 +167,7 @@ fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), S
             line.facebook && line.binary,
             "--facebook cannot be used with --binary: gets go by UDP, which has no binary protocol",
         ),
-    ];
-    match table.into_iter().find(|(is_so, _)| *is_so) {
-        Some((_, message)) => Err(message.to_owned()),
-        None => Ok(()),
-    }
+    ])
 }
 
 /// The servers that get load: thread i loads server i mod N, also where the list names one several times; replicas are the first ones.
@@ -222,7 +215,7 @@ fn run_spec(
 ) -> RunSpec {
     let share = |share: f64| Fraction { per_billion: (share * 1e9).round() as u64 };
     RunSpec {
-        server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
+        server: ServerList::of(servers),
         placement: (servers.len() > 1 && line.rep_write.is_none()).then_some(Placement::ByThread),
         protocol: Some(if line.binary { Protocol::MemcachedBinary } else { Protocol::MemcachedText }),
         transport: line.udp.then_some(Transport::Udp),
@@ -243,7 +236,6 @@ fn run_spec(
 
 fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, String> {
     let get = if line.division > 1 { OpKind::Mget } else { OpKind::Get };
-    let weights = [(OpKind::Set, file.sets), (get, file.gets)];
     let objects = u32::try_from(line.win_size).ok().filter(|objects| *objects <= ObjectWindow::OBJECTS_MAX);
     let objects = objects.ok_or_else(|| {
         invalid_value(
@@ -260,10 +252,7 @@ fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Stri
         connections: Some(Count(connections)),
         client_connections: Some(Count(u64::from(each))),
         depth: Some(Count(1)),
-        mix: Some(Mix {
-            weights: weights.into_iter().filter(|(_, weight)| *weight > 0).collect(),
-            commands: Vec::new(),
-        }),
+        mix: Some(Mix::of([(OpKind::Set, file.sets), (get, file.gets)])),
         multiget: (line.division > 1 && file.gets > 0).then_some(Count(u64::from(line.division))),
         ttl: (line.exp_verify > 0.0).then_some(TTL),
         key_form: Some(if line.printable_keys { KeyForm::MemaslapPrintable } else { KeyForm::Memaslap }),
@@ -309,6 +298,7 @@ pub(super) mod tests {
     use super::*;
     use crate::options::Action;
     use crate::options::tests::words;
+    use brunt_plan::resolve::{Host, resolve};
     use std::io::ErrorKind;
 
     const FILES: [(&str, &str); 5] = [

@@ -4,8 +4,6 @@
 //! Not what carries out a front end: that is the binary.
 
 pub mod command_line;
-pub mod counters;
-pub mod failures;
 pub mod front_end;
 pub mod invocation;
 pub mod report;

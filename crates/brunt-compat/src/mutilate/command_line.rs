@@ -3,30 +3,15 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in
 //! a refusal.
 
-use super::{EXIT_REFUSED, EXIT_SYNTAX, Generation};
+use super::{EXIT_SYNTAX, Generation};
+use crate::front_end::Refusal;
 use crate::options::{
     Action, FLAG, ParsedOptions, Rule, VALUE, integer, invalid_value, leading_integer, leading_number,
-    number, options, scan, split_commas,
+    number, options, refuse, scan, split_commas,
 };
 use brunt_plan::resolve::fleet::split;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeBounds;
-
-/// Why nothing is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidOption {
-    /// The exit code.
-    pub code: u8,
-    /// The message for the user.
-    pub message: String,
-}
-
-/// A command line that can be read and not be carried out.
-impl From<String> for InvalidOption {
-    fn from(message: String) -> Self {
-        Self { code: EXIT_REFUSED, message }
-    }
-}
 
 /// Options that the second generation brought: with one of them the report has its columns.
 const OF_SECOND_GENERATION: [&str; 12] = [
@@ -70,7 +55,7 @@ const NO_THREADS: &str = "with --threads 0 the master measures nothing";
 
 options! {
     /// A command line, with mutilate's defaults.
-    set(line, long, text) -> InvalidOption {
+    set(line, long, text) -> Refusal {
         "help": FLAG.short('h').ending().help("", "print this");
         "version": FLAG.ending().help("", "print the version");
         "verbose": FLAG.short('v').repeated().help("", "more on standard error; twice: still more")
@@ -241,10 +226,10 @@ impl CommandLine {
 ///
 /// # Errors
 /// It cannot be read, or asks for what cannot be done.
-pub fn parse(arguments: &[String]) -> Result<(Action<CommandLine>, Generation), InvalidOption> {
+pub fn parse(arguments: &[String]) -> Result<Action<(CommandLine, Generation)>, Refusal> {
     let parsed = scan(OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
     if let Some(answer) = parsed.answer() {
-        return Ok((answer, Generation::First));
+        return Ok(answer);
     }
     let mut line = CommandLine::default();
     line.apply(&parsed)?;
@@ -263,7 +248,7 @@ pub fn parse(arguments: &[String]) -> Result<(Action<CommandLine>, Generation), 
     }
     let is_second = OF_SECOND_GENERATION.iter().any(|long| parsed.has(long));
     let generation = if is_second { Generation::Second } else { Generation::First };
-    Ok((Action::Run(Box::new(line)), generation))
+    Ok(Action::Run(Box::new((line, generation))))
 }
 
 /// An agent takes a few options from its own command line. The master sends all others.
@@ -301,15 +286,10 @@ impl CommandLine {
     }
 }
 
-/// Refuses the first rule that applies.
-pub(super) fn refuse(rules: &[(bool, &str)]) -> Result<(), String> {
-    rules.iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, message)| Err((*message).to_owned()))
-}
-
 const THREADS: &str = "1 or more, or 0 beside --agent: without threads of its own only agents send";
 
-fn syntax(message: String) -> InvalidOption {
-    InvalidOption { code: EXIT_SYNTAX, message }
+fn syntax(message: String) -> Refusal {
+    Refusal { code: Some(EXIT_SYNTAX), ..message.into() }
 }
 
 /// A whole number in a range.
@@ -318,14 +298,14 @@ fn count<T: TryFrom<i32>>(
     text: &str,
     range: impl RangeBounds<i32>,
     accepted: &str,
-) -> Result<T, InvalidOption> {
+) -> Result<T, Refusal> {
     let any = || syntax(invalid_value(long, text, &format!("a whole number up to {}", i32::MAX)));
     let value = integer(text).ok_or_else(any)?;
     let fitting = T::try_from(value).ok().filter(|_| range.contains(&value));
     fitting.ok_or_else(|| invalid_value(long, &value.to_string(), accepted).into())
 }
 
-fn fraction(long: &str, text: &str) -> Result<f64, InvalidOption> {
+fn fraction(long: &str, text: &str) -> Result<f64, Refusal> {
     let value = number(text).ok_or_else(|| syntax(invalid_value(long, text, "a number")))?;
     let accepted = "the part of requests that are sets, from 0 to 1";
     let fitting = Some(value).filter(|value| (0.0..=1.0).contains(value));
@@ -377,13 +357,93 @@ fn scan_range(text: &str) -> Result<ScanRange, String> {
     Err(invalid_value("scan", text, accepted))
 }
 
+impl CommandLine {
+    /// Refuses what agents cannot do.
+    pub(super) fn check_master(&self) -> Result<(), String> {
+        if !self.has_agents() {
+            return Ok(());
+        }
+        let is_single = self.scan.is_none() && self.search.is_none();
+        let too_fast = self.measure_qps.filter(|own| *own > 0 && self.qps > 0 && *own >= self.qps);
+        if let Some(own) = too_fast.filter(|_| is_single) {
+            return Err(format!(
+                "invalid value '{own}' for --measure_qps: expected less than --qps {}, for the rest is the agents'",
+                self.qps
+            ));
+        }
+        refuse(&[
+            (
+                self.agent_port == 0,
+                "invalid value '0' for --agent_port: expected a port of TCP, from 1 to 65535",
+            ),
+            (
+                self.unix_socket,
+                "--unix_socket cannot be used with --agent: no agent opens a file that a master names",
+            ),
+            (
+                self.read_file.is_some(),
+                "--read_file cannot be used with --agent: the file is read on this host",
+            ),
+            (self.queries > 0, "--queries cannot be used with --agent: --time ends all agents at once"),
+            (
+                self.search.is_some() && self.threads == 0 && !self.agent_sampling,
+                "--search judges reads of the master, and --threads 0 has none: add --agent-sampling or threads",
+            ),
+        ])
+    }
+
+    /// What of a master's options is otherwise than it seems.
+    pub(super) fn master_warnings(&self) -> Vec<String> {
+        let own = self.measure_qps.unwrap_or(0);
+        let steps = self.scan.filter(|_| self.search.is_none() && self.threads > 0 && self.has_agents());
+        let low_step = steps.filter(|range| {
+            // A step of 0 is as fast as it goes.
+            let slowest = if range.min == 0 { range.step } else { range.min };
+            slowest <= range.max.min(own)
+        });
+        let far = self.agents.iter().find(|(host, _)| !is_this_host(host));
+        // An IPv6 address without brackets is a host by itself.
+        let host_of = |server: &String| split(server).map_or(server.clone(), |(host, _)| host.to_owned());
+        let near = self.servers.iter().find(|server| is_this_host(&host_of(server)));
+        let mut warnings = Vec::new();
+        if let (Some((agent, _)), Some(server), false) = (far, near, self.loadonly) {
+            let stored = match self.noload {
+                true => "",
+                false => {
+                    ", whose server then holds only its share of the keys; load each host with --loadonly, and give --noload here"
+                }
+            };
+            warnings.push(format!(
+                "--server: agent {agent} looks '{server}' up itself, and finds its own host{stored}"
+            ));
+        }
+        if low_step.is_some() {
+            warnings.push(format!(
+                "--scan: rates up to --measure_qps {own} are the master's alone; agents pause there"
+            ));
+        }
+        if self.threads == 0 && !self.agent_sampling && !self.loadonly {
+            warnings.push(
+                "--threads: with 0 no row has a latency; --agent-sampling shows those of agents".to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+fn is_this_host(name: &str) -> bool {
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::EXIT_REFUSED;
     use super::*;
     use crate::options::tests::words;
 
-    fn parsed(line: &str) -> Result<CommandLine, InvalidOption> {
-        parse(&words(line)).map(|(action, _)| action.run())
+    fn parsed(line: &str) -> Result<CommandLine, Refusal> {
+        parse(&words(line)).map(|action| action.run().0)
     }
 
     #[test]
@@ -442,7 +502,7 @@ mod tests {
         ];
         for (line, code, message) in table {
             let refusal = parsed(line).unwrap_err();
-            assert_eq!(refusal.code, code, "{line}: {refusal:?}");
+            assert_eq!(refusal.code.unwrap_or(EXIT_REFUSED), code, "{line}: {refusal:?}");
             assert!(refusal.message.starts_with(message), "{line}: {refusal:?}");
         }
     }
@@ -478,10 +538,10 @@ mod tests {
     #[test]
     fn options_of_the_second_generation_are_recognized() {
         for line in ["--redis", "--getset", "-N 5", "-m 5", "--prefix x", "--successful", "--unix_socket"] {
-            let (_, generation) = parse(&words(&format!("-s h {line}"))).unwrap();
+            let (_, generation) = parse(&words(&format!("-s h {line}"))).unwrap().run();
             assert_eq!(generation, Generation::Second, "{line}");
         }
-        assert_eq!(parse(&words("-s h -q 5 -v -v -R")).unwrap().1, Generation::First);
+        assert_eq!(parse(&words("-s h -q 5 -v -v -R")).unwrap().run().1, Generation::First);
     }
 
     #[test]

@@ -3,16 +3,15 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what mutilate's would, and everything else is a line on standard error.
 
-use super::command_line::{self, CommandLine, InvalidOption, ScanRange, SearchBound};
+use super::command_line::{self, CommandLine, ScanRange, SearchBound};
 use super::invocation::{Campaign, Invocation};
 use super::report::{self, Layout};
 use super::search::Search;
 use super::{EXIT_REFUSED, Generation, VERSION, help};
 use crate::front_end::{
-    AgentCapacity, AgentMode, Answer, Caller, Console, ControllerMode, End, FailureKind, FrontEnd, Next,
-    Outcome, OutputFile, Run, RunFailure, Runs, Setup,
+    AgentCapacity, AgentMode, Caller, Console, ControllerMode, End, FailureKind, FrontEnd, Next, Outcome,
+    OutputFile, Run, RunFailure, Runs, Setup, Texts,
 };
-use crate::options::Action;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, RunPosition};
@@ -24,20 +23,19 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 /// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -> Outcome {
-    let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
-    let read = command_line::parse(arguments).and_then(|(asked, of_options)| {
-        Ok(match asked {
-            Action::Help => text(help()),
-            Action::Version => text(format!("{VERSION}\n")),
-            Action::Run(line) if line.agentmode => Outcome::FrontEnd(Box::new(Agent(*line))),
-            Action::Run(line) => {
-                let invocation = Invocation::new(*line, generation.max(of_options), caller.allowed_cpus)?;
-                Outcome::FrontEnd(Box::new(Master::new(invocation)))
-            }
-        })
-    });
-    read.unwrap_or_else(|InvalidOption { code, message }| {
-        Outcome::Answer(Answer { code, err: format!("mutilate: {message}\n"), ..Answer::default() })
+    let texts = Texts {
+        name: "mutilate",
+        help: help(),
+        version: format!("{VERSION}\n"),
+        code: EXIT_REFUSED,
+        is_on_stderr: false,
+    };
+    Outcome::of(texts, command_line::parse(arguments), |(line, of_options)| {
+        if line.agentmode {
+            return Ok(Box::new(Agent(line)));
+        }
+        let invocation = Invocation::new(line, generation.max(of_options), caller.allowed_cpus)?;
+        Ok(Box::new(Master::new(invocation)))
     })
 }
 
@@ -474,6 +472,7 @@ fn seconds(time: DurationNs) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front_end::Answer;
     use crate::front_end::Printed;
     use brunt_stats::run_times::RunTimes;
     use std::io::ErrorKind;

@@ -13,28 +13,9 @@ const KEY_BYTES_MAX: u32 = 250;
 /// Where the tail of a value's length is cut: with its key it fits memcached's default limit of 1 MiB.
 const VALUE_BYTES_MAX: u32 = 1_000_000;
 
-/// A distribution as mutilate understands its text. Parameters that are left out are 0.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Generator {
-    /// Always the same.
-    Fixed(f64),
-    /// From 0 to this.
-    Uniform(f64),
-    /// Mean and standard deviation.
-    Normal(f64, f64),
-    /// The rate; 0 or below always draws 0.
-    Exponential(f64),
-    /// Generalised Pareto.
-    Pareto(Generalised),
-    /// Generalised extreme value.
-    Gev(Generalised),
-    /// Facebook's key sizes.
-    FbKey,
-    /// Facebook's value sizes.
-    FbValue,
-    /// Facebook's gaps.
-    FbInterarrival,
-}
+/// A distribution as mutilate understands its text: parameters that are left out are 0, and none is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generator(Distribution);
 
 /// The length of keys, and whether some may have had to be cut to what memcached takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,10 +49,12 @@ impl Generator {
     /// The text names none; for a user, with what is `accepted`.
     pub fn parse(text: &str, accepted: &str) -> Result<Self, String> {
         match text {
-            "fb_key" => return Ok(Self::FbKey),
-            "fb_value" => return Ok(Self::FbValue),
-            "fb_ia" => return Ok(Self::FbInterarrival),
-            _ if leading_integer(text) != 0 || text == "0" => return Ok(Self::Fixed(leading_number(text))),
+            "fb_key" => return Ok(Self(Distribution::Gev(FB_KEY))),
+            "fb_value" => return Ok(Self(Distribution::FbValue)),
+            "fb_ia" => return Ok(Self(Distribution::Pareto(FB_INTERARRIVAL))),
+            _ if leading_integer(text) != 0 || text == "0" => {
+                return Ok(Self(Distribution::Fixed { value: leading_number(text) }));
+            }
             _ => {}
         }
         let behind = text.split_once(':').map_or("", |(_, arguments)| arguments);
@@ -83,14 +66,14 @@ impl Generator {
             return Err(format!("expected {accepted}"));
         };
         let mut generalised = || Generalised { location: next(), scale: next(), shape: next() };
-        Ok(match name {
-            "pareto" => Self::Pareto(generalised()),
-            "gev" => Self::Gev(generalised()),
-            "fixed" => Self::Fixed(next()),
-            "normal" => Self::Normal(next(), next()),
-            "exponential" => Self::Exponential(next()),
-            _ => Self::Uniform(next()),
-        })
+        Ok(Self(match name {
+            "pareto" => Distribution::Pareto(generalised()),
+            "gev" => Distribution::Gev(generalised()),
+            "fixed" => Distribution::Fixed { value: next() },
+            "normal" => Distribution::Normal { mean: next(), sd: next() },
+            "exponential" => Distribution::Exponential { lambda: next() },
+            _ => Distribution::Uniform { min: 0.0, max: next() },
+        }))
     }
 
     /// Lengths, in a plan's words, all longer by `shift` but for a single one.
@@ -101,21 +84,21 @@ impl Generator {
             true => Err("its SHAPE is 0; expected any other number".to_owned()),
             false => Ok(moved(law)),
         };
-        let distribution = match self {
-            Self::Fixed(length) | Self::Normal(length, 0.0) => return Ok(Lengths::One(*length)),
-            Self::Uniform(max) if *max <= 0.0 => return Ok(Lengths::One(0.0)),
-            Self::Exponential(lambda) if *lambda <= 0.0 => return Ok(Lengths::One(0.0)),
-            Self::Uniform(max) => Distribution::Uniform { min: shift, max: shift + max },
-            Self::Normal(mean, sd) => Distribution::Normal { mean: mean + shift, sd: *sd },
-            Self::Exponential(lambda) => {
+        let distribution = match &self.0 {
+            Distribution::Fixed { value: length } | Distribution::Normal { mean: length, sd: 0.0 } => {
+                return Ok(Lengths::One(*length));
+            }
+            Distribution::Uniform { max, .. } if *max <= 0.0 => return Ok(Lengths::One(0.0)),
+            Distribution::Exponential { lambda } if *lambda <= 0.0 => return Ok(Lengths::One(0.0)),
+            Distribution::Uniform { max, .. } => Distribution::Uniform { min: shift, max: shift + max },
+            Distribution::Normal { mean, sd } => Distribution::Normal { mean: mean + shift, sd: *sd },
+            Distribution::Exponential { lambda } => {
                 Distribution::Pareto(Generalised { location: shift, scale: 1.0 / lambda, shape: 0.0 })
             }
-            Self::Pareto(law) => Distribution::Pareto(shaped(law)?),
-            Self::Gev(law) => Distribution::Gev(shaped(law)?),
-            Self::FbKey => Distribution::Gev(moved(&FB_KEY)),
-            Self::FbInterarrival => Distribution::Pareto(moved(&FB_INTERARRIVAL)),
+            Distribution::Pareto(law) => Distribution::Pareto(shaped(law)?),
+            Distribution::Gev(law) => Distribution::Gev(shaped(law)?),
             // Most of it is a table of whole numbers, which do not move.
-            Self::FbValue => Distribution::FbValue,
+            other => other.clone(),
         };
         distribution.check()?;
         Ok(Lengths::Drawn(distribution))
@@ -160,7 +143,7 @@ impl Generator {
     /// # Errors
     /// No plan has such values; for a user.
     pub fn value_size(&self) -> Result<SizeDistribution, String> {
-        if let Self::Uniform(max) = self
+        if let Distribution::Uniform { max, .. } = &self.0
             && *max > 1.0
         {
             return Ok(SizeDistribution::Uniform { min: 0, max: (max.ceil() - 1.0) as u32 });
@@ -182,24 +165,20 @@ impl Generator {
     /// # Errors
     /// It is no law of gaps; for a user.
     pub fn arrival(&self) -> Result<Arrival, String> {
-        let distribution = match self {
-            Self::Fixed(_) | Self::Normal(_, 0.0) => return Ok(Arrival::Uniform),
-            Self::Exponential(_) => return Ok(Arrival::Poisson),
+        let distribution = match &self.0 {
+            Distribution::Fixed { .. } | Distribution::Normal { sd: 0.0, .. } => return Ok(Arrival::Uniform),
+            Distribution::Exponential { .. } => return Ok(Arrival::Poisson),
             // Without a shape it is the exponential law.
-            Self::Pareto(distribution) if distribution.shape == 0.0 && distribution.location == 0.0 => {
+            Distribution::Pareto(Generalised { location: 0.0, shape: 0.0, .. }) => {
                 return Ok(Arrival::Poisson);
             }
-            Self::Uniform(_) => Distribution::Uniform { min: 0.0, max: 2.0 },
-            Self::Normal(mean, sd) => Distribution::Normal { mean: *mean, sd: *sd },
+            Distribution::Uniform { .. } => Distribution::Uniform { min: 0.0, max: 2.0 },
             // mutilate overwrites the scale in any case.
-            Self::Pareto(distribution) if distribution.location == 0.0 => {
-                Distribution::Pareto(Generalised { scale: 1.0, ..*distribution })
+            Distribution::Pareto(law) if law.location == 0.0 && *law != FB_INTERARRIVAL => {
+                Distribution::Pareto(Generalised { scale: 1.0, ..*law })
             }
-            Self::Pareto(distribution) => Distribution::Pareto(*distribution),
-            Self::FbInterarrival => Distribution::FbInterarrival,
-            Self::Gev(_) | Self::FbKey | Self::FbValue => {
-                return Err(format!("it is no law of gaps; expected {}", Self::OF_GAPS));
-            }
+            law @ (Distribution::Normal { .. } | Distribution::Pareto(_)) => law.clone(),
+            _ => return Err(format!("it is no law of gaps; expected {}", Self::OF_GAPS)),
         };
         distribution.check()?;
         // Whether a law of gaps makes sense is known where arrivals are read.
@@ -210,24 +189,17 @@ impl Generator {
 impl fmt::Display for Generator {
     /// As mutilate's log names it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let generalised = |name: &str, distribution: &Generalised, formatter: &mut fmt::Formatter<'_>| {
-            write!(
-                formatter,
-                "{name}({:.6},{:.6},{:.6})",
-                distribution.location, distribution.scale, distribution.shape
-            )
+        let (name, parameters) = match &self.0 {
+            Distribution::Fixed { value } => ("Fixed", vec![*value]),
+            Distribution::Uniform { max, .. } => ("Uniform", vec![*max]),
+            Distribution::Normal { mean, sd } => ("Normal", vec![*mean, *sd]),
+            Distribution::Exponential { lambda } => ("Exponential", vec![*lambda]),
+            Distribution::Gev(law) => ("GEV", vec![law.location, law.scale, law.shape]),
+            Distribution::Pareto(law) => ("GPareto", vec![law.location, law.scale, law.shape]),
+            _ => ("GPareto", vec![FB_VALUE_TAIL.location, FB_VALUE_TAIL.scale, FB_VALUE_TAIL.shape]),
         };
-        match self {
-            Self::Fixed(value) => write!(formatter, "Fixed({value:.6})"),
-            Self::Uniform(max) => write!(formatter, "Uniform({max:.6})"),
-            Self::Normal(mean, sd) => write!(formatter, "Normal({mean:.6},{sd:.6})"),
-            Self::Exponential(lambda) => write!(formatter, "Exponential({lambda:.6})"),
-            Self::Pareto(distribution) => generalised("GPareto", distribution, formatter),
-            Self::Gev(distribution) => generalised("GEV", distribution, formatter),
-            Self::FbKey => generalised("GEV", &FB_KEY, formatter),
-            Self::FbInterarrival => generalised("GPareto", &FB_INTERARRIVAL, formatter),
-            Self::FbValue => generalised("GPareto", &FB_VALUE_TAIL, formatter),
-        }
+        let parameters: Vec<String> = parameters.iter().map(|parameter| format!("{parameter:.6}")).collect();
+        write!(formatter, "{name}({})", parameters.join(","))
     }
 }
 
@@ -237,25 +209,25 @@ mod tests {
 
     #[test]
     fn texts_are_read_as_mutilate_reads_them() {
+        // (text, as mutilate's log names it)
         let table = [
-            ("200", Generator::Fixed(200.0)),
-            ("1e3", Generator::Fixed(1000.0)),
-            ("100abc", Generator::Fixed(100.0)),
-            ("0", Generator::Fixed(0.0)),
-            ("fixed:0.5", Generator::Fixed(0.5)),
-            ("Exponential", Generator::Exponential(0.0)),
-            ("exponential:0.9", Generator::Exponential(0.9)),
-            ("normal:200,2", Generator::Normal(200.0, 2.0)),
-            ("normal:200", Generator::Normal(200.0, 0.0)),
-            ("uniform:1000", Generator::Uniform(1000.0)),
-            ("fb_ia", Generator::FbInterarrival),
-            (
-                "pareto:0.0,16.0292,0.154971",
-                Generator::Pareto(Generalised { location: 0.0, scale: 16.0292, shape: 0.154_971 }),
-            ),
+            ("200", "Fixed(200.000000)"),
+            ("1e3", "Fixed(1000.000000)"),
+            ("100abc", "Fixed(100.000000)"),
+            ("0", "Fixed(0.000000)"),
+            ("fixed:0.5", "Fixed(0.500000)"),
+            ("Exponential", "Exponential(0.000000)"),
+            ("exponential:0.9", "Exponential(0.900000)"),
+            ("normal:200,2", "Normal(200.000000,2.000000)"),
+            ("normal:200", "Normal(200.000000,0.000000)"),
+            ("uniform:1000", "Uniform(1000.000000)"),
+            ("fb_ia", "GPareto(0.000000,16.029200,0.154971)"),
+            ("fb_value", "GPareto(15.000000,214.476000,0.348238)"),
+            ("pareto:0.0,16.0292,0.154971", "GPareto(0.000000,16.029200,0.154971)"),
         ];
         for (text, expected) in table {
-            assert_eq!(Generator::parse(text, Generator::OF_VALUES), Ok(expected), "{text}");
+            let generator = Generator::parse(text, Generator::OF_VALUES).unwrap();
+            assert_eq!(generator.to_string(), expected, "{text}");
         }
         for text in ["foo", "0.5", "", "n:1,2"] {
             assert!(
@@ -284,7 +256,7 @@ mod tests {
             ("2", 4, 0, "fixed:4"),
             ("30", 4, 3, "fixed:33"),
             ("300", 4, 0, "fixed:250 cut"),
-            ("fb_key", 5, 0, "mutilate:gev:30.7984,8.20449,0.078688@5..250"),
+            ("fb_key", 5, 0, "mutilate:fb_key@5..250"),
             ("fb_key", 5, 2, "mutilate:gev:32.7984,8.20449,0.078688@7..250"),
             ("uniform:1000", 4, 0, "mutilate:uniform:0,1000@4..250 cut"),
             ("normal:200,2", 4, 0, "mutilate:normal:200,2@4..250"),

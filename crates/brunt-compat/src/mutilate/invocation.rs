@@ -13,11 +13,10 @@ use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{MeterKind, OnMiss, Placement, Protocol, TraceLayout, Wait};
 use brunt_plan::server::ServerAddress;
-use brunt_plan::server_list::ServerList;
 use brunt_plan::size::SizeDistribution;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
-use brunt_plan::url::NamedServer;
+use brunt_plan::url::ServerList;
 use brunt_plan::warmup::Warmup;
 
 /// memcached's port, which mutilate takes for Redis as well.
@@ -218,7 +217,7 @@ fn run_spec(
     }
     let bound = (line.queries > 0).then_some(Count(line.queries));
     Ok(RunSpec {
-        server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
+        server: ServerList::of(servers),
         // Every server holds all records, and every connection takes its turn.
         placement: (servers.len() > 1).then_some(Placement::RoundRobin),
         protocol: Some(protocol),
@@ -277,14 +276,13 @@ fn class_spec(
         .and_then(|generator| generator.value_size())
         .map_err(|fault| invalid_distribution("valuesize", &line.valuesize, &fault))?;
     let updates = if line.follows() { 0 } else { (line.update * MILLION).round() as u32 };
-    let weights = [(OpKind::Get, MILLION as u32 - updates), (OpKind::Set, updates)];
     Ok(ClassSpec {
         connections: Some(Count(u64::from(connections(line, servers)))),
         depth: Some(Count(u64::from(line.depth))),
-        mix: line.read_file.is_none().then(|| Mix {
-            weights: weights.into_iter().filter(|(_, weight)| *weight > 0).collect(),
-            commands: Vec::new(),
-        }),
+        mix: line
+            .read_file
+            .is_none()
+            .then(|| Mix::of([(OpKind::Get, MILLION as u32 - updates), (OpKind::Set, updates)])),
         purge: line.delete90.then_some(Count(10)),
         trace: line.read_file.clone(),
         trace_layout: line.read_file.as_ref().map(|_| layout(line)),
@@ -307,14 +305,15 @@ pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::{InvalidOption, parse};
+    use super::super::command_line::parse;
     use super::*;
+    use crate::front_end::Refusal;
     use crate::options::tests::words;
     use brunt_plan::resolve::{Host, resolve};
 
-    fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
-        let (action, generation) = parse(&words(line))?;
-        Ok(Invocation::new(action.run(), generation, &[0, 1, 2, 3])?)
+    fn invocation(line: &str) -> Result<Invocation, Refusal> {
+        let (line, generation) = parse(&words(line))?.run();
+        Ok(Invocation::new(line, generation, &[0, 1, 2, 3])?)
     }
 
     /// The lines of the plan at its own rate that differ from those of `-s h`.
@@ -445,7 +444,7 @@ mod tests {
         ];
         for (line, message) in table {
             let refusal = invocation(line).unwrap_err();
-            assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal:?}");
+            assert!(refusal.code.is_none() && refusal.message.starts_with(message), "{line}: {refusal:?}");
         }
     }
 

@@ -8,7 +8,6 @@ pub mod command_line;
 pub mod front_end;
 pub mod generator;
 pub mod invocation;
-mod master;
 pub mod report;
 mod search;
 

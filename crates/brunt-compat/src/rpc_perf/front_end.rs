@@ -3,18 +3,15 @@
 //! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
-use super::command_line;
-use super::history::{EndedWindow, WindowHistory};
 use super::invocation::{Invocation, PrintedWorkload};
 use super::log::{self, Level, Log};
 use super::statistics::{self, Statistics};
-use super::{EXIT_FAILED, VERSION, help, waterfall};
+use super::window::{EndedWindow, WindowHistory};
+use super::{EXIT_FAILED, VERSION, command_line, help, waterfall};
 use crate::front_end::{
-    Answer, Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs, ServedPages,
-    Setup,
+    Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Refusal, Run, RunFailure, Runs, ServedPages,
+    Setup, Texts, first_error, status_remarks, unsent_remark,
 };
-use crate::options::Action;
-use crate::remarks;
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
@@ -34,20 +31,15 @@ const PERIOD: DurationNs = DurationNs::from_secs(1);
 
 /// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
-    let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
-    let read = command_line::parse(arguments).and_then(|meant| {
-        Ok(match meant {
-            Action::Help => text(help(caller.program)),
-            Action::Version => text(format!("{VERSION}\n")),
-            Action::Run(line) => {
-                let invocation = Invocation::new(&line, caller)?;
-                Outcome::FrontEnd(Box::new(Loader::new(invocation)))
-            }
-        })
-    });
-    read.unwrap_or_else(|message| {
-        let err = format!("rpc-perf: {message}\n");
-        Outcome::Answer(Answer { code: EXIT_FAILED, out: String::new(), err })
+    let texts = Texts {
+        name: "rpc-perf",
+        help: help(caller.program),
+        version: format!("{VERSION}\n"),
+        code: EXIT_FAILED,
+        is_on_stderr: false,
+    };
+    Outcome::of(texts, command_line::parse(arguments).map_err(Refusal::from), |line| {
+        Ok(Box::new(Loader::new(Invocation::new(&line, caller)?)))
     })
 }
 
@@ -245,9 +237,9 @@ impl Loader {
 
 /// What the log has no place for, of a run that is over; each line with its level.
 fn all_remarks(summary: &Summary) -> Vec<String> {
-    let said = remarks::said(summary).map(|said| format!("warning: the server sent {said}"));
-    let unsent = remarks::unsent(summary, "requests");
-    said.into_iter().chain(unsent).chain(waited(summary)).chain(remarks::status(summary)).collect()
+    let said = first_error(summary).map(|said| format!("warning: the server sent {said}"));
+    let unsent = unsent_remark(summary, "requests");
+    said.into_iter().chain(unsent).chain(waited(summary)).chain(status_remarks(summary)).collect()
 }
 
 /// The 99th percentile from both beginnings, where they differ by more than a tenth.
@@ -263,7 +255,7 @@ fn waited(summary: &Summary) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::{FailureKind, Printed};
+    use crate::front_end::{Answer, FailureKind, Printed};
     use crate::options::tests::words;
     use std::io::ErrorKind;
 

@@ -4,20 +4,17 @@
 
 use super::command_line::CommandLine;
 use super::config::{Config, Parameter, Workload};
-use super::request::{Dialect, Request};
-use crate::front_end::Caller;
+use super::request::{Request, log_name, protocol_of};
+use crate::front_end::{Caller, as_warnings};
 use crate::options::{ParsedOptions, invalid_value};
 use brunt_plan::arrival::Arrival;
-use brunt_plan::command::CommandSpec;
-use brunt_plan::mix::Mix;
+use brunt_plan::mix::{CommandSpec, Mix};
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{IpVersion, KeyForm, MeterKind, Placement};
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::server_list::ServerList;
+use brunt_plan::plan::{IpVersion, KeyForm, MeterKind, Placement, Protocol};
 use brunt_plan::size::SizeDistribution;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
-use brunt_plan::url::NamedServer;
+use brunt_plan::url::{NamedServer, ServerList};
 use brunt_plan::warmup::Warmup;
 use std::str::FromStr;
 
@@ -39,7 +36,7 @@ pub struct Invocation {
     /// What file and command line say together.
     pub settings: CommandLine,
     /// The protocol.
-    pub dialect: Dialect,
+    pub protocol: Protocol,
     /// The addresses to use.
     pub ip_version: IpVersion,
     /// The file.
@@ -78,18 +75,17 @@ impl Invocation {
             ));
         }
         settings.put_over(line)?;
-        let (ip_version, dialect) = check(&settings)?;
+        let (ip_version, protocol) = check(&settings)?;
         if workloads.is_empty() {
             return Err(format!(
                 "no workloads specified; invalid value '{path}' for --config: expected a file with [[workload]]"
             ));
         }
-        let mut invocation = Self { settings, dialect, ip_version, workloads, remarks: Vec::new() };
+        let mut invocation = Self { settings, protocol, ip_version, workloads, remarks: Vec::new() };
         let (spec, warnings) = invocation.spec(invocation.settings.seed.unwrap_or(0))?;
         let warnings = invocation.settings.warnings.iter().chain(&warnings);
-        invocation.remarks = warnings.map(|warning| format!("warning: {warning}")).collect();
-        let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
-        resolve(&spec, &host).map_err(|error| error.to_string())?;
+        invocation.remarks = as_warnings(warnings);
+        caller.check(&spec)?;
         Ok(invocation)
     }
 
@@ -140,7 +136,7 @@ impl Invocation {
     fn request(&self, index: usize, seed: u64) -> Result<Request, String> {
         // Each workload draws other values.
         let seed = seed.wrapping_add(index as u64);
-        Request::of(self.dialect, &self.workloads[index], seed)
+        Request::of(self.protocol, &self.workloads[index], seed)
             .map_err(|what| format!("workload {index}: {what}"))
     }
 
@@ -154,7 +150,7 @@ impl Invocation {
         Ok(RunSpec {
             placement: (servers.len() > 1).then_some(Placement::RoundRobin),
             server: Some(ServerList(servers)),
-            protocol: Some(self.dialect.protocol()),
+            protocol: Some(self.protocol),
             ip_version: Some(self.ip_version),
             nodelay: Some(settings.tcp_nodelay),
             database: (settings.database > 0).then_some(Count(u64::from(settings.database))),
@@ -223,7 +219,7 @@ fn milliseconds(milliseconds: u32) -> DurationNs {
 }
 
 /// Checks what file and command line say together. Returns which addresses are used, and the protocol.
-fn check(settings: &CommandLine) -> Result<(IpVersion, Dialect), String> {
+fn check(settings: &CommandLine) -> Result<(IpVersion, Protocol), String> {
     let ip_version = match (settings.ipv4, settings.ipv6) {
         (true, true) => IpVersion::Any,
         (true, false) => IpVersion::V4,
@@ -233,14 +229,14 @@ fn check(settings: &CommandLine) -> Result<(IpVersion, Dialect), String> {
     if settings.servers.is_empty() {
         return Err("require server parameter; expected --server HOST:PORT".to_owned());
     }
-    let dialect = Dialect::find(&settings.protocol)?;
-    if settings.flush && !dialect.stores() {
+    let protocol = protocol_of(&settings.protocol)?;
+    if settings.flush && protocol.is_stateless() {
         return Err(format!(
             "--flush requires protocol memcache or redis: {} servers store nothing",
-            dialect.name()
+            log_name(protocol)
         ));
     }
-    Ok((ip_version, dialect))
+    Ok((ip_version, protocol))
 }
 
 #[cfg(test)]
@@ -250,6 +246,7 @@ mod tests {
     use super::*;
     use crate::options::Action;
     use crate::options::tests::words;
+    use brunt_plan::resolve::{Host, resolve};
     use std::io::ErrorKind;
 
     const FILES: [(&str, &str); 9] = [

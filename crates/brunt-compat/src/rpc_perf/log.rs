@@ -7,6 +7,7 @@ use super::VERSION;
 use super::command_line::LogFormat;
 use super::config::{Parameter, Style};
 use super::invocation::{Invocation, PrintedWorkload};
+use super::request::log_name;
 use super::window::{Connections, Counts, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
@@ -88,7 +89,7 @@ pub fn banner(invocation: &Invocation, sent: &[PrintedWorkload]) -> Vec<String> 
     };
     lines.extend([RULE.to_owned(), "Config:".to_owned()]);
     for server in &settings.servers {
-        lines.push(format!("Config: Server: {server} Protocol: {}", invocation.dialect.name()));
+        lines.push(format!("Config: Server: {server} Protocol: {}", log_name(invocation.protocol)));
     }
     lines.push(format!("Config: IP: {ip} TCP_NODELAY: {}", settings.tcp_nodelay));
     lines.push(format!("Config: Threads: {} {pool}: {}", settings.threads, settings.connections));
@@ -232,7 +233,7 @@ mod tests {
     use super::super::window::Requests;
     use super::*;
     use crate::rpc_perf::command_line::CommandLine;
-    use crate::rpc_perf::request::Dialect;
+    use brunt_plan::plan::Protocol;
 
     fn invocation(log_format: LogFormat) -> Invocation {
         let settings = CommandLine {
@@ -247,7 +248,7 @@ mod tests {
         };
         Invocation {
             settings,
-            dialect: Dialect::Memcache,
+            protocol: Protocol::MemcachedText,
             ip_version: IpVersion::Any,
             workloads: Vec::new(),
             remarks: Vec::new(),

@@ -4,18 +4,14 @@
 //!
 //! Not what carries out a front end: that is the binary.
 
-pub mod buckets;
 pub mod command_line;
 pub mod config;
 pub mod front_end;
-pub mod history;
 pub mod invocation;
 pub mod log;
 pub mod request;
 pub mod slices;
 pub mod statistics;
-pub mod template_words;
-mod thrift;
 pub mod waterfall;
 pub mod window;
 

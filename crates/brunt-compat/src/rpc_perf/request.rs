@@ -4,96 +4,41 @@
 //! it as it is.
 
 use super::config::{Parameter, Style, Workload};
-use super::template_words::{Numbers, TemplateWords, size_of};
-use super::thrift;
 use brunt_plan::plan::{KEY_BYTES_MAX, Protocol};
+use brunt_plan::split_mix::{mix, output};
 
-/// A protocol, as rpc-perf tells them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// memcached's text protocol.
-    Memcache,
-    /// Redis's protocol.
-    Redis,
-    /// Redis's protocol with inline commands.
-    RedisInline,
-    /// Payloads with a checksum.
-    Echo,
-    /// `PING`.
-    Ping,
-    /// Calls in frames.
-    Thrift,
+/// The protocols by rpc-perf's names.
+const PROTOCOLS: [(&str, Protocol); 7] = [
+    ("memcache", Protocol::MemcachedText),
+    ("redis", Protocol::Resp2),
+    ("redis-resp", Protocol::Resp2),
+    ("redis-inline", Protocol::RespInline),
+    ("echo", Protocol::Echo),
+    ("ping", Protocol::Ping),
+    ("thrift", Protocol::Thrift),
+];
+
+/// The protocol of this name.
+///
+/// # Errors
+/// There is none.
+pub fn protocol_of(name: &str) -> Result<Protocol, String> {
+    let found = PROTOCOLS.iter().find(|(known, _)| *known == name.replace('_', "-"));
+    found.map(|(_, protocol)| *protocol).ok_or_else(|| {
+        let names = PROTOCOLS.map(|(name, _)| name).join(", ");
+        format!("Protocol {name} not known (--protocol); expected {names}")
+    })
 }
 
-impl Dialect {
-    /// Every name with what it means.
-    const NAMES: [(&'static str, Self); 7] = [
-        ("memcache", Self::Memcache),
-        ("redis", Self::Redis),
-        ("redis-resp", Self::Redis),
-        ("redis-inline", Self::RedisInline),
-        ("echo", Self::Echo),
-        ("ping", Self::Ping),
-        ("thrift", Self::Thrift),
-    ];
+/// What the log calls a protocol.
+pub fn log_name(protocol: Protocol) -> &'static str {
+    let meant = if protocol == Protocol::RespInline { Protocol::Resp2 } else { protocol };
+    PROTOCOLS.iter().find(|(_, known)| *known == meant).map_or("", |(name, _)| name)
+}
 
-    /// The one of this name.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn find(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name.replace('_', "-"));
-        found.map(|(_, dialect)| *dialect).ok_or_else(|| {
-            let names = Self::NAMES.map(|(name, _)| name).join(", ");
-            format!("Protocol {name} not known (--protocol); expected {names}")
-        })
-    }
-
-    /// What the log calls it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memcache => "memcache",
-            Self::Redis | Self::RedisInline => "redis",
-            Self::Echo => "echo",
-            Self::Ping => "ping",
-            Self::Thrift => "thrift",
-        }
-    }
-
-    /// What we call it.
-    pub const fn protocol(self) -> Protocol {
-        match self {
-            Self::Memcache => Protocol::MemcachedText,
-            Self::Redis => Protocol::Resp2,
-            Self::RedisInline => Protocol::RespInline,
-            Self::Echo => Protocol::Echo,
-            Self::Ping => Protocol::Ping,
-            Self::Thrift => Protocol::Thrift,
-        }
-    }
-
-    /// Do its servers store anything that `--flush` could delete?
-    pub const fn stores(self) -> bool {
-        matches!(self, Self::Memcache | Self::Redis | Self::RedisInline)
-    }
-
-    /// The method where none is given.
-    const fn usual_method(self) -> Option<&'static str> {
-        match self {
-            Self::Memcache | Self::Redis | Self::RedisInline => Some("get"),
-            Self::Echo => Some("echo"),
-            Self::Ping => Some("ping"),
-            Self::Thrift => None,
-        }
-    }
-
-    const fn methods(self) -> &'static [Method] {
-        match self {
-            Self::Memcache => &MEMCACHE,
-            Self::Redis | Self::RedisInline => &REDIS,
-            Self::Echo | Self::Ping | Self::Thrift => &[],
-        }
-    }
+/// The commands of a protocol whose servers store something.
+const fn methods(protocol: Protocol) -> &'static [Method] {
+    if protocol.is_resp() { &REDIS } else { &MEMCACHE }
 }
 
 /// A command of a store.
@@ -170,25 +115,29 @@ impl Request {
     ///
     /// # Errors
     /// What is wrong with the workload, without its name.
-    pub fn of(dialect: Dialect, workload: &Workload, seed: u64) -> Result<Self, String> {
-        let usual = dialect.usual_method();
-        let Some(name) = workload.method.as_deref().filter(|_| dialect != Dialect::Echo).or(usual) else {
+    pub fn of(protocol: Protocol, workload: &Workload, seed: u64) -> Result<Self, String> {
+        let usual = match protocol {
+            Protocol::Thrift => None,
+            Protocol::Echo | Protocol::Ping => Some(protocol.name()),
+            _ => Some("get"),
+        };
+        let Some(name) = workload.method.as_deref().filter(|_| protocol != Protocol::Echo).or(usual) else {
             return Err("malformed config: 'method' not specified".to_owned());
         };
         let mut words = TemplateWords::of(seed);
         let parameters = &workload.parameters;
-        check_keys(dialect, parameters)?;
-        let (template, retrieves) = match dialect {
-            Dialect::Memcache | Dialect::Redis | Dialect::RedisInline => {
-                let found = dialect.methods().iter().find(|method| method.name == name);
-                let method = found.ok_or_else(|| unknown_method(dialect, name))?;
-                (command(&mut words, dialect, method, parameters)?, method.retrieves)
+        check_keys(protocol, parameters)?;
+        let (template, retrieves) = match protocol {
+            Protocol::Echo => (payload(&mut words, parameters)?, false),
+            Protocol::Ping if name != "ping" => return Err(format!("invalid method: {name}; expected ping")),
+            Protocol::Ping if !parameters.is_empty() => return Err(too_many(parameters.len(), name)),
+            Protocol::Ping => ("PING".to_owned(), false),
+            Protocol::Thrift => (thrift_call(name, parameters, &mut words)?, false),
+            _ => {
+                let found = methods(protocol).iter().find(|method| method.name == name);
+                let method = found.ok_or_else(|| unknown_method(protocol, name))?;
+                (command(&mut words, protocol, method, parameters)?, method.retrieves)
             }
-            Dialect::Echo => (payload(&mut words, parameters)?, false),
-            Dialect::Ping if name != "ping" => return Err(format!("invalid method: {name}; expected ping")),
-            Dialect::Ping if !parameters.is_empty() => return Err(too_many(parameters.len(), name)),
-            Dialect::Ping => ("PING".to_owned(), false),
-            Dialect::Thrift => (thrift::call(name, parameters, &mut words)?, false),
         };
         Ok(Self {
             method: name.to_owned(),
@@ -200,8 +149,8 @@ impl Request {
     }
 }
 
-fn unknown_method(dialect: Dialect, name: &str) -> String {
-    let names: Vec<&str> = dialect.methods().iter().map(|method| method.name).collect();
+fn unknown_method(protocol: Protocol, name: &str) -> String {
+    let names: Vec<&str> = methods(protocol).iter().map(|method| method.name).collect();
     format!("invalid command: {name}; expected {}", names.join(", "))
 }
 
@@ -210,7 +159,7 @@ fn too_many(given: usize, method: &str) -> String {
 }
 
 /// Keys that belong to another protocol would have no effect.
-fn check_keys(dialect: Dialect, parameters: &[Parameter]) -> Result<(), String> {
+fn check_keys(protocol: Protocol, parameters: &[Parameter]) -> Result<(), String> {
     for (index, parameter) in parameters.iter().enumerate() {
         let of_thrift = [
             ("id", parameter.id.is_some()),
@@ -218,7 +167,7 @@ fn check_keys(dialect: Dialect, parameters: &[Parameter]) -> Result<(), String> 
             ("contains", parameter.contains.is_some()),
         ];
         if let Some((key, _)) =
-            of_thrift.into_iter().find(|(_, is_given)| *is_given && dialect != Dialect::Thrift)
+            of_thrift.into_iter().find(|(_, is_given)| *is_given && protocol != Protocol::Thrift)
         {
             return Err(format!("parameter {index}: '{key}' requires protocol thrift"));
         }
@@ -228,7 +177,7 @@ fn check_keys(dialect: Dialect, parameters: &[Parameter]) -> Result<(), String> 
 
 fn command(
     words: &mut TemplateWords,
-    dialect: Dialect,
+    protocol: Protocol,
     method: &Method,
     parameters: &[Parameter],
 ) -> Result<String, String> {
@@ -241,7 +190,7 @@ fn command(
         ));
     }
     let key_bytes = parameters.first().map_or(0, size_of);
-    if dialect == Dialect::Memcache
+    if protocol == Protocol::MemcachedText
         && method.parameters > 0
         && method.name != "verbosity"
         && !(1..=KEY_BYTES_MAX).contains(&key_bytes)
@@ -297,15 +246,228 @@ fn number(index: usize, parameter: &Parameter, word: String, usual: &str) -> Res
     })
 }
 
+/// Numbers that are drawn for each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// How many there are, from 0.
+    pub count: u64,
+    /// How many digits each has.
+    pub digits: u32,
+}
+
+/// Parameters that become words of a template.
+pub(super) struct TemplateWords {
+    seed: u64,
+    /// The number that is drawn for each request, where one is.
+    pub(super) numbers: Option<Numbers>,
+    /// What has no effect.
+    pub(super) warnings: Vec<String>,
+}
+
+impl TemplateWords {
+    /// None yet; what is drawn once follows from this seed.
+    pub(super) const fn of(seed: u64) -> Self {
+        Self { seed, numbers: None, warnings: Vec::new() }
+    }
+
+    /// A parameter as a word of the template. Without a `seed` its place among the parameters is its seed.
+    pub(super) fn word(&mut self, index: usize, parameter: &Parameter) -> Result<String, String> {
+        let size = size_of(parameter);
+        self.note_unused(index, parameter);
+        match (parameter.style, parameter.num) {
+            (Style::Static, Some(_)) => Err(format!("parameter {index}: num requires style = \"random\"")),
+            (Style::Static, None) => {
+                let digits = parameter.seed.unwrap_or(index as u64).to_string();
+                let kept = digits.len().min(size as usize);
+                Ok(quoted(format!("{:0>1$}", &digits[..kept], size as usize)))
+            }
+            (Style::Random, Some(num)) => self.drawn_number(index, parameter.regenerate, num.get(), size),
+            (Style::Random, None) if parameter.regenerate && size > 0 => Ok(format!("{{random:{size}}}")),
+            (Style::Random, None) => Ok(quoted(letters(self.seed, index, size))),
+        }
+    }
+
+    /// Warns of keys that have no effect with the style.
+    pub(super) fn note_unused(&mut self, index: usize, parameter: &Parameter) {
+        let unused = match parameter.style {
+            Style::Static if parameter.regenerate => "regenerate has no effect with style = \"static\"",
+            Style::Random if parameter.seed.is_some() => {
+                "seed has no effect with style = \"random\"; --seed sets all random choices"
+            }
+            _ => return,
+        };
+        self.warn(index, unused);
+    }
+
+    pub(super) fn warn(&mut self, index: usize, what: &str) {
+        self.warnings.push(format!("parameter {index}: {what}"));
+    }
+
+    fn drawn_number(
+        &mut self,
+        index: usize,
+        regenerates: bool,
+        count: u64,
+        size: u32,
+    ) -> Result<String, String> {
+        let digits = size.max((count - 1).checked_ilog10().unwrap_or(0) + 1);
+        if !regenerates {
+            let number = draws(self.seed, index).next().map_or(0, |drawn| below(drawn, count));
+            return Ok(format!("{number:00$}", size as usize));
+        }
+        if self.numbers.is_some() {
+            return Err(format!(
+                "parameter {index}: num was given; expected one parameter with num and regenerate in a workload"
+            ));
+        }
+        self.numbers = Some(Numbers { count, digits });
+        Ok("{key}".to_owned())
+    }
+
+    /// A number from 0 that is drawn once, for places that take no letters.
+    pub(super) fn drawn(&self, index: usize) -> u64 {
+        draws(self.seed, index).next().unwrap_or(0)
+    }
+}
+
+/// Bytes; 1 where none are given.
+pub(super) fn size_of(parameter: &Parameter) -> u32 {
+    parameter.size.unwrap_or(1)
+}
+
+/// A word of a template: an empty one takes quotes.
+fn quoted(text: String) -> String {
+    if text.is_empty() { "''".to_owned() } else { text }
+}
+
+const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Letters and digits, each as likely as any other.
+fn letters(seed: u64, index: usize, size: u32) -> String {
+    let drawn = draws(seed, index).take(size as usize);
+    drawn.map(|drawn| char::from(LETTERS[below(drawn, 62) as usize])).collect()
+}
+
+/// Scales 64 random bits to a number below `count`; the bias is below 2⁻⁵⁸ for letters.
+fn below(drawn: u64, count: u64) -> u64 {
+    ((u128::from(drawn) * u128::from(count)) >> 64) as u64
+}
+
+/// The random numbers of a parameter.
+fn draws(seed: u64, index: usize) -> impl Iterator<Item = u64> {
+    // Parameters have streams of their own.
+    let begin = mix(seed ^ mix(index as u64 + 1));
+    (0..).map(move |number| output(begin, number))
+}
+
+/// Types whose values are numbers, with the least and the most of them.
+const INTEGERS: [(&str, i64, i64); 4] = [
+    ("byte", i8::MIN as i64, i8::MAX as i64),
+    ("i16", i16::MIN as i64, i16::MAX as i64),
+    ("i32", i32::MIN as i64, i32::MAX as i64),
+    ("i64", i64::MIN, i64::MAX),
+];
+const ACCEPTED: &str = "stop, void, bool, byte, double, i16, i32, i64, string, struct, map, set, list";
+
+/// The template of a call.
+///
+/// # Errors
+/// What is wrong with a parameter.
+fn thrift_call(method: &str, parameters: &[Parameter], words: &mut TemplateWords) -> Result<String, String> {
+    let mut template = method.to_owned();
+    for (index, parameter) in parameters.iter().enumerate() {
+        let word = field(index, parameter, words).map_err(|what| format!("parameter {index}: {what}"))?;
+        template = format!("{template} {word}");
+    }
+    Ok(template)
+}
+
+fn field(index: usize, parameter: &Parameter, words: &mut TemplateWords) -> Result<String, String> {
+    let Some(kind) = parameter.kind.as_deref() else {
+        return Err(format!("parameter type not specified; expected {ACCEPTED}"));
+    };
+    let id = parameter.id.map_or(String::new(), |id| format!("{id}:"));
+    let needs_id = || match parameter.id {
+        Some(_) => Ok(()),
+        None => Err(format!("a {kind} requires 'id'")),
+    };
+    let contains = || {
+        let contained = parameter.contains.as_deref();
+        contained.ok_or_else(|| format!("a {kind} requires 'contains', such as \"i32\""))
+    };
+    if parameter.contains.is_some() && !matches!(kind, "list" | "set" | "map") {
+        return Err(format!("'contains' requires a list, set or map, not {kind}"));
+    }
+    Ok(match kind {
+        "stop" => "stop".to_owned(),
+        "void" => format!("{id}void"),
+        "struct" => {
+            needs_id()?;
+            format!("{id}struct")
+        }
+        "list" | "set" | "map" => {
+            needs_id()?;
+            format!("{id}{kind}<{}>={}", contains()?, size_of(parameter))
+        }
+        "string" => {
+            let word = words.word(index, parameter)?;
+            format!("{id}string={}", if word == "''" { "" } else { &word })
+        }
+        "bool" | "double" | "byte" | "i16" | "i32" | "i64" => {
+            format!("{id}{kind}={}", scalar(kind, index, parameter, words)?)
+        }
+        _ => return Err(format!("unknown parameter type: {kind}; expected {ACCEPTED}")),
+    })
+}
+
+/// The value of a type of fixed length.
+fn scalar(
+    kind: &str,
+    index: usize,
+    parameter: &Parameter,
+    words: &mut TemplateWords,
+) -> Result<String, String> {
+    if parameter.size.is_some() || parameter.num.is_some() {
+        words.warn(index, &format!("size and num have no effect with type {kind}"));
+    }
+    let seed = parameter.seed.unwrap_or(index as u64);
+    let range = INTEGERS.iter().find(|(name, ..)| *name == kind).map(|(_, least, most)| (*least, *most));
+    words.note_unused(index, parameter);
+    match (parameter.style, parameter.regenerate) {
+        (Style::Random, true) => Ok("{random}".to_owned()),
+        (Style::Random, false) => Ok(drawn(kind, range, words.drawn(index))),
+        (Style::Static, _) if kind == "bool" => Ok((parameter.seed != Some(0)).to_string()),
+        (Style::Static, _) => match range {
+            Some((_, most)) if seed > most as u64 => {
+                Err(format!("seed {seed} exceeds {most}, the most of a {kind}"))
+            }
+            _ => Ok(seed.to_string()),
+        },
+    }
+}
+
+/// A value that is drawn once: any of its type, of a double from 0 to 1.
+fn drawn(kind: &str, range: Option<(i64, i64)>, drawn: u64) -> String {
+    match range {
+        Some((least, most)) => {
+            // Types are as wide as a power of two: the highest bits are as good as any.
+            let width = (i128::from(most) - i128::from(least) + 1) as u128;
+            (i128::from(least) + ((u128::from(drawn) * width) >> 64) as i128).to_string()
+        }
+        None if kind == "bool" => (drawn >> 63 == 1).to_string(),
+        None => ((drawn >> 11) as f64 / (1_u64 << 53) as f64).to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::config::Config;
     use super::*;
-    use crate::rpc_perf::config::Config;
 
     fn request(dialect: &str, workload: &str) -> Result<Request, String> {
         let config = Config::parse("f", &format!("[[workload]]\n{workload}"))
             .unwrap_or_else(|error| panic!("{error}"));
-        Request::of(Dialect::find(dialect).unwrap(), &config.workloads[0], 7)
+        Request::of(protocol_of(dialect).unwrap(), &config.workloads[0], 7)
     }
 
     fn template(dialect: &str, workload: &str) -> String {
@@ -478,10 +640,105 @@ mod tests {
             let error = request(dialect, workload).unwrap_err();
             assert!(error.starts_with(message), "{workload}: {error}");
         }
-        let error = Dialect::find("foo").unwrap_err();
+        let error = protocol_of("foo").unwrap_err();
         assert_eq!(
             error,
             "Protocol foo not known (--protocol); expected memcache, redis, redis-resp, redis-inline, echo, ping, thrift"
         );
+    }
+
+    /// Letters of a parameter that is drawn once: all 62 about equally often, and others for another parameter or seed.
+    #[test]
+    fn letters_are_spread_evenly() {
+        let drawn = letters(1, 0, 62_000);
+        let mut counts = std::collections::BTreeMap::new();
+        drawn.bytes().for_each(|byte| *counts.entry(byte).or_insert(0_u32) += 1);
+        assert_eq!(counts.len(), 62);
+        let chi_square: f64 =
+            counts.values().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
+        // 0.999 of a chi-square distribution with 61 degrees of freedom lies below 100.9.
+        assert!(chi_square < 100.9, "{chi_square}");
+        assert_ne!(letters(1, 0, 20), letters(1, 1, 20));
+        assert_ne!(letters(1, 0, 20), letters(2, 0, 20));
+    }
+
+    fn call(workload: &str) -> Result<String, String> {
+        let config = Config::parse("f", &format!("[[workload]]\nmethod = 'add'\n{workload}")).unwrap();
+        Request::of(Protocol::Thrift, &config.workloads[0], 7).map(|request| request.template)
+    }
+
+    #[test]
+    fn thrift_fields_are_encoded() {
+        let table = [
+            ("", "add"),
+            (
+                "parameter = [{type = 'i32', id = 1, seed = 15}, {type = 'i32', id = 2, seed = 10}]",
+                "add 1:i32=15 2:i32=10",
+            ),
+            (
+                "parameter = [{type = 'i32', id = 1, style = 'random', regenerate = true}]",
+                "add 1:i32={random}",
+            ),
+            (
+                "parameter = [{type = 'struct', id = 2}, {type = 'double', id = 1, seed = 3}, {type = 'stop'}]",
+                "add 2:struct 1:double=3 stop",
+            ),
+            (
+                "parameter = [{type = 'list', id = 4, size = 2, contains = 'i32'}, {type = 'i32'}, {type = 'i32'}]",
+                "add 4:list<i32>=2 i32=1 i32=2",
+            ),
+            (
+                "parameter = [{type = 'map', id = 4, contains = 'string,i64'}, {type = 'string', size = 3}, {type = 'i64'}]",
+                "add 4:map<string,i64>=1 string=001 i64=2",
+            ),
+            (
+                "parameter = [{type = 'bool', id = 1}, {type = 'bool', id = 2, seed = 0}, {type = 'void', id = 3}]",
+                "add 1:bool=true 2:bool=false 3:void",
+            ),
+            ("parameter = [{type = 'i16', size = 2, seed = 5}]", "add i16=5"),
+            ("parameter = [{type = 'string', id = 1, size = 0}]", "add 1:string="),
+            (
+                "parameter = [{type = 'string', id = 1, size = 5, style = 'random', regenerate = true}]",
+                "add 1:string={random:5}",
+            ),
+        ];
+        for (workload, expected) in table {
+            assert_eq!(call(workload).as_deref(), Ok(expected), "{workload}");
+        }
+        for kind in ["byte", "i16", "i64", "bool", "double"] {
+            let template =
+                call(&format!("parameter = [{{type = '{kind}', id = 1, style = 'random'}}]")).unwrap();
+            let value = template.strip_prefix(&format!("add 1:{kind}=")).unwrap();
+            let is_read = match kind {
+                "byte" => value.parse::<i8>().is_ok(),
+                "i16" => value.parse::<i16>().is_ok(),
+                "i64" => value.parse::<i64>().is_ok(),
+                "bool" => value.parse::<bool>().is_ok(),
+                _ => value.parse::<f64>().is_ok_and(|value| (0.0..1.0).contains(&value)),
+            };
+            assert!(is_read, "{template}");
+        }
+    }
+
+    #[test]
+    fn invalid_fields_are_rejected() {
+        let table = [
+            ("parameter = [{}]", "parameter 0: parameter type not specified; expected stop, void,"),
+            ("parameter = [{type = 'u8'}]", "parameter 0: unknown parameter type: u8; expected stop,"),
+            ("parameter = [{type = 'struct'}]", "parameter 0: a struct requires 'id'"),
+            ("parameter = [{type = 'list', id = 1}]", "parameter 0: a list requires 'contains'"),
+            (
+                "parameter = [{type = 'i32', contains = 'i32'}]",
+                "parameter 0: 'contains' requires a list, set or map",
+            ),
+            (
+                "parameter = [{type = 'byte', seed = 200}]",
+                "parameter 0: seed 200 exceeds 127, the most of a byte",
+            ),
+        ];
+        for (workload, message) in table {
+            let error = call(workload).unwrap_err();
+            assert!(error.starts_with(message), "{workload}: {error}");
+        }
     }
 }

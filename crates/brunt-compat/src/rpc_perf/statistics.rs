@@ -2,8 +2,7 @@
 //!
 //! Not the server. Invariant: everything is of the end of one window, and nothing is shown before the first is over.
 
-use super::history::EndedWindow;
-use super::window::Counts;
+use super::window::{Counts, EndedWindow};
 use crate::front_end::Page;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;

@@ -5,8 +5,7 @@
 //! Invariant: a pixel of the plot that no line and no letter covers has the colour that rpc-perf gives it, but for those of
 //! the last column.
 
-use super::buckets;
-use super::slices::Slices;
+use super::slices::{OF_ONE_SECOND, Slices, bucket_of, width_ns};
 use brunt_picture::{Anchor, Area, Cells, Color, Ink, Picture, Point, Shape, Text, text_width};
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ const BLUE_UP_TO: f64 = 0.1;
 const DASH: usize = 8;
 
 /// One for each bucket up to 1 s. The last reaches to 1.004 s, where rpc-perf cuts it at 1 s.
-const COLUMNS: usize = buckets::OF_ONE_SECOND + 1;
+const COLUMNS: usize = OF_ONE_SECOND + 1;
 /// The column of what took longer, in pixels, and what is left free before it.
 const SLOWER: f64 = 64.0;
 const SLOWER_GAP: f64 = 4.0;
@@ -74,7 +73,7 @@ fn densities(run: &Slices) -> Vec<Share> {
     let mut cells = Vec::new();
     for (row, slice) in run.slices.iter().enumerate() {
         for (column, count) in slice.counts().filter(|(bucket, _)| *bucket < COLUMNS) {
-            cells.push(Share { column, row, share: count as f64 / buckets::width_ns(column) as f64 });
+            cells.push(Share { column, row, share: count as f64 / width_ns(column) as f64 });
         }
     }
     let most = most_of(&cells);
@@ -119,7 +118,7 @@ fn draw_grid(picture: &mut Picture, plot: Area, warm_up: usize) {
         picture.rectangle(Area { y: row as f64, height: 1.0, ..plot }, BLACK);
     }
     for (ns, _) in latencies() {
-        picture.rectangle(Area { x: buckets::bucket_of(ns) as f64, width: 1.0, ..plot }, BLACK);
+        picture.rectangle(Area { x: bucket_of(ns) as f64, width: 1.0, ..plot }, BLACK);
     }
     if (1..plot.height as usize).contains(&warm_up) {
         draw_dashes(picture, Area { y: warm_up as f64, ..plot });
@@ -128,7 +127,7 @@ fn draw_grid(picture: &mut Picture, plot: Area, warm_up: usize) {
 
 fn draw_names(picture: &mut Picture, plot: Area, slower: Area) {
     for (ns, name) in latencies() {
-        write_line(picture, buckets::bucket_of(ns) as f64, 0.0, &name);
+        write_line(picture, bucket_of(ns) as f64, 0.0, &name);
     }
     write_line(picture, slower.x, 0.0, ">1S");
     for row in (0..plot.height as usize).step_by(GRID_ROWS) {

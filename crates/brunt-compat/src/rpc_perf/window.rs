@@ -3,11 +3,16 @@
 //! Not its line in the log. A request belongs to the window in which it ends; what is open or in flight is counted from the start of the
 //! run. Invariant: what was sent was answered, failed, or is in flight.
 
+use super::slices::{Slice, Slices};
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
+use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::complete_seconds::SECOND_NS;
 use brunt_stats::fault::FaultKind;
-use brunt_stats::histogram::Histogram;
+use brunt_stats::histogram::{Histogram, bucket_values};
+use brunt_stats::measured_window::MeasuredWindow;
+use brunt_stats::period::Period;
 use brunt_stats::store::IntervalStore;
 
 /// A window, or a part of one.
@@ -198,4 +203,307 @@ impl Counts {
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// The windows and slices of a run.
+#[derive(Clone, Debug, Default)]
+pub struct WindowHistory {
+    duration_s: u64,
+    /// How many windows there are, the warm-up included; `None` where they go on until a signal.
+    windows: Option<u64>,
+    /// For each workload: do its replies count as hits and misses?
+    retrieves: Vec<bool>,
+    start_ns: u64,
+    /// Everything until now.
+    total: Counts,
+    /// The window that is not over yet, and its number; the warm-up is 0.
+    present: Window,
+    number: u64,
+    /// The slices since the files were last written; the first is this second of the run.
+    slices: Option<Slices>,
+    first_second: u64,
+}
+
+/// A window that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedWindow {
+    /// The warm-up is 0.
+    pub number: u64,
+    /// What happened in it.
+    pub window: Window,
+    /// What happened until its end, from the start of the run.
+    pub total: Counts,
+}
+
+impl WindowHistory {
+    /// A run with windows of this length, in seconds.
+    pub fn new(duration_s: u64, windows: Option<u64>, retrieves: Vec<bool>, has_slices: bool) -> Self {
+        let slices = has_slices.then(|| Slices { warm_up: duration_s as usize, ..Slices::default() });
+        Self { duration_s, windows, retrieves, slices, ..Self::default() }
+    }
+
+    /// Says when the schedule begins.
+    pub fn start(&mut self, window: MeasuredWindow) {
+        self.start_ns = window.start_ns;
+        self.slices.iter_mut().for_each(|slices| slices.start_ns = window.start_ns);
+    }
+
+    /// Adds a period: a second of the schedule, or what was before or behind it. Returns the windows that end with it, in order.
+    pub fn add(&mut self, period: &Period) -> Vec<EndedWindow> {
+        let is_timed = matches!(period.phase, Phase::Warmup | Phase::Measure);
+        let mut ended = Vec::new();
+        if is_timed {
+            let second = period.start_ns.saturating_sub(self.start_ns) / SECOND_NS;
+            // A host that stood still may have left whole windows without anything.
+            while self.number < self.last(second / self.duration_s) {
+                ended.push(self.end_present());
+            }
+            self.count(period.seconds(), period);
+            self.add_slice(second, period);
+            let end_ns = self.start_ns + (self.number + 1) * self.duration_s * SECOND_NS;
+            if period.end_ns >= end_ns && Some(self.number + 1) != self.windows {
+                ended.push(self.end_present());
+            }
+        } else {
+            self.count(0.0, period);
+            let last = self.slices.as_ref().map_or(0, |slices| slices.slices.len() as u64);
+            self.add_slice(self.first_second + last.saturating_sub(1), period);
+        }
+        ended
+    }
+
+    fn count(&mut self, seconds: f64, period: &Period) {
+        self.present.add(seconds, &period.recorded, &self.retrieves);
+        self.total.add(&period.recorded, &self.retrieves);
+    }
+
+    /// Ends the run. Returns its last window, unless the run was interrupted in it.
+    pub fn end(&mut self) -> Option<EndedWindow> {
+        let is_whole = self.present.seconds >= self.duration_s as f64 * 0.999;
+        is_whole.then(|| self.end_present())
+    }
+
+    /// The number of a window, at most that of the last.
+    fn last(&self, number: u64) -> u64 {
+        self.windows.map_or(number, |windows| number.min(windows - 1))
+    }
+
+    fn end_present(&mut self) -> EndedWindow {
+        let next = self.present.next();
+        let window = std::mem::replace(&mut self.present, next);
+        let ended = EndedWindow { number: self.number, window, total: self.total };
+        self.number += 1;
+        ended
+    }
+
+    fn add_slice(&mut self, second: u64, period: &Period) {
+        let Some(slices) = &mut self.slices else { return };
+        let Some(place) = second.checked_sub(self.first_second) else { return };
+        let mut response = brunt_stats::histogram::Histogram::default();
+        period.recorded.rows().for_each(|(.., row)| response.merge(&row.latencies.response));
+        if response.count() == 0 && period.phase != Phase::Warmup && period.phase != Phase::Measure {
+            return;
+        }
+        slices.slices.resize(slices.slices.len().max(place as usize + 1), Slice::default());
+        let ranges = response.buckets().map(|(bucket, count)| (bucket_values(bucket), count));
+        slices.slices[place as usize].merge(&Slice::of(ranges));
+    }
+
+    /// Connections in the window that is not over yet.
+    pub fn connections(&self) -> Connections {
+        self.present.counts.connections
+    }
+
+    /// What the files are written from.
+    pub fn slices(&self) -> Option<&Slices> {
+        self.slices.as_ref()
+    }
+
+    /// Begins anew, after the files of a run that goes on have been written.
+    pub fn clear_slices(&mut self) {
+        let Some(slices) = &mut self.slices else { return };
+        self.first_second += slices.slices.len() as u64;
+        let start_ns = self.start_ns + self.first_second * SECOND_NS;
+        *slices = Slices { start_ns, ..Slices::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::op::{KeyRef, Op, OpKind};
+    use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+    use brunt_stats::connection::ConnectionEvent;
+    use brunt_stats::fault::FaultKind;
+    use brunt_stats::recorder::{Layout, RecorderSet};
+    use brunt_stats::sample::{Sample, Times};
+    use brunt_stats::store::IntervalStore;
+
+    fn layout() -> Layout {
+        Layout { ops: vec![vec![OpKind::Raw.into()]; 2], servers: 1, ..Layout::default() }
+    }
+
+    /// What is in one period: requests of the first workload with their replies, and what happened to connections.
+    #[derive(Clone, Default)]
+    struct Happened {
+        replies: Vec<(u16, OutcomeClass, ReplyKind)>,
+        sent_besides: u64,
+        connections: Vec<ConnectionEvent>,
+        faults: Vec<FaultKind>,
+    }
+
+    fn period(phase: Phase, from_s: u64, to_s: u64, happened: &Happened) -> Period {
+        let mut set = RecorderSet::new(&layout());
+        let book_phase = if phase == Phase::Drain { Phase::Measure } else { phase };
+        for (class, outcome, reply) in &happened.replies {
+            let op = Op { class: *class, ..Op::of(OpKind::Raw, KeyRef::Id(0)) };
+            set.scheduled(book_phase, &op);
+            set.sent(book_phase, &op, 1, 0);
+            let times = Times { done_ns: 5_000, first_byte_ns: 5_000, ..Times::default() };
+            let outcome = Outcome { class: *outcome, reply: *reply };
+            set.record(
+                book_phase,
+                &Sample { op: OpKind::Raw.into(), class: *class, outcome, busy_lag_ns: None, times },
+                1,
+                1,
+            );
+        }
+        for _ in 0..happened.sent_besides {
+            let op = Op::of(OpKind::Raw, KeyRef::Id(0));
+            set.scheduled(book_phase, &op);
+            set.sent(book_phase, &op, 1, 0);
+        }
+        happened.connections.iter().for_each(|event| set.connection(phase, *event));
+        happened.faults.iter().for_each(|kind| set.fault(phase, *kind, 0));
+        let (start_ns, end_ns) = (from_s * SECOND_NS, to_s * SECOND_NS);
+        let mut recorded = IntervalStore::new(&layout());
+        recorded.push(&set.take_interval(0, start_ns, end_ns));
+        Period { start_ns, end_ns, phase, recorded }
+    }
+
+    const OK: (u16, OutcomeClass, ReplyKind) = (1, OutcomeClass::Done, ReplyKind::Stored);
+    const HIT: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Done, ReplyKind::Value);
+    const MISS: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Done, ReplyKind::NotFound);
+    const ERROR: (u16, OutcomeClass, ReplyKind) = (1, OutcomeClass::Error, ReplyKind::ServerError);
+    const TIMEOUT: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Timeout, ReplyKind::None);
+    const LOST: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Lost, ReplyKind::None);
+
+    fn replies(list: &[(u16, OutcomeClass, ReplyKind)]) -> Happened {
+        Happened { replies: list.to_vec(), ..Happened::default() }
+    }
+
+    fn started(course: &mut WindowHistory, measure_s: u64, end_s: u64) {
+        course.start(MeasuredWindow {
+            start_ns: 10 * SECOND_NS,
+            measure_ns: measure_s * SECOND_NS,
+            end_ns: end_s * SECOND_NS,
+            drained_ns: 0,
+        });
+    }
+
+    #[test]
+    fn periods_become_windows() {
+        let mut course = WindowHistory::new(2, Some(3), vec![true, false], false);
+        let mut ended = Vec::new();
+        use ConnectionEvent::{Begun, Established, Failed, Lost};
+        let before = Happened {
+            connections: vec![Begun, Begun, Begun, Established, Established, Failed],
+            faults: vec![FaultKind::Refused],
+            ..Happened::default()
+        };
+        ended.extend(course.add(&period(Phase::Preload, 0, 10, &before)));
+        started(&mut course, 12, 16);
+        ended.extend(course.add(&period(Phase::Warmup, 10, 11, &replies(&[HIT, OK]))));
+        ended.extend(course.add(&period(
+            Phase::Warmup,
+            11,
+            12,
+            &Happened { sent_besides: 3, ..replies(&[MISS]) },
+        )));
+        assert_eq!(ended.len(), 1);
+        let trouble = Happened {
+            connections: vec![Lost, Lost, Begun, Failed, Begun],
+            faults: vec![FaultKind::TimedOut, FaultKind::TimedOut, FaultKind::Reset],
+            ..replies(&[HIT, HIT, MISS, OK, ERROR, TIMEOUT, super::tests::LOST])
+        };
+        ended.extend(course.add(&period(Phase::Measure, 12, 13, &trouble)));
+        assert_eq!(ended.len(), 1);
+        ended.extend(course.add(&period(Phase::Measure, 13, 14, &replies(&[OK]))));
+        assert_eq!(ended.len(), 2);
+        ended.extend(course.add(&period(Phase::Measure, 14, 15, &replies(&[OK]))));
+        ended.extend(course.add(&period(Phase::Measure, 15, 16, &replies(&[]))));
+        // What ends behind the last window belongs to it.
+        assert_eq!(ended.len(), 2);
+        ended.extend(course.add(&period(Phase::Drain, 16, 17, &replies(&[HIT, HIT]))));
+        ended.extend(course.end());
+        let numbers: Vec<u64> = ended.iter().map(|ended| ended.number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        let of = |index: usize| &ended[index].window;
+        assert_eq!(
+            (of(0).counts.requests.in_flight, of(0).counts.connections.open, of(0).counts.connections.begun),
+            (3, 2, 3)
+        );
+        let window = of(1);
+        let requests = window.counts.requests;
+        assert_eq!((requests.scheduled, requests.sent, requests.replied), (8, 8, 6));
+        assert_eq!((requests.ok, requests.errors, requests.timeouts, requests.in_flight), (5, 2, 1, 3));
+        assert_eq!((window.counts.hits, window.counts.misses, window.response.count()), (2, 1, 5));
+        let connections = window.counts.connections;
+        assert_eq!((connections.begun, connections.established, connections.errors), (2, 0, 0));
+        // One of the two that came too late was a reply.
+        assert_eq!(
+            (connections.timeouts, connections.closed, connections.lost, connections.open),
+            (1, 3, 2, 0)
+        );
+        assert_eq!((window.seconds, window.rate()), (2.0, 3.5));
+        assert_eq!((window.success(), window.hit_rate()), (62.5, 200.0 / 3.0));
+        assert_eq!((of(2).counts.requests.ok, of(2).seconds), (3, 2.0));
+        let totals: Vec<_> = ended
+            .iter()
+            .map(|EndedWindow { total, .. }| (total.requests.ok, total.hits, total.connections.begun))
+            .collect();
+        assert_eq!(totals, [(3, 1, 3), (8, 3, 5), (11, 5, 5)]);
+    }
+
+    #[test]
+    fn empty_windows_are_reported() {
+        let mut course = WindowHistory::new(1, Some(4), vec![true], false);
+        started(&mut course, 11, 14);
+        let nothing = Happened::default();
+        assert_eq!(course.add(&period(Phase::Warmup, 10, 11, &nothing)).len(), 1);
+        // The host stood still for a second.
+        let ended = course.add(&period(Phase::Measure, 12, 13, &replies(&[OK])));
+        assert_eq!(
+            ended.iter().map(|ended| (ended.number, ended.window.counts.requests.ok)).collect::<Vec<_>>(),
+            [(1, 0), (2, 1)]
+        );
+        assert_eq!(ended[0].window.percentiles_ns(), [0; 7]);
+        assert_eq!(
+            (ended[0].window.rate(), ended[0].window.success(), ended[0].window.hit_rate()),
+            (0.0, 0.0, 0.0)
+        );
+        // One that was interrupted is none.
+        assert!(course.add(&period(Phase::Drain, 13, 14, &nothing)).is_empty());
+        assert_eq!(course.end(), None);
+    }
+
+    #[test]
+    fn seconds_become_slices() {
+        let mut course = WindowHistory::new(2, None, vec![true, false], true);
+        started(&mut course, 10, 1_000);
+        for (second, count) in [(10, 1), (11, 2), (13, 3)] {
+            course.add(&period(Phase::Measure, second, second + 1, &replies(&vec![OK; count])));
+        }
+        let counts = |course: &WindowHistory| {
+            let slices = course.slices().unwrap();
+            let counts = slices.slices.iter().map(|slice| slice.counts().map(|(_, count)| count).sum());
+            (slices.start_ns / SECOND_NS, slices.warm_up, counts.collect::<Vec<u64>>())
+        };
+        assert_eq!(counts(&course), (10, 2, vec![1, 2, 0, 3]));
+        course.clear_slices();
+        course.add(&period(Phase::Measure, 14, 15, &replies(&[OK])));
+        course.add(&period(Phase::Drain, 15, 16, &replies(&[OK, OK])));
+        assert_eq!(counts(&course), (14, 0, vec![3]));
+        assert!(WindowHistory::new(1, None, Vec::new(), false).slices().is_none());
+    }
 }

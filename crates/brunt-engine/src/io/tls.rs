@@ -479,7 +479,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::transport::tls_client::TlsSettings;
-    use brunt_plan::tls::TlsOptions;
+    use brunt_plan::sockets::TlsOptions;
 
     /// A peer that takes the first send, sends malformed bytes and is gone.
     struct Rude {

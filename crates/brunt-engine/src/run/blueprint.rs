@@ -5,8 +5,7 @@
 mod lanes;
 
 use crate::codecs::commands;
-use crate::io::uring;
-use crate::io::{Gather, Io};
+use crate::io::{Gather, Io, uring};
 use crate::run::kernel_interface::timestamps_work;
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
@@ -19,7 +18,7 @@ use crate::transport::endpoint::{Address, Endpoint};
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
 use crate::worker::{MakeLanes, Orders, PlannedTimes, Worker};
-use brunt_plan::command::Command;
+use brunt_plan::mix::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Plan, SessionScope, Timestamps, Transport};
 use brunt_plan::server::ServerAddress;

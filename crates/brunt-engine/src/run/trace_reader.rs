@@ -1,6 +1,6 @@
 //! Reads traces: one thread per file unpacks it, parses its lines and distributes the records to workers.
 //!
-//! Lines are parsed by `brunt-workload/src/trace/line.rs`. Record `i` of the file goes to worker `i` modulo the
+//! Lines are parsed by `read_line` of `brunt-workload/src/trace.rs`. Record `i` of the file goes to worker `i` modulo the
 //! number of all workers of a run, so that a number of requests is divided evenly; a fast worker waits for the
 //! others when its blocks are used up. Invariant: memory is bounded: a chunk of the file, a line of at most
 //! [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks per worker.
@@ -13,8 +13,7 @@ use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
-use brunt_workload::trace::line::{self, LineError};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
+use brunt_workload::trace::{Block, KEY_LEN_MAX, LineError, Record, kind_in_mix, read_line};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -308,7 +307,7 @@ impl Reader {
     fn take(&mut self, line: &[u8]) {
         self.record.lines += 1;
         let read = match line.len() {
-            ..=LINE_BYTES_MAX => line::read(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()),
+            ..=LINE_BYTES_MAX => read_line(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()),
             _ => Err(LineError::Columns),
         };
         match read {

@@ -2,7 +2,7 @@
 
 use super::operations::{Tamper, rewrite, value};
 use super::*;
-use brunt_plan::version::Version;
+use brunt_plan::op::Version;
 use brunt_server::Every;
 use brunt_stats::verification::{FaultExample, ValueFault, Verification};
 

@@ -5,10 +5,9 @@
 //! of the plan do to the same keys and whatever foreign clients store; doubtful cases are not judged. Another brunt
 //! run on the same data set at the same time writes versions of its own, and is detected.
 
-use brunt_plan::op::OpKind;
+use brunt_plan::op::{OpKind, Version};
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::StreamPart;
-use brunt_plan::version::Version;
 use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_workload::rng::{Draw, DrawRng};
 use brunt_workload::version_tracker::{Freshness, VersionTracker};

@@ -4,7 +4,7 @@
 //! the cost of a connection does not depend on earlier ones.
 
 use crate::input_file;
-use brunt_plan::tls::TlsOptions;
+use brunt_plan::sockets::TlsOptions;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;

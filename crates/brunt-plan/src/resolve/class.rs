@@ -3,17 +3,18 @@
 //! Where operations go is settled when all classes are known ([`super::destination`]). Invariant: after it every class has one table in
 //! the specification, with its defaults, and the top level has no options of classes.
 
-use super::{ErrorContext, IN_FLIGHT_MAX, RUN, Resolved, SERVERS_MAX, commands, keyspace, trace};
+use super::{ErrorContext, IN_FLIGHT_MAX, RUN, Resolved, SERVERS_MAX, commands, keyspace};
 use crate::arrival::Arrival;
+use crate::mix::Mix;
 use crate::op::OpKind;
-use crate::plan::{Class, Lifetime, Load, OnMiss, OpenRate, SessionScope};
+use crate::plan::{Class, Destination, Lifetime, Load, OnMiss, OpenRate, Plan, SessionScope, Trace};
 use crate::popularity::Popularity;
 use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 
 /// Options of connections, which a class does not have that uses those of another.
-pub(super) const OF_CONNECTIONS: &str = "connections, depth, server, protocol, transport, route, reconnect, runs-on, connect-rate, \
+const OF_CONNECTIONS: &str = "connections, depth, server, protocol, transport, route, reconnect, runs-on, connect-rate, \
      connect-arrival, calls-per-connection, connections-total, reconnect-every";
 
 const DEFAULT_CONNECTIONS: u64 = 16;
@@ -97,9 +98,9 @@ fn resolve_class(
     if spec.connections_of.is_none() {
         (spec.connections, spec.depth) = (Some(Count(connections)), Some(Count(depth)));
     }
-    let trace = trace::resolve(context, spec)?;
+    let trace = resolve_trace(context, spec)?;
     let mix = match &trace {
-        Some(trace) => trace::mix(trace),
+        Some(trace) => mix_of_trace(trace),
         None => commands::mix(context, spec.mix.as_ref(), commands::of_class(run, spec))?,
     };
     let multiget = context.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
@@ -181,5 +182,203 @@ fn sessions(context: &ErrorContext<'_>, spec: &ClassSpec, connections: u64) -> R
             Err(context.invalid("client-connections", each, accepted))
         }
         Some(Count(each)) => Ok(SessionScope::Client { connections: each as u32 }),
+    }
+}
+
+/// The trace of a class, if it has one.
+fn resolve_trace(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Option<Trace>> {
+    match (&spec.trace, spec.trace_layout) {
+        (None, None) => Ok(None),
+        (Some(file), Some(layout)) if !file.is_empty() => Ok(Some(Trace { file: file.clone(), layout })),
+        (Some(file), _) => Err(context.invalid("trace", file, "the path of a file, and trace-layout")),
+        (None, Some(_)) => Err(context.requires("trace-layout", "trace")),
+    }
+}
+
+/// What a trace may ask for, before the protocol is known.
+fn mix_of_trace(trace: &Trace) -> Mix {
+    Mix::of(trace.layout.kinds().iter().map(|kind| (*kind, 1)))
+}
+
+/// Removes kinds that the protocol lacks from the mixes: the trace reader substitutes them.
+pub(super) fn limit_mixes(run: &RunSpec, default: &Destination, classes: &mut [Class]) {
+    for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
+        let protocol = class.protocol(default.protocol);
+        let is_stored = |kind: OpKind| run.hash_field.is_none() || kind.has_field_command();
+        class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_stored(*kind));
+    }
+}
+
+/// Gives classes that share connections what their owners have.
+pub(super) fn assign_owners(spec: &PlanSpec, classes: &mut [Class]) -> Resolved {
+    for (index, own) in spec.classes.iter().enumerate() {
+        let Some(name) = &own.connections_of else { continue };
+        let is_it = |(at, class): &(usize, &Class)| class.name == *name && *at != index;
+        let accepted = match classes.iter().enumerate().find(is_it) {
+            None => "the name of another class",
+            Some((at, _)) if spec.classes[at].connections_of.is_some() => "a class with its own connections",
+            Some((_, owner)) => {
+                let owner = owner.clone();
+                let class = &mut classes[index];
+                class.connections_of = Some(owner.name);
+                (class.connections, class.depth, class.own_destination) =
+                    (owner.connections, owner.depth, owner.own_destination);
+                (class.reconnect, class.host_role) = (owner.reconnect, owner.host_role);
+                class.lifetime = owner.lifetime;
+                continue;
+            }
+        };
+        let context = ErrorContext { class: Some(&classes[index].name), route: None };
+        return Err(context.invalid("connections-of", name, accepted));
+    }
+    Ok(())
+}
+
+/// Can this class use the connections of another?
+pub(super) fn check_shared(plan: &Plan, index: usize) -> Resolved {
+    let class = &plan.classes[index];
+    let Some(name) = &class.connections_of else { return Ok(()) };
+    let owner = &plan.classes[plan.connection_owner(index)];
+    let context = ErrorContext { class: Some(&class.name), route: None };
+    let given = plan.spec.classes[index].given();
+    if let Some(option) = OF_CONNECTIONS.split(", ").find(|option| given.iter().any(|name| name == option)) {
+        return Err(
+            context.conflicts("connections-of", format!("{option}: connections are those of class '{name}'"))
+        );
+    }
+    let obstacles = [
+        ("call-rate or client-connections", owner.sessions != SessionScope::Worker),
+        ("replicas", owner.replicas > 1),
+        ("routes", !owner.routes.is_empty()),
+        (
+            "connect-rate, calls-per-connection, connections-total or reconnect-every",
+            owner.lifetime.is_planned(),
+        ),
+        ("a cluster", plan.is_cluster),
+    ];
+    let of_owner = obstacles.map(|(obstacle, is_there)| (format!("{obstacle} of class '{name}'"), is_there));
+    context.excludes("connections-of", &of_owner)?;
+    let has_own = class.replicas > 1 || class.sessions != SessionScope::Worker;
+    context.excludes("connections-of", &[("replicas, call-rate or client-connections", has_own)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::resolved;
+
+    #[test]
+    fn trace_options_resolve() {
+        let of_trace = "trace = 't.csv'\ntrace-layout = 'twitter'\n";
+        let mix = |toml: &str| resolved(&format!("{of_trace}{toml}")).unwrap().classes[0].mix.to_string();
+        let memcached = "get=1,gets=1,set=1,add=1,replace=1,append=1,prepend=1,cas=1,incr=1,decr=1,delete=1";
+        assert_eq!(mix(""), memcached);
+        assert_eq!(
+            mix("protocol = 'resp2'\nserver = 'a'"),
+            "get=1,set=1,add=1,replace=1,append=1,incr=1,decr=1,delete=1"
+        );
+        assert_eq!(mix("protocol = 'resp2'\nserver = 'a'\nhash-field = 1"), "get=1,set=1,delete=1");
+        let plan = resolved(of_trace).unwrap();
+        assert_eq!((plan.stop.time, plan.stop.requests), (None, None), "it ends with its last line");
+        assert!(!plan.data_sets()[0].has_counters && !plan.data_sets()[0].extends);
+    }
+
+    #[test]
+    fn options_that_conflict_with_a_trace_are_refused() {
+        let of_trace = "trace = 't.csv'\ntrace-layout = 'words'\n";
+        for (toml, message) in [
+            (
+                "trace = 't.csv'".to_owned(),
+                "invalid value 't.csv' for trace: expected the path of a file, and trace-layout",
+            ),
+            ("trace-layout = 'reads'".to_owned(), "trace-layout requires trace"),
+            (format!("{of_trace}mix = 'get'"), "--mix cannot be used with trace, which names the operations"),
+            (
+                format!("{of_trace}transport = 'udp'"),
+                "trace cannot be used with --transport udp: requests must fit into datagrams",
+            ),
+            (
+                format!("{of_trace}verify = '5%'"),
+                "trace cannot be used with --verify, which checks the keys of a data set",
+            ),
+        ] {
+            let error = resolved(&toml).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+    }
+
+    const OWNER: &str = "[[class]]\nname = 'one'\nconnections = 6\ndepth = 3\n";
+
+    #[test]
+    fn classes_can_share_connections() {
+        let toml = format!(
+            "server = ['a', 'b']\n[[class]]\nname = 'two'\nrate = 10\nconnections-of = 'one'\n{OWNER}"
+        );
+        let plan = resolved(&toml).unwrap();
+        let [two, one] = &plan.classes[..] else { panic!("two classes") };
+        assert_eq!((two.connections, two.depth, two.own_connections()), (6, 3, 0));
+        assert_eq!((one.own_connections(), plan.connection_owner(0), plan.connection_owner(1)), (6, 1, 1));
+        assert!(plan.shares_connections(0) && plan.shares_connections(1));
+        assert!(!resolved(OWNER).unwrap().shares_connections(0));
+        // What is printed as a plan file is the same plan.
+        let again = plan.spec.to_toml();
+        assert_eq!(resolved(&again), Ok(plan));
+    }
+
+    /// Each connection of the owner has a window of its own.
+    #[test]
+    fn windows_are_counted_by_connections_of_the_owner() {
+        let owner = "[[class]]\nname = 'one'\nconnections = 10000\n";
+        let two =
+            "[[class]]\nname = 'two'\nprefix = 'w'\nconnections-of = 'one'\npopularity = 'window:16M'\n";
+        let expected = "--popularity window:16000000 (class 'two') exceeds 214748 objects in each of 10000 windows, for memory";
+        for toml in [format!("{owner}{two}"), format!("{two}{owner}")] {
+            assert_eq!(resolved(&toml).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn unshareable_connections_are_refused() {
+        let two = "[[class]]\nname = 'two'\nconnections-of = ";
+        let table = [
+            (
+                "",
+                "'three'",
+                "invalid value 'three' for connections-of (class 'two'): expected the name of another class",
+            ),
+            (
+                "",
+                "'two'",
+                "invalid value 'two' for connections-of (class 'two'): expected the name of another class",
+            ),
+            (
+                "",
+                "'one'\nconnections = 3",
+                "connections-of (class 'two') cannot be used with connections: connections are those of class 'one'",
+            ),
+            (
+                "",
+                "'one'\ncall-rate = 3",
+                "connections-of (class 'two') cannot be used with replicas, call-rate or client-connections",
+            ),
+            (
+                "calls-per-connection = 9\n",
+                "'one'",
+                "connections-of (class 'two') cannot be used with connect-rate, calls-per-connection, connections-total or reconnect-every of class 'one'",
+            ),
+            (
+                "call-rate = 9\n",
+                "'one'",
+                "connections-of (class 'two') cannot be used with call-rate or client-connections of class 'one'",
+            ),
+            (
+                "[[class]]\nname = 'three'\nconnections-of = 'one'\n",
+                "'three'",
+                "invalid value 'three' for connections-of (class 'two'): expected a class with its own connections",
+            ),
+        ];
+        for (more, name, expected) in table {
+            let message = resolved(&format!("{OWNER}{more}{two}{name}")).unwrap_err();
+            assert_eq!(message, expected);
+        }
     }
 }

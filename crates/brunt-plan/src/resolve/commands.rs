@@ -4,10 +4,8 @@
 //! the weights of each class's commands are counted in the list of the plan.
 
 use super::{ErrorContext, RUN, Resolved};
-use crate::command::{Command, CommandSpec, named};
-use crate::mix::Mix;
-use crate::op::{COMMANDS_MAX, OpKind};
-use crate::op_name::OpName;
+use crate::mix::{Command, CommandSpec, Mix, named};
+use crate::op::{COMMANDS_MAX, OpKind, OpName};
 use crate::plan::{Class, Plan, Protocol};
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 

@@ -1,15 +1,17 @@
-//! The servers, protocol and transport of each class, and its routes by kind of operation.
+//! The servers, protocol and transport of each class, its routes by kind of operation, and the nodes of a cluster that are discovered.
 //!
 //! Invariant: what a class says is read as the run's is, and a class that says what the run does is one that says
-//! nothing.
+//! nothing. URLs of servers fill in options that are not given, and must agree with those that are.
 
-use super::{ErrorContext, RUN, Resolved, addresses_of, url};
+use super::{ErrorContext, PlanError, RUN, Resolved, SERVERS_MAX, addresses_of};
+use crate::choice::HostRole;
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, OpRoute, Placement, Plan, Protocol, SessionScope, Transport};
-use crate::server::ServerAddress;
-use crate::server_list::ServerList;
+use crate::server::{PORT_REDIS, ServerAddress};
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
-use crate::url::NamedServer;
+use crate::units::Count;
+use crate::url::{ACCEPTED, NamedServer, ServerList, ServerUrl};
+use std::fmt::Display;
 
 /// What classes use that say nothing of it.
 pub(super) fn of_run(spec: &PlanSpec) -> Resolved<Destination> {
@@ -72,8 +74,7 @@ fn resolve_class(
     spec: &mut ClassSpec,
     class: &mut Class,
 ) -> Resolved {
-    let protocol_by_port =
-        spec.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::protocol_by_port);
+    let protocol_by_port = spec.server.as_ref().filter(|_| run.protocol.is_none()).and_then(protocol_by_port);
     let protocol = spec.protocol.or(protocol_by_port);
     let own = resolve_destination(context, run, default, spec.server.as_ref(), protocol, spec.transport)?;
     for route in spec.route.iter().flatten() {
@@ -143,7 +144,7 @@ fn resolve_destination(
         database: run.database,
         ..RunSpec::default()
     };
-    url::apply_urls(context, &mut said)?;
+    apply_urls(context, &mut said)?;
     check_login(context, run, &said, named)?;
     if said.transport.is_none()
         && !named.addresses().any(ServerAddress::is_unix)
@@ -227,11 +228,143 @@ pub(super) fn check_counts(context: &ErrorContext<'_>, plan: &Plan, class: &Clas
     }
 }
 
+/// Fills in what the servers of a run say of themselves.
+pub(super) fn apply_urls(context: &ErrorContext<'_>, run: &mut RunSpec) -> Resolved {
+    let given = run.clone();
+    check_schemes(context, &given)?;
+    for server in given.server.iter().flat_map(|list| &list.0) {
+        match server {
+            NamedServer::Plain(_) => {}
+            NamedServer::Url(url) => apply_url(context, run, &given, url)?,
+            NamedServer::Invalid(shown) => return Err(context.invalid("server", shown, ACCEPTED)),
+        }
+    }
+    Ok(())
+}
+
+/// Servers without a scheme that are all at Redis's usual port are Redis, where nothing else says what they speak.
+pub(super) fn protocol_by_port(servers: &ServerList) -> Option<Protocol> {
+    let is_at_port = |server: &NamedServer| {
+        matches!(server, NamedServer::Plain(ServerAddress::Network { port: PORT_REDIS, .. }))
+    };
+    (!servers.0.is_empty() && servers.0.iter().all(is_at_port)).then_some(Protocol::Resp2)
+}
+
+/// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
+/// changed by another only while no server has said anything.
+fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved {
+    let servers = given.server.iter().flat_map(|list| &list.0);
+    let mut urls = servers.filter_map(|server| match server {
+        NamedServer::Url(url) => Some(url),
+        NamedServer::Plain(_) | NamedServer::Invalid(_) => None,
+    });
+    let Some(first) = urls.next() else { return Ok(()) };
+    match urls.find(|url| url.scheme.is_redis != first.scheme.is_redis) {
+        None => Ok(()),
+        Some(other) => {
+            let accepted = "URLs with the same --protocol";
+            Err(context.invalid("server", other, accepted))
+        }
+    }
+}
+
+/// Fills in what this URL says, or finds that another option says something else.
+fn apply_url(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Resolved {
+    let url_options = UrlOptions { context, url };
+    // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
+    let protocol = match run.protocol {
+        Some(protocol) if protocol.is_of_scheme(url.scheme.is_redis) => None,
+        _ if url.scheme.is_redis => Some(Protocol::Resp2),
+        None => None,
+        Some(_) => Some(Protocol::MemcachedText),
+    };
+    let transport = url.scheme.transport;
+    url_options.merge("protocol", &given.protocol, &mut run.protocol, protocol)?;
+    url_options.merge("transport", &given.transport, &mut run.transport, Some(transport))?;
+    url_options.merge("user", &given.user, &mut run.user, url.user.clone())?;
+    url_options.merge("password", &given.password, &mut run.password, url.password.clone())?;
+    url_options.merge(
+        "database",
+        &given.database,
+        &mut run.database,
+        url.database.map(|number| Count(number.into())),
+    )
+}
+
+/// What a URL says, for messages.
+struct UrlOptions<'a> {
+    context: &'a ErrorContext<'a>,
+    url: &'a ServerUrl,
+}
+
+impl UrlOptions<'_> {
+    /// Sets an option that has no value to the URL's. A value that another option (`given`) or an earlier URL has set must be equal.
+    fn merge<T: PartialEq + Display>(
+        &self,
+        option: &str,
+        given: &Option<T>,
+        current: &mut Option<T>,
+        of_url: Option<T>,
+    ) -> Resolved {
+        let Self { context, url } = self;
+        match (&current, of_url) {
+            (_, None) => Ok(()),
+            (Some(current), Some(of_url)) if *current == of_url => Ok(()),
+            (None, of_url) => {
+                *current = of_url;
+                Ok(())
+            }
+            (Some(_), Some(_)) => Err(match given {
+                Some(given) => context.invalid(option, given, format!("the value of --server {url}")),
+                None => context.invalid("server", url, format!("URLs with the same --{option}")),
+            }),
+        }
+    }
+}
+
+/// The plan that runs when these, at least one, turn out to be the nodes of its cluster. Workers that would not have a
+/// connection of every class to every node are left out; those of agents need them for their own classes, and each agent has one.
+///
+/// # Errors
+/// There are too few connections for a single worker, or too many nodes.
+///
+/// # Panics
+/// If there are no nodes.
+pub fn of_nodes(plan: &Plan, nodes: &[ServerAddress]) -> Result<Plan, PlanError> {
+    assert!(!nodes.is_empty(), "a node has answered");
+    if nodes.len() > SERVERS_MAX {
+        return Err(RUN.exceeds("cluster", format!("of {} nodes", nodes.len()), SERVERS_MAX));
+    }
+    let count = nodes.len() as u32;
+    let fewest = |workers: u32, of_agents: Option<bool>| {
+        let is_such =
+            |class: &&Class| of_agents.is_none_or(|are| are == (class.host_role == HostRole::Agents));
+        let fewest = plan.classes.iter().filter(is_such).map(|class| class.connections).min();
+        let fewest = fewest.unwrap_or(count * workers);
+        if fewest >= count * workers {
+            return Ok(fewest);
+        }
+        let of_each = if workers > 1 { " and agent" } else { "" };
+        let accepted = format!("at least {}, one per node of the cluster{of_each}", count * workers);
+        Err(RUN.invalid("connections", fewest, accepted))
+    };
+    let most = match plan.agents.len() as u32 {
+        0 => fewest(1, None)? / count,
+        agents => fewest(1, Some(false)).and_then(|_| fewest(agents, Some(true)))? / count,
+    };
+    plan.changed(|spec| {
+        spec.run.server = ServerList::of(nodes);
+        spec.run.threads = Some(Count(plan.threads.min(most).into()));
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::tests::resolved;
+    use super::*;
+    use crate::login::Password;
     use crate::op::OpKind;
-    use crate::plan::{Plan, Protocol, Transport};
-    use crate::resolve::tests::resolved;
+    use crate::plan::{Plan, Protocol, Refill, Transport};
 
     #[test]
     fn transport_follows_from_the_servers() {
@@ -521,5 +654,220 @@ mod tests {
         let ways = ["memcached-text over tcp", "memcached-text over udp", "memcached-meta over tcp"];
         assert_eq!(names[..3], ways.map(|way| format!("a:11211 ({way})")));
         assert_eq!(names[3], "a:11211 (memcached-meta over udp)");
+    }
+
+    #[test]
+    fn urls_fill_in_what_is_not_given() {
+        // (plan) → protocol, transport, user, password, database, servers
+        let table = [
+            ("server = 'memcached://a'", Protocol::MemcachedText, Transport::Tcp, None, None, 0, "a:11211"),
+            ("server = 'memcacheds://a:5'", Protocol::MemcachedText, Transport::Tls, None, None, 0, "a:5"),
+            (
+                "server = ['memcached+udp://a', 'b']\nprotocol = 'memcached-meta'",
+                Protocol::MemcachedMeta,
+                Transport::Udp,
+                None,
+                None,
+                0,
+                "a:11211 b:11211",
+            ),
+            ("server = 'redis://a'", Protocol::Resp2, Transport::Tcp, None, None, 0, "a:6379"),
+            (
+                "server = 'redis://a'\nprotocol = 'resp3'",
+                Protocol::Resp3,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379",
+            ),
+            (
+                "server = ['rediss://u:p@a/4', 'b']",
+                Protocol::Resp2,
+                Transport::Tls,
+                Some("u"),
+                Some("p"),
+                4,
+                "a:6379 b:6379",
+            ),
+            ("server = 'a:6379'", Protocol::Resp2, Transport::Tcp, None, None, 0, "a:6379"),
+            (
+                "server = ['a:6379', 'b:6379']",
+                Protocol::Resp2,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379 b:6379",
+            ),
+            (
+                "server = ['a:6379', 'b:7379']",
+                Protocol::MemcachedText,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379 b:7379",
+            ),
+            (
+                "server = 'a:6379'\nprotocol = 'memcached-text'",
+                Protocol::MemcachedText,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379",
+            ),
+            (
+                "server = 'memcached://a:6379'",
+                Protocol::MemcachedText,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379",
+            ),
+            (
+                "server = 'redis://u:p@a/4'\nuser = 'u'\npassword = 'p'\ndatabase = 4\ntransport = 'tcp'",
+                Protocol::Resp2,
+                Transport::Tcp,
+                Some("u"),
+                Some("p"),
+                4,
+                "a:6379",
+            ),
+        ];
+        for (toml, protocol, transport, user, password, database, servers) in table {
+            let plan = resolved(toml).unwrap();
+            assert_eq!((plan.protocol, plan.transport), (protocol, transport), "{toml}");
+            let login = &plan.login;
+            let secret = login.password.as_ref().map(Password::secret);
+            assert_eq!((login.user.as_deref(), secret, login.database), (user, password, database), "{toml}");
+            let names: Vec<String> = plan.addresses().iter().map(ToString::to_string).collect();
+            assert_eq!(names.join(" "), servers, "{toml}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused_and_show_no_password() {
+        let table = [
+            (
+                "server = 'redis://a'\nprotocol = 'memcached-text'",
+                "invalid value 'memcached-text' for --protocol: expected the value of --server redis://a:6379",
+            ),
+            (
+                "server = 'memcached://a'\nprotocol = 'resp2'",
+                "invalid value 'resp2' for --protocol: expected the value of --server memcached://a:11211",
+            ),
+            (
+                "server = 'redis://a'\ntransport = 'tls'",
+                "invalid value 'tls' for --transport: expected the value of --server redis://a:6379",
+            ),
+            (
+                "server = 'redis://u:hunter2@a'\npassword = 'hunter3'",
+                "invalid value '(secret)' for --password: expected the value of --server redis://u:(secret)@a:6379",
+            ),
+            (
+                "server = ['redis://u:hunter2@a', 'redis://u:hunter3@b']",
+                "invalid value 'redis://u:(secret)@b:6379' for --server: expected URLs with the same --password",
+            ),
+            (
+                "server = ['memcached://a', 'redis://b', 'memcached://c']",
+                "invalid value 'redis://b:6379' for --server: expected URLs with the same --protocol",
+            ),
+            (
+                "server = ['memcached://a', 'redis://b']",
+                "invalid value 'redis://b:6379' for --server: expected URLs with the same --protocol",
+            ),
+            (
+                "server = ['redis://a', 'memcached://b']",
+                "invalid value 'memcached://b:11211' for --server: expected URLs with the same --protocol",
+            ),
+            (
+                "server = ['memcached+udp://a', 'memcached://b']",
+                "invalid value 'memcached://b:11211' for --server: expected URLs with the same --transport",
+            ),
+            (
+                "server = 'memcached+udp://a'\ntransport = 'tcp'",
+                "invalid value 'tcp' for --transport: expected the value of --server memcached+udp://a:11211",
+            ),
+            (
+                "server = ['redis://a', 'unix:/b']",
+                "invalid value 'unix:/b' for --server: expected only paths or only hosts: all servers share one transport",
+            ),
+            (
+                "server = 'memcached://u:hunter2@a'",
+                "--user requires --protocol memcached-binary, resp2 or resp3",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
+        }
+        let flawed = resolved("server = 'redis://u:hunter2@a:99999'").unwrap_err();
+        assert!(
+            flawed.starts_with("invalid value 'redis://(secret)@a:99999' for --server: expected HOST[:PORT]"),
+            "{flawed}"
+        );
+    }
+
+    #[test]
+    fn a_cluster_is_redis_by_hosts() {
+        let table = [
+            ("server = 'a'", "--cluster requires --protocol resp2 or resp3"),
+            ("protocol = 'resp2'", "--cluster requires --server, naming at least one node"),
+            (
+                "protocol = 'resp3'\nserver = 'unix:/a'",
+                "--server unix:/a cannot be used with --cluster, whose nodes name each other by host and port",
+            ),
+            (
+                "protocol = 'resp3'\nserver = ['a', 'b']\nplacement = 'ketama'",
+                "--placement cannot be used with --cluster, which assigns keys to nodes itself",
+            ),
+            ("server = 'redis://a/3'", "--database cannot be used with --cluster, which has database 0 only"),
+            (
+                "protocol = 'resp3'\nserver = 'a'\nrefill = 'batch'",
+                "--refill batch cannot be used with --cluster, where slots belong to no connection",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(&format!("cluster = true\n{toml}")).unwrap_err(), message, "{toml}");
+        }
+        let peak = resolved("cluster = true\nserver = 'redis://a'\nprofile = 'peak'").unwrap();
+        assert_eq!(peak.refill, Refill::Eager);
+        assert!(!resolved("cluster = false").unwrap().is_cluster);
+        assert!(resolved("cluster = true\nserver = 'rediss://a/0'").unwrap().is_cluster);
+    }
+
+    /// Seeds may be fewer or more than the nodes; connections are counted against the nodes alone.
+    #[test]
+    fn discovered_nodes_replace_seed_servers() {
+        let nodes =
+            |count: u16| (0..count).map(|port| ServerAddress::network("n", 7_000 + port)).collect::<Vec<_>>();
+        let cluster = "cluster = true\nprotocol = 'resp3'\nserver = ['a', 'b', 'c']\n";
+        let plan = resolved(&format!("{cluster}connections = 2\nthreads = 2")).unwrap();
+        assert_eq!((plan.threads, plan.copies_of(&plan.classes[0])), (2, 1));
+        let two = of_nodes(&plan, &nodes(2)).unwrap();
+        assert_eq!((two.threads, two.addresses()), (1, nodes(2)));
+        assert_eq!(of_nodes(&plan, &nodes(1)).unwrap().threads, 2);
+        assert_eq!(
+            of_nodes(&plan, &nodes(3)).unwrap_err().to_string(),
+            "invalid value '2' for --connections: expected at least 3, one per node of the cluster"
+        );
+        let agents = resolved(&format!(
+            "{cluster}agent = ['x', 'y']\nconnections = 9\nthreads = 4\nmeasure-connections = 3"
+        ))
+        .unwrap();
+        assert_eq!(of_nodes(&agents, &nodes(3)).unwrap().threads, 3);
+        assert_eq!(
+            of_nodes(&agents, &nodes(4)).unwrap_err().to_string(),
+            "invalid value '3' for --connections: expected at least 4, one per node of the cluster"
+        );
+        let agents = resolved(&format!("{cluster}agent = ['x', 'y']\nconnections = 5\nthreads = 4")).unwrap();
+        assert_eq!(of_nodes(&agents, &nodes(2)).unwrap().threads, 2);
+        assert_eq!(
+            of_nodes(&agents, &nodes(3)).unwrap_err().to_string(),
+            "invalid value '5' for --connections: expected at least 6, one per node of the cluster and agent"
+        );
+        assert!(of_nodes(&plan, &nodes(1025)).unwrap_err().to_string().contains("1025 nodes exceeds 1024"));
     }
 }

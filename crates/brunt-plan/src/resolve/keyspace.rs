@@ -48,7 +48,7 @@ fn of_keys(context: &ErrorContext<'_>, spec: &ClassSpec, has_counters: bool) -> 
     let most = if has_counters { u64::MAX / 2 } else { u64::MAX };
     let keys = context.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
     let ids = if has_counters { keys * 2 } else { keys };
-    let prefix = resolve_prefix(context, spec)?;
+    let prefix = spec.prefix.clone().unwrap_or_default();
     let key_form = spec.key_form.unwrap_or_default();
     if key_form.is_memaslap() {
         return Err(context.requires(&format!("key-form {key_form}"), "--popularity window:OBJECTS"));
@@ -94,14 +94,6 @@ fn resolve_key_size(
     Ok(key_size)
 }
 
-fn resolve_prefix(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<String> {
-    let prefix = spec.prefix.clone().unwrap_or_default();
-    if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(context.invalid("prefix", prefix, "printable ASCII without spaces"));
-    }
-    Ok(prefix)
-}
-
 /// The number of the first key: this and the following `ids` numbers must fit the form.
 fn resolve_first_key(
     context: &ErrorContext<'_>,
@@ -134,7 +126,7 @@ fn of_windows(
     window: &ObjectWindow,
     windows: u64,
 ) -> Resolved<Keyspace> {
-    let prefix = resolve_prefix(context, spec)?;
+    let prefix = spec.prefix.clone().unwrap_or_default();
     let key_form = spec.key_form.unwrap_or_default();
     let objects = windows * u64::from(window.objects);
     if objects * BYTES_PER_PLACE > WINDOW_BYTES_MAX {

@@ -3,28 +3,23 @@
 //! Plain rules are rows of tables; what has to be computed is in functions. Invariant: rules only refuse a plan, which is complete
 //! without them, and its own options printed and read again pass them.
 
-use super::case::{Case, Given};
 use super::error::{ErrorContext, Resolved, flag};
-use super::{
-    Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, commands, datagrams, destination, fleet, object_window, protocol,
-};
-use super::{shared_connections, verify};
+use super::{Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, class, commands, destination, fleet, protocol};
 use crate::arrival::Arrival;
 use crate::choice::HostRole;
-use crate::command::name_of;
 use crate::cpus::CpuList;
 use crate::label::Label;
-use crate::op::OpKind;
-use crate::op_name::OpName;
+use crate::op::{OpKind, OpName, Version};
 use crate::plan::{
-    Class, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Protocol, Reconnect, SessionScope, Timestamps,
-    Transport,
+    Class, Load, OnMiss, OpenRate, Placement, Plan, Protocol, Reconnect, SessionScope, Timestamps, Transport,
+    ValueForm,
 };
 use crate::popularity::Popularity;
 use crate::sockets::SocketOptions;
-use crate::spec::RunSpec;
+use crate::spec::{ClassSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use Relation::{Conflicts, Requires};
+use toml::{Table, Value};
 
 /// A field of a hash is shorter than the longest key.
 pub(super) const HASH_FIELD_MAX: u64 = 249;
@@ -34,214 +29,364 @@ const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 const TTL_UNIX_MIN: DurationNs = DurationNs::from_secs(1_000_000_000);
 /// Protocols have 32 bits for it.
 const TTL_UNIX_MAX: DurationNs = DurationNs::from_secs(u32::MAX as u64);
+/// Tolerance of an expiry check, on both sides.
+const TTL_TOLERANCE_S: u32 = 5;
 /// How often workers hand over what they recorded.
 const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
-const ABOVE_ZERO: &str = "a duration above 0, e.g. 10s or 500ms";
 
-/// How two options belong together.
+/// How an option and something else belong together.
 #[derive(Clone, Copy)]
 enum Relation {
     Requires,
     Conflicts,
 }
 
-/// Options, separated by commas, each of which requires one of others or conflicts with all of them, and why. An option that has a word
-/// behind it is meant with that value only; a switch, if it is on.
-type Pair = (&'static str, Relation, &'static str, &'static str);
+/// What a rule looks for beside its options.
+enum Other {
+    /// Other options, of which one is required, or with each of which there is a conflict.
+    Options(&'static str),
+    /// What must hold, or must not.
+    Fact(fn(&Case<'_>) -> bool),
+}
 
-/// Between options of the run.
-const RUN_PAIRS: &[Pair] = &[
-    ("agent", Requires, "server", ": the reference server of a run listens on this host only"),
-    ("user", Requires, "password", ""),
-    ("hash-field", Conflicts, "cluster", ", which places keys by all of their bytes"),
-    ("tls-cert", Requires, "tls-key", ""),
-    ("tls-key", Requires, "tls-cert", ""),
-    ("tls-ca", Conflicts, "tls-insecure", ""),
-    ("cluster", Requires, "server", ", naming at least one node"),
-    ("placement", Conflicts, "cluster", ", which assigns keys to nodes itself"),
-    ("refill batch", Conflicts, "cluster", ", where slots belong to no connection"),
-    ("warmup auto", Conflicts, "agent", ": all hosts begin the window at a time agreed in advance"),
-    ("max-time", Requires, "until", "; without it use --time"),
-    ("requests", Conflicts, "until", ", which ends by time"),
-    ("server-stats", Conflicts, "hash-field", ": Redis counts hashes, brunt counts keys"),
-];
-
-/// Between an option of a class and another one.
-const CLASS_PAIRS: &[Pair] = &[
-    (
-        "mix, multiget, drift, delta, first-key, value-form",
-        Conflicts,
-        "trace",
-        ", which names the operations",
-    ),
-    ("popularity window", Conflicts, "trace", ", which names the operations"),
-    ("popularity window", Conflicts, "keys", ": objects are numbered without end"),
-    ("popularity window", Conflicts, "first-key", ": objects are numbered from 0"),
-    ("popularity window", Conflicts, "value-form zeros", ": values hold their versions"),
-    ("popularity window", Conflicts, "drift, purge, agent, hash-field", ""),
-    ("popularity window", Conflicts, "noreply", ": the objects of a window depend on the replies"),
-    ("popularity window", Conflicts, "on-miss set", ": a window stores its objects itself"),
-    ("client-connections", Conflicts, OF_LIFETIME, ""),
-    ("client-connections", Conflicts, "trace, purge", ""),
-    ("client-connections", Conflicts, "rate, rate-profile", "; use --call-rate, the rate of each client"),
-    ("call-arrival", Requires, "call-rate", ""),
-    ("rate, rate-profile, arrival, think, reconnect-every", Conflicts, "call-rate", OWN_SCHEDULE),
-    ("on-miss set, purge, trace", Conflicts, "call-rate", OWN_SCHEDULE),
-    ("rate-profile", Conflicts, "rate", ""),
-    ("think", Conflicts, "rate, rate-profile", ": an open loop does not wait for replies"),
-    ("arrival", Requires, "rate, rate-profile", ": a closed loop has no arrivals"),
-    ("connect-arrival", Requires, "connect-rate", ""),
-    ("connections-total", Requires, "calls-per-connection, reconnect-every", ""),
-    ("route", Conflicts, OF_LIFETIME, ""),
-    ("purge", Requires, "requests", ", after half of which it begins"),
-    ("purge", Conflicts, "verify", ", which would miss the deleted keys"),
-    ("purge", Conflicts, "placement random", ": keys are deleted on one server after another"),
-    ("purge", Conflicts, "trace", ", whose keys are not known in advance"),
-    ("purge", Conflicts, "ttl", ""),
-    ("trace", Conflicts, "cluster", ""),
-    ("trace", Conflicts, "verify", ", which checks the keys of a data set"),
-    ("trace", Conflicts, "agent", ": the file is on this host"),
-    ("replicas", Conflicts, "noreply", ": a write ends when every replica has replied"),
-    ("replicas", Conflicts, "cluster", ", whose nodes replicate by themselves"),
-    ("replicas", Conflicts, "on-miss set, agent, trace", ""),
-    ("placement by-thread", Conflicts, "agent, purge", ""),
-    ("warmup auto", Conflicts, "connections-total", ": the run ends with its last connection, warm or not"),
-    ("warmup auto", Conflicts, "rate-profile", ": its times count from the beginning of the window"),
-];
-
-const OF_LIFETIME: &str = "connect-rate, calls-per-connection, connections-total, reconnect-every";
-const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";
-
-/// What an option requires or conflicts with, and when that is violated: a function of what the rule looks at.
-struct Rule<F> {
-    option: &'static str,
+/// Options, separated by commas, that require something else or conflict with it. An option that has a word behind it is meant with that
+/// value only; a switch, if it is on. What is behind ` with ` is for the message alone.
+struct Rule {
+    options: &'static str,
     relation: Relation,
-    other: &'static str,
-    is_broken: F,
+    other: Other,
+    /// The reason, behind the other option; of a fact the whole text.
+    text: &'static str,
 }
 
-type ClassRule = Rule<fn(&Case<'_>) -> bool>;
-type RunRule = Rule<fn(&Plan) -> bool>;
-
-const fn requires<F>(option: &'static str, other: &'static str, is_broken: F) -> Rule<F> {
-    Rule { option, relation: Requires, other, is_broken }
+const fn pair(options: &'static str, relation: Relation, other: &'static str, text: &'static str) -> Rule {
+    Rule { options, relation, other: Other::Options(other), text }
 }
 
-const fn conflicts<F>(option: &'static str, other: &'static str, is_broken: F) -> Rule<F> {
-    Rule { option, relation: Conflicts, other, is_broken }
+const fn requires(options: &'static str, text: &'static str, fact: fn(&Case<'_>) -> bool) -> Rule {
+    Rule { options, relation: Requires, other: Other::Fact(fact), text }
 }
 
-static CLASS_RULES: &[ClassRule] = &[
-    requires("multiget", "mget in --mix, e.g. mget=9,set=1", |case| {
-        case.spec.multiget.is_some() && !case.sends(OpKind::Mget)
+const fn conflicts(options: &'static str, text: &'static str, fact: fn(&Case<'_>) -> bool) -> Rule {
+    Rule { options, relation: Conflicts, other: Other::Fact(fact), text }
+}
+
+/// Rules for each class with the options of its run.
+static RULES: &[Rule] = &[
+    pair("agent", Requires, "server", ": the reference server of a run listens on this host only"),
+    pair("user", Requires, "password", ""),
+    pair("hash-field", Conflicts, "cluster", ", which places keys by all of their bytes"),
+    pair("tls-cert", Requires, "tls-key", ""),
+    pair("tls-key", Requires, "tls-cert", ""),
+    pair("tls-ca", Conflicts, "tls-insecure", ""),
+    pair("cluster", Requires, "server", ", naming at least one node"),
+    pair("placement", Conflicts, "cluster", ", which assigns keys to nodes itself"),
+    pair("refill batch", Conflicts, "cluster", ", where slots belong to no connection"),
+    pair("warmup auto", Conflicts, "agent", ": all hosts begin the window at a time agreed in advance"),
+    pair("max-time", Requires, "until", "; without it use --time"),
+    pair("requests", Conflicts, "until", ", which ends by time"),
+    pair("server-stats", Conflicts, "hash-field", ": Redis counts hashes, brunt counts keys"),
+    pair("mix, multiget, drift, delta, first-key, value-form", Conflicts, "trace", NAMES_OPERATIONS),
+    pair("popularity window", Conflicts, "trace", NAMES_OPERATIONS),
+    pair("popularity window", Conflicts, "keys", ": objects are numbered without end"),
+    pair("popularity window", Conflicts, "first-key", ": objects are numbered from 0"),
+    pair("popularity window", Conflicts, "value-form zeros", ": values hold their versions"),
+    pair("popularity window", Conflicts, "drift, purge, agent, hash-field", ""),
+    pair("popularity window", Conflicts, "noreply", ": the objects of a window depend on the replies"),
+    pair("popularity window", Conflicts, "on-miss set", ": a window stores its objects itself"),
+    pair("client-connections", Conflicts, OF_LIFETIME, ""),
+    pair("client-connections", Conflicts, "trace, purge", ""),
+    pair("client-connections", Conflicts, "rate, rate-profile", "; use --call-rate, the rate of each client"),
+    pair("call-arrival", Requires, "call-rate", ""),
+    pair("rate, rate-profile, arrival, think, reconnect-every", Conflicts, "call-rate", OWN_SCHEDULE),
+    pair("on-miss set, purge, trace", Conflicts, "call-rate", OWN_SCHEDULE),
+    pair("rate-profile", Conflicts, "rate", ""),
+    pair("think", Conflicts, "rate, rate-profile", ": an open loop does not wait for replies"),
+    pair("arrival", Requires, "rate, rate-profile", ": a closed loop has no arrivals"),
+    pair("connect-arrival", Requires, "connect-rate", ""),
+    pair("connections-total", Requires, "calls-per-connection, reconnect-every", ""),
+    pair("route", Conflicts, OF_LIFETIME, ""),
+    pair("purge", Requires, "requests", ", after half of which it begins"),
+    pair("purge", Conflicts, "verify", ", which would miss the deleted keys"),
+    pair("purge", Conflicts, "placement random", ": keys are deleted on one server after another"),
+    pair("purge", Conflicts, "trace", ", whose keys are not known in advance"),
+    pair("purge", Conflicts, "ttl", ""),
+    pair("trace", Conflicts, "cluster", ""),
+    pair("trace", Conflicts, "verify", ", which checks the keys of a data set"),
+    pair("trace", Conflicts, "agent", ": the file is on this host"),
+    pair("replicas", Conflicts, "noreply", ": a write ends when every replica has replied"),
+    pair("replicas", Conflicts, "cluster", ", whose nodes replicate by themselves"),
+    pair("replicas", Conflicts, "on-miss set, agent, trace", ""),
+    pair("placement by-thread", Conflicts, "agent, purge", ""),
+    pair(
+        "warmup auto",
+        Conflicts,
+        "connections-total",
+        ": the run ends with its last connection, warm or not",
+    ),
+    pair("warmup auto", Conflicts, "rate-profile", ": its times count from the beginning of the window"),
+    pair("meter stack-out, meter wire-and-server, meter stack-in", Conflicts, "timestamps off", ""),
+    pair("meter without-client", Conflicts, "timestamps off", ""),
+    conflicts(
+        "popularity window",
+        "mget and --rate; use a closed loop or --call-rate, the rate of each client",
+        |case| {
+            case.sends(OpKind::Mget) && matches!(&case.class.load, Load::Open { rate, .. } if rate.is_known())
+        },
+    ),
+    requires("popularity window", "a --prefix that no other class has", |case| {
+        let has_prefix = |other: &&Class| other.keyspace.prefix == case.class.keyspace.prefix;
+        case.plan.classes.iter().filter(has_prefix).count() == 1
     }),
+    requires("popularity window with expire", "--ttl above 5s, e.g. 60s", |case| {
+        !case.has_expiring_window() || case.class.ttl_s > TTL_TOLERANCE_S
+    }),
+    requires("popularity window with expire", IN_ORDER, |case| {
+        !case.has_expiring_window() || is_in_order(case.class)
+    }),
+    requires("multiget", "mget in --mix, e.g. mget=9,set=1", |case| case.sends(OpKind::Mget)),
     requires("drift", "--popularity zipf, hotspot, latest or gaussian", |case| {
-        let is_flat = matches!(case.class.popularity, Popularity::Uniform | Popularity::Sequential);
-        case.class.drift.is_some() && is_flat
+        !matches!(case.class.popularity, Popularity::Uniform | Popularity::Sequential)
     }),
     // mcperf's cas has a fixed unique.
     requires("mix with cas", "gets, which reads its cas unique, or --trailing-blank", |case| {
-        case.sends(OpKind::Cas) && !case.sends(OpKind::Gets) && !case.plan.trailing_blank
+        !case.sends(OpKind::Cas) || case.sends(OpKind::Gets) || case.plan.trailing_blank
     }),
     requires("on-miss set", "a retrieval in --mix, e.g. get=9,set=1", |case| {
-        case.class.on_miss == OnMiss::Set && !case.sends_any(OpKind::is_retrieval)
+        case.sends_any(OpKind::is_retrieval)
     }),
-    requires("delta", "incr or decr in --mix, e.g. get=9,incr=1", |case| {
-        case.spec.delta.is_some() && !case.class.mix.has_counters()
-    }),
+    requires("delta", "incr or decr in --mix, e.g. get=9,incr=1", |case| case.class.mix.has_counters()),
     requires("noreply", "writes in --mix, e.g. get=9,set=1", |case| {
-        case.class.noreply && !case.sends_any(|kind| !kind.is_retrieval())
+        case.sends_any(|kind| !kind.is_retrieval())
     }),
-    conflicts("purge", "mget in --mix", |case| case.class.purge.is_some() && case.sends(OpKind::Mget)),
+    conflicts("purge", "mget in --mix", |case| case.sends(OpKind::Mget)),
     requires(
         "reconnect never",
         "--no-preload: every connection counts, and preload would open the first ones",
-        |case| case.class.counts_attempts() && !case.plan.is_cluster && case.plan.preload,
+        |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
     conflicts("trace", "--transport udp: requests must fit into datagrams", |case| {
         let is_udp = |kind| case.class.transport_of(kind, case.plan.transport) == Transport::Udp;
-        case.class.trace.is_some() && case.class.kinds().into_iter().any(is_udp)
+        case.class.kinds().into_iter().any(is_udp)
     }),
-    conflicts("cluster", OWN_SERVERS, |case| case.plan.is_cluster && case.has_own_servers()),
-    conflicts("agent", OWN_SERVERS, |case| case.run.has_agents() && case.has_own_servers()),
-    requires("replicas", "--placement by key", |case| {
-        case.class.replicas > 1 && !case.plan.placement.is_by_key()
+    conflicts("cluster, agent", "server, protocol, transport or route in a [[class]] table", |case| {
+        case.class.own_destination.is_some() || !case.class.routes.is_empty()
     }),
-    conflicts("replicas", "cas in --mix", |case| case.class.replicas > 1 && case.sends(OpKind::Cas)),
-    conflicts("replicas", "raw in --mix", |case| case.class.replicas > 1 && case.sends(OpKind::Raw)),
+    requires("replicas", "--placement by key", |case| case.plan.placement.is_by_key()),
+    conflicts("replicas", "cas in --mix", |case| case.sends(OpKind::Cas)),
+    conflicts("replicas", "raw in --mix", |case| case.sends(OpKind::Raw)),
     // A client with a window does not read what it is writing.
     conflicts("replicas", "--verify: replicas may differ while a write is in flight", |case| {
-        case.class.replicas > 1 && case.run.verify.is_some() && case.class.popularity.window().is_none()
+        case.run.verify.is_some() && case.class.popularity.window().is_none()
     }),
 ];
 
-const OWN_SERVERS: &str = "server, protocol, transport or route in a [[class]] table";
+const NAMES_OPERATIONS: &str = ", which names the operations";
+const OF_LIFETIME: &str = "connect-rate, calls-per-connection, connections-total, reconnect-every";
+const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";
+/// The options with which a client knows what it has written.
+const IN_ORDER: &str = "--client-connections and --depth 1, so that a client knows its own writes";
 const OF_USERS: &str = "--protocol memcached-binary, resp2 or resp3";
 const OF_REDIS: &str = "--protocol resp2 or resp3";
 
-static RUN_RULES: &[RunRule] = &[
-    requires("agent", "a class without runs-on = 'controller'", |plan| {
-        plan.spec.run.has_agents() && !has_class(plan, |class| class.host_role == HostRole::Agents)
+/// Rules for a run whose classes go together each by itself.
+static RUN_RULES: &[Rule] = &[
+    requires("agent", "a class without runs-on = 'controller'", |case| {
+        case.plan.classes.iter().any(|class| class.host_role == HostRole::Agents)
     }),
-    conflicts("agent", "unix: servers: no agent opens a file that a plan names", |plan| {
-        plan.spec.run.has_agents() && plan.uses_transport(Transport::Unix)
+    conflicts("agent", "unix: servers: no agent opens a file that a plan names", |case| {
+        case.plan.uses_transport(Transport::Unix)
     }),
-    conflicts("agent", "--verify and writes: agents do not know each other's writes", |plan| {
+    conflicts("agent", "--verify and writes: agents do not know each other's writes", |case| {
         let writes = |class: &Class| class.kinds().into_iter().any(|kind| !kind.is_retrieval());
-        plan.spec.run.has_agents() && plan.spec.run.verify.is_some() && has_class(plan, writes)
+        case.run.verify.is_some() && case.plan.classes.iter().any(writes)
     }),
-    requires("user", OF_USERS, |plan| plan.spec.run.user.is_some() && !speaks(plan, Protocol::has_users)),
-    requires("password", OF_USERS, |plan| {
-        plan.spec.run.password.is_some() && !speaks(plan, Protocol::has_users)
+    requires("user, password", OF_USERS, |case| case.speaks(Protocol::has_users)),
+    requires("database, client-name, hash-field", OF_REDIS, |case| case.speaks(Protocol::is_resp)),
+    requires("cluster", OF_REDIS, |case| case.plan.protocol.is_resp()),
+    conflicts("database", "--cluster, which has database 0 only", |case| {
+        case.plan.login.database > 0 && case.plan.is_cluster
     }),
-    requires("database", OF_REDIS, |plan| {
-        plan.spec.run.database.is_some() && !speaks(plan, Protocol::is_resp)
+    requires("password", "--server: the reference server of a run needs no login", |case| {
+        !case.plan.needs_embedded()
     }),
-    requires("client-name", OF_REDIS, |plan| {
-        plan.spec.run.client_name.is_some() && !speaks(plan, Protocol::is_resp)
+    requires("password", "--user", |case| {
+        case.run.user.is_some() || !case.speaks(|protocol| protocol == Protocol::MemcachedBinary)
     }),
-    requires("hash-field", OF_REDIS, |plan| {
-        plan.spec.run.hash_field.is_some() && !speaks(plan, Protocol::is_resp)
+    conflicts("hash-field", "--protocol resp-inline; use --command 'HGET {key} f'", |case| {
+        case.speaks(|protocol| protocol == Protocol::RespInline)
     }),
-    requires("cluster", OF_REDIS, |plan| plan.is_cluster && !plan.protocol.is_resp()),
-    conflicts("database", "--cluster, which has database 0 only", |plan| {
-        plan.login.database > 0 && plan.is_cluster
+    requires("trailing-blank", "--protocol memcached-text", |case| {
+        case.speaks(|protocol| protocol == Protocol::MemcachedText)
     }),
-    requires("password", "--server: the reference server of a run needs no login", |plan| {
-        plan.spec.run.password.is_some() && plan.needs_embedded()
+    requires("linger", "--transport tcp or tls", |case| {
+        case.plan.servers().iter().any(|server| server.transport.is_tcp())
     }),
-    requires("password", "--user", |plan| {
-        let is_binary = speaks(plan, |protocol| protocol == Protocol::MemcachedBinary);
-        plan.spec.run.password.is_some() && plan.spec.run.user.is_none() && is_binary
+    requires("verify with --popularity window", IN_ORDER, |case| {
+        case.plan.classes.iter().all(|class| class.popularity.window().is_none() || is_in_order(class))
     }),
-    conflicts("hash-field", "--protocol resp-inline; use --command 'HGET {key} f'", |plan| {
-        plan.spec.run.hash_field.is_some() && speaks(plan, |protocol| protocol == Protocol::RespInline)
-    }),
-    requires("trailing-blank", "--protocol memcached-text", |plan| {
-        plan.trailing_blank && !speaks(plan, |protocol| protocol == Protocol::MemcachedText)
-    }),
-    requires("linger", "--transport tcp or tls", |plan| {
-        plan.spec.run.linger.is_some() && !plan.servers().iter().any(|server| server.transport.is_tcp())
-    }),
-    requires("placement", "at least two --server", |plan| {
-        plan.spec.run.placement.is_some() && !plan.has_placement()
-    }),
+    requires(
+        "verify",
+        "--placement by key or by-thread: with any other a key may have been written on any server",
+        |case| {
+            let placement = case.plan.placement;
+            !case.plan.has_placement() || placement.is_by_key() || placement == Placement::ByThread
+        },
+    ),
+    requires("placement", "at least two --server", |case| case.plan.has_placement()),
     conflicts(
         "server-stats",
         "--password and memcached: statistics are read in the text protocol, which has no login",
-        |plan| plan.spec.run.server_stats == Some(true) && hides_stats(&plan.spec.run, &plan.protocols()),
+        |case| hides_stats(case.run, &case.plan.protocols()),
     ),
-    conflicts("server-stats", "--protocol echo, ping or thrift, whose servers have no statistics", |plan| {
-        plan.spec.run.server_stats == Some(true) && speaks(plan, Protocol::is_stateless)
+    conflicts("server-stats", "--protocol echo, ping or thrift, whose servers have no statistics", |case| {
+        case.speaks(Protocol::is_stateless)
     }),
+    requires(
+        "tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, meter handshake-time",
+        "--transport tls",
+        |case| case.plan.uses_transport(Transport::Tls),
+    ),
 ];
 
-fn has_class(plan: &Plan, is_meant: fn(&Class) -> bool) -> bool {
-    plan.classes.iter().any(is_meant)
+/// Values that an option cannot have, by their text: options, what is accepted, and how that is expressed.
+static VALUES: &[(&str, fn(&str) -> bool, &str)] = &[
+    (
+        "time, timeout, connect-timeout, reconnect-every",
+        |text| text != "0s",
+        "a duration above 0, e.g. 10s or 500ms",
+    ),
+    ("calls-per-connection", |text| text != "0", "an integer above 0"),
+    (
+        "purge",
+        |text| !matches!(text, "0" | "1"),
+        "an integer from 2, multiples of which are the numbers of the keys that stay",
+    ),
+    ("client-name", |text| !text.is_empty() && is_graphic(text), "printable ASCII without spaces"),
+    ("prefix", is_graphic, "printable ASCII without spaces"),
+    ("linger", is_linger, "whole seconds up to 65535"),
+    ("send-buffer, receive-buffer", is_buffer, "1 to 1073741823 bytes"),
+    ("interval", is_interval, "a multiple of 100ms, e.g. 500ms or 10s"),
+    ("verify", |text| text != "0%", "a fraction above 0, e.g. 10%"),
+];
+
+fn is_graphic(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn speaks(plan: &Plan, is_meant: fn(Protocol) -> bool) -> bool {
-    plan.protocols().into_iter().any(is_meant)
+fn is_linger(text: &str) -> bool {
+    const SECOND: u64 = DurationNs::from_secs(1).0;
+    let is_possible = |time: DurationNs| {
+        time.0.is_multiple_of(SECOND) && time.0 / SECOND <= SocketOptions::LINGER_SECONDS_MAX
+    };
+    text.parse().is_ok_and(is_possible)
+}
+
+fn is_buffer(text: &str) -> bool {
+    text.parse().is_ok_and(|bytes| (1..=SocketOptions::BUFFER_BYTES_MAX).contains(&bytes))
+}
+
+fn is_interval(text: &str) -> bool {
+    text.parse().is_ok_and(|DurationNs(width)| width > 0 && width.is_multiple_of(INTERVAL_UNIT.0))
+}
+
+/// A class of a plan, as rules look at it.
+struct Case<'a> {
+    plan: &'a Plan,
+    run: &'a RunSpec,
+    class: &'a Class,
+    spec: &'a ClassSpec,
+    /// The options of both, as a plan file gives them.
+    options: [&'a Table; 2],
+    /// The class, in messages.
+    context: ErrorContext<'a>,
+}
+
+impl<'a> Case<'a> {
+    fn sends(&self, kind: OpKind) -> bool {
+        self.class.mix.contains(kind)
+    }
+
+    fn sends_any(&self, is_meant: fn(OpKind) -> bool) -> bool {
+        self.class.mix.weights.iter().any(|(kind, _)| is_meant(*kind))
+    }
+
+    /// Is it the protocol of a class of the plan?
+    fn speaks(&self, is_meant: fn(Protocol) -> bool) -> bool {
+        self.plan.protocols().into_iter().any(is_meant)
+    }
+
+    fn has_expiring_window(&self) -> bool {
+        self.class.popularity.window().is_some_and(|window| window.expire > 0.0)
+    }
+
+    /// The value of an option, which the class may have in place of the run's.
+    fn value(&self, key: &str) -> Option<&'a Value> {
+        self.options.into_iter().find_map(|options| options.get(key))
+    }
+
+    /// The first of these options, separated by commas, that is given: with the word behind it, if there is one.
+    fn first(&self, options: &'static str) -> Option<&'static str> {
+        options.split(", ").find(|option| {
+            let meant = option.split(" with ").next().unwrap_or(option);
+            let (key, word) = meant.split_once(' ').map_or((meant, None), |(key, word)| (key, Some(word)));
+            match (self.value(key), word) {
+                (None, _) => false,
+                (Some(Value::Boolean(is_on)), _) => *is_on,
+                (Some(Value::Array(values)), None) => !values.is_empty(),
+                (Some(Value::Array(values)), Some(word)) => {
+                    values.iter().any(|value| value.as_str() == Some(word))
+                }
+                (Some(Value::String(text)), Some(word)) => text.split(':').next() == Some(word),
+                (Some(_), word) => word.is_none(),
+            }
+        })
+    }
+
+    /// What an option belongs to, in messages.
+    fn context_of(&self, option: &str) -> &ErrorContext<'a> {
+        let key = option.split(' ').next().unwrap_or(option);
+        if RunSpec::names().iter().any(|name| name == key) { &RUN } else { &self.context }
+    }
+
+    /// Checks these rules; facts are of what `of_facts` names.
+    fn check_rules(&self, rules: &[Rule], of_facts: &ErrorContext<'_>) -> Resolved {
+        for Rule { options, relation, other, text } in rules {
+            let Some(option) = self.first(options) else { continue };
+            let (context, is_there, text) = match other {
+                Other::Fact(fact) => (of_facts, fact(self), (*text).to_owned()),
+                Other::Options(others) => {
+                    let there = self.first(others);
+                    let named: Vec<String> = there.unwrap_or(others).split(", ").map(flag).collect();
+                    (self.context_of(option), there.is_some(), format!("{}{text}", named.join(" or ")))
+                }
+            };
+            match (relation, is_there) {
+                (Requires, false) => return Err(context.requires(option, text)),
+                (Conflicts, true) => return Err(context.conflicts(option, text)),
+                (Requires, true) | (Conflicts, false) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_values(&self) -> Resolved {
+        for (options, is_accepted, expected) in VALUES {
+            for option in options.split(", ") {
+                let Some(value) = self.value(option) else { continue };
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                if !is_accepted(&text) {
+                    return Err(self.context_of(option).invalid(option, text, expected));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does a client know what it has written, because nothing of it overtakes anything else?
+fn is_in_order(class: &Class) -> bool {
+    class.sessions != SessionScope::Worker && class.depth == 1
 }
 
 /// A memcached is polled in its text protocol, which one with users does not speak.
@@ -252,12 +397,7 @@ pub(super) fn hides_stats(run: &RunSpec, protocols: &[Protocol]) -> bool {
 /// Do the options of a plan go together?
 pub(super) fn check(plan: &Plan, host: &Host) -> Resolved {
     check_part(plan, host)?;
-    check_whole(plan)
-}
-
-/// The rules that a part of a plan need not meet: it has every command of the plan, by whose number results are, but not every class;
-/// and of a few requests it may have none.
-fn check_whole(plan: &Plan) -> Resolved {
+    // A part of a plan has every command of it, by whose number results are, but not every class; and of a few requests it may have none.
     if plan.spec.run.requests == Some(Count(0)) {
         return Err(RUN.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
     }
@@ -266,60 +406,39 @@ fn check_whole(plan: &Plan) -> Resolved {
 
 /// Do the options of a plan, or of a part of one, go together?
 pub(super) fn check_part(plan: &Plan, host: &Host) -> Resolved {
-    let of_run = Given::of_run(&plan.spec.run);
-    check_pairs(&of_run, &RUN, RUN_PAIRS)?;
+    const IS_TOML: &str =
+        "an option's value is a boolean, a number below 2^63, a text, or a list or table of them";
+    let run = &plan.spec.run;
+    let of_run = Table::try_from(run).expect(IS_TOML);
+    let of_classes: Vec<Table> =
+        plan.spec.classes.iter().map(|class| Table::try_from(class).expect(IS_TOML)).collect();
+    let case = |index: usize| Case {
+        plan,
+        run,
+        class: &plan.classes[index],
+        spec: &plan.spec.classes[index],
+        options: [&of_classes[index], &of_run],
+        context: ErrorContext::of_class(&plan.classes[index], &plan.classes),
+    };
     for index in 0..plan.classes.len() {
-        let case = Case {
-            plan,
-            run: &plan.spec.run,
-            class: &plan.classes[index],
-            spec: &plan.spec.classes[index],
-            given: of_run.with_class(&plan.spec.classes[index]),
-            context: ErrorContext::of_class(&plan.classes[index], &plan.classes),
-        };
-        check_pairs(&case.given, &case.context, CLASS_PAIRS)?;
-        shared_connections::check(plan, index)?;
-        object_window::check(&case)?;
+        let case = case(index);
+        case.check_rules(RULES, &case.context)?;
+        class::check_shared(plan, index)?;
+        check_window_mix(&case)?;
+        case.check_values()?;
         check_class(&case)?;
-        check_rules(&case.context, CLASS_RULES, |is_broken| is_broken(&case))?;
         check_calls(&case)?;
         destination::check_counts(&case.context, plan, case.class)?;
     }
     protocol::check(plan)?;
     check_threads(plan)?;
-    datagrams::check(plan)?;
-    check_rules(&RUN, RUN_RULES, |is_broken| is_broken(plan))?;
-    check_servers(plan, &of_run)?;
+    protocol::check_datagrams(plan)?;
+    case(0).check_rules(RUN_RULES, &RUN)?;
+    check_servers(plan)?;
     check_host(plan, host)?;
     check_stop(plan)?;
-    verify::check(plan)?;
+    check_verify(plan)?;
     check_records(plan)
-}
-
-fn check_pairs(given: &Given<'_>, context: &ErrorContext<'_>, pairs: &[Pair]) -> Resolved {
-    for (options, relation, others, reason) in pairs {
-        let Some(option) = given.first(options) else { continue };
-        let context = if RunSpec::names().iter().any(|name| name == option) { &RUN } else { context };
-        match (relation, given.first(others)) {
-            (Requires, None) => {
-                let others: Vec<String> = others.split(", ").map(flag).collect();
-                return Err(context.requires(option, format!("{}{reason}", others.join(" or "))));
-            }
-            (Conflicts, Some(other)) => {
-                return Err(context.conflicts(option, format!("{}{reason}", flag(other))));
-            }
-            (Requires, Some(_)) | (Conflicts, None) => {}
-        }
-    }
-    Ok(())
-}
-
-fn check_rules<F>(context: &ErrorContext<'_>, rules: &[Rule<F>], is_broken: impl Fn(&F) -> bool) -> Resolved {
-    match rules.iter().find(|rule| is_broken(&rule.is_broken)) {
-        None => Ok(()),
-        Some(Rule { option, relation: Requires, other, .. }) => Err(context.requires(option, other)),
-        Some(Rule { option, relation: Conflicts, other, .. }) => Err(context.conflicts(option, other)),
-    }
 }
 
 /// A schedule of a connection's own says nothing of where a key lives: its calls go where that connection goes.
@@ -339,13 +458,21 @@ fn check_calls(case: &Case<'_>) -> Resolved {
     context.excludes("call-rate", &others.map(|(other, is_there)| (format!("{other}{reason}"), is_there)))
 }
 
-/// The values of a class.
+/// Does the class of a window send nothing that a window cannot do?
+fn check_window_mix(case: &Case<'_>) -> Resolved {
+    let is_supported = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
+    let is_unfit = case.class.mix.weights.iter().any(|(kind, _)| !is_supported(*kind))
+        || case.sends(OpKind::Get) && case.sends(OpKind::Mget);
+    if case.class.popularity.window().is_some() && is_unfit {
+        let accepted = "set with get or mget for --popularity window, e.g. get=9,set=1";
+        return Err(case.context.invalid("mix", &case.class.mix, accepted));
+    }
+    Ok(())
+}
+
+/// The values of a class that depend on others.
 fn check_class(case: &Case<'_>) -> Resolved {
     let Case { class, spec, context, .. } = case;
-    if let Some(keep_every @ 0..2) = class.purge {
-        let expected = "an integer from 2, multiples of which are the numbers of the keys that stay";
-        return Err(context.invalid("purge", keep_every, expected));
-    }
     check_ttl(case)?;
     let slots = u64::from(class.connections) * u64::from(class.depth);
     // Every key of every multi-get in flight may have to be stored.
@@ -354,10 +481,6 @@ fn check_class(case: &Case<'_>) -> Resolved {
         let reason = format!("at most {} connections times depth", IN_FLIGHT_MAX / keys_each);
         return Err(context.requires("on-miss set", reason));
     }
-    if class.lifetime.calls == Some(0) {
-        return Err(context.invalid("calls-per-connection", 0, "an integer above 0"));
-    }
-    check_positive(context, "reconnect-every", class.lifetime.reconnect_every)?;
     if let Some(total) = class.lifetime.total.filter(|total| *total < class.connections.into()) {
         let accepted = format!("at least the number of --connections, {}", class.connections);
         return Err(context.invalid("connections-total", total, accepted));
@@ -371,13 +494,6 @@ fn check_class(case: &Case<'_>) -> Resolved {
         (Some(arrival), Some(rate)) => {
             check_bursts(context, "connect-arrival", &OpenRate::Constant(rate), arrival)
         }
-        _ => Ok(()),
-    }
-}
-
-fn check_positive(context: &ErrorContext<'_>, option: &str, given: Option<DurationNs>) -> Resolved {
-    match given {
-        Some(DurationNs(0)) => Err(context.invalid(option, "0s", ABOVE_ZERO)),
         _ => Ok(()),
     }
 }
@@ -405,7 +521,7 @@ fn check_reconnect(case: &Case<'_>) -> Resolved {
     if class.connections_of.is_some() || class.reconnect == Reconnect::Always || counts_attempts {
         return Ok(());
     }
-    let of_lifetime = || case.given.first(OF_LIFETIME);
+    let of_lifetime = || case.first(OF_LIFETIME);
     match plan.is_cluster.then_some("cluster").or_else(of_lifetime) {
         Some(option) => {
             Err(context.conflicts(&format!("reconnect {}", class.reconnect), format!("--{option}")))
@@ -476,54 +592,27 @@ fn check_threads(plan: &Plan) -> Resolved {
 }
 
 /// The options of servers and connections.
-fn check_servers(plan: &Plan, given: &Given<'_>) -> Resolved {
-    let run = &plan.spec.run;
+fn check_servers(plan: &Plan) -> Resolved {
     if let Some(unfit) = plan.agents.iter().find(|agent| fleet::split(agent).is_none()) {
         return Err(RUN.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
     }
-    if let Some(hidden) = run.password.as_ref().filter(|password| password.is_hidden()) {
+    if let Some(hidden) = plan.login.password.as_ref().filter(|password| password.is_hidden()) {
         let accepted = "the password, which printed plans leave out, or @FILE";
         return Err(RUN.invalid("password", hidden, accepted));
-    }
-    let is_plain = |name: &&String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if let Some(name) = run.client_name.as_ref().filter(|name| !is_plain(name)) {
-        return Err(RUN.invalid("client-name", name, "printable ASCII without spaces"));
     }
     if let Some(path) = plan.named_servers.iter().find(|server| plan.is_cluster && server.is_unix()) {
         let reason = "--cluster, whose nodes name each other by host and port";
         return Err(RUN.conflicts(&format!("server {path}"), reason));
     }
-    if run.hash_field.is_some() {
-        check_hash_fields(plan)?;
-    }
-    let tls = given.first("tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure");
-    if let (Some(option), false) = (tls, plan.uses_transport(Transport::Tls)) {
-        return Err(RUN.requires(option, "--transport tls"));
-    }
-    check_sockets(plan)?;
-    let stateless = plan.protocols().into_iter().find(|protocol| protocol.is_stateless());
-    match stateless.filter(|_| plan.preload) {
-        Some(protocol) => {
-            Err(RUN.conflicts("preload", format!("--protocol {protocol}, whose servers store nothing")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Fields of hashes have few commands, and do not expire.
-fn check_hash_fields(plan: &Plan) -> Resolved {
-    for class in plan.classes.iter().filter(|class| plan.protocol_of(class).is_resp()) {
+    // Fields of hashes have few commands, and do not expire.
+    let of_hashes = |class: &&Class| plan.hash_field.is_some() && plan.protocol_of(class).is_resp();
+    for class in plan.classes.iter().filter(of_hashes) {
         RUN.excludes("hash-field", &[("--ttl: hashes expire as a whole", class.ttl_s > 0)])?;
         if !class.mix.weights.iter().all(|(kind, _)| kind.has_field_command()) {
             let accepted = "get, set and delete only with --hash-field";
             return Err(RUN.invalid("mix", &class.mix, accepted));
         }
     }
-    Ok(())
-}
-
-fn check_sockets(plan: &Plan) -> Resolved {
-    let run = &plan.spec.run;
     let servers = plan.servers();
     if !plan.sockets.nodelay && !servers.iter().any(|server| server.transport.is_tcp()) {
         let reason = format!("--transport {}: the option is TCP's", servers[0].transport);
@@ -533,22 +622,13 @@ fn check_sockets(plan: &Plan) -> Resolved {
     if let (Timestamps::Kernel, Some(other)) = (plan.timestamps, other) {
         return Err(RUN.conflicts("timestamps kernel", format!("--transport {}", other.transport)));
     }
-    let is_unfit = |linger: &DurationNs| {
-        let seconds = linger.0 / DurationNs::from_secs(1).0;
-        *linger != DurationNs::from_secs(seconds) || seconds > SocketOptions::LINGER_SECONDS_MAX
-    };
-    if let Some(linger) = run.linger.filter(is_unfit) {
-        let accepted = format!("whole seconds up to {}", SocketOptions::LINGER_SECONDS_MAX);
-        return Err(RUN.invalid("linger", linger, accepted));
-    }
-    for (option, given) in [("send-buffer", run.send_buffer), ("receive-buffer", run.receive_buffer)] {
-        let is_possible = |bytes: &Count| (1..=SocketOptions::BUFFER_BYTES_MAX.into()).contains(&bytes.0);
-        if let Some(bytes) = given.filter(|bytes| !is_possible(bytes)) {
-            let accepted = format!("1 to {} bytes", SocketOptions::BUFFER_BYTES_MAX);
-            return Err(RUN.invalid(option, bytes.0, accepted));
+    let stateless = plan.protocols().into_iter().find(|protocol| protocol.is_stateless());
+    match stateless.filter(|_| plan.preload) {
+        Some(protocol) => {
+            Err(RUN.conflicts("preload", format!("--protocol {protocol}, whose servers store nothing")))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn check_host(plan: &Plan, host: &Host) -> Resolved {
@@ -561,17 +641,12 @@ fn check_host(plan: &Plan, host: &Host) -> Resolved {
 
 /// The times of the run.
 fn check_stop(plan: &Plan) -> Resolved {
-    let run = &plan.spec.run;
-    check_positive(&RUN, "time", run.time)?;
-    check_positive(&RUN, "timeout", run.timeout)?;
-    check_positive(&RUN, "connect-timeout", run.connect_timeout)?;
     let (Some(until), Some(max_time)) = (&plan.stop.until, plan.stop.time) else { return Ok(()) };
     if max_time < until.first_look {
         let accepted = format!("at least --time ({}), the time of the first check", until.first_look);
         return Err(RUN.invalid("max-time", max_time, accepted));
     }
-    let ops: Vec<OpName> =
-        plan.classes.iter().flat_map(Class::ops).map(|op| name_of(&plan.commands, op)).collect();
+    let ops: Vec<OpName> = plan.op_names().into_iter().collect();
     let precisions = until.until.precisions.iter();
     match precisions.filter_map(|precision| precision.op).find(|op| !ops.contains(op)) {
         Some(op) => Err(RUN.invalid("until", &until.until, format!("operations in --mix, without {op}"))),
@@ -581,22 +656,9 @@ fn check_stop(plan: &Plan) -> Resolved {
 
 /// What is recorded and reported.
 fn check_records(plan: &Plan) -> Resolved {
-    if let Some(width) =
-        plan.interval.filter(|width| width.0 == 0 || !width.0.is_multiple_of(INTERVAL_UNIT.0))
-    {
-        return Err(RUN.invalid("interval", width, "a multiple of 100ms, e.g. 500ms or 10s"));
-    }
-    for (index, meter) in plan.meters.iter().enumerate() {
-        let name = format!("meter {meter}");
-        if plan.meters[..index].contains(meter) {
-            return Err(RUN.invalid("meter", meter, "each quantity once"));
-        }
-        if MeterKind::OF_TIMESTAMPS.contains(meter) && plan.timestamps == Timestamps::Off {
-            return Err(RUN.conflicts(&name, "--timestamps off"));
-        }
-        if *meter == MeterKind::HandshakeTime && !plan.uses_transport(Transport::Tls) {
-            return Err(RUN.requires(&name, "--transport tls"));
-        }
+    let mut meters = plan.meters.iter().enumerate();
+    if let Some((_, meter)) = meters.find(|(index, meter)| plan.meters[..*index].contains(meter)) {
+        return Err(RUN.invalid("meter", meter, "each quantity once"));
     }
     let labels = &plan.labels;
     let is_repeated =
@@ -607,9 +669,57 @@ fn check_records(plan: &Plan) -> Resolved {
     }
 }
 
+/// What [`Plan::verify`] may take, and what a key takes of it: see `brunt-workload/src/version_tracker.rs`.
+const BYTES_MAX: u64 = 8 << 30;
+const BYTES_PER_KEY: u64 = 40;
+/// The head of a value: `brunt-workload/src/payload.rs`.
+const VALUE_BYTES_MIN: u32 = 16;
+
+/// Do values name their keys and versions, and is there memory for what is known of every key?
+fn check_verify(plan: &Plan) -> Resolved {
+    if plan.verify.is_none() {
+        return Ok(());
+    }
+    // What a window has written, it knows itself.
+    let tracked = || plan.classes.iter().filter(|class| class.popularity.window().is_none());
+    let requires = |other: String| Err(RUN.requires("verify", other));
+    if let Some(class) = tracked().find(|class| class.keyspace.value_size.min() < VALUE_BYTES_MIN) {
+        return requires(format!(
+            "--value-size of at least {VALUE_BYTES_MIN} bytes, which hold key and version; class '{}' has {}",
+            class.name, class.keyspace.value_size
+        ));
+    }
+    if let Some(class) = tracked().find(|class| class.keyspace.value_form != ValueForm::Random) {
+        return requires(format!(
+            "--value-form random, whose values name their keys; class '{}' has {}",
+            class.name, class.keyspace.value_form
+        ));
+    }
+    if let Some(class) = plan.classes.iter().find(|class| class.mix.extends()) {
+        let reason =
+            format!("append and prepend, whose values grow; class '{}' has --mix {}", class.name, class.mix);
+        return Err(RUN.conflicts("verify", reason));
+    }
+    let threads = u64::from(plan.threads);
+    let writers_max = u64::from(Version::WRITERS_MAX);
+    if threads * plan.classes.len() as u64 > writers_max {
+        return requires(format!(
+            "at most {writers_max} threads times classes, each of which numbers its writes"
+        ));
+    }
+    let keys = tracked().fold(0_u64, |sum, class| sum.saturating_add(class.keyspace.keys));
+    let keys_max = BYTES_MAX / BYTES_PER_KEY / threads;
+    if keys > keys_max {
+        return requires(format!("at most {keys_max} --keys with {threads} threads, for memory"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::plan::SessionScope;
     use crate::resolve::tests::resolved;
+    use crate::shard::shards;
 
     #[test]
     fn contradictions_are_refused() {
@@ -692,6 +802,131 @@ mod tests {
             ),
         ] {
             let error = resolved(&toml).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_window_has_clients_keys_and_a_preset() {
+        // (plan, clients, numbers, ids that preload stores)
+        for (toml, clients, keys, preloaded) in [
+            ("popularity = 'window:10k'\nthreads = 2", 2, 1 << 40, 0),
+            ("popularity = 'window:10k'\nclient-connections = 4\nmix = 'get'", 4, 1 << 40, 40_000),
+            ("popularity = 'window:10k'\nkey-form = 'hex8'\nclient-connections = 1", 16, 1 << 32, 0),
+            ("popularity = 'window:10'\nprefix = 'w'\nkey-size = 8\nmix = 'set'", 3, 10_000_000, 0),
+            (
+                "popularity = 'window:1k'\nkey-form = 'memaslap'\nkey-size = 'ranges:16-90@0.5,91-250@0.5'",
+                3,
+                1 << 40,
+                0,
+            ),
+        ] {
+            let plan = resolved(toml).unwrap();
+            let set = &plan.data_sets()[0];
+            assert_eq!(set.windows.unwrap().clients, clients, "{toml}");
+            assert_eq!((set.keyspace.keys, set.ids_preloaded()), (keys, preloaded), "{toml}");
+        }
+    }
+
+    #[test]
+    fn clients_are_not_split_between_workers() {
+        let plan = resolved("connections = 30\nclient-connections = 6\nthreads = 3").unwrap();
+        assert_eq!(plan.classes[0].sessions, SessionScope::Client { connections: 6 });
+        let parts: Vec<_> =
+            shards(&plan).into_iter().map(|shard| shard.classes[0].connections.clone()).collect();
+        assert_eq!(parts, [0..12, 12..24, 24..30]);
+        assert_eq!(plan.in_flight_slots(&plan.classes[0]), 5);
+    }
+
+    #[test]
+    fn options_that_conflict_with_windows_are_refused() {
+        for (toml, message) in [
+            (
+                "mix = 'get,delete'",
+                "invalid value 'get=1,delete=1' for --mix: expected set with get or mget for --popularity window, e.g. get=9,set=1",
+            ),
+            (
+                "mix = 'get,mget'",
+                "invalid value 'get=1,mget=1' for --mix: expected set with get or mget for --popularity window, e.g. get=9,set=1",
+            ),
+            ("keys = 5", "--popularity window cannot be used with --keys: objects are numbered without end"),
+            ("drift = '5/1s'", "--popularity window cannot be used with --drift"),
+            (
+                "noreply = true",
+                "--popularity window cannot be used with --noreply: the objects of a window depend on the replies",
+            ),
+            (
+                "on-miss = 'set'",
+                "--popularity window cannot be used with --on-miss set: a window stores its objects itself",
+            ),
+            (
+                "trace = 't'\ntrace-layout = 'words'",
+                "--popularity window cannot be used with trace, which names the operations",
+            ),
+            (
+                "verify = '5%'",
+                "--verify with --popularity window requires --client-connections and --depth 1, so that a client knows its own writes",
+            ),
+            (
+                "key-size = 1",
+                "invalid value 'fixed:1' for --key-size: expected sizes from 3 (the prefix and the numbers of 320 objects) to 250",
+            ),
+            (
+                "key-form = 'memaslap'\nkey-size = 'fb_key'",
+                "invalid value 'fb_key@8..250' for --key-size: expected a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form memaslap",
+            ),
+            (
+                "key-form = 'memaslap'\nvalue-size = '2MiB'",
+                "--value-size fixed:2097152 exceeds 1MiB: --key-form memaslap",
+            ),
+            (
+                "mix = 'set,mget'\nrate = 5",
+                "--popularity window cannot be used with mget and --rate; use a closed loop or --call-rate, the rate of each client",
+            ),
+            (
+                "client-connections = 3",
+                "invalid value '3' for --client-connections: expected a divisor of --connections, 16",
+            ),
+            (
+                "client-connections = 0",
+                "invalid value '0' for --client-connections: expected a divisor of --connections, 16",
+            ),
+            (
+                "client-connections = 4\nrate = 5",
+                "--client-connections cannot be used with --rate; use --call-rate, the rate of each client",
+            ),
+            (
+                "client-connections = 4\nreconnect-every = '5s'",
+                "--client-connections cannot be used with --reconnect-every",
+            ),
+            (
+                "client-connections = 4\nthreads = 5",
+                "invalid value '5' for --threads: expected 1 to 4: each worker needs a connection of every class",
+            ),
+            (
+                "[[class]]\n[[class]]",
+                "--popularity window (class 'class-1') requires a --prefix that no other class has",
+            ),
+        ] {
+            let error = resolved(&format!("popularity = 'window:10'\n{toml}")).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+        for (toml, message) in [
+            (
+                "popularity = 'window:10,expire=0.1'\nttl = '5s'",
+                "--popularity window with expire requires --ttl above 5s, e.g. 60s",
+            ),
+            (
+                "popularity = 'window:16M'\nconnections = 10000",
+                "--popularity window:16000000 exceeds 214748 objects in each of 10000 windows, for memory",
+            ),
+            (
+                "popularity = 'window:16M'\nconnections = 10000\nclient-connections = 50",
+                "--popularity window:16000000 exceeds 10737418 objects in each of 200 windows, for memory",
+            ),
+            ("key-form = 'memaslap'", "--key-form memaslap requires --popularity window:OBJECTS"),
+        ] {
+            let error = resolved(toml).unwrap_err();
             assert!(error.starts_with(message), "{toml}: {error}");
         }
     }

@@ -8,7 +8,7 @@ use super::{ComparedRow, Comparison, Quantity};
 use crate::assertion_text::AssertionText;
 use crate::quantity;
 use crate::result::RunResult;
-use brunt_plan::tolerance::Requirement;
+use brunt_plan::objective::Requirement;
 use brunt_stats::bound::{Bounds, Decision, decide};
 use brunt_stats::change::ChangeScale;
 

@@ -9,7 +9,7 @@ use crate::json::status::bounds;
 use crate::record::check_numbers;
 use crate::result::RunResult;
 use crate::stored::StoredResult;
-use brunt_plan::tolerance::Requirement;
+use brunt_plan::objective::Requirement;
 use brunt_stats::change::{ChangeScale, Design, Finding, LEVEL, Reason};
 use indexmap::IndexMap;
 use schemars::JsonSchema;

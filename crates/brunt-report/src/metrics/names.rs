@@ -3,8 +3,7 @@
 //! Not the counts. Decided by the plan alone, so that no series comes or goes while a run goes on. Invariant: no run has more than
 //! [`SERIES_MAX`] series, however many classes, servers and workers it has; the rest shares the name [`OTHER`].
 
-use brunt_plan::op::{ClassId, OpId, OpKind};
-use brunt_plan::op_name::OpName;
+use brunt_plan::op::{ClassId, OpId, OpKind, OpName};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 

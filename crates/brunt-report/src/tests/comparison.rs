@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
 use crate::subject::Subject;
-use brunt_plan::tolerance::Requirement;
+use brunt_plan::objective::Requirement;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::change::Design;
 use serde_json::{Value, json};

@@ -2,13 +2,12 @@
 
 pub(super) mod ordinary;
 
-use brunt_plan::op::{ClassId, KeyRef, Op, OpId, OpKind};
+use brunt_plan::op::{ClassId, KeyRef, Op, OpId, OpKind, Version};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_plan::version::Version;
 use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Lookup, Shape};
 use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
 use brunt_stats::connection::ConnectionEvent;

@@ -5,8 +5,7 @@
 //! that keys of distinct numbers differ whatever their lengths are.
 
 use super::memaslap::Layout;
-use crate::hash::{HashPurpose, IdHash};
-use crate::permutation::Permutation;
+use crate::hash::{HashPurpose, IdHash, Permutation};
 use brunt_plan::plan::KeyForm;
 use std::sync::Arc;
 

@@ -7,18 +7,16 @@
 
 use super::ComparisonResult;
 use crate::campaign::consumes;
-use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
 use crate::measurement::{Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::run::read_plan;
+use crate::{cli, interrupt};
 use anyhow::anyhow;
 use brunt_engine::run::DataSets;
 use brunt_plan::plan::{Plan, Stop};
-use brunt_plan::server_list::ServerList;
 use brunt_plan::units::Count;
-use brunt_plan::url::NamedServer;
+use brunt_plan::url::{NamedServer, ServerList};
 use brunt_plan::warmup::Warmup;
 use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::quantity::{self, things};

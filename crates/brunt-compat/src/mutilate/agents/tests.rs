@@ -1,20 +1,21 @@
 //! Command lines with agents: the plans that they come to, what is refused and what is said.
 
-use super::super::command_line::{CommandLine, InvalidOption, parse};
+use super::super::command_line::{CommandLine, parse};
 use super::*;
+use crate::front_end::Refusal;
 use crate::options::tests::words;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::units::Count;
 
 const HOST: [u32; 4] = [0, 1, 2, 3];
 
-fn asked(line: &str) -> Result<CommandLine, InvalidOption> {
-    parse(&words(line)).map(|(action, _)| action.run())
+fn asked(line: &str) -> Result<CommandLine, Refusal> {
+    parse(&words(line)).map(|action| action.run().0)
 }
 
-fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
-    let (action, generation) = parse(&words(line))?;
-    Ok(Invocation::new(action.run(), generation, &HOST)?)
+fn invocation(line: &str) -> Result<Invocation, Refusal> {
+    let (line, generation) = parse(&words(line))?.run();
+    Ok(Invocation::new(line, generation, &HOST)?)
 }
 
 /// Agents of so many threads, each of a weight.
@@ -176,7 +177,7 @@ fn invalid_combinations_are_rejected() {
     ];
     for (line, message) in table {
         let refusal = asked(line).map(|_| ()).unwrap_err();
-        assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal:?}");
+        assert!(refusal.code.is_none() && refusal.message.starts_with(message), "{line}: {refusal:?}");
     }
 }
 

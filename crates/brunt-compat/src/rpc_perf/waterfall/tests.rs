@@ -76,7 +76,7 @@ fn hues_are_those_of_style_sheets() {
 
 #[test]
 fn names_stand_at_the_first_bucket_that_reaches_them() {
-    let places: Vec<_> = latencies().iter().map(|(ns, _)| buckets::bucket_of(*ns)).collect();
+    let places: Vec<_> = latencies().iter().map(|(ns, _)| bucket_of(*ns)).collect();
     // As they were found in a picture of rpc-perf's.
     let expected = [
         184, 323, 424, 524, 651, 751, 851, 981, 1081, 1181, 1319, 1419, 1519, 1648, 1748, 1848, 1978, 2078,
@@ -99,7 +99,7 @@ fn a_pixel_is_the_density_of_a_bucket() {
         (100, 31, color(1.0)),
         (100, 32, color(0.1)),
         (840, 32, color(0.5)),
-        (buckets::bucket_of(600_000_000), 32, color(0.02)),
+        (bucket_of(600_000_000), 32, color(0.02)),
         (99, 32, color(0.0)),
         (2415, 49, color(0.0)),
     ];

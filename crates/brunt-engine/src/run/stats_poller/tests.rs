@@ -139,7 +139,7 @@ fn silent_servers_time_out_after_a_second() {
 #[test]
 fn slow_replies_time_out_after_a_second() {
     use crate::transport::tls_client::TlsSettings;
-    use brunt_plan::tls::TlsOptions;
+    use brunt_plan::sockets::TlsOptions;
     let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
     let client = TlsSettings::read(&options).unwrap().toward("cache.test").unwrap();
     // A record of a handshake that does not end, and a line that does not.
