@@ -26,7 +26,7 @@ use crate::run::coordinator::{Coordinator, LocalOnly, LocalPart};
 use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
-pub use crate::run_error::{ErrorOrigin, RunError};
+pub use crate::run_error::{ErrorOrigin, RunError, ServerFailure};
 pub use crate::transport::endpoint::Endpoint;
 use crate::transport::socket;
 use crate::worker::WorkerEnd;
@@ -79,6 +79,9 @@ pub enum RunDecision {
     Finish,
 }
 
+/// Receives the events of a run.
+pub type Observe<'a> = dyn FnMut(RunEvent<'_>) -> RunDecision + 'a;
+
 /// Runs a plan. `stop` ends the schedule early; `observe` receives events on the calling thread and may end the
 /// schedule.
 pub fn run(
@@ -86,7 +89,7 @@ pub fn run(
     endpoints: &[Endpoint],
     data: DataSets,
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    observe: &mut Observe<'_>,
 ) -> Result<RunData, RunError> {
     run_part(plan, &LocalPart::whole(plan), endpoints, data, stop, observe, &mut LocalOnly)
 }
@@ -98,14 +101,14 @@ pub fn run_part(
     endpoints: &[Endpoint],
     data: DataSets,
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    observe: &mut Observe<'_>,
     coordinator: &mut dyn Coordinator,
 ) -> Result<RunData, RunError> {
-    let setup = RunSetup { plan, part, endpoints, data };
-    match setup.execute(None, stop, observe, coordinator) {
+    let setup = RunSetup { plan, part, endpoints, data, stop };
+    match setup.execute(None, observe, coordinator) {
         // The limit of locked memory is per user: since the probe another process may have taken it.
         Err(RunError::System(error)) if plan.io == IoChoice::Auto && is_out_of_memory(&error) => {
-            setup.execute(Some(without_io_uring(&error)), stop, observe, coordinator)
+            setup.execute(Some(without_io_uring(&error)), observe, coordinator)
         }
         ended => ended,
     }
@@ -118,6 +121,8 @@ struct RunSetup<'a> {
     part: &'a LocalPart<'a>,
     endpoints: &'a [Endpoint],
     data: DataSets,
+    /// Ends the schedule early.
+    stop: &'a AtomicBool,
 }
 
 impl RunSetup<'_> {
@@ -125,11 +130,10 @@ impl RunSetup<'_> {
     fn execute(
         self,
         chosen: Option<Chosen>,
-        stop: &AtomicBool,
-        observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+        observe: &mut Observe<'_>,
         coordinator: &mut dyn Coordinator,
     ) -> Result<RunData, RunError> {
-        let Self { plan, part, endpoints, data } = self;
+        let Self { plan, part, endpoints, data, .. } = self;
         let local = (0..).zip(part.workers.clone());
         let shards: Vec<Shard> =
             local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
@@ -162,7 +166,7 @@ impl RunSetup<'_> {
             ..ClientUsage::default()
         };
         let mut control = ControlThread::new(self, clock, usage, observe, coordinator, statistics);
-        let ended = control.drive(&blueprint, shards.into_iter().zip(feeds), &chosen, &pollers, stop);
+        let ended = control.drive(&blueprint, shards.into_iter().zip(feeds), &chosen, &pollers);
         let interrupted = match ended {
             Ok(interrupted) => interrupted,
             Err(error) => {
@@ -214,10 +218,14 @@ pub(super) fn with_context(
 ) -> RunError {
     let plan = &blueprint.plan;
     match error {
-        RunError::NoReply { server, reason } => RunError::NoReply { server, reason: reason + tls_hint(plan) },
-        RunError::SetupRejected { server, reason } => {
+        RunError::Server { failure, server, reason } => {
             let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
-            RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
+            let hint = match failure {
+                ServerFailure::NoReply => tls_hint(plan).to_owned(),
+                ServerFailure::SetupRejected => first_hint(plan, &ends),
+                _ => String::new(),
+            };
+            RunError::Server { failure, server, reason: reason + &hint }
         }
         RunError::PreloadFailed { confirmed, reason: cause, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
@@ -250,10 +258,10 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> Option<String> {
     if let Some(text) = ends.iter().find_map(|end| end.rejection.as_ref()) {
         return Some(format!("the server rejects a key: \"{text}\""));
     }
-    if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
+    if let Some(text) = ends.iter().find_map(|end| end.data.counts.first_error.as_ref()) {
         return Some(format!("first error \"{text}\""));
     }
-    if let Some(malformed) = ends.iter().find_map(|end| end.counts.first_malformed.as_ref()) {
+    if let Some(malformed) = ends.iter().find_map(|end| end.data.counts.first_malformed.as_ref()) {
         return Some(describe_malformed(malformed));
     }
     let row = |fault: &Fault| match fault.kind {
@@ -269,8 +277,8 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> Option<String> {
 /// A hint from the first error or the first malformed bytes.
 fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
     let rejection = ends.iter().find_map(|end| end.rejection.as_ref());
-    let error = rejection.or_else(|| ends.iter().find_map(|end| end.counts.first_error.as_ref()));
-    let malformed = ends.iter().find_map(|end| end.counts.first_malformed.as_ref());
+    let error = rejection.or_else(|| ends.iter().find_map(|end| end.data.counts.first_error.as_ref()));
+    let malformed = ends.iter().find_map(|end| end.data.counts.first_malformed.as_ref());
     let bytes = error.map(FirstError::bytes).or(malformed.map(FirstMalformed::bytes));
     bytes.map(|bytes| hint(plan, bytes)).unwrap_or_default()
 }

@@ -10,44 +10,14 @@ use thiserror::Error;
 /// Why a run failed.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// No address of a server accepts connections.
-    #[error("cannot connect to {server}: {reason}")]
-    Unreachable {
+    /// A server does not do what the run needs of it.
+    #[error("{}", .failure.sentence(.server, .reason))]
+    Server {
+        /// What it does not do.
+        failure: ServerFailure,
         /// The server as named in the plan.
         server: ServerAddress,
-        /// The last error.
-        reason: io::Error,
-    },
-    /// A connection was established, and ended before the server had answered.
-    #[error("no reply from {server} {reason}")]
-    NoReply {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// What was not answered, how the connection ended, and a hint.
-        reason: String,
-    },
-    /// A server rejects the connection setup, or does not use the protocol of the plan.
-    #[error("connection setup with {server} failed: {reason}")]
-    SetupRejected {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// The server's reply.
-        reason: String,
-    },
-    /// A server has no slot map of a cluster.
-    #[error("{server} returned no cluster slot map: {reason}")]
-    NoSlotMap {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// The server's reply.
-        reason: String,
-    },
-    /// The TLS handshake failed, or a certificate was rejected.
-    #[error("TLS with {server} failed: {reason}")]
-    TlsFailed {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// Why.
+        /// The last error, the server's reply, or what was not answered and how the connection ended; and a hint.
         reason: String,
     },
     /// Some keys could not be stored. A worker knows its own keys; the control thread adds the rest.
@@ -110,6 +80,33 @@ pub enum RunError {
     Remote(RemoteError),
 }
 
+/// What a server did not do for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerFailure {
+    /// None of its addresses accepts connections.
+    Unreachable,
+    /// A connection was established, and ended before the server had answered.
+    NoReply,
+    /// It rejects the connection setup, or does not use the protocol of the plan.
+    SetupRejected,
+    /// It has no slot map of a cluster.
+    NoSlotMap,
+    /// The TLS handshake failed, or a certificate was rejected.
+    TlsFailed,
+}
+
+impl ServerFailure {
+    fn sentence(self, server: &ServerAddress, reason: &str) -> String {
+        match self {
+            Self::Unreachable => format!("cannot connect to {server}: {reason}"),
+            Self::NoReply => format!("no reply from {server} {reason}"),
+            Self::SetupRejected => format!("connection setup with {server} failed: {reason}"),
+            Self::NoSlotMap => format!("{server} returned no cluster slot map: {reason}"),
+            Self::TlsFailed => format!("TLS with {server} failed: {reason}"),
+        }
+    }
+}
+
 /// The failure of another host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteError {
@@ -151,11 +148,7 @@ impl RunError {
     /// The origin of the failure.
     pub const fn origin(&self) -> ErrorOrigin {
         match self {
-            Self::Unreachable { .. }
-            | Self::NoReply { .. }
-            | Self::SetupRejected { .. }
-            | Self::TlsFailed { .. }
-            | Self::NoSlotMap { .. }
+            Self::Server { .. }
             | Self::PreloadFailed { .. }
             | Self::Remote(RemoteError { is_server_error: true, .. }) => ErrorOrigin::Server,
             Self::IoUnavailable { .. } | Self::TraceUnreadable(_) | Self::OutOfMemory { .. } => {

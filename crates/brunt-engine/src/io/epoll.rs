@@ -12,10 +12,11 @@ use super::poll_time::{Poll, has_slept};
 use super::sockets::{Backend, Sockets, State, offered};
 use super::tls::Wire;
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, SendResult, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, SendResult, Until,
 };
 use crate::clock::Clock;
 use crate::transport::datagrams::{self, Received};
+use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -406,7 +407,7 @@ impl Epoll {
     /// Polls until enough events are there or the time is over. epoll cannot wait for several sockets, so the
     /// client sleeps between polls.
     fn gather_until(&mut self, until_ns: u64, want: usize) -> Result<(), Errno> {
-        let end_ns = until_ns.min(self.sockets.clock.now_ns().saturating_add(self.sockets.gather.most_ns));
+        let end_ns = until_ns.min(self.sockets.clock.now_ns().saturating_add(self.sockets.gather.most.0));
         loop {
             let left_ns = end_ns.saturating_sub(self.sockets.clock.now_ns());
             let is_full = self.events.len() == self.events.capacity();

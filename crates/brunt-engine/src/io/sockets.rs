@@ -7,8 +7,8 @@ use super::kernel_stamps::{self, ConnectionStamps};
 use super::poll_time::PollTimes;
 use super::tls::{Over, Tunnels, Wire};
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
-    Stamps, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Io, SendResult, Stamps,
+    Until,
 };
 use crate::clock::{Clock, WallReading};
 use crate::transport::datagrams;
@@ -16,6 +16,7 @@ use crate::transport::endpoint::Address;
 use crate::transport::socket::{self, Established};
 use crate::transport::tls_client::TlsClient;
 use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
+use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use rustix::io::Errno;
 use socket2::Socket;

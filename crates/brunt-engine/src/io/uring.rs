@@ -15,9 +15,10 @@ use super::poll_time::{Poll, has_slept};
 use super::sockets::{Backend, GENERATION_BITS, SocketEntry, Sockets, State, offered};
 use super::tls::Wire;
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, SendResult, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, SendResult, Until,
 };
 use crate::clock::Clock;
+use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use enter::{Abilities, Waiting};
@@ -595,7 +596,7 @@ impl Backend for Uring {
         let want = self.sockets.gather.completions.min(self.sockets.open).max(1);
         let waiting = (timeout_ns > 0 && self.arrived.is_empty()).then(|| Waiting {
             want,
-            gather_ns: self.sockets.gather.most_ns.min(timeout_ns),
+            gather_ns: self.sockets.gather.most.0.min(timeout_ns),
             timeout_ns,
             monotonic_ns: self.sockets.clock.monotonic_of(until_ns),
         });

@@ -5,8 +5,8 @@
 mod lanes;
 
 use crate::codecs::commands;
+use crate::io::Io;
 use crate::io::uring;
-use crate::io::{Gather, Io};
 use crate::run::kernel_interface::timestamps_work;
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
@@ -18,7 +18,7 @@ use crate::traffic::{Traffic, TrafficParts};
 use crate::transport::endpoint::{Address, Endpoint};
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
-use crate::worker::{MakeLanes, Orders, PlannedTimes, Worker};
+use crate::worker::{MakeLanes, Orders, Worker};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Plan, SessionScope, Timestamps, Transport};
@@ -99,7 +99,7 @@ struct ClassPath {
 
 /// What all workers of a run share, read-only.
 pub(crate) struct Blueprint {
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     pub endpoints: Vec<Endpoint>,
     payload: Arc<Payload>,
     data_sets: Vec<DataSet>,
@@ -125,6 +125,22 @@ pub(crate) struct Blueprint {
 /// A worker's connections of one class by path and server, numbered within the worker; empty for classes of other
 /// workers.
 type ClassConnections = Vec<Vec<Range<u32>>>;
+
+/// A worker's part of the plan.
+struct WorkerPart {
+    shard: Shard,
+    /// By class.
+    connections: Vec<ClassConnections>,
+    /// Routes of all classes.
+    routes: usize,
+}
+
+impl WorkerPart {
+    /// Its classes with their connections.
+    fn classes(&self) -> impl Iterator<Item = (usize, &ClassConnections)> {
+        self.connections.iter().enumerate().filter(|(_, connections)| !connections.is_empty())
+    }
+}
 
 /// Do requests go to this server over plain TCP, so that the kernel can take timestamps of them?
 fn is_plain_tcp(endpoint: &Endpoint) -> bool {
@@ -215,7 +231,7 @@ impl Blueprint {
             deltas,
             is_to_store: plan.preload && data == DataSets::ToStore,
             stamped_every: stamped_every(&plan),
-            plan,
+            plan: Arc::new(plan),
             endpoints,
         }
     }
@@ -225,6 +241,13 @@ impl Blueprint {
         self.commands = commands(&self.plan, self.plan.protocol)?.into();
         self.board = board;
         Ok(self)
+    }
+
+    fn part_of(&self, shard: Shard) -> WorkerPart {
+        let connections = self.connections_of(&shard);
+        let classes = self.plan.classes.iter().zip(&connections);
+        let routes = classes.map(|(class, connections)| routes_of(class, connections)).sum();
+        WorkerPart { shard, connections, routes }
     }
 
     /// A worker's connections of each class. Connection `c` of a path goes to server `c` modulo their number, so
@@ -284,10 +307,10 @@ impl Blueprint {
 
     /// By connection of a worker, in the order of `connection_plans`: may the kernel take timestamps of its requests? Of the connections
     /// of a class to a server the first may, and one in so many of the others.
-    fn stamped(&self, class_connections: &[ClassConnections]) -> Vec<bool> {
+    fn stamped(&self, worker: &WorkerPart) -> Vec<bool> {
         let Ok(every) = self.stamped_every else { return Vec::new() };
         let mut next: HashMap<(u16, u16), u32> = HashMap::new();
-        let plans = self.connection_plans(class_connections);
+        let plans = self.connection_plans(&worker.connections);
         let is_stamped = |connection: &ConnectionPlan| {
             let place = next.entry((connection.class, connection.server)).or_default();
             *place += 1;
@@ -355,7 +378,7 @@ impl Blueprint {
             reply_bytes,
             datagrams: connections.iter().filter(|connection| connection.by_datagram).count(),
             sockets: self.plan.sockets,
-            gather: Gather::of(&self.plan),
+            gather: self.plan.gather,
         }
     }
 
@@ -428,11 +451,6 @@ fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
     paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
 }
 
-/// Routes of a worker for all classes of a plan.
-fn count_routes(plan: &Plan, class_connections: &[ClassConnections]) -> usize {
-    plan.classes.iter().zip(class_connections).map(|(class, connections)| routes_of(class, connections)).sum()
-}
-
 /// Routes of a worker for a class.
 fn routes_of(class: &Class, class_connections: &ClassConnections) -> usize {
     match class.sessions {
@@ -475,11 +493,11 @@ pub(crate) fn build<C: Codec, I: Io>(
     cpus: Cpus,
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
-    let class_connections = blueprint.connections_of(&shard);
     let preload_depth = blueprint.preload_depth(&shard);
-    let bounds = Capacities::of(blueprint, &class_connections, preload_depth);
+    let worker = Arc::new(blueprint.part_of(shard));
+    let bounds = Capacities::of(blueprint, &worker, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
-    let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
+    let samples_max = share_of(plan.samples_max, worker.shard.part.index, worker.shard.part.of) as usize;
     let recording = Recording::new(
         RecorderSet::new(&blueprint.layout),
         exchange,
@@ -494,44 +512,35 @@ pub(crate) fn build<C: Codec, I: Io>(
             .max(codec.connection_setup().bytes.len())
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
-        connections: blueprint.connection_plans(&class_connections),
+        connections: blueprint.connection_plans(&worker.connections),
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
-        lifetimes: lifetimes(blueprint, &shard, &class_connections),
+        lifetimes: lifetimes(blueprint, &worker),
         keys_max,
         key_bytes_max,
         in_flight_max: bounds.in_flight,
-        slots: blueprint.slots(shard.part.index, &bounds, keys_max),
+        slots: blueprint.slots(worker.shard.part.index, &bounds, keys_max),
         groups_max: bounds.groups,
         shared_slots_max: bounds.shared_slots,
         recording,
-        stamped: blueprint.stamped(&class_connections),
+        stamped: blueprint.stamped(&worker),
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
         has_windows: plan.classes.iter().any(|class| class.popularity.window().is_some()),
-        audits: Audit::all(plan, shard.part),
+        audits: Audit::all(plan, worker.shard.part),
     });
-    let preload_lanes = blueprint.preload_lanes(&shard, &class_connections, preload_depth);
-    let (shared, shard_workers) = (blueprint.clone(), shard.part.of);
-    let unloaded = blueprint.unloaded_class(&shard, &class_connections).map(|_| {
-        let (shared, shard, class_connections) =
-            (blueprint.clone(), shard.clone(), class_connections.clone());
-        let make: MakeUnloadedLanes =
-            Box::new(move |start_ns| shared.unloaded_lanes(&shard, &class_connections, start_ns));
+    let preload_lanes = blueprint.preload_lanes(&worker, preload_depth);
+    let unloaded = blueprint.unloaded_class(&worker).map(|_| {
+        let (shared, worker) = (blueprint.clone(), worker.clone());
+        let make: MakeUnloadedLanes = Box::new(move |start_ns| shared.unloaded_lanes(&worker, start_ns));
         make
     });
-    let make_lanes: MakeLanes =
-        Box::new(move |window| shared.schedule_lanes(&shard, &class_connections, window));
-    let planned = PlannedTimes {
-        timeout_ns: plan.timeout.0,
-        connect_timeout_ns: plan.connect_timeout.0,
-        warmup: plan.warmup,
-        time_ns: plan.stop.time.map(|time| time.0),
-        drain_ns: plan.drain.0,
-    };
+    let unloaded = Unloaded::new(unloaded, worker.shard.part.of);
+    let shared = blueprint.clone();
+    let make_lanes: MakeLanes = Box::new(move |window| shared.schedule_lanes(&worker, window));
     let (pace, endpoints) = (Pace::of(plan, cpus), blueprint.endpoints.clone());
-    let lanes = (preload_lanes, Unloaded::new(unloaded, shard_workers), make_lanes);
-    Worker::new(io, traffic, pace, planned, orders, endpoints, lanes)
+    let lanes = (preload_lanes, unloaded, make_lanes);
+    Worker::new(io, traffic, pace, plan.clone(), orders, endpoints, lanes)
 }
 
 /// A worker's connections of a class.
@@ -539,11 +548,11 @@ fn count_of(class_connections: &ClassConnections) -> usize {
     class_connections.iter().flatten().map(|range| range.len()).sum()
 }
 
-fn lifetimes(blueprint: &Blueprint, shard: &Shard, class_connections: &[ClassConnections]) -> Vec<Lifetimes> {
+fn lifetimes(blueprint: &Blueprint, worker: &WorkerPart) -> Vec<Lifetimes> {
     let of_class = |(class, own): (usize, &ClassShard)| {
         let mut by_server = vec![0..0; blueprint.endpoints.len()];
         // Lifetimes exist with a single path only.
-        for (range, server) in class_connections[class]
+        for (range, server) in worker.connections[class]
             .iter()
             .flatten()
             .zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
@@ -556,7 +565,7 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, class_connections: &[ClassCon
         }
         Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
     };
-    shard.classes.iter().enumerate().map(of_class).collect()
+    worker.shard.classes.iter().enumerate().map(of_class).collect()
 }
 
 /// A worker's connections.
@@ -576,14 +585,9 @@ pub(super) struct Capacities {
 }
 
 impl Capacities {
-    pub(super) fn of(
-        blueprint: &Blueprint,
-        class_connections: &[ClassConnections],
-        preload_depth: u32,
-    ) -> Self {
+    fn of(blueprint: &Blueprint, worker: &WorkerPart, preload_depth: u32) -> Self {
         let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
-        let routes = count_routes(&blueprint.plan, class_connections);
-        for (class, class_connections) in blueprint.plan.classes.iter().zip(class_connections) {
+        for (class, class_connections) in blueprint.plan.classes.iter().zip(&worker.connections) {
             let connections = count_of(class_connections);
             let slots = connections * class.depth as usize;
             // In a cluster the servers may change.
@@ -597,7 +601,7 @@ impl Capacities {
             bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
             bounds.shared_slots += if fills_misses { slots } else { 0 };
             let waiting = if matches!(class.load, Load::Open { .. }) {
-                servers * (WAITING_MAX / routes).max(WAITING_MIN)
+                servers * (WAITING_MAX / worker.routes).max(WAITING_MIN)
             } else {
                 0
             };

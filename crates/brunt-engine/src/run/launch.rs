@@ -7,9 +7,9 @@ use crate::clock::Clock;
 #[cfg(not(test))]
 use crate::codecs;
 use crate::codecs::CodecVisitor;
+use crate::io::Io;
 use crate::io::epoll::Epoll;
 use crate::io::uring::Uring;
-use crate::io::{Gather, Io};
 use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::host::wake_up_ns;
 use crate::run::kernel_interface::KernelInterface;
@@ -109,7 +109,7 @@ impl CodecVisitor for WorkerSeed {
         Ok(match self.interface {
             KernelInterface::Epoll => {
                 let connections = connection_count(plan, &self.shard);
-                let io = Epoll::new(connections, plan.sockets, Gather::of(plan), self.clock)
+                let io = Epoll::new(connections, plan.sockets, plan.gather, self.clock)
                     .map_err(|error| cannot("create the epoll instance of a worker")(error.into()))?;
                 self.run_loop(codec, io)
             }

@@ -239,7 +239,7 @@ impl Ended {
     }
 
     fn hops(&self) -> [u64; 3] {
-        let counts = &self.end.counts.redirections;
+        let counts = &self.end.data.counts.redirections;
         [counts.moved, counts.ask, counts.try_again]
     }
 
@@ -252,10 +252,10 @@ impl Ended {
             let heard = self.heard.iter().filter(heard).count() as u64;
             assert_eq!(counts.answered + counts.failed + counts.redirected, heard, "{toml} {node}");
         }
-        let OccupancyTotal { integral, sum } = self.end.counts.occupancy;
+        let OccupancyTotal { integral, sum } = self.end.data.counts.occupancy;
         assert_eq!(integral, sum, "{toml}: an operation leaves the system at the end of its sample");
         let away: u64 = self.servers.iter().map(|counts| counts.redirected).sum();
-        assert_eq!(away, self.end.counts.redirections.hops(), "{toml}");
+        assert_eq!(away, self.end.data.counts.redirections.hops(), "{toml}");
     }
 }
 
@@ -342,7 +342,7 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     for (class, op, row) in kept.store.rows() {
         by_op.entry((class, op)).or_insert((0, 0)).1 += row.latencies.response.count();
     }
-    let mut samples = end.samples.clone();
+    let mut samples = end.data.samples.clone();
     samples.sort_by_key(|sample| sample.times.intended_ns);
     let ended = Ended { samples, book, by_op, heard, servers: kept.store.servers().to_vec(), end };
     ended.check(toml);
@@ -417,7 +417,7 @@ fn moved_is_learned() {
         ended.heard.iter().map(Asked::slot).filter(|slot| home(*slot) == 0).collect();
     let moved = slots.len() as u64;
     assert!(moved > 10 && moved < 100, "{moved}");
-    assert_eq!((ended.hops(), ended.end.counts.redirections.operations), ([moved, 0, 0], moved));
+    assert_eq!((ended.hops(), ended.end.data.counts.redirections.operations), ([moved, 0, 0], moved));
     let requests = &ended.book.requests;
     assert_eq!((requests.scheduled, requests.sent, requests.completed()), (500, 500, 500));
     assert_eq!((requests.wire_requests, ended.samples.len()), (500 + moved, 500));
@@ -444,7 +444,7 @@ fn ask_is_followed_once() {
     };
     // "ASK slot :3" names the host that was asked, which is b: there is no b:3.
     let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 200"), script);
-    assert!(ended.end.counts.redirections.unknown > 0 && ended.hops() == [0; 3]);
+    assert!(ended.end.data.counts.redirections.unknown > 0 && ended.hops() == [0; 3]);
     let script: Script = |asked, _| match (home(asked.slot()), asked.node, asked.asking) {
         (1, 1, _) => Some(format!("ASK {} c:3", asked.slot())),
         (1, 2, false) => Some(format!("MOVED {} b:2", asked.slot())),
@@ -454,7 +454,7 @@ fn ask_is_followed_once() {
     let there = ended.heard.iter().filter(|asked| asked.node == 1).count() as u64;
     assert!(there > 100, "{there}");
     assert_eq!((ended.hops(), ended.heard("ASKING")), ([0, there, 0], there));
-    assert_eq!((ended.book.requests.completed(), ended.end.counts.redirections.hops_max), (400, 1));
+    assert_eq!((ended.book.requests.completed(), ended.end.data.counts.redirections.hops_max), (400, 1));
     assert_eq!(ended.book.requests.wire_requests, 400 + there);
     let slow = ended.samples.iter().filter(|sample| sample.times.service_ns() == 2 * WAY_NS).count() as u64;
     assert_eq!((slow, ended.samples.len()), (there, 400));
@@ -474,7 +474,7 @@ fn hops_are_bounded() {
             script,
         );
         assert_eq!(ended.hops(), [300, 0, 0], "{load}");
-        let counts = &ended.end.counts.redirections;
+        let counts = &ended.end.data.counts.redirections;
         assert_eq!((counts.operations, counts.too_many, counts.hops_max), (60, 60, 5), "{load}");
         assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 60, "{load}");
         assert_eq!((ended.book.requests.sent, ended.book.requests.wire_requests), (60, 360), "{load}");
@@ -482,7 +482,7 @@ fn hops_are_bounded() {
         let longest_ns = if load.is_empty() { u64::MAX } else { 6 * WAY_NS };
         let services = ended.samples.iter().map(|sample| sample.times.service_ns());
         assert!(services.into_iter().all(|ns| (6 * WAY_NS..=longest_ns).contains(&ns)), "{load}");
-        assert_eq!(ended.end.counts.error_replies.count_of("MOVED"), 60, "{load}");
+        assert_eq!(ended.end.data.counts.error_replies.count_of("MOVED"), 60, "{load}");
     }
 }
 
@@ -510,7 +510,7 @@ fn unknown_nodes_are_named() {
     let script: Script = |asked, _| (asked.node == 2).then(|| format!("MOVED {} d:4", asked.slot()));
     let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 300"), script);
     let there = ended.heard.iter().filter(|asked| asked.node == 2).count() as u64;
-    let counts = &ended.end.counts.redirections;
+    let counts = &ended.end.data.counts.redirections;
     assert_eq!((counts.unknown, counts.unknown_node.as_deref(), counts.hops()), (there, Some("d:4"), 0));
     assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), there);
     assert_eq!(ended.servers[2].failed, there);
@@ -552,7 +552,10 @@ fn tryagain_is_retried_until_the_timeout() {
     };
     let ended = run(toml, patient);
     assert_eq!((ended.hops(), ended.book.requests.completed()), ([20, 0, 160], 4));
-    assert_eq!((ended.end.counts.redirections.hops_max, ended.end.counts.redirections.too_many), (5, 0));
+    assert_eq!(
+        (ended.end.data.counts.redirections.hops_max, ended.end.data.counts.redirections.too_many),
+        (5, 0)
+    );
     let ended = run(toml, |_, _| Some("TRYAGAIN".to_owned()));
     assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 4);
     for sample in &ended.samples {
@@ -623,12 +626,12 @@ fn slots_of_a_closed_loop_are_not_lost() {
         );
         let ended = run(&toml, script);
         let requests = &ended.book.requests;
-        let hops = ended.end.counts.redirections.hops();
+        let hops = ended.end.data.counts.redirections.hops();
         assert!(hops > 1_000, "{toml}: {hops}");
-        assert_eq!(requests.failed(), ended.end.counts.redirections.too_many, "{toml}");
+        assert_eq!(requests.failed(), ended.end.data.counts.redirections.too_many, "{toml}");
         // One way takes 100 us, and slots wait for each other's connections now and then; but no more at the end than before.
         let most = 3 * depth * SECOND / WAY_NS;
-        let half_ns = ended.end.window.start_ns + SECOND / 2;
+        let half_ns = ended.end.data.times.start_ns + SECOND / 2;
         let early = ended.heard.iter().filter(|asked| asked.at_ns < half_ns).count() as u64;
         let late = ended.heard.len() as u64 - early;
         assert!(
@@ -697,7 +700,7 @@ fn keys_with_abandoned_redirected_writes_are_checked() {
         script,
     );
     let faults: Vec<_> =
-        ended.end.counts.verification.rows().map(|(fault, count, _)| (fault, count)).collect();
+        ended.end.data.counts.verification.rows().map(|(fault, count, _)| (fault, count)).collect();
     let [(ValueFault::Missing, missing)] = faults[..] else { panic!("{faults:?}") };
     // Half of what is asked for in the last two seconds; of the few keys whose writes have timed out nobody knows.
     assert!(missing > 500, "{missing}");

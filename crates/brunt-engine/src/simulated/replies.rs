@@ -189,7 +189,7 @@ fn check_end(ended: &Ended, kind: OpKind, letter: char, is_datagrams: bool, what
         assert!(is_right, "{what}: {:?}", sample.outcome);
     }
     if kind != OpKind::Cas {
-        assert_eq!(ended.end.counts.first_malformed.is_some(), letter == '.', "{what}");
+        assert_eq!(ended.end.data.counts.first_malformed.is_some(), letter == '.', "{what}");
         let garbage = if letter == '.' && !is_datagrams { samples.len() as u64 } else { 0 };
         assert_eq!(ended.lost, garbage, "{what}");
     }

@@ -247,11 +247,11 @@ pub(super) fn run_with<C: Codec>(
     let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     let mut book = OpCounts::default();
     measured.for_each(|entry| book.merge(&entry.counts));
-    let mut samples = end.samples.clone();
+    let mut samples = end.data.samples.clone();
     samples.sort_by_key(|sample| sample.times.intended_ns);
     let lost = kept.store.connections().iter().map(|counts| counts.lost).sum();
     assert_eq!(kept.store.faults().total(), lost, "nothing but a lost connection is a fault");
-    Ended { samples, requests: book.requests, strays: end.counts.unmatched_replies, lost, end }
+    Ended { samples, requests: book.requests, strays: end.data.counts.unmatched_replies, lost, end }
 }
 
 /// A thousand requests, one each millisecond, as many out as want to be.
@@ -360,7 +360,7 @@ fn an_error_without_a_token_is_the_oldest_ones() {
             (0..1_000).filter(|number| ended.samples[*number].outcome.class == OutcomeClass::Error).collect();
         assert_eq!(errors, [500], "{piece_bytes}");
         assert_eq!((ended.strays, ended.lost), (2, 0));
-        assert_eq!(ended.end.counts.first_error, Some(FirstError::new(b"out of memory")));
+        assert_eq!(ended.end.data.counts.first_error, Some(FirstError::new(b"out of memory")));
     }
 }
 

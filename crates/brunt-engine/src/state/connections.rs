@@ -21,13 +21,6 @@ pub(crate) struct ConnectionPlan {
     pub by_datagram: bool,
 }
 
-/// A server rejected a connection setup.
-#[derive(Debug)]
-pub(crate) struct SetupRejected {
-    /// The reason, for a user; empty if the run has begun and goes on.
-    pub reason: String,
-}
-
 /// State of a connection setup.
 #[derive(Debug)]
 pub(crate) enum SetupStatus {
@@ -35,8 +28,8 @@ pub(crate) enum SetupStatus {
     Pending,
     /// It succeeded.
     Accepted,
-    /// It was rejected.
-    Rejected(SetupRejected),
+    /// It was rejected; the reason, for a user, is empty if the run has begun and goes on.
+    Rejected(String),
 }
 
 /// The connections of a worker.
@@ -56,8 +49,8 @@ pub(crate) struct Connections<C: Codec> {
     pub codec: C,
     /// The codec of streams, if connections may be datagram sockets.
     stream_codec: C,
-    /// A rejected setup that was not reported yet.
-    setup_rejected: Option<SetupRejected>,
+    /// Why a setup was rejected, until that is reported.
+    setup_rejected: Option<String>,
     /// Errno of a failed setup send that was not reported yet.
     pub setup_send_error: Option<i32>,
 }
@@ -211,7 +204,7 @@ impl<C: Codec> Connections<C> {
         if self.setup_rejected.is_none() {
             let is_told = !connection.was_up;
             let reason = if is_told { self.codec.setup_error(number, reply, text) } else { String::new() };
-            self.setup_rejected = Some(SetupRejected { reason });
+            self.setup_rejected = Some(reason);
         }
         false
     }
@@ -219,7 +212,7 @@ impl<C: Codec> Connections<C> {
     /// The state of a setup after something was received.
     pub(crate) fn take_setup_status(&mut self, index: u32) -> SetupStatus {
         match self.setup_rejected.take() {
-            Some(setup_rejected) => SetupStatus::Rejected(setup_rejected),
+            Some(reason) => SetupStatus::Rejected(reason),
             None if self[index].setup_replies < self.codec.connection_setup().replies => SetupStatus::Pending,
             None => SetupStatus::Accepted,
         }

@@ -5,7 +5,7 @@
 //! operation waits unsent for at most a timeout from when it began to wait, or from the last activity of its server
 //! if that was later; if it is bound to a connection that is down, from the loss of that. Stops of the client do not count.
 
-use super::{Traffic, free_slot, give_back};
+use super::Traffic;
 use crate::state::connection::ConnectionState;
 use crate::state::group::Group;
 use crate::state::health::Health;
@@ -208,7 +208,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Frees the slot of an operation that was on no connection at once.
+    /// Frees the slot of an operation that was on no connection.
     pub(super) fn release_unsent(
         &mut self,
         index: u32,
@@ -217,22 +217,10 @@ impl<C: Codec> Traffic<C> {
         outcome: Outcome,
         at_ns: u64,
     ) {
-        let lane_index = op.session;
-        let Some(owner) = self.leave(index, shared_slot, lane_index, op.key, outcome) else { return };
-        let lane = &mut self.dispatch.lanes[lane_index as usize];
-        if lane.session.is_open() {
-            return;
-        }
-        let connection = &mut self.connections[owner];
-        if lane.binds_slots {
-            // Its reserved call was not made.
-            connection.reserved_calls -= u32::from(shared_slot == NO_SHARED_SLOT);
-            let own = owner - self.dispatch.routes[lane.routes.start as usize].connections.start;
-            give_back(lane, connection, own, at_ns);
-        } else {
-            free_slot(lane, connection, 0, at_ns);
-        }
-        self.dispatch.deadlines.set(lane_index, lane.due_ns());
+        // The reserved call of a bound slot was not made.
+        let is_bound = self.dispatch.lanes[op.session as usize].binds_slots;
+        self.connections[index].reserved_calls -= u32::from(is_bound && shared_slot == NO_SHARED_SLOT);
+        self.release(index, shared_slot, op.session, op.key, outcome, at_ns);
     }
 
     /// Ends the sessions before the schedule and abandons what waits for a connection.

@@ -42,7 +42,8 @@ impl<C: Codec> Traffic<C> {
         let (mut taken_back, had_requests) = (0, self.connections[index].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
-                self.take_back(index, &entry);
+                let picked = self.take_back(index, &entry);
+                self.enqueue(picked);
                 taken_back += 1;
             } else {
                 self.fail_request(index, &entry, at_ns, fault, class);
@@ -181,14 +182,14 @@ impl<C: Codec> Traffic<C> {
             .pop(index, if is_silent { &mut connection.unacknowledged } else { &mut connection.chain })
     }
 
-    /// Returns an operation that was not sent whole to its route, to wait for another connection.
-    fn take_back(&mut self, index: u32, entry: &Entry) {
+    /// An operation that was not sent whole, as it was before it was queued on its connection.
+    fn take_back(&mut self, index: u32, entry: &Entry) -> Picked {
         let op = self.prepare_resend(entry);
         let route = self.connections[index].route;
         let binds_slots = self.dispatch.lanes[entry.lane() as usize].binds_slots;
         self.connections[index].reserved_calls +=
             u32::from(binds_slots && entry.details.shared_slot == NO_SHARED_SLOT);
-        self.enqueue(entry.picked(op, binds_slots.then_some(index), route));
+        entry.picked(op, binds_slots.then_some(index), route)
     }
 
     /// Abandons the oldest operation of a connection, which the server has not taken in. Later ones may be sent
@@ -196,22 +197,8 @@ impl<C: Codec> Traffic<C> {
     fn abandon_unsent(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.leave_idle(index);
-        self.end_write(&entry, OutcomeClass::Rejected, now_ns);
-        let server = self.connections[index].server;
-        self.recording.set.server(server).unsent += 1;
-        let lost = Outcome::without_reply(OutcomeClass::Lost);
-        if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
-            // Not there, but elsewhere before.
-            return self.book(index, &entry.without_version(), lost, now_ns, now_ns);
-        }
-        self.recording.set.server(server).abandoned += 1;
-        if entry.details.group == NO_GROUP {
-            let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
-            self.recording.abandoned(entry.phase, &entry.op(), &times);
-            self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), lost, now_ns);
-        } else if let Some(group) = self.groups.abandon(entry.details.group) {
-            self.book_group(index, &group, now_ns, now_ns);
-        }
+        let picked = self.take_back(index, &entry);
+        self.abandon(&picked, now_ns);
     }
 
     /// Ends the pauses before attempts to connect to a server that answers again.
@@ -308,11 +295,11 @@ impl<C: Codec> Traffic<C> {
         for index in 0..self.connections.all.len() as u32 {
             let connection = &self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
-            let server = connection.server;
+            let (server, route) = (connection.server, connection.route);
             let had_requests = connection.outstanding() > 0;
             for chain in &mut chains {
                 while let Some(entry) = self.in_flight.pop(index, chain) {
-                    self.close_entry(server, &entry, now_ns);
+                    self.close_entry(route, &entry, now_ns);
                 }
             }
             if had_requests {
@@ -355,32 +342,21 @@ impl<C: Codec> Traffic<C> {
         self.close_unsent(server, phase, &issue.op, &times);
     }
 
-    /// Counts an operation, or a part, that is in flight when the run is over.
-    fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
+    /// Counts an operation, or a part, that is queued or in flight when the run is over.
+    fn close_entry(&mut self, route: RouteId, entry: &Entry, now_ns: u64) {
+        if entry.sent_ns == 0 {
+            return self.close_waiting(&entry.picked(entry.op(), None, route), now_ns);
+        }
         let entry = &self.without_redirect(entry);
-        if entry.sent_ns == 0 {
-            self.recording.set.server(server).unsent += 1;
-        }
-        if entry.details.group != NO_GROUP {
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
-            let ended = match entry.sent_ns {
-                0 => self.close_unsent_part(server, entry.details.group),
-                _ => {
-                    self.groups.note_lag(entry.details.group, self.busy.lag_ns(server));
-                    self.groups.end_sent(entry.details.group, entry, lost)
-                }
-            };
-            if let Some(group) = ended {
-                self.close_group(&group, now_ns);
-            }
-            return;
-        }
-        if entry.sent_ns == 0 {
-            let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
-            self.close_unsent(server, entry.phase, &entry.op(), &times);
-        } else {
+        if entry.details.group == NO_GROUP {
             self.recording.set.in_flight(entry.phase, &entry.op(), entry.intended_ns, entry.sent_ns);
             self.recording.left_unrecorded(entry.picked_ns, now_ns);
+            return;
+        }
+        self.groups.note_lag(entry.details.group, self.busy.lag_ns(self.server_of(route)));
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
+        if let Some(group) = self.groups.end_sent(entry.details.group, entry, lost) {
+            self.close_group(&group, now_ns);
         }
     }
 

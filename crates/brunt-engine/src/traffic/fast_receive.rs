@@ -5,6 +5,7 @@
 //! handled here has left its chain, freed its slot and is recorded.
 
 use super::matching::is_requested;
+use super::receiving::ReadTimes;
 use super::{Traffic, give_back};
 use crate::state::dispatch::Dispatch;
 use crate::state::health::Health;
@@ -22,17 +23,6 @@ use brunt_workload::verify::{Expected, Integrity, Verifier};
 
 /// The outcome of every operation handled here.
 const HIT: Outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
-
-/// One read of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReadTimes {
-    /// The connection.
-    pub index: u32,
-    /// When it returned.
-    pub at_ns: u64,
-    /// When the connection was last polled without a result.
-    pub polled_ns: u64,
-}
 
 impl<C: Codec> Traffic<C> {
     /// Handles simple hits from `used` on, and advances `used`. Returns what is found behind them and no simple hit, with its

@@ -5,7 +5,8 @@
 
 use super::{Shape, Uring};
 use crate::clock::Clock;
-use crate::io::{Completion, CompletionKind, ConnectionKind, Gather, Io, Until};
+use crate::io::{Completion, CompletionKind, ConnectionKind, Io, Until};
+use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use socket2::Socket;
 use std::io::{self, IoSlice, Read, Write};
