@@ -20,6 +20,7 @@ mod paths;
 mod queues;
 mod reconnect;
 mod replies;
+mod scripted;
 mod servers;
 pub(crate) mod sim;
 mod slowest;
@@ -65,7 +66,7 @@ use brunt_stats::object_fault::ObjectFaults;
 use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage::{Outage, outages};
 use brunt_stats::outage_span::OutageSpan;
-use brunt_stats::recorder::RecorderSet;
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::sample::Sample;
@@ -274,6 +275,15 @@ struct Kept {
 }
 
 impl Kept {
+    fn new(layout: &Layout) -> Self {
+        Self {
+            store: IntervalStore::new(layout),
+            spans: Vec::new(),
+            object_faults: Vec::new(),
+            meters: layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
+        }
+    }
+
     fn keep(&mut self, interval: &Interval) {
         self.store.push(interval);
         self.spans.extend_from_slice(&interval.outages.spans);
@@ -303,12 +313,7 @@ impl<C: Codec> Run<C> {
         }
         Self {
             worker: worker.with_feeds(feeds.remove(0)),
-            kept: Kept {
-                store: IntervalStore::new(&blueprint.layout),
-                spans: Vec::new(),
-                object_faults: Vec::new(),
-                meters: blueprint.layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
-            },
+            kept: Kept::new(&blueprint.layout),
             blueprint,
             orders,
             filled: filled_out,
