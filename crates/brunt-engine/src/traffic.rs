@@ -1,7 +1,7 @@
 //! The traffic of one worker: takes operations from its sessions, puts them on connections, and records their ends.
 //!
 //! What is due and what waits is in `dispatch`, what was sent in `in_flight` (with `groups` of parts and `shared_slots`), and
-//! the connections between them in `connections`; each keeps its own invariants. This file takes due operations and queues
+//! the connections between them in `connections`; each keeps its place invariants. This file takes due operations and queues
 //! their bytes. `fast_send` and `fast_receive` are the short ways of simple gets; `routing` chooses servers, `sending` passes
 //! bytes to the Io, `receiving` makes samples of replies, `matching` finds their operations, `connecting` covers a
 //! connection's life, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
@@ -211,7 +211,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Takes every due operation and queues its bytes. Returns whether a connection must send first: the rest is
-    /// picked after that, at a later time, because waiting for room in the client's own queue must not count as
+    /// picked after that, at a later time, because waiting for room in the client's place queue must not count as
     /// waiting for a server.
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
@@ -290,8 +290,8 @@ impl<C: Codec> Traffic<C> {
     fn enqueue_due(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
         let lane = &mut self.dispatch.lanes[lane_index as usize];
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
-        let (first_route, binds_slots, splits) =
-            (lane.routes.start, lane.binds_slots, lane.splits(&issue.op));
+        let (first_route, first_connection) = (lane.routes.start, lane.first_connection);
+        let (binds_slots, splits) = (lane.binds_slots, lane.splits(&issue.op));
         let row = self.recording.row(phase, &issue.op);
         self.recording.set.scheduled_many(row, 1);
         self.recording.picked(now_ns, 1);
@@ -301,9 +301,7 @@ impl<C: Codec> Traffic<C> {
         }
         match issue.connection {
             // The slot names the connection; such a lane has one route.
-            Some(own) if binds_slots => {
-                picked.connection = Some(self.dispatch.routes[first_route as usize].connections.start + own);
-            }
+            Some(place) if binds_slots => picked.connection = Some(first_connection + place),
             _ => picked.route = self.route_of(lane_index, &picked.op),
         }
         self.submit(picked)
@@ -428,7 +426,7 @@ impl<C: Codec> Traffic<C> {
         }
         let mut first_id = None;
         let is_part = picked.group != NO_GROUP;
-        let op = if is_part { &self.groups.get(picked.group).op } else { &picked.op };
+        let op = if is_part { &self.groups.get(picked.group).whole.op } else { &picked.op };
         let spread = if is_part { lane.spread(op.kind) } else { None };
         let slot = (C::REDIRECTS && is_part && self.slots.is_some()).then_some(picked.op.operand);
         for id in lane.session.ids(op) {
@@ -539,12 +537,7 @@ impl<C: Codec> Traffic<C> {
             }
             return;
         }
-        let own = if lane.binds_slots {
-            owner - self.dispatch.routes[lane.routes.start as usize].connections.start
-        } else {
-            0
-        };
-        give_back(lane, &mut self.connections[owner], own, done_ns);
+        give_back(lane, &mut self.connections[owner], lane.place_of(owner), done_ns);
         self.dispatch.deadlines.set(lane_index, lane.due_ns());
     }
 
@@ -615,9 +608,9 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Frees a slot of a closed loop; if slots are bound, it is one of the lane's connection `own`.
+/// Frees a slot of a closed loop; if slots are bound, it is one of the lane's connection at `place`.
 #[inline(always)]
-fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, done_ns: u64) {
+fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, place: u32, done_ns: u64) {
     if lane.refills_together {
         // If slots are unbound, other operations may keep this connection busy: at most one pipeline of slots
         // waits.
@@ -625,16 +618,16 @@ fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32
             connection.freed.push(done_ns);
             return;
         }
-        free_pipeline(lane, connection, own);
+        free_pipeline(lane, connection, place);
     }
-    free_slot(lane, connection, own, done_ns);
+    free_slot(lane, connection, place, done_ns);
 }
 
 /// Frees the slots that have waited for the rest of a pipeline.
-fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32) {
+fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, place: u32) {
     for at in 0..connection.freed.len() {
         let freed_ns = connection.freed[at];
-        free_slot(lane, connection, own, freed_ns);
+        free_slot(lane, connection, place, freed_ns);
     }
     connection.freed.clear();
 }
@@ -642,7 +635,7 @@ fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own:
 /// Makes a slot of a closed loop due again; if it is bound to a connection that takes no more requests, on the next
 /// connection.
 #[inline]
-fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, at_ns: u64) {
+fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, place: u32, at_ns: u64) {
     if lane.binds_slots {
         if connection.defers_slots() {
             connection.deferred_slots += 1;
@@ -650,7 +643,7 @@ fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32
         }
         connection.reserved_calls += 1;
     }
-    lane.session.release(own, at_ns);
+    lane.session.release(place, at_ns);
 }
 
 /// The value of a write; its unshared bytes are in `head`.

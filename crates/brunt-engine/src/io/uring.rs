@@ -287,8 +287,8 @@ impl Uring {
     fn collect(&mut self) {
         for entry in self.ring.completion() {
             if (entry.user_data() >> 32) as u8 == EntryKind::Send as u8 {
-                let index = &self.sockets.entries[entry.user_data() as u32 as usize];
-                if let Some(send) = index.pending_send.filter(|_| is_of(&entry, index)) {
+                let socket = &self.sockets.entries[entry.user_data() as u32 as usize];
+                if let Some(send) = socket.pending_send.filter(|_| is_of(&entry, socket)) {
                     let taken = entry.result();
                     self.sends[send as usize].taken = match -taken {
                         libc::EAGAIN | libc::EINTR => Ok(0),
@@ -494,8 +494,8 @@ impl Message {
 
 /// Does this entry belong to the current connection with its index?
 #[inline]
-fn is_of(entry: &cqueue::Entry, index: &SocketEntry) -> bool {
-    (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == index.generation
+fn is_of(entry: &cqueue::Entry, socket: &SocketEntry) -> bool {
+    (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == socket.generation
 }
 
 impl Backend for Uring {

@@ -115,7 +115,7 @@ pub(crate) struct Blueprint {
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,
     /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
-    board: Option<Arc<SharedSlotMap>>,
+    slot_map: Option<Arc<SharedSlotMap>>,
     commands: Arc<[Template]>,
     pub layout: Layout,
     /// Client lag of each server's busy period, if a class is open loop.
@@ -223,7 +223,7 @@ impl Blueprint {
             }),
             layout: Layout::of(&plan),
             paths,
-            board: None,
+            slot_map: None,
             commands: Arc::new([]),
             data_sets,
             data_set_of_class,
@@ -237,9 +237,9 @@ impl Blueprint {
     }
 
     /// Adds the slot map of a cluster.
-    pub(crate) fn with_slots(mut self, board: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
+    pub(crate) fn with_slots(mut self, slot_map: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
         self.commands = commands(&self.plan, self.plan.protocol)?.into();
-        self.board = board;
+        self.slot_map = slot_map;
         Ok(self)
     }
 
@@ -255,19 +255,19 @@ impl Blueprint {
     /// server.
     fn connections_of(&self, shard: &Shard) -> Vec<ClassConnections> {
         let mut next = 0;
-        let mut to_server = |own: &ClassShard, server: u32, of: u32| {
-            let only = self.plan.placement.of_worker(own.part.index, of);
+        let mut to_server = |shard: &ClassShard, server: u32, of: u32| {
+            let only = self.plan.placement.of_worker(shard.part.index, of);
             let start = next;
-            next += own
+            next += shard
                 .connections
                 .clone()
                 .filter(|connection| only.unwrap_or(connection % of) == server)
                 .count() as u32;
             start..next
         };
-        let mut of_path = |own: &ClassShard, path: &ClassPath| {
+        let mut of_path = |shard: &ClassShard, path: &ClassPath| {
             let of = path.servers.len() as u32;
-            (0..of).map(|server| to_server(own, server, of)).collect()
+            (0..of).map(|server| to_server(shard, server, of)).collect()
         };
         let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
         {
@@ -278,13 +278,13 @@ impl Blueprint {
         let nothing = Vec::new();
         let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
         let paths = self.paths.iter().enumerate().map(own_paths);
-        let own: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
-        (0..own.len()).map(|class| own[self.plan.connection_owner(class)].clone()).collect()
+        let owned: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
+        (0..owned.len()).map(|class| owned[self.plan.connection_owner(class)].clone()).collect()
     }
 
     /// The paths of a worker's classes.
     fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a ClassPath)> {
-        let is_carried = |(_, own): &(_, &ClassShard)| !own.connections.is_empty();
+        let is_carried = |(_, shard): &(_, &ClassShard)| !shard.connections.is_empty();
         let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
         classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
     }
@@ -297,8 +297,8 @@ impl Blueprint {
             for (of_path, path) in class_connections[class].iter().zip(&self.paths[class]) {
                 for (range, server) in of_path.iter().zip(&path.servers) {
                     let by_datagram = path.transport == Transport::Udp;
-                    let index = ConnectionPlan { class: class as u16, server: *server, by_datagram };
-                    plans.extend(std::iter::repeat_n(index, range.len()));
+                    let plan = ConnectionPlan { class: class as u16, server: *server, by_datagram };
+                    plans.extend(std::iter::repeat_n(plan, range.len()));
                 }
             }
         }
@@ -432,7 +432,7 @@ impl Blueprint {
 
     /// The slot table of a worker.
     fn slots(&self, worker: u32, bounds: &Capacities, keys: usize) -> Option<SlotTable> {
-        let board = self.board.clone()?;
+        let slot_map = self.slot_map.clone()?;
         let command_bytes = |command: &Command| {
             let text = &command.template;
             text.len() + text.matches("{key}").count() * KEY_BYTES_MAX
@@ -442,7 +442,7 @@ impl Blueprint {
             keys,
             routed_bytes: self.plan.commands.iter().map(command_bytes).max().unwrap_or(0),
         };
-        Some(SlotTable::new(board, self.commands.clone(), room, worker))
+        Some(SlotTable::new(slot_map, self.commands.clone(), room, worker))
     }
 }
 
@@ -510,7 +510,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         room: blueprint
             .send_room(codec.encoded_len_max(keys_max, key_bytes_max, value_copied))
             .max(codec.connection_setup().bytes.len())
-            + if blueprint.board.is_some() { ASKING.len() } else { 0 },
+            + if blueprint.slot_map.is_some() { ASKING.len() } else { 0 },
         codec,
         connections: blueprint.connection_plans(&worker.connections),
         servers: blueprint.endpoints.len(),
@@ -549,7 +549,7 @@ fn count_of(class_connections: &ClassConnections) -> usize {
 }
 
 fn lifetimes(blueprint: &Blueprint, worker: &WorkerPart) -> Vec<Lifetimes> {
-    let of_class = |(class, own): (usize, &ClassShard)| {
+    let of_class = |(class, shard): (usize, &ClassShard)| {
         let mut by_server = vec![0..0; blueprint.endpoints.len()];
         // Lifetimes exist with a single path only.
         for (range, server) in worker.connections[class]
@@ -563,14 +563,14 @@ fn lifetimes(blueprint: &Blueprint, worker: &WorkerPart) -> Vec<Lifetimes> {
         if plan.connection_owner(class) != class {
             by_server.fill(0..0);
         }
-        Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
+        Lifetimes::new((class as ClassId, &plan.classes[class]), shard, plan.seed, &by_server)
     };
     worker.shard.classes.iter().enumerate().map(of_class).collect()
 }
 
 /// A worker's connections.
 pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
-    let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
+    let of_class = |(class, shard): (&Class, &ClassShard)| class.path_count() * shard.connections.len();
     let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
 }
@@ -591,7 +591,7 @@ impl Capacities {
             let connections = count_of(class_connections);
             let slots = connections * class.depth as usize;
             // In a cluster the servers may change.
-            let servers = if blueprint.board.is_some() {
+            let servers = if blueprint.slot_map.is_some() {
                 blueprint.endpoints.len()
             } else {
                 class_connections.iter().map(Vec::len).sum()
@@ -606,7 +606,7 @@ impl Capacities {
                 0
             };
             bounds.waiting += waiting;
-            let splits = servers > 1 || blueprint.board.is_some();
+            let splits = servers > 1 || blueprint.slot_map.is_some();
             if class.replicas > 1 {
                 bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
             } else if splits && class.mix.contains(OpKind::Mget) {

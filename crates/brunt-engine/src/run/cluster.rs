@@ -106,12 +106,6 @@ impl From<SlotMapError> for QueryError {
     }
 }
 
-fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, QueryError> {
-    let mut reply = WholeReply::default();
-    stream.exchange(request, |bytes| Ok(reply.take(bytes)?))?;
-    Ok(reply)
-}
-
 /// Queries a node's slot map.
 fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, RunError> {
     let server = || endpoint.server.clone();
@@ -142,7 +136,7 @@ fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Run
 fn ask_slot_map(stream: &mut Stream, endpoint: &Endpoint) -> Result<SlotMap, QueryError> {
     let host = address_of(&endpoint.server).host;
     let by_tls = endpoint.tls.is_some();
-    let whole = query(stream, ASK_SHARDS)?;
+    let whole = stream.query(ASK_SHARDS)?;
     let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
         Err(declined @ SlotMapError::Declined(_)) => declined,
         other => return Ok(other?),
@@ -150,7 +144,7 @@ fn ask_slot_map(stream: &mut Stream, endpoint: &Endpoint) -> Result<SlotMap, Que
     if declined.to_string().contains(NO_CLUSTER) {
         return Err(declined.into());
     }
-    let whole = query(stream, ASK_SLOTS)?;
+    let whole = stream.query(ASK_SLOTS)?;
     Ok(map_of(&whole, |value| SlotMap::of_slots(value, &host))?)
 }
 
@@ -171,7 +165,7 @@ impl SlotMapPoller {
     /// Starts polling whenever a worker marks the shared map as outdated.
     pub(crate) fn start(
         plan: &Plan,
-        board: Arc<SharedSlotMap>,
+        shared: Arc<SharedSlotMap>,
         nodes: Vec<Endpoint>,
         clock: Clock,
     ) -> io::Result<Self> {
@@ -181,7 +175,7 @@ impl SlotMapPoller {
             let (mut from, mut asked_ns, mut refreshes) = (0, 0, 0);
             let mut refresh = || match first_map(&nodes, &codec, from) {
                 Ok((place, map)) => {
-                    board.publish(&map);
+                    shared.publish(&map);
                     from = place;
                     true
                 }
@@ -190,13 +184,13 @@ impl SlotMapPoller {
             // Ends on order, or when the sender is dropped.
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(CHECK_PERIOD) {
                 let is_due = clock.now_ns() >= asked_ns + PERIOD_NS;
-                if is_due && board.is_outdated.swap(false, Ordering::Relaxed) {
+                if is_due && shared.is_outdated.swap(false, Ordering::Relaxed) {
                     asked_ns = clock.now_ns();
                     refreshes += u64::from(refresh());
                 }
             }
             let is_final = refresh();
-            ClusterRecord { slots: board.counts(), is_final, refreshes }
+            ClusterRecord { slots: shared.counts(), is_final, refreshes }
         })?;
         Ok(Self { end, thread })
     }

@@ -13,7 +13,6 @@ use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::info;
-use brunt_proto::resp::reply::WholeReply;
 use brunt_stats::server_stats::{ServerRecord, SizeShare, Snapshot};
 use brunt_stats::timeline::row_ns_after;
 use std::io;
@@ -279,8 +278,7 @@ impl StatsPoller {
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
             StatsQuery::Info(_) => {
-                let mut reply = WholeReply::default();
-                stream.exchange(info::REQUEST, |bytes| Ok(reply.take(bytes)?))?;
+                let reply = stream.query(info::REQUEST)?;
                 let at_ns = self.clock.now_ns();
                 let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
                 // A server that is loading or out of connections may answer later.

@@ -7,7 +7,6 @@ use super::scripted::{Answers, Scripted, Wire, run_scripted};
 use super::{MS, SECOND, US, endpoints, plan};
 use crate::codecs::resp_codec;
 use crate::run::blueprint::{Blueprint, DataSets};
-use crate::simulated::sim::EPOCH_NS;
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::worker::WorkerEnd;
 use brunt_plan::op::{ClassId, OpId, OpKind};

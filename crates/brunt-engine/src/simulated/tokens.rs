@@ -4,7 +4,7 @@
 //! `n`th sample is the `n`th request, because an open loop over one connection sends them in their order.
 
 use super::scripted::{Answers, Scripted, run_scripted};
-use super::{MS, SECOND, US, endpoints, plan};
+use super::{MS, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
 use crate::run::blueprint::{Blueprint, DataSets};
 use crate::worker::WorkerEnd;

@@ -274,6 +274,8 @@ pub(crate) struct Lane {
     pub routing: Routing,
     /// Operations of its closed loop are bound to the connection of their slot.
     pub binds_slots: bool,
+    /// Its first connection; if slots are bound, it has one route, and the session counts connections from this one.
+    pub first_connection: u32,
     /// Slots per connection, if slots are bound.
     pub depth: u32,
     /// Slots are free only once their connection opens.
@@ -322,6 +324,12 @@ impl Lane {
         if let Some(feed) = &mut self.feed {
             feed.serve(&mut self.session, now_ns);
         }
+    }
+
+    /// The place of a connection in its session.
+    #[inline]
+    pub(crate) fn place_of(&self, connection: u32) -> u32 {
+        if self.binds_slots { connection - self.first_connection } else { 0 }
     }
 
     /// Slots of each connection at the start: free ones, and those that wait for it to open.

@@ -192,7 +192,7 @@ impl Recording {
 
     /// Counts a sent operation in parts; called at its end, when all its commands are known.
     pub(crate) fn sent_in_parts(&mut self, group: &Group, sent_ns: u64) {
-        self.set.sent(group.phase, &group.op, group.wire_requests, sent_ns);
+        self.set.sent(group.whole.phase, &group.whole.op, group.wire_requests, sent_ns);
     }
 
     /// Counts a discarded datagram.

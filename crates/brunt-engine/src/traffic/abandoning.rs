@@ -87,13 +87,14 @@ impl<C: Codec> Traffic<C> {
     /// The server of a route; `None` for a preload, which retries and has a time limit of its own.
     fn checked_server(&self, route: RouteId) -> Option<&Health> {
         let route = &self.dispatch.routes[route as usize];
-        let own = &self.connections.all[route.connections.start as usize..route.connections.end as usize];
-        let first = own.first().filter(|_| !self.dispatch.lanes[route.lane as usize].is_preload)?;
+        let connections =
+            &self.connections.all[route.connections.start as usize..route.connections.end as usize];
+        let first = connections.first().filter(|_| !self.dispatch.lanes[route.lane as usize].is_preload)?;
         let health = &self.servers[usize::from(first.server)];
         // Connections may be waiting for their scheduled opening.
         let awaits_birth = self.connections.lifetimes[usize::from(first.class)].has_schedule()
             && health.up == 0
-            && own.iter().all(|connection| connection.failures < FAILURES_MIN);
+            && connections.iter().all(|connection| connection.failures < FAILURES_MIN);
         (!awaits_birth).then_some(health)
     }
 
@@ -204,7 +205,7 @@ impl<C: Codec> Traffic<C> {
             self.release_unsent(index, picked.shared_slot, &picked.op, lost, at_ns);
         } else if let Some(group) = self.groups.abandon(picked.group) {
             self.record_group(&group, at_ns, at_ns);
-            self.release_unsent(index, group.shared_slot, &group.op, group.outcome(), at_ns);
+            self.release_unsent(index, group.shared_slot, &group.whole.op, group.outcome(), at_ns);
         }
     }
 

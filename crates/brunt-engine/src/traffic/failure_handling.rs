@@ -9,6 +9,7 @@ use super::abandoning::unsent_times;
 use super::{Traffic, free_pipeline};
 use crate::io::{CloseMode, Io};
 use crate::state::connection::ConnectionState;
+use crate::state::group::Group;
 use crate::state::in_flight::{Chain, Entry};
 use crate::state::lane::Picked;
 use crate::state::{NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
@@ -111,9 +112,7 @@ impl<C: Codec> Traffic<C> {
         let Some(lane) = self.dispatch.lanes.get_mut(lane_index as usize) else { return };
         let connection = &mut self.connections[index];
         if !connection.freed.is_empty() {
-            let first = self.dispatch.routes[lane.routes.start as usize].connections.start;
-            let own = if lane.binds_slots { index - first } else { 0 };
-            free_pipeline(lane, connection, own);
+            free_pipeline(lane, connection, lane.place_of(index));
             self.dispatch.deadlines.set(lane_index, lane.due_ns());
         }
     }
@@ -361,20 +360,25 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Counts an operation in parts that is in flight when the run is over.
-    pub(super) fn close_group(&mut self, group: &crate::state::group::Group, now_ns: u64) {
+    pub(super) fn close_group(&mut self, group: &Group, now_ns: u64) {
         if group.abandoned {
             // It has failed with the abandoned part.
             self.record_group(group, now_ns, now_ns);
             return;
         }
         if group.sent_ns == 0 {
-            let times = unsent_times(group.intended_ns, group.picked_ns, now_ns);
-            self.recording.set.unsent(group.phase, &group.op, &times, group.busy_lag_ns);
+            let times = unsent_times(group.whole.intended_ns, group.whole.picked_ns, now_ns);
+            self.recording.set.unsent(group.whole.phase, &group.whole.op, &times, group.busy_lag_ns);
         } else {
             self.recording.sent_in_parts(group, group.sent_ns);
-            self.recording.set.in_flight(group.phase, &group.op, group.intended_ns, group.sent_ns);
+            self.recording.set.in_flight(
+                group.whole.phase,
+                &group.whole.op,
+                group.whole.intended_ns,
+                group.sent_ns,
+            );
         }
-        self.recording.left_unrecorded(group.picked_ns, now_ns);
+        self.recording.left_unrecorded(group.whole.picked_ns, now_ns);
     }
 
     /// The server of a route.

@@ -47,7 +47,7 @@ impl<C: Codec> Traffic<C> {
         };
         let is_shared = !route.others.is_empty();
         let is_closed = !lane.session.is_open();
-        let own = if lane.binds_slots { read.index - route.connections.start } else { 0 };
+        let place = lane.place_of(read.index);
         let due_before_ns = lane.due_ns();
         let busy_lag_ns = busy.lag_ns(connection.server);
         let oldest = connection.chain.head;
@@ -86,7 +86,7 @@ impl<C: Codec> Traffic<C> {
             if let Some(entry) = ended {
                 lane.session.record_outcome(entry.key(), HIT);
                 if is_closed {
-                    give_back(lane, connection, own, read.at_ns);
+                    give_back(lane, connection, place, read.at_ns);
                 }
             }
         };

@@ -22,24 +22,23 @@ impl<C: Codec> Traffic<C> {
         let Self { dispatch, connections: Connections { all, dirty, .. }, busy, in_flight, .. } = self;
         let Self { recording, window, .. } = self;
         let lane = &mut dispatch.lanes[lane_index as usize];
-        let route = lane.routes.start;
-        let first_connection = dispatch.routes[route as usize].connections.start;
+        let (route, first_connection) = (lane.routes.start, lane.first_connection);
         let mut gets = Gets::default();
         let is_kept = busy.is_kept();
         let unusual = loop {
             if lane.due_ns() > now_ns {
                 break None;
             }
-            let (intended_ns, id, own) = match lane.session.take_next() {
-                Next::Get { intended_ns, id, connection: Some(own) } => (intended_ns, id, own),
+            let (intended_ns, id, place) = match lane.session.take_next() {
+                Next::Get { intended_ns, id, connection: Some(place) } => (intended_ns, id, place),
                 Next::Get { intended_ns, id, connection } => {
                     break Some(DueOp { intended_ns, op: lane.session.get(id), connection });
                 }
                 Next::Other(issue) => break Some(issue),
             };
             let op = lane.session.get(id);
-            let left = DueOp { intended_ns, op, connection: Some(own) };
-            let index = first_connection + own;
+            let left = DueOp { intended_ns, op, connection: Some(place) };
+            let index = first_connection + place;
             let connection = &mut all[index as usize];
             if !connection.is_usable() {
                 break Some(left);
@@ -55,7 +54,7 @@ impl<C: Codec> Traffic<C> {
             let is_first = is_kept && connection.outstanding() == 0;
             let is_queued =
                 connection.queue_with(index, needed, entry, in_flight, recording, |codec, out| {
-                    let write = |place: &mut [u8]| lane.keyspace.write_key_to(id, place);
+                    let write = |room: &mut [u8]| lane.keyspace.write_key_to(id, room);
                     codec.encode_get(key_len, token, out, write)
                 });
             if !is_queued {

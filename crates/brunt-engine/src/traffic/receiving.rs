@@ -488,7 +488,7 @@ impl<C: Codec> Traffic<C> {
         }
         let operand = entry.op().operand;
         let spread = lane.spread(entry.kind);
-        for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
+        for id in lane.session.ids(&self.groups.get(entry.details.group).whole.op) {
             self.key_bytes.clear();
             lane.keyspace.write_key(id, &mut self.key_bytes);
             let is_own = match &spread {
@@ -672,18 +672,8 @@ impl<C: Codec> Traffic<C> {
         self.end_write(entry, outcome.class, done_ns);
         let server = self.connections[index].server;
         let busy_lag_ns = self.busy.lag_ns(server);
-        let times = Times {
-            intended_ns: entry.intended_ns,
-            picked_ns: entry.picked_ns,
-            sent_ns: entry.sent_ns,
-            polled_ns: polled_ns.min(done_ns),
-            first_byte_ns: if entry.details.first_byte_ns == 0 {
-                done_ns
-            } else {
-                entry.details.first_byte_ns
-            },
-            done_ns,
-        };
+        let read = (entry.details.first_byte_ns, polled_ns, done_ns);
+        let times = reply_times((entry.intended_ns, entry.picked_ns, entry.sent_ns), read);
         if outcome.class.is_completed() {
             self.recording.set.responded(server, entry.row, times.response_ns(), 1);
         }
@@ -723,40 +713,32 @@ impl<C: Codec> Traffic<C> {
     /// Records the end of an operation in parts, after its last part, and frees its slot.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         self.record_group(group, done_ns, polled_ns);
-        self.release(index, group.shared_slot, group.op.session, group.op.key, group.outcome(), done_ns);
+        self.release(
+            index,
+            group.shared_slot,
+            group.whole.op.session,
+            group.whole.op.key,
+            group.outcome(),
+            done_ns,
+        );
     }
 
     /// As `book_group` without the slot.
     pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) {
-        let outcome = group.outcome();
+        let Picked { op, phase, row, intended_ns, picked_ns, .. } = group.whole;
         self.recording.counts.replicas_missed += u64::from(group.missed);
         if group.sent_ns == 0 {
             // No part was sent.
-            let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
-            self.recording.abandoned(group.phase, &group.op, &times);
-        } else {
-            let sent_ns = group.sent_ns;
-            self.recording.sent_in_parts(group, sent_ns);
-            let first_byte_ns =
-                if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
-            let sample = Sample {
-                op: group.op.id(),
-                class: group.op.class,
-                outcome,
-                busy_lag_ns: group.busy_lag_ns,
-                times: Times {
-                    intended_ns: group.intended_ns,
-                    picked_ns: group.picked_ns,
-                    sent_ns,
-                    polled_ns: polled_ns.min(done_ns),
-                    first_byte_ns,
-                    done_ns,
-                },
-            };
-            let row = self.recording.row(group.phase, &group.op);
-            let requested = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
-            self.recording.record(row, &sample, requested, group.hits);
+            let times = unsent_times(intended_ns, picked_ns, done_ns);
+            return self.recording.abandoned(phase, &op, &times);
         }
+        self.recording.sent_in_parts(group, group.sent_ns);
+        let first_byte_ns = if group.first_byte_ns == 0 { 0 } else { group.first_byte_ns.max(group.sent_ns) };
+        let times = reply_times((intended_ns, picked_ns, group.sent_ns), (first_byte_ns, polled_ns, done_ns));
+        let (outcome, busy_lag_ns) = (group.outcome(), group.busy_lag_ns);
+        let sample = Sample { op: op.id(), class: op.class, outcome, busy_lag_ns, times };
+        let requested = if op.kind.is_retrieval() { u32::from(op.count) } else { 0 };
+        self.recording.record(row, &sample, requested, group.hits);
     }
 
     /// Handles malformed bytes: the operation that they name, or else the oldest, ends in an error, and the
@@ -775,6 +757,15 @@ impl<C: Codec> Traffic<C> {
         }
         self.fail_connection(index, at_ns, FaultKind::Malformed, OutcomeClass::Lost);
     }
+}
+
+/// The times of a reply: when its request was intended, picked and sent, when its first byte was read (0: with the last), and when its
+/// connection was polled before that.
+fn reply_times(request: (u64, u64, u64), read: (u64, u64, u64)) -> Times {
+    let ((intended_ns, picked_ns, sent_ns), (first_byte_ns, polled_ns, done_ns)) = (request, read);
+    let first_byte_ns = if first_byte_ns == 0 { done_ns } else { first_byte_ns };
+    let polled_ns = polled_ns.min(done_ns);
+    Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns, done_ns }
 }
 
 /// Do these bytes begin like a TLS alert or handshake record (RFC 8446, section 5.1)? No cache reply does.

@@ -262,7 +262,13 @@ impl<C: Codec> Traffic<C> {
                     if let Some(group) = self.groups.end_missed(picked.group) {
                         self.record_group(&group, at_ns, at_ns);
                         let first = self.dispatch.routes[route_index as usize].connections.start;
-                        self.release_unsent(first, group.shared_slot, &group.op, group.outcome(), at_ns);
+                        self.release_unsent(
+                            first,
+                            group.shared_slot,
+                            &group.whole.op,
+                            group.outcome(),
+                            at_ns,
+                        );
                     }
                 }
                 Some((route, behind)) if has_room(&self.dispatch.routes[route as usize]) => {

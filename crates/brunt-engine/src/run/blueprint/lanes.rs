@@ -11,7 +11,7 @@ use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Refill, SessionScope};
 use brunt_plan::popularity::Popularity;
-use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of};
+use brunt_plan::shard::{ClassShard, Portion, StreamPart, share, share_of};
 use brunt_plan::units::DurationNs;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
@@ -53,7 +53,7 @@ impl Blueprint {
         for (set, ids) in self.data_sets.iter().zip(&worker.shard.preload) {
             let Some(of_path) = worker.connections[set.class].get(set.path) else { continue };
             let router = &self.paths[set.class][set.path].router;
-            let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
+            let spans: Vec<&[Range<u32>]> = match router.is_some() || self.slot_map.is_some() {
                 true => vec![of_path.as_slice()],
                 // By thread, only one has connections.
                 false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
@@ -103,6 +103,7 @@ impl Blueprint {
             routes: 0..0,
             routing: Routing::Only,
             binds_slots: false,
+            first_connection: 0,
             depth: 0,
             begins_taken: false,
             fills_misses: false,
@@ -145,9 +146,10 @@ impl Blueprint {
         let of_branch = |branch: &Branch| branch.routes.clone();
         let (first, last) = (branches.first().map(of_branch), branches.last().map(of_branch));
         lane.routes = first.map_or(0, |routes| routes.start)..last.map_or(0, |routes| routes.end);
+        lane.first_connection = paths[0].ranges.first().map_or(0, |range| range.start);
         let of_kind = |kind| path_of(of_class, kind) as u8;
         lane.routing = match branches.pop() {
-            _ if self.board.is_some() => Routing::BySlot,
+            _ if self.slot_map.is_some() => Routing::BySlot,
             Some(only) if branches.is_empty() && replicas == 1 => only.routing,
             last => {
                 branches.extend(last);
@@ -167,11 +169,11 @@ impl Blueprint {
         let mut lanes = Lanes::default();
         let phase = SessionPhase { window, routes: worker.routes, is_unloaded: false };
         for (index, connections) in worker.classes() {
-            let (class, own) = (&self.plan.classes[index], &worker.shard.classes[index]);
+            let (class, shard) = (&self.plan.classes[index], &worker.shard.classes[index]);
             // All sessions of the class share one walk through the keys.
-            let walk = Cursor::new(own.part);
+            let walk = Cursor::new(shard.part);
             let is_walk = class.popularity == Popularity::Sequential;
-            for part in self.parts(class, own, connections.clone()) {
+            for part in self.parts(class, shard, connections.clone()) {
                 let cursor = if is_walk { walk.clone() } else { part.cursor };
                 self.add_session(&mut lanes, (index, class), SessionPart { cursor, ..part }, &phase);
             }
@@ -240,10 +242,10 @@ impl Blueprint {
     fn parts(
         &self,
         class: &Class,
-        own: &ClassShard,
+        shard: &ClassShard,
         mut class_connections: ClassConnections,
     ) -> Vec<SessionPart> {
-        let &ClassShard { part, portion, .. } = own;
+        let &ClassShard { part, portion, .. } = shard;
         if self.plan.placement == Placement::ByThread {
             // Only one server of each path has connections.
             class_connections
@@ -253,25 +255,25 @@ impl Blueprint {
         match class.sessions {
             SessionScope::Worker => {
                 let cursor = Cursor::new(part);
-                vec![SessionPart { paths: class_connections, part, portion, budget: own.requests, cursor }]
+                vec![SessionPart { paths: class_connections, part, portion, budget: shard.requests, cursor }]
             }
             SessionScope::Connection => {
-                let count = own.connections.len() as u32;
+                let count = shard.connections.len() as u32;
                 let of_connection = |(nth, index): (u32, u32)| {
-                    let part = StreamPart { index: own.connections.start + nth, of: class.connections };
+                    let part = StreamPart { index: shard.connections.start + nth, of: class.connections };
                     SessionPart {
                         paths: vec![std::iter::once(index..index + 1).collect()],
                         part,
                         // All connections have equal fractions.
                         portion: Portion::even(part),
-                        budget: own.requests.map(|total| share_of(total, nth, count)),
+                        budget: shard.requests.map(|total| share_of(total, nth, count)),
                         cursor: Cursor::new(part),
                     }
                 };
                 (0..).zip(class_connections[0].iter().flat_map(Range::clone)).map(of_connection).collect()
             }
             SessionScope::Client { connections } => {
-                clients(own, &class_connections, class.connections, connections)
+                clients(shard, &class_connections, class.connections, connections)
             }
         }
     }
@@ -285,17 +287,17 @@ impl Blueprint {
         phase: &SessionPhase,
     ) {
         // Paths have equally many connections, and a write to several replicas takes one of each.
-        let own: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
+        let count: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
         let is_client = matches!(class.sessions, SessionScope::Client { .. });
         // A client's slots are those of one connection.
-        let connections = if is_client || phase.is_unloaded { 1 } else { own };
+        let connections = if is_client || phase.is_unloaded { 1 } else { count };
         let is_shared = self.plan.shares_connections(class_index);
         // A slot is bound to a connection if its operations can go nowhere else. In a cluster they may be split or
         // redirected.
         let has_one_route = part.paths.len() == 1
             && part.paths[0].len() == 1
-            && self.board.is_none()
-            && (!is_client || own == 1)
+            && self.slot_map.is_none()
+            && (!is_client || count == 1)
             && !is_shared
             && !phase.is_unloaded;
         let lifetime = &class.lifetime;
@@ -364,7 +366,7 @@ impl Blueprint {
         routes: usize,
     ) -> RouteRoom {
         let slots = connections as usize * class.depth as usize;
-        let waiting_max = match (is_open, &self.board) {
+        let waiting_max = match (is_open, &self.slot_map) {
             (true, _) => (WAITING_MAX / routes).max(WAITING_MIN),
             (false, None) => slots,
             // A multi-get may have a part per slot, all of which may wait for one node.
@@ -386,7 +388,7 @@ impl Blueprint {
     /// Operations that may wait on a route beyond the schedule's: redirected ones, those of other routes among
     /// them, and parts. Untouched memory costs nothing.
     fn redirected_max(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
-        match self.board {
+        match self.slot_map {
             Some(_) => slots * keys_max(class) + waiting_max * self.endpoints.len(),
             None => 0,
         }
@@ -410,8 +412,13 @@ impl Blueprint {
 }
 
 /// The clients of a worker with `each` connections; `all` counts the connections of the class.
-fn clients(own: &ClassShard, class_connections: &ClassConnections, all: u32, each: u32) -> Vec<SessionPart> {
-    let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
+fn clients(
+    shard: &ClassShard,
+    class_connections: &ClassConnections,
+    all: u32,
+    each: u32,
+) -> Vec<SessionPart> {
+    let (first, count) = (shard.connections.start / each, shard.connections.len() as u32 / each);
     let of_client = |nth: u32| {
         // This client's connections to each server.
         let own_of = |range: &Range<u32>| {
@@ -423,7 +430,7 @@ fn clients(own: &ClassShard, class_connections: &ClassConnections, all: u32, eac
             paths: class_connections.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
             part,
             portion: Portion::even(part),
-            budget: own.requests.map(|total| share_of(total, nth, count)),
+            budget: shard.requests.map(|total| share_of(total, nth, count)),
             cursor: Cursor::new(part),
         }
     };
