@@ -27,7 +27,7 @@ pub use crate::run_error::{ErrorOrigin, RunError, ServerFailure};
 use crate::run_error::{describe_malformed, hint, tls_hint};
 pub use crate::transport::Endpoint;
 use crate::transport::blocking::{QueryError, Stream};
-use crate::transport::{Endpoint, socket};
+use crate::transport::socket;
 use crate::worker::WorkerEnd;
 use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::shard::{Shard, shard};
