@@ -5,15 +5,16 @@
 
 use crate::allocations::allocations;
 use crate::clock::Clock;
+use crate::io::Io;
 use crate::io::epoll::Epoll;
 use crate::io::uring::Uring;
-use crate::io::{Gather, Io};
 use crate::run::blueprint::{Blueprint, build};
 use crate::run::kernel_interface::io_uring_works;
 use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, run};
 use crate::state::recording::{Exchange, Filled};
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker};
+use brunt_plan::choice::Gather;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{IoChoice, MeterKind, Plan};
@@ -131,7 +132,7 @@ fn allocations_of_worker<I: Io>(
     }
     let allocations = allocations() - before.unwrap();
     let end = worker.end();
-    assert!(end.window.end_ns > end.window.measure_ns);
+    assert!(end.data.times.end_ns > end.data.times.measure_ns);
     drop(end);
     assert!(control.join().unwrap() > 3, "sets were exchanged");
     allocations

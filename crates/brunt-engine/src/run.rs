@@ -1,23 +1,20 @@
-//! A run: what is probed and started before it, the control thread that drives the workers, and what an error says.
+//! A run: what is flushed, probed and started before it, the control thread that drives the workers, and what an error says.
 //!
-//! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariant: an error of a worker
-//! keeps its kind, and is completed with what all workers have seen.
+//! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariants: an error of a worker
+//! keeps its kind, and is completed with what all workers have seen; an unconfirmed deletion before a run is an error.
 
 pub(crate) mod blueprint;
 pub mod cluster;
 pub(crate) mod control_thread;
 pub mod coordinator;
-pub(crate) mod flush;
 pub mod host;
 pub mod in_process_run;
 pub mod kernel_interface;
-pub(crate) mod launch;
 pub(crate) mod stats_poller;
 pub(crate) mod trace_reader;
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::hint::{describe_malformed, hint, tls_hint};
 use crate::run::blueprint::Blueprint;
 pub use crate::run::blueprint::DataSets;
 use crate::run::cluster::SlotMapPoller;
@@ -26,11 +23,13 @@ use crate::run::coordinator::{Coordinator, LocalOnly, LocalPart};
 use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
-pub use crate::run_error::{ErrorOrigin, RunError};
-pub use crate::transport::endpoint::Endpoint;
+pub use crate::run_error::{ErrorOrigin, RunError, ServerFailure};
+use crate::run_error::{describe_malformed, hint, tls_hint};
+pub use crate::transport::Endpoint;
+use crate::transport::blocking::{QueryError, Stream};
 use crate::transport::socket;
 use crate::worker::WorkerEnd;
-use brunt_plan::plan::{IoChoice, Plan};
+use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstMalformed};
 use brunt_stats::interval::Interval;
@@ -42,6 +41,7 @@ use brunt_stats::usage::ClientUsage;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// An event of a run.
 #[derive(Debug)]
@@ -79,6 +79,9 @@ pub enum RunDecision {
     Finish,
 }
 
+/// Receives the events of a run.
+pub type Observe<'a> = dyn FnMut(RunEvent<'_>) -> RunDecision + 'a;
+
 /// Runs a plan. `stop` ends the schedule early; `observe` receives events on the calling thread and may end the
 /// schedule.
 pub fn run(
@@ -86,7 +89,7 @@ pub fn run(
     endpoints: &[Endpoint],
     data: DataSets,
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    observe: &mut Observe<'_>,
 ) -> Result<RunData, RunError> {
     run_part(plan, &LocalPart::whole(plan), endpoints, data, stop, observe, &mut LocalOnly)
 }
@@ -98,14 +101,14 @@ pub fn run_part(
     endpoints: &[Endpoint],
     data: DataSets,
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    observe: &mut Observe<'_>,
     coordinator: &mut dyn Coordinator,
 ) -> Result<RunData, RunError> {
-    let setup = RunSetup { plan, part, endpoints, data };
-    match setup.execute(None, stop, observe, coordinator) {
+    let setup = RunSetup { plan, part, endpoints, data, stop };
+    match setup.execute(None, observe, coordinator) {
         // The limit of locked memory is per user: since the probe another process may have taken it.
         Err(RunError::System(error)) if plan.io == IoChoice::Auto && is_out_of_memory(&error) => {
-            setup.execute(Some(without_io_uring(&error)), stop, observe, coordinator)
+            setup.execute(Some(without_io_uring(&error)), observe, coordinator)
         }
         ended => ended,
     }
@@ -118,6 +121,8 @@ struct RunSetup<'a> {
     part: &'a LocalPart<'a>,
     endpoints: &'a [Endpoint],
     data: DataSets,
+    /// Ends the schedule early.
+    stop: &'a AtomicBool,
 }
 
 impl RunSetup<'_> {
@@ -125,11 +130,10 @@ impl RunSetup<'_> {
     fn execute(
         self,
         chosen: Option<Chosen>,
-        stop: &AtomicBool,
-        observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+        observe: &mut Observe<'_>,
         coordinator: &mut dyn Coordinator,
     ) -> Result<RunData, RunError> {
-        let Self { plan, part, endpoints, data } = self;
+        let Self { plan, part, endpoints, data, .. } = self;
         let local = (0..).zip(part.workers.clone());
         let shards: Vec<Shard> =
             local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
@@ -162,7 +166,7 @@ impl RunSetup<'_> {
             ..ClientUsage::default()
         };
         let mut control = ControlThread::new(self, clock, usage, observe, coordinator, statistics);
-        let ended = control.drive(&blueprint, shards.into_iter().zip(feeds), &chosen, &pollers, stop);
+        let ended = control.drive(&blueprint, shards.into_iter().zip(feeds), &chosen, &pollers);
         let interrupted = match ended {
             Ok(interrupted) => interrupted,
             Err(error) => {
@@ -214,10 +218,14 @@ pub(super) fn with_context(
 ) -> RunError {
     let plan = &blueprint.plan;
     match error {
-        RunError::NoReply { server, reason } => RunError::NoReply { server, reason: reason + tls_hint(plan) },
-        RunError::SetupRejected { server, reason } => {
+        RunError::Server { failure, server, reason } => {
             let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
-            RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
+            let hint = match failure {
+                ServerFailure::NoReply => tls_hint(plan).to_owned(),
+                ServerFailure::SetupRejected => first_hint(plan, &ends),
+                _ => String::new(),
+            };
+            RunError::Server { failure, server, reason: reason + &hint }
         }
         RunError::PreloadFailed { confirmed, reason: cause, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
@@ -250,10 +258,10 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> Option<String> {
     if let Some(text) = ends.iter().find_map(|end| end.rejection.as_ref()) {
         return Some(format!("the server rejects a key: \"{text}\""));
     }
-    if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
+    if let Some(text) = ends.iter().find_map(|end| end.data.counts.first_error.as_ref()) {
         return Some(format!("first error \"{text}\""));
     }
-    if let Some(malformed) = ends.iter().find_map(|end| end.counts.first_malformed.as_ref()) {
+    if let Some(malformed) = ends.iter().find_map(|end| end.data.counts.first_malformed.as_ref()) {
         return Some(describe_malformed(malformed));
     }
     let row = |fault: &Fault| match fault.kind {
@@ -269,8 +277,8 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> Option<String> {
 /// A hint from the first error or the first malformed bytes.
 fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
     let rejection = ends.iter().find_map(|end| end.rejection.as_ref());
-    let error = rejection.or_else(|| ends.iter().find_map(|end| end.counts.first_error.as_ref()));
-    let malformed = ends.iter().find_map(|end| end.counts.first_malformed.as_ref());
+    let error = rejection.or_else(|| ends.iter().find_map(|end| end.data.counts.first_error.as_ref()));
+    let malformed = ends.iter().find_map(|end| end.data.counts.first_malformed.as_ref());
     let bytes = error.map(FirstError::bytes).or(malformed.map(FirstMalformed::bytes));
     bytes.map(|bytes| hint(plan, bytes)).unwrap_or_default()
 }
@@ -283,4 +291,49 @@ fn server_names(endpoints: &[Endpoint]) -> String {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
+}
+
+/// Time limit: deleting much data takes long.
+const FLUSH_LIMIT: Duration = Duration::from_secs(60);
+/// Maximum length of a reply.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// Deletes all data of every server of a plan, and waits for each confirmation.
+///
+/// # Errors
+/// A server is unreachable, does not confirm, or has no such command; for a user.
+pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
+    for (server, endpoint) in plan.servers().iter().zip(endpoints) {
+        let refuse = |reason: String| format!("cannot flush {}: {reason}", endpoint.server);
+        if server.protocol.is_stateless() || server.transport == Transport::Udp {
+            return Err(refuse(format!(
+                "{} over {} has no command for it",
+                server.protocol, server.transport
+            )));
+        }
+        let reply = ask_to_flush(plan, server.protocol.is_resp(), endpoint)
+            .map_err(|error| refuse(error.to_string()))?;
+        if !matches!(reply.as_str(), "OK" | "+OK") {
+            return Err(refuse(format!("reply '{}'", reply.escape_debug())));
+        }
+    }
+    Ok(())
+}
+
+/// The server's reply line.
+fn ask_to_flush(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> Result<String, QueryError> {
+    let mut stream = Stream::connect(endpoint, Clock::start(), FLUSH_LIMIT)?;
+    let request: &[u8] = if is_redis {
+        stream.set_up(&resp_codec(plan, plan.protocol)?)?;
+        b"*1\r\n$8\r\nflushall\r\n"
+    } else {
+        b"flush_all\r\n"
+    };
+    let mut answer = Vec::new();
+    stream.exchange(request, |bytes| {
+        answer.extend_from_slice(bytes);
+        Ok(answer.contains(&b'\n') || answer.len() >= ANSWER_BYTES_MAX)
+    })?;
+    let line = String::from_utf8_lossy(&answer);
+    Ok(line.lines().next().unwrap_or_default().to_owned())
 }

@@ -20,6 +20,7 @@ mod paths;
 mod queues;
 mod reconnect;
 mod replies;
+mod scripted;
 mod servers;
 pub(crate) mod sim;
 mod slowest;
@@ -33,10 +34,11 @@ mod warmup;
 mod whole_window;
 
 use crate::allocations::allocations;
+use crate::loopback::plan as planned;
 use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::control_thread::WindowStart;
 use crate::run::trace_reader::TraceReaders;
-use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, RunTimes};
+use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, RunTimes, ServerFailure};
 use crate::simulated::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::state::recording::{Exchange, Filled};
 use crate::worker::pace::Cpus;
@@ -46,10 +48,8 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan, Protocol, Timestamps, Transport, Wait};
-use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
-use brunt_plan::spec::PlanSpec;
 use brunt_proto::Codec;
 use brunt_proto::memcached::MetaCodec;
 use brunt_proto::memcached::text::TextCodec;
@@ -65,7 +65,7 @@ use brunt_stats::object_fault::ObjectFaults;
 use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage::{Outage, outages};
 use brunt_stats::outage_span::OutageSpan;
-use brunt_stats::recorder::RecorderSet;
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::sample::Sample;
@@ -145,20 +145,13 @@ impl Outcome {
 
     /// What a summary of it is built from.
     fn record(&self, plan: Plan) -> RunRecord {
-        let window = self.end.window;
         RunRecord {
             // The processor and the host are not of this world.
             run: RunData {
                 intervals: self.store.clone(),
                 samples: self.samples.clone(),
-                times: RunTimes {
-                    start_ns: window.start_ns,
-                    measure_ns: window.measure_ns,
-                    end_ns: window.end_ns,
-                    drained_ns: self.end.drained_ns,
-                    ..RunTimes::default()
-                },
-                counts: self.end.counts.clone(),
+                times: self.end.data.times,
+                counts: self.end.data.counts.clone(),
                 warmup_end: self.warmup_end,
                 ..RunData::default()
             },
@@ -174,7 +167,11 @@ impl Outcome {
     }
 
     fn outages(&self) -> Vec<Outage> {
-        outages(&self.spans, self.store.timeline(), &(self.end.window.start_ns..self.end.window.end_ns))
+        outages(
+            &self.spans,
+            self.store.timeline(),
+            &(self.end.data.times.start_ns..self.end.data.times.end_ns),
+        )
     }
 
     fn meter(&self, kind: MeterKind) -> &Meter {
@@ -183,7 +180,7 @@ impl Outcome {
 
     /// When the schedule began.
     fn start_ns(&self) -> u64 {
-        self.end.window.start_ns
+        self.end.data.times.start_ns
     }
 
     /// Intended times, counted from the start of the schedule.
@@ -200,8 +197,7 @@ impl Outcome {
 }
 
 fn resolved(toml: &str) -> Plan {
-    let spec = PlanSpec::from_toml(toml).unwrap();
-    let mut plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+    let mut plan = planned(toml);
     // A world has the timestamps that a test asks for.
     if plan.timestamps == Timestamps::Auto {
         plan.timestamps = Timestamps::Off;
@@ -263,6 +259,8 @@ struct Run<C: Codec> {
     notice: Option<Notice>,
     allocations: u64,
     window_start: Option<WindowStart>,
+    /// The times with the latest start of the window.
+    latest: RunTimes,
     warmup_end: Option<WarmupEnd>,
 }
 
@@ -275,6 +273,15 @@ struct Kept {
 }
 
 impl Kept {
+    fn new(layout: &Layout) -> Self {
+        Self {
+            store: IntervalStore::new(layout),
+            spans: Vec::new(),
+            object_faults: Vec::new(),
+            meters: layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
+        }
+    }
+
     fn keep(&mut self, interval: &Interval) {
         self.store.push(interval);
         self.spans.extend_from_slice(&interval.outages.spans);
@@ -304,12 +311,7 @@ impl<C: Codec> Run<C> {
         }
         Self {
             worker: worker.with_feeds(feeds.remove(0)),
-            kept: Kept {
-                store: IntervalStore::new(&blueprint.layout),
-                spans: Vec::new(),
-                object_faults: Vec::new(),
-                meters: blueprint.layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
-            },
+            kept: Kept::new(&blueprint.layout),
             blueprint,
             orders,
             filled: filled_out,
@@ -317,6 +319,7 @@ impl<C: Codec> Run<C> {
             notice: None,
             allocations: 0,
             window_start: None,
+            latest: RunTimes::default(),
             warmup_end: None,
         }
     }
@@ -347,7 +350,8 @@ impl<C: Codec> Run<C> {
                 self.kept.store.align(measure_ns);
                 self.kept.store.set_schedule(start_ns..end_ns);
                 let times = RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() };
-                self.window_start = WindowStart::of(&self.blueprint.plan, times);
+                self.window_start = WindowStart::of(&self.blueprint.plan);
+                self.latest = times;
                 Some(times)
             }
             trouble => {
@@ -360,13 +364,13 @@ impl<C: Codec> Run<C> {
 
     /// Says when the window begins, as soon as that is decided. Returns its times then.
     fn open_window(&mut self, now_ns: u64) -> Option<RunTimes> {
-        let started = self.window_start.as_mut()?.check(now_ns, &self.blueprint.plan, &self.kept.store)?;
-        (self.window_start, self.warmup_end) = (None, Some(started.end));
-        let RunTimes { start_ns, measure_ns, end_ns, .. } = started.times;
-        self.kept.store.align(measure_ns);
-        self.kept.store.set_schedule(start_ns..end_ns);
-        self.orders.measure_ns.store(measure_ns, Ordering::Relaxed);
-        Some(started.times)
+        let (plan, store) = (&self.blueprint.plan, &self.kept.store);
+        let (times, end) = self.window_start.as_mut()?.check(now_ns, plan, store, self.latest)?;
+        (self.window_start, self.warmup_end) = (None, Some(end));
+        self.kept.store.align(times.measure_ns);
+        self.kept.store.set_schedule(times.start_ns..times.end_ns);
+        self.orders.measure_ns.store(times.measure_ns, Ordering::Relaxed);
+        Some(times)
     }
 
     fn end(mut self) -> Outcome {
@@ -379,7 +383,7 @@ impl<C: Codec> Run<C> {
         let (looks_in_vain, slept_ns) = (sim.looks_in_vain(), sim.slept_ns());
         let mut end = self.worker.end();
         self.kept.keep(&end.last.take_interval(0));
-        let mut samples = end.samples.clone();
+        let mut samples = end.data.samples.clone();
         samples.sort_by_key(|sample| sample.times.intended_ns);
         Outcome {
             samples,
@@ -493,7 +497,7 @@ fn check_books(outcome: &Outcome) {
         assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
     }
     check_window(outcome);
-    let OccupancyTotal { integral, sum } = outcome.end.counts.occupancy;
+    let OccupancyTotal { integral, sum } = outcome.end.data.counts.occupancy;
     assert_eq!(integral, sum, "an operation leaves the system at the end of its sample");
     let connections = outcome.connections();
     assert!(connections.adds_up(), "{connections:?}");
@@ -501,14 +505,14 @@ fn check_books(outcome: &Outcome) {
     assert_eq!(outcome.store.faults().total(), connections.failed + connections.lost, "{connections:?}");
     assert_eq!(outcome.attempts.len() as u64, connections.begun);
     assert_eq!(outcome.allocations, 0, "a running worker allocates nothing");
-    let stamps = &outcome.end.counts.stamps;
+    let stamps = &outcome.end.data.counts.stamps;
     assert!(stamps.adds_up(), "{stamps:?}");
     for meter in outcome.meters.iter().filter(|meter| MeterKind::OF_TIMESTAMPS.contains(&meter.kind)) {
         assert_eq!(meter.histogram.count(), stamps.matched, "{:?}", meter.kind);
     }
     // A look without sleep is for something that is due, or for the rest of a sleep where sleeps end late.
     let due = outcome.sum(|_, _| true).requests.scheduled + connections.begun + connections.established;
-    let polls = outcome.end.wait != Wait::Sleep || outcome.slept_ns > 0;
+    let polls = outcome.end.data.usage.wait != Wait::Sleep.name() || outcome.slept_ns > 0;
     assert!(polls || outcome.looks_in_vain <= due + 10, "{} looks for {due} things", outcome.looks_in_vain);
     for sample in &outcome.samples {
         let times = &sample.times;
@@ -525,7 +529,7 @@ fn check_window(outcome: &Outcome) {
     if outcome.samples.len() as u64 != book.requests.ended() {
         return;
     }
-    let end_ns = outcome.end.window.end_ns;
+    let end_ns = outcome.end.data.times.end_ns;
     let times = || outcome.samples.iter().map(|sample| &sample.times);
     let done = |until_ns: u64| times().filter(|times| times.done_ns < until_ns).count() as u64;
     let ended = book.in_window.ended();
@@ -555,7 +559,7 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
     );
     check_books(&outcome);
     assert_eq!(outcome.samples.len(), 10_000);
-    let start_ns = outcome.end.window.start_ns;
+    let start_ns = outcome.end.data.times.start_ns;
     let stalled_until_ns = start_ns + 5 * SECOND + MS / 2;
     let (mut slow_responses, mut slow_services) = (0, 0);
     for (index, sample) in outcome.samples.iter().enumerate() {
@@ -563,7 +567,12 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
         assert_eq!(times.intended_ns, start_ns + index as u64 * MS);
         let is_hit_by_stall = (4_001..=5_000).contains(&index);
         let expected_ns = if is_hit_by_stall { stalled_until_ns - times.intended_ns } else { 0 };
-        assert_eq!(times.response_ns(), expected_ns, "operation {index} {times:?} {:?}", outcome.end.window);
+        assert_eq!(
+            times.response_ns(),
+            expected_ns,
+            "operation {index} {times:?} {:?}",
+            outcome.end.data.times
+        );
         // The first four were sent at once; the others waited for a connection until the stall was over.
         let expected_service_ns = if (4_001..=4_004).contains(&index) { expected_ns } else { 0 };
         assert_eq!(times.service_ns(), expected_service_ns, "operation {index}");
@@ -584,11 +593,11 @@ fn windows_by_time_have_their_planned_length() {
         let toml = format!("{load}\nconnections = 2\ntime = '2s'\nwarmup = '0s'\nkeys = 100");
         let outcome = simulate(&toml, SimOptions::default());
         check_books(&outcome);
-        let window = outcome.end.window;
+        let window = outcome.end.data.times;
         assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND, "{load}");
     }
     let toml = "rate = 100\narrival = 'uniform'\nrequests = 50\ntime = '2s'\nwarmup = '0s'\nkeys = 100";
-    let window = simulate(toml, SimOptions::default()).end.window;
+    let window = simulate(toml, SimOptions::default()).end.data.times;
     assert_eq!((window.end_ns - window.measure_ns).div_ceil(10 * MS), 49);
 }
 
@@ -606,7 +615,7 @@ fn uniform_arrivals_leave_on_their_slots() {
         check_books(&outcome);
         assert_eq!(outcome.samples.len() as u64, rate / 2);
         for (index, sample) in outcome.samples.iter().enumerate() {
-            let slot_ns = outcome.end.window.start_ns + (index as f64 * gap_ns).floor() as u64;
+            let slot_ns = outcome.end.data.times.start_ns + (index as f64 * gap_ns).floor() as u64;
             assert!(sample.times.sent_ns.abs_diff(slot_ns) <= 1, "request {index} of {rate}/s");
             assert_eq!(sample.times.sent_ns, sample.times.intended_ns);
         }
@@ -750,7 +759,7 @@ fn overload_shows_the_queue_it_builds() {
         assert_eq!(sample.times.response_ns(), index as u64 * 50_000 + 100_000);
     }
     let inside =
-        outcome.samples.iter().filter(|sample| sample.times.done_ns < outcome.end.window.end_ns).count();
+        outcome.samples.iter().filter(|sample| sample.times.done_ns < outcome.end.data.times.end_ns).count();
     assert!(inside.abs_diff(100_000) <= 1, "half of the offered completes in the window, not {inside}");
     assert_eq!(outcome.quantile(0.5, |sample| sample.times.response_ns()) / MS, 5_000);
     assert_eq!(outcome.quantile(0.99, |sample| sample.times.response_ns()) / MS, 9_900);
@@ -778,12 +787,13 @@ fn client_pauses_count_as_client_lag() {
 /// The client stood still once, since then on the world's clock and for so long; where nothing was due it may have slept for
 /// the first 20 ms of it.
 fn check_stall(outcome: &Outcome, at_ns: u64, for_ns: u64) {
-    let StallCounts { count, total_ns, longest_ns, longest_at_ns, .. } = outcome.end.stalls;
-    assert_eq!((count, total_ns), (1, longest_ns), "{:?}", outcome.end.stalls);
+    let StallCounts { count, total_ns, longest_ns, longest_at_ns, .. } =
+        outcome.end.data.usage.workers[0].stalls;
+    assert_eq!((count, total_ns), (1, longest_ns), "{:?}", outcome.end.data.usage.workers[0].stalls);
     // It may have stood still in a poll that had just begun.
     let slept_ns = (for_ns + 2 * US).checked_sub(longest_ns).unwrap();
     assert!(slept_ns <= 20 * MS, "{longest_ns}");
-    let began_ns = outcome.end.window.measure_ns + longest_at_ns;
+    let began_ns = outcome.end.data.times.measure_ns + longest_at_ns;
     assert!(began_ns.abs_diff(at_ns + slept_ns) <= MS, "{began_ns}");
 }
 
@@ -809,7 +819,7 @@ fn client_pauses_show_in_closed_loops() {
         let toml = "connections = 2\ntime = '1s'\nwarmup = '990ms'\npreload = false\nkeys = 100";
         let options = SimOptions { pause: Some((EPOCH_NS + at_ns, for_ns)), ..SimOptions::default() };
         let outcome = simulate(toml, SimOptions { latency_ns: 100 * US, ..options });
-        let stalls = outcome.end.stalls;
+        let stalls = outcome.end.data.usage.workers[0].stalls;
         assert_eq!((stalls.count, stalls.longest_at_ns), (u64::from(expected_ns > 0), 0));
         assert!(stalls.longest_ns.abs_diff(expected_ns) <= MS, "{stalls:?}");
     }
@@ -1047,7 +1057,7 @@ fn a_preload_that_is_refused_fails() {
         matches!(notice, Some(Notice::Failed(RunError::PreloadFailed { confirmed: 0, .. }))),
         "{notice:?}"
     );
-    let text = outcome.end.counts.first_error.unwrap();
+    let text = outcome.end.data.counts.first_error.unwrap();
     assert!(text.bytes().starts_with(b"object too large"), "{text}");
 }
 
@@ -1064,7 +1074,7 @@ fn sessions_of_one_connection_keep_their_own_schedules() {
     check_books(&outcome);
     assert_eq!(outcome.samples.len(), 5_000);
     for (index, sample) in outcome.samples.iter().enumerate() {
-        assert_eq!(sample.times.intended_ns, outcome.end.window.start_ns + index as u64 * MS);
+        assert_eq!(sample.times.intended_ns, outcome.end.data.times.start_ns + index as u64 * MS);
         assert_eq!((sample.times.send_lag_ns(), sample.times.response_ns()), (0, 10 * MS));
     }
 }

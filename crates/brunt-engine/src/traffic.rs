@@ -1,8 +1,8 @@
 //! The traffic of one worker: takes operations from its sessions, puts them on connections, and records their ends.
 //!
 //! What is due and what waits is in `dispatch`, what was sent in `in_flight` (with `groups` of parts and `shared_slots`), and
-//! the connections between them in `connections`; each keeps its own invariants. This file takes due operations and queues
-//! their bytes. `fast_send` and `fast_receive` are the short ways of simple gets; `routing` chooses servers, `sending` passes
+//! the connections between them in `connections`; each keeps its place invariants. This file takes due operations and queues
+//! their bytes. `fast_path` has the short ways of simple gets; `routing` chooses servers, `sending` passes
 //! bytes to the Io, `receiving` makes samples of replies, `matching` finds their operations, `connecting` covers a
 //! connection's life, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
 //! `failure_handling` covers lost connections and timeouts, `abandoning` ends operations whose server is down. Invariant:
@@ -13,32 +13,28 @@ mod abandoning;
 mod connecting;
 mod datagrams;
 mod failure_handling;
-mod fast_receive;
-mod fast_send;
+mod fast_path;
 mod matching;
 mod receiving;
 mod redirecting;
 mod routing;
 mod sending;
-mod verifying;
+pub(crate) mod verifying;
 
-use crate::state::absences::Stops;
-use crate::state::audit::Audit;
 use crate::state::busy_period::BusyPeriods;
 use crate::state::connection::Connection;
-use crate::state::connections::{ConnectionPlan, Connections};
-use crate::state::dispatch::Dispatch;
+use crate::state::connections::{ConnectionPlan, Connections, Lifetimes};
+use crate::state::dispatch::{Dispatch, Stops};
 use crate::state::group::{Groups, SharedSlots};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
 use crate::state::in_flight::InFlight;
 use crate::state::lane::{Lane, Lanes, Picked};
-use crate::state::lifetime::Lifetimes;
 use crate::state::recording::Recording;
 use crate::state::stamper::Stamper;
 use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::traffic::datagrams::Datagrams;
-use crate::traffic::verifying::WrongBytes;
+use crate::traffic::verifying::{Audit, WrongBytes};
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
@@ -98,6 +94,21 @@ pub(crate) struct Traffic<C: Codec> {
     pub slots: Option<SlotTable>,
 }
 
+/// What a worker has room for at a time, from the plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacities {
+    /// Of the largest request.
+    pub keys: usize,
+    pub key_bytes: usize,
+    /// Requests on all connections.
+    pub in_flight: usize,
+    /// Operations in parts.
+    pub groups: usize,
+    pub shared_slots: usize,
+    /// Waiting operations of open loops, over all routes.
+    pub waiting: usize,
+}
+
 /// The parts of a [`Traffic`].
 pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
@@ -105,15 +116,9 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub servers: usize,
     pub busy: BusyPeriods,
     pub lifetimes: Vec<Lifetimes>,
-    /// Bytes of a send queue, and the largest request in keys and key bytes.
+    /// Bytes of a send queue.
     pub room: usize,
-    pub keys_max: usize,
-    pub key_bytes_max: usize,
-    /// Maximum requests in flight, over all connections.
-    pub in_flight_max: usize,
-    /// Maximum operations in parts, and shared slots.
-    pub groups_max: usize,
-    pub shared_slots_max: usize,
+    pub capacities: Capacities,
     pub recording: Recording,
     /// By connection: may the kernel take timestamps of its requests? Empty without timestamps.
     pub stamped: Vec<bool>,
@@ -143,9 +148,9 @@ impl<C: Codec> Traffic<C> {
                 .map(|server| Health::new(server as u16, is_by_datagram(server)))
                 .collect(),
             busy: parts.busy,
-            in_flight: InFlight::new(count, parts.in_flight_max),
-            groups: Groups::with_capacity(parts.groups_max),
-            shared_slots: SharedSlots::with_capacity(parts.shared_slots_max),
+            in_flight: InFlight::new(count, parts.capacities.in_flight),
+            groups: Groups::with_capacity(parts.capacities.groups),
+            shared_slots: SharedSlots::with_capacity(parts.capacities.shared_slots),
             recording: parts.recording,
             stamper: Stamper::new(parts.stamped),
             payload: parts.payload,
@@ -156,10 +161,10 @@ impl<C: Codec> Traffic<C> {
             audits: parts.audits,
             any_lost: false,
             rejection: None,
-            key_bytes: Vec::with_capacity(parts.key_bytes_max),
-            key_ends: Vec::with_capacity(parts.keys_max),
+            key_bytes: Vec::with_capacity(parts.capacities.key_bytes),
+            key_ends: Vec::with_capacity(parts.capacities.keys),
             route_keys: vec![0; parts.servers],
-            reply_ids: Vec::with_capacity(parts.keys_max),
+            reply_ids: Vec::with_capacity(parts.capacities.keys),
             reply_ids_of: NO_ENTRY,
             slots: parts.slots,
         }
@@ -211,7 +216,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Takes every due operation and queues its bytes. Returns whether a connection must send first: the rest is
-    /// picked after that, at a later time, because waiting for room in the client's own queue must not count as
+    /// picked after that, at a later time, because waiting for room in the client's place queue must not count as
     /// waiting for a server.
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
@@ -290,8 +295,8 @@ impl<C: Codec> Traffic<C> {
     fn enqueue_due(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
         let lane = &mut self.dispatch.lanes[lane_index as usize];
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
-        let (first_route, binds_slots, splits) =
-            (lane.routes.start, lane.binds_slots, lane.splits(&issue.op));
+        let (first_route, first_connection) = (lane.routes.start, lane.first_connection);
+        let (binds_slots, splits) = (lane.binds_slots, lane.splits(&issue.op));
         let row = self.recording.row(phase, &issue.op);
         self.recording.set.scheduled_many(row, 1);
         self.recording.picked(now_ns, 1);
@@ -301,9 +306,7 @@ impl<C: Codec> Traffic<C> {
         }
         match issue.connection {
             // The slot names the connection; such a lane has one route.
-            Some(own) if binds_slots => {
-                picked.connection = Some(self.dispatch.routes[first_route as usize].connections.start + own);
-            }
+            Some(place) if binds_slots => picked.connection = Some(first_connection + place),
             _ => picked.route = self.route_of(lane_index, &picked.op),
         }
         self.submit(picked)
@@ -428,7 +431,7 @@ impl<C: Codec> Traffic<C> {
         }
         let mut first_id = None;
         let is_part = picked.group != NO_GROUP;
-        let op = if is_part { &self.groups.get(picked.group).op } else { &picked.op };
+        let op = if is_part { &self.groups.get(picked.group).whole.op } else { &picked.op };
         let spread = if is_part { lane.spread(op.kind) } else { None };
         let slot = (C::REDIRECTS && is_part && self.slots.is_some()).then_some(picked.op.operand);
         for id in lane.session.ids(op) {
@@ -539,12 +542,7 @@ impl<C: Codec> Traffic<C> {
             }
             return;
         }
-        let own = if lane.binds_slots {
-            owner - self.dispatch.routes[lane.routes.start as usize].connections.start
-        } else {
-            0
-        };
-        give_back(lane, &mut self.connections[owner], own, done_ns);
+        give_back(lane, &mut self.connections[owner], lane.place_of(owner), done_ns);
         self.dispatch.deadlines.set(lane_index, lane.due_ns());
     }
 
@@ -615,9 +613,9 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Frees a slot of a closed loop; if slots are bound, it is one of the lane's connection `own`.
+/// Frees a slot of a closed loop; if slots are bound, it is one of the lane's connection at `place`.
 #[inline(always)]
-fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, done_ns: u64) {
+fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, place: u32, done_ns: u64) {
     if lane.refills_together {
         // If slots are unbound, other operations may keep this connection busy: at most one pipeline of slots
         // waits.
@@ -625,16 +623,16 @@ fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32
             connection.freed.push(done_ns);
             return;
         }
-        free_pipeline(lane, connection, own);
+        free_pipeline(lane, connection, place);
     }
-    free_slot(lane, connection, own, done_ns);
+    free_slot(lane, connection, place, done_ns);
 }
 
 /// Frees the slots that have waited for the rest of a pipeline.
-fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32) {
+fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, place: u32) {
     for at in 0..connection.freed.len() {
         let freed_ns = connection.freed[at];
-        free_slot(lane, connection, own, freed_ns);
+        free_slot(lane, connection, place, freed_ns);
     }
     connection.freed.clear();
 }
@@ -642,7 +640,7 @@ fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own:
 /// Makes a slot of a closed loop due again; if it is bound to a connection that takes no more requests, on the next
 /// connection.
 #[inline]
-fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, at_ns: u64) {
+fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, place: u32, at_ns: u64) {
     if lane.binds_slots {
         if connection.defers_slots() {
             connection.deferred_slots += 1;
@@ -650,7 +648,7 @@ fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32
         }
         connection.reserved_calls += 1;
     }
-    lane.session.release(own, at_ns);
+    lane.session.release(place, at_ns);
 }
 
 /// The value of a write; its unshared bytes are in `head`.

@@ -4,36 +4,34 @@
 //! their sessions, phases in the installed sessions. Invariant: from the first iteration of the warm-up to the last
 //! of the drain, nothing is allocated, locked or logged here.
 
-mod expected_replies;
 pub(crate) mod pace;
 pub(crate) mod unloaded;
 pub(crate) mod usage;
 
-use crate::hint::describe_malformed;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, SendResult, Until};
-use crate::run_error::RunError;
+use crate::run_error::{RunError, ServerFailure, describe_malformed};
 use crate::state::connection::{ConnectionState, fault_of_errno};
-use crate::state::connections::{SetupRejected, SetupStatus};
+use crate::state::connections::SetupStatus;
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
 use crate::state::lane::{Feeds, Lanes};
 use crate::state::recording::Filled;
 use crate::traffic::Traffic;
-use crate::transport::endpoint::Endpoint;
-use crate::worker::expected_replies::InFlight;
-use crate::worker::pace::{Awaited, Pace};
+use crate::transport::Endpoint;
+use crate::worker::pace::{Awaited, InFlight, Pace};
 use crate::worker::unloaded::Unloaded;
 use crate::worker::usage::{LoopCounters, ThreadUsage, TimeMeter, Waiting};
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::plan::MeterKind;
+use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstError};
-use brunt_stats::sample::Sample;
+use brunt_stats::host::HostEvidence;
+use brunt_stats::run_data::RunData;
+use brunt_stats::run_times::RunTimes;
 use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
-use brunt_stats::worker_counts::WorkerCounts;
 use brunt_workload::session::PhaseTimes;
 use std::io;
 use std::sync::Arc;
@@ -90,19 +88,6 @@ pub(crate) enum Notice {
     Failed(RunError),
 }
 
-/// Times of the plan.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlannedTimes {
-    /// Request timeout.
-    pub timeout_ns: u64,
-    /// Connect timeout.
-    pub connect_timeout_ns: u64,
-    pub warmup: Warmup,
-    /// Length of the measured window; `None`: until the sessions are exhausted.
-    pub time_ns: Option<u64>,
-    pub drain_ns: u64,
-}
-
 /// Builds the lanes of the schedule once its times are known.
 pub(crate) type MakeLanes = Box<dyn FnOnce(PhaseTimes) -> Lanes + Send>;
 
@@ -121,26 +106,10 @@ enum Stage {
 pub(crate) struct WorkerEnd {
     /// The last set of histograms.
     pub last: Filled,
-    /// Counts outside the sets.
-    pub counts: WorkerCounts,
     /// The error that has ended the preload.
     pub rejection: Option<FirstError>,
-    /// Raw samples, where the plan asks for them.
-    pub samples: Vec<Sample>,
-    pub window: PhaseTimes,
-    /// End of the last operation.
-    pub drained_ns: u64,
-    /// CPU usage over the measured window.
-    pub usage: ThreadUsage,
-    pub colocation: Colocation,
-    /// Iterations that took too long.
-    pub stalls: StallCounts,
-    /// Retransmitted segments since the start was awaited.
-    pub retransmits: u64,
-    pub wait: brunt_plan::plan::Wait,
-    pub counts_wake_ups: bool,
-    /// The median service time of the requests that it asked one at a time.
-    pub unloaded_service_ns: Option<u64>,
+    /// Everything outside the sets. The worker has no number there: the control thread knows it.
+    pub data: RunData,
 }
 
 /// One thread's loop.
@@ -149,7 +118,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     traffic: Traffic<C>,
     pace: Pace,
     stage: Stage,
-    planned: PlannedTimes,
+    plan: Arc<Plan>,
     orders: Arc<Orders>,
     /// Addresses of each server.
     endpoints: Vec<Endpoint>,
@@ -200,7 +169,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         io: I,
         traffic: Traffic<C>,
         pace: Pace,
-        planned: PlannedTimes,
+        plan: Arc<Plan>,
         orders: Arc<Orders>,
         endpoints: Vec<Endpoint>,
         (preload_lanes, unloaded, make_lanes): (Lanes, Unloaded, MakeLanes),
@@ -215,7 +184,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             traffic,
             pace,
             stage: Stage::Connecting,
-            planned,
+            plan,
             orders,
             endpoints,
             connecting: 0,
@@ -301,8 +270,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let flushed = self.traffic.flush(&mut self.io, now_ns);
         now_ns = flushed.now_ns;
         if self.needs_flush || flushed.awaits_results {
-            self.io.submit();
-            self.handle_completions();
+            self.submit();
             now_ns = self.io.now_ns();
         }
         self.close_retired(now_ns);
@@ -311,8 +279,16 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
+    /// Hands in what is queued, and handles the results. Rare, so that the loop has the other call of `handle_completions` inline.
+    #[cold]
+    #[inline(never)]
+    fn submit(&mut self) {
+        self.io.submit();
+        self.handle_completions();
+    }
+
     /// Handles all completions. Returns whether there were any.
-    #[inline]
+    #[inline(always)]
     fn handle_completions(&mut self) -> bool {
         let mut any = false;
         while let Some(completion) = self.io.next() {
@@ -503,8 +479,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         if now_ns >= self.expire_ns {
             // A connection that times out takes unsent requests back: none may be deferred.
-            self.io.submit();
-            self.handle_completions();
+            self.submit();
             // Sends were submitted after the first clock reading.
             now_ns = self.io.now_ns();
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
@@ -680,7 +655,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let reason = match (received, status) {
             (Ok(()), SetupStatus::Pending) => return,
             (Ok(()), SetupStatus::Accepted) => return self.established(index, at_ns),
-            (_, SetupStatus::Rejected(SetupRejected { reason })) => reason,
+            (_, SetupStatus::Rejected(reason)) => reason,
             (Err(()), _) => self
                 .traffic
                 .recording
@@ -693,8 +668,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.connecting -= 1;
         let connection = &self.traffic.connections[index];
         if self.stage == Stage::Connecting && !connection.was_up {
-            let server = self.endpoints[usize::from(connection.server)].server.clone();
-            self.notice = Some(Notice::Failed(RunError::SetupRejected { server, reason }));
+            self.fail_run(connection.server, ServerFailure::SetupRejected, reason);
         }
         if received.is_ok() {
             self.traffic.fail_connection(index, at_ns, FaultKind::SetupRejected, OutcomeClass::Lost);
@@ -717,7 +691,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
         // A Unix socket with a full queue fails at once, where TCP would send its SYN again. The clock began with
         // the run.
-        let is_queue_full = errno == libc::EAGAIN && at_ns < self.planned.timeout_ns;
+        let is_queue_full = errno == libc::EAGAIN && at_ns < self.plan.timeout.0;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
         if counts_attempts && has_another && !connection.was_up {
             // An attempt is one at a name, over all of its addresses.
@@ -731,12 +705,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.recording.set.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
-                let server = self.endpoints[usize::from(server)].server.clone();
-                self.notice =
-                    Some(Notice::Failed(match self.traffic.connections.unanswered_setup_step(index) {
-                        Some(step) => RunError::NoReply { server, reason: self.no_reply_reason(step, errno) },
-                        None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
-                    }));
+                let (failure, reason) = match self.traffic.connections.unanswered_setup_step(index) {
+                    Some(step) => (ServerFailure::NoReply, self.no_reply_reason(step, errno)),
+                    None => (ServerFailure::Unreachable, io::Error::from_raw_os_error(errno).to_string()),
+                };
+                self.fail_run(server, failure, reason);
             }
             self.note_tls_refusal(index);
             self.traffic.fail_connection(index, at_ns, fault, OutcomeClass::Lost);
@@ -773,10 +746,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
             Stage::Finished => false,
         };
         if is_the_end {
-            let server = self.endpoints[usize::from(connection.server)].server.clone();
-            let reason = error.words.clone();
-            self.notice = Some(Notice::Failed(RunError::TlsFailed { server, reason }));
+            let (server, reason) = (connection.server, error.words.clone());
+            self.fail_run(server, ServerFailure::TlsFailed, reason);
         }
+    }
+
+    /// Fails the run for a server.
+    fn fail_run(&mut self, server: u16, failure: ServerFailure, reason: String) {
+        let server = self.endpoints[usize::from(server)].server.clone();
+        self.notice = Some(Notice::Failed(RunError::Server { failure, server, reason }));
     }
 
     // ---- phases -----------------------------------------------------------------------------------------------------
@@ -804,7 +782,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stored = (confirmed, now_ns);
         }
         // Behind the limit of a server that is silent, which says more.
-        let success_limit_ns = self.planned.timeout_ns.max(SILENT_SERVER_NS);
+        let success_limit_ns = self.plan.timeout.0.max(SILENT_SERVER_NS);
         let is_stuck = now_ns.saturating_sub(self.stored.1) > success_limit_ns + INTERVAL_NS;
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
@@ -815,23 +793,22 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 .all
                 .iter()
                 .all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
-        let error = if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
-            let server = self.endpoints[usize::from(server)].server.clone();
-            RunError::NoReply { server, reason: format!("to any request for {}", DurationNs(reply_limit_ns)) }
+        if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
+            let reason = format!("to any request for {}", DurationNs(reply_limit_ns));
+            self.fail_run(server, ServerFailure::NoReply, reason);
         } else if is_lost
             || cannot_finish
             || self.traffic.dispatch.lanes.iter().any(|lane| lane.session.failed())
         {
-            RunError::preload_failed(confirmed, String::new())
+            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
         } else if self.traffic.is_finished() {
             return self.end_preload(confirmed);
         } else if is_stuck {
             let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
-            RunError::preload_failed(confirmed, reason)
+            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
         } else {
             return;
-        };
-        self.notice = Some(Notice::Failed(error));
+        }
         self.stage = Stage::AwaitingStart;
     }
 
@@ -870,14 +847,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Time limit for a server to answer before the schedule.
     fn reply_limit_ns(&self) -> u64 {
-        if self.planned.timeout_ns > TIMEOUT_USUAL_NS { self.planned.timeout_ns } else { SILENT_SERVER_NS }
+        if self.plan.timeout.0 > TIMEOUT_USUAL_NS { self.plan.timeout.0 } else { SILENT_SERVER_NS }
     }
 
     /// Time limit of an attempt to connect, with its connection setup.
     fn attempt_ns(&self) -> u64 {
         match self.stage {
-            Stage::Connecting => self.planned.connect_timeout_ns.min(self.reply_limit_ns()),
-            _ => self.planned.connect_timeout_ns,
+            Stage::Connecting => self.plan.connect_timeout.0.min(self.reply_limit_ns()),
+            _ => self.plan.connect_timeout.0,
         }
     }
 
@@ -908,7 +885,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Number of servers without a connection for too long.
     fn count_down_servers(&mut self, now_ns: u64) -> usize {
-        let reply_limit_ns = self.planned.timeout_ns.max(SERVER_DOWN_NS);
+        let reply_limit_ns = self.plan.timeout.0.max(SERVER_DOWN_NS);
         for server in self.traffic.servers.iter_mut().filter(|server| server.up > 0) {
             server.last_up_ns = now_ns;
         }
@@ -934,8 +911,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn step_awaiting_start(&mut self, now_ns: u64) {
         let start_ns = self.orders.start_ns.load(Ordering::Acquire);
         let Some(make_lanes) = self.make_lanes.take_if(|_| start_ns != 0) else { return };
-        let measure_ns = start_ns + self.planned.warmup.longest().0;
-        let end_ns = self.planned.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+        let measure_ns = start_ns + self.plan.warmup.longest().0;
+        let end_ns = self.end_ns(measure_ns);
         let window = PhaseTimes { start_ns, measure_ns, end_ns };
         // The preload's recording ends here; the first interval of the schedule begins at its start.
         self.hand_over(now_ns);
@@ -953,7 +930,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.stage = Stage::Running;
         self.read_stamp_clock(now_ns);
         self.usage.start(now_ns, window.measure_ns, self.loop_counters());
-        self.awaits_window = self.planned.warmup == Warmup::Auto;
+        self.awaits_window = self.plan.warmup == Warmup::Auto;
+    }
+
+    /// The end of a window that begins then, if time ends it.
+    fn end_ns(&self, measure_ns: u64) -> u64 {
+        self.plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0)
     }
 
     /// Moves the start of the window to the ordered time, which is never later than its latest start.
@@ -963,7 +945,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // An end before the window stands.
         let is_over = now_ns >= window.measure_ns.min(window.end_ns);
         if measure_ns != 0 && !is_over {
-            let end_ns = self.planned.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+            let end_ns = self.end_ns(measure_ns);
             self.traffic.begin_window(PhaseTimes { measure_ns, end_ns, ..window });
             self.traffic.recording.open_window(measure_ns, end_ns, now_ns);
             self.usage.begin_ns = measure_ns;
@@ -989,7 +971,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // follow. Replicas can replace each other.
         let dispensable =
             if self.traffic.dispatch.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
-        let cannot_finish = self.planned.time_ns.is_none()
+        let cannot_finish = self.plan.stop.time.is_none()
             && (self.count_down_servers(now_ns) > dispensable || self.traffic.is_stranded());
         let has_no_client = self.traffic.has_no_client();
         if (cannot_finish || has_no_client || self.traffic.connections.are_over())
@@ -1004,7 +986,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.usage.read_if_due(now_ns, window.end_ns, self.loop_counters());
         self.sample_colocation(now_ns);
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
-            self.drain_end_ns = window.end_ns.saturating_add(self.planned.drain_ns);
+            self.drain_end_ns = window.end_ns.saturating_add(self.plan.drain.0);
         }
         let is_over = match window.end_ns {
             u64::MAX => self.traffic.is_finished(),
@@ -1086,20 +1068,27 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let (last, mut counts, samples) = self.traffic.recording.end(now_ns, worker_time);
         counts.stamps = self.traffic.stamper.counts();
         counts.redirections = self.traffic.slots.map(SlotTable::end).unwrap_or_default();
-        WorkerEnd {
-            last,
-            counts,
-            rejection: self.traffic.rejection,
-            samples,
-            window: self.traffic.window,
-            drained_ns: self.drained_ns,
-            usage: self.usage,
-            colocation: self.colocation,
-            stalls: self.stalls,
-            retransmits: self.retransmits,
-            wait: self.pace.wait(),
-            counts_wake_ups,
-            unloaded_service_ns: self.unloaded.median_ns(),
+        let PhaseTimes { start_ns, measure_ns, end_ns } = self.traffic.window;
+        let mut usage = self.usage.total();
+        (usage.wait, usage.counts_wake_ups) = (self.pace.wait().name().to_owned(), counts_wake_ups);
+        for worker in &mut usage.workers {
+            (worker.colocation, worker.stalls) = (self.colocation, self.stalls);
         }
+        let data = RunData {
+            samples,
+            times: RunTimes {
+                start_ns,
+                measure_ns,
+                end_ns,
+                drained_ns: self.drained_ns,
+                ..RunTimes::default()
+            },
+            counts,
+            usage,
+            host: HostEvidence { retransmits: self.retransmits, ..HostEvidence::default() },
+            unloaded_service_ns: self.unloaded.median_ns(),
+            ..RunData::default()
+        };
+        WorkerEnd { last, rejection: self.traffic.rejection, data }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::clock::Clock;
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeyGenerator;
@@ -31,8 +31,8 @@ const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
 /// What a reply has around its key and value, at most.
 const REPLY_FRAME_BYTES: usize = 64;
 
-/// Splits off the first request: the bytes after it, and its reply.
-type Split = fn(&[u8]) -> (&[u8], &'static [u8]);
+/// Appends the reply to the first of these requests, which are whole. Returns the bytes after it.
+type Answer = for<'a> fn(&Stock, &'a [u8], &mut Vec<u8>) -> &'a [u8];
 
 /// A frame of Thrift's with an empty result and nothing else.
 const THRIFT_REPLY: [u8; 5] = [0, 0, 0, 1, 0];
@@ -72,23 +72,12 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The sum of two workers' calls.
-    pub(crate) fn and(&self, other: &Self) -> Self {
-        self.each(other, |own, others| own + others)
-    }
-
-    /// The calls after `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
-        self.each(earlier, |own, before| own - before)
-    }
-
-    fn each(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
-        Self {
-            waits: of(self.waits, other.waits),
-            completions: of(self.completions, other.completions),
-            sends: of(self.sends, other.sends),
-            clock_reads: of(self.clock_reads, other.clock_reads),
-        }
+    /// Adds those of another worker.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.waits += other.waits;
+        self.completions += other.completions;
+        self.sends += other.sends;
+        self.clock_reads += other.clock_reads;
     }
 }
 
@@ -124,9 +113,9 @@ impl WorldView {
         }
     }
 
-    /// How often the worker called so far.
-    pub(crate) fn calls(&self) -> Calls {
-        self.calls.get()
+    /// How often the worker called since this was last asked for.
+    pub(crate) fn take_calls(&self) -> Calls {
+        self.calls.take()
     }
 
     fn step(&self) {
@@ -162,7 +151,7 @@ struct Connection {
 #[derive(Debug)]
 pub(crate) struct Canned {
     watch: Rc<WorldView>,
-    protocol: Protocol,
+    answer: Answer,
     stock: Stock,
     connections: Vec<Connection>,
     /// Connections with a completion, in order.
@@ -253,7 +242,16 @@ impl Canned {
         let index = |_| Connection { replies: Vec::with_capacity(room), connecting: false };
         Self {
             watch: Rc::new(WorldView { time, calls: Cell::default() }),
-            protocol,
+            answer: match protocol {
+                Protocol::MemcachedText => answer_text,
+                Protocol::MemcachedMeta => answer_meta,
+                Protocol::MemcachedBinary => answer_binary,
+                Protocol::Resp2 | Protocol::Resp3 => answer_resp,
+                Protocol::RespInline => answer_inline,
+                Protocol::Echo => answer_echo,
+                Protocol::Ping => answer_ping,
+                Protocol::Thrift => answer_thrift,
+            },
             stock,
             connections: (0..connections).map(index).collect(),
             ready: VecDeque::with_capacity(connections),
@@ -285,164 +283,134 @@ impl Canned {
         if self.connections[index as usize].replies.is_empty() {
             self.ready.push_back(index);
         }
-        match self.protocol {
-            Protocol::MemcachedText => self.answer_text(index, bytes),
-            Protocol::MemcachedMeta => self.answer_meta(index, bytes),
-            Protocol::MemcachedBinary => self.answer_binary(index, bytes),
-            Protocol::Resp2 | Protocol::Resp3 => self.answer_resp(index, bytes),
-            Protocol::RespInline => self.answer_inline(index, bytes),
-            Protocol::Echo => self.connections[index as usize].replies.extend_from_slice(bytes),
-            Protocol::Ping => self.answer_frames(index, bytes, |bytes| (first_line(bytes).1, b"PONG\r\n")),
-            Protocol::Thrift => self.answer_frames(index, bytes, |bytes| {
-                let (length, rest) = bytes.split_first_chunk().expect("requests are whole");
-                (&rest[u32::from_be_bytes(*length) as usize..], &THRIFT_REPLY)
-            }),
-        }
-    }
-
-    /// Answers requests that share one reply.
-    fn answer_frames(&mut self, index: ConnectionIndex, mut bytes: &[u8], split: Split) {
-        while !bytes.is_empty() {
-            let (rest, reply) = split(bytes);
-            self.connections[index as usize].replies.extend_from_slice(reply);
+        let replies = &mut self.connections[index as usize].replies;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = (self.answer)(&self.stock, rest, replies);
             self.watch.step();
-            bytes = rest;
         }
     }
+}
 
-    /// Answers as a Redis that is sent inline commands.
-    fn answer_inline(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
-        let Self { connections, stock, watch, .. } = self;
-        let replies = &mut connections[index as usize].replies;
-        while !bytes.is_empty() {
-            let (line, rest) = first_line(bytes);
-            let mut words = line.split(|byte| *byte == b' ');
-            match words.next() {
-                Some(b"GET") => replies.extend_from_slice(stock.reply(words.next().unwrap_or_default())),
-                Some(b"MGET") => {
-                    replies.extend_from_slice(format!("*{}\r\n", words.clone().count()).as_bytes());
-                    words.for_each(|key| replies.extend_from_slice(stock.reply(key)));
-                }
-                Some(b"SET") => replies.extend_from_slice(OK),
-                _ => panic!("only GET, MGET and SET are answered here, not {}", line.escape_ascii()),
+fn answer_echo<'a>(_: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    replies.extend_from_slice(bytes);
+    &[]
+}
+
+fn answer_ping<'a>(_: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    replies.extend_from_slice(b"PONG\r\n");
+    first_line(bytes).1
+}
+
+fn answer_thrift<'a>(_: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    replies.extend_from_slice(&THRIFT_REPLY);
+    let (length, rest) = bytes.split_first_chunk().expect("requests are whole");
+    &rest[u32::from_be_bytes(*length) as usize..]
+}
+
+/// Answers as a Redis that is sent inline commands.
+fn answer_inline<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    let (line, rest) = first_line(bytes);
+    let words = line.split(|byte| *byte == b' ');
+    answer_command(stock, words.clone().count(), words, replies);
+    rest
+}
+
+/// Answers as a Redis.
+fn answer_resp<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    let mut words = Words::of(bytes);
+    answer_command(stock, words.left, words.by_ref(), replies);
+    words.by_ref().for_each(drop);
+    words.rest
+}
+
+/// Answers a command of Redis in this many words.
+fn answer_command<'a>(
+    stock: &Stock,
+    count: usize,
+    mut words: impl Iterator<Item = &'a [u8]>,
+    replies: &mut Vec<u8>,
+) {
+    match words.next().expect("a command has a name") {
+        name @ (b"GET" | b"MGET") => {
+            if name == b"MGET" {
+                replies.extend_from_slice(format!("*{}\r\n", count - 1).as_bytes());
             }
-            bytes = rest;
-            watch.step();
+            words.for_each(|key| replies.extend_from_slice(stock.reply(key)));
         }
+        b"SET" => replies.extend_from_slice(OK),
+        b"HELLO" => replies.extend_from_slice(HELLO),
+        name => panic!("only GET, MGET, SET and HELLO are answered here, not {}", name.escape_ascii()),
     }
+}
 
-    /// Answers as a Redis.
-    fn answer_resp(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
-        let Self { connections, stock, watch, .. } = self;
-        let replies = &mut connections[index as usize].replies;
-        while !bytes.is_empty() {
-            let mut words = Words::of(bytes);
-            match words.next().expect("a command has a name") {
-                name @ (b"GET" | b"MGET") => {
-                    if name == b"MGET" {
-                        replies.extend_from_slice(format!("*{}\r\n", words.left).as_bytes());
-                    }
-                    words.by_ref().for_each(|key| replies.extend_from_slice(stock.reply(key)));
-                }
-                b"SET" => replies.extend_from_slice(OK),
-                b"HELLO" => replies.extend_from_slice(HELLO),
-                name => {
-                    panic!("only GET, MGET, SET and HELLO are answered here, not {}", name.escape_ascii())
-                }
+/// Answers as a memcached that is asked by meta commands. Flags that ask come in the order in which they are answered, and the last
+/// one is an opaque.
+fn answer_meta<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    let (line, rest) = first_line(bytes);
+    let mut words = line.split(|byte| *byte == b' ');
+    let command = words.next();
+    let (key, opaque) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
+    match command {
+        Some(b"mg") => {
+            let reply = stock.reply(key);
+            let (head, value) = reply.split_at(first_line(reply).0.len());
+            replies.extend_from_slice(head);
+            if words.next() == Some(b"k") {
+                replies.extend_from_slice(b" k");
+                replies.extend_from_slice(key);
             }
-            words.by_ref().for_each(drop);
-            bytes = words.rest;
-            watch.step();
+            replies.extend_from_slice(b" f0 ");
+            replies.extend_from_slice(opaque);
+            replies.extend_from_slice(value);
         }
+        Some(b"ms") => {
+            replies.extend_from_slice(b"HD ");
+            replies.extend_from_slice(opaque);
+            replies.extend_from_slice(b"\r\n");
+            return &rest[words.next().map_or(0, decimal) + 2..];
+        }
+        Some(b"mn") => replies.extend_from_slice(b"MN\r\n"),
+        _ => panic!("only mg, ms and mn are answered here, not {}", line.escape_ascii()),
     }
+    rest
+}
 
-    /// As a memcached that is asked by meta commands. Flags that ask come in the order in which they are answered, and the last
-    /// one is an opaque.
-    fn answer_meta(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
-        let Self { connections, stock, watch, .. } = self;
-        let replies = &mut connections[index as usize].replies;
-        while !bytes.is_empty() {
-            let (line, rest) = first_line(bytes);
-            bytes = rest;
-            let mut words = line.split(|byte| *byte == b' ');
-            let command = words.next();
-            let (key, opaque) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
-            match command {
-                Some(b"mg") => {
-                    let reply = stock.reply(key);
-                    let (head, value) = reply.split_at(first_line(reply).0.len());
-                    replies.extend_from_slice(head);
-                    if words.next() == Some(b"k") {
-                        replies.extend_from_slice(b" k");
-                        replies.extend_from_slice(key);
-                    }
-                    replies.extend_from_slice(b" f0 ");
-                    replies.extend_from_slice(opaque);
-                    replies.extend_from_slice(value);
-                }
-                Some(b"ms") => {
-                    replies.extend_from_slice(b"HD ");
-                    replies.extend_from_slice(opaque);
-                    replies.extend_from_slice(b"\r\n");
-                    bytes = &rest[words.next().map_or(0, decimal) + 2..];
-                }
-                Some(b"mn") => replies.extend_from_slice(b"MN\r\n"),
-                _ => panic!("only mg, ms and mn are answered here, not {}", line.escape_ascii()),
-            }
-            watch.step();
-        }
-    }
+/// Answers as a memcached that is asked in its binary protocol.
+fn answer_binary<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().expect("requests are whole");
+    let [_, opcode, k0, k1, extras_len, _, _, _, b0, b1, b2, b3, token @ ..] = *header;
+    let (body, rest) = rest.split_at(u32::from_be_bytes([b0, b1, b2, b3]) as usize);
+    let key = &body[usize::from(extras_len)..][..usize::from(u16::from_be_bytes([k0, k1]))];
+    let (flags, named, value): (&[u8], &[u8], &[u8]) = match opcode {
+        GET => (&[0; 4], &[], stock.reply(key)),
+        GETKQ => (&[0; 4], key, stock.reply(key)),
+        SET | NOOP => (&[], &[], &[]),
+        opcode => panic!("only GET, GETKQ, SET and NOOP are answered here, not {opcode:#04x}"),
+    };
+    let body_len = (flags.len() + named.len() + value.len()) as u32;
+    replies.extend_from_slice(&[0x81, opcode]);
+    replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
+    replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
+    replies.extend_from_slice(&body_len.to_be_bytes());
+    // The cas unique repeats the request's opaque; it is not checked.
+    replies.extend_from_slice(&token);
+    [flags, named, value].iter().for_each(|part| replies.extend_from_slice(part));
+    rest
+}
 
-    /// As a memcached that is asked in its binary protocol.
-    fn answer_binary(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
-        let Self { connections, stock, watch, .. } = self;
-        let replies = &mut connections[index as usize].replies;
-        while let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() {
-            let [_, opcode, k0, k1, extras_len, _, _, _, b0, b1, b2, b3, token @ ..] = *header;
-            let (body, rest) = rest.split_at(u32::from_be_bytes([b0, b1, b2, b3]) as usize);
-            bytes = rest;
-            let key = &body[usize::from(extras_len)..][..usize::from(u16::from_be_bytes([k0, k1]))];
-            let (flags, named, value): (&[u8], &[u8], &[u8]) = match opcode {
-                GET => (&[0; 4], &[], stock.reply(key)),
-                GETKQ => (&[0; 4], key, stock.reply(key)),
-                SET | NOOP => (&[], &[], &[]),
-                opcode => panic!("only GET, GETKQ, SET and NOOP are answered here, not {opcode:#04x}"),
-            };
-            let body_len = (flags.len() + named.len() + value.len()) as u32;
-            replies.extend_from_slice(&[0x81, opcode]);
-            replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
-            replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
-            replies.extend_from_slice(&body_len.to_be_bytes());
-            // The cas unique repeats the request's opaque; it is not checked.
-            replies.extend_from_slice(&token);
-            [flags, named, value].iter().for_each(|part| replies.extend_from_slice(part));
-            watch.step();
-        }
-        assert!(bytes.is_empty(), "requests are whole");
+/// Answers as a memcached that is sent its text protocol.
+fn answer_text<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
+    let (line, rest) = first_line(bytes);
+    if let Some(keys) = line.strip_prefix(b"get ") {
+        keys.split(|byte| *byte == b' ').for_each(|key| replies.extend_from_slice(stock.reply(key)));
+        replies.extend_from_slice(END);
+        return rest;
     }
-
-    /// Answers as a memcached that is sent its text protocol.
-    fn answer_text(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
-        let Self { connections, stock, watch, .. } = self;
-        let replies = &mut connections[index as usize].replies;
-        while !bytes.is_empty() {
-            let (line, rest) = first_line(bytes);
-            if let Some(keys) = line.strip_prefix(b"get ") {
-                for key in keys.split(|byte| *byte == b' ') {
-                    replies.extend_from_slice(stock.reply(key));
-                }
-                replies.extend_from_slice(END);
-                bytes = rest;
-            } else {
-                let mut words = line.split(|byte| *byte == b' ');
-                assert_eq!(words.next(), Some(&b"set"[..]), "only get and set are answered here");
-                let value_len = words.next_back().map_or(0, decimal);
-                replies.extend_from_slice(STORED);
-                bytes = &rest[value_len + 2..];
-            }
-            watch.step();
-        }
-    }
+    let mut words = line.split(|byte| *byte == b' ');
+    assert_eq!(words.next(), Some(&b"set"[..]), "only get and set are answered here");
+    replies.extend_from_slice(STORED);
+    &rest[words.next_back().map_or(0, decimal) + 2..]
 }
 
 /// The words of a command of Redis's protocol, one after the other.
@@ -601,7 +569,7 @@ impl Io for Canned {
 
     #[inline(never)]
     fn syscalls(&self) -> u64 {
-        let calls = self.watch.calls();
+        let calls = self.watch.calls.get();
         // Deferred sends make no call of their own.
         let sends = if self.interface.defers_sends { 0 } else { calls.sends };
         calls.waits + calls.completions + sends

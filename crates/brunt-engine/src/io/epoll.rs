@@ -8,14 +8,14 @@
 //! of the last read were returned.
 
 use super::kernel_stamps::{self, Control};
-use super::poll_time::{Poll, has_slept};
-use super::sockets::{Backend, Sockets, State, offered};
+use super::sockets::{Backend, Poll, Sockets, State, has_slept, offered};
 use super::tls::Wire;
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, SendResult, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, SendResult, Until,
 };
 use crate::clock::Clock;
-use crate::transport::datagrams::{self, Received};
+use crate::transport::socket::{self, Datagrams};
+use brunt_plan::choice::Gather;
 use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -121,7 +121,7 @@ pub(crate) struct Epoll {
     /// Control messages of the last read.
     control: Control,
     /// Datagrams of the last read that were not reported, and the completion that each gets.
-    datagrams_read: Received,
+    datagrams_read: Datagrams,
     datagram_completion: Completion,
     datagram_generation: u32,
 }
@@ -145,7 +145,7 @@ impl Epoll {
             receive: vec![0; RECEIVE_BYTES],
             full_polls: FullPolls { begin_ns: now_ns, events: 0, seen_ns: now_ns },
             control: Control::EMPTY,
-            datagrams_read: Received::NOTHING,
+            datagrams_read: Datagrams::NOTHING,
             datagram_completion: Completion {
                 index: 0,
                 at_ns: now_ns,
@@ -190,7 +190,7 @@ impl Epoll {
     fn read_datagrams(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
         let socket = self.sockets.entries[index as usize].socket()?;
         self.sockets.syscalls += 1;
-        let received = datagrams::receive(socket, &mut self.receive);
+        let received = socket::receive_datagrams(socket, &mut self.receive);
         let at_ns = self.sockets.clock.now_ns();
         let entry = &mut self.sockets.entries[index as usize];
         let polled_ns = entry.polled_ns(self.sockets.polls.polled_ns);
@@ -220,12 +220,11 @@ impl Epoll {
     }
 
     /// The next datagram of the last read, if its connection is still there.
-    #[inline]
     fn next_datagram(&mut self) -> Option<Completion> {
         if self.sockets.entries[self.datagram_completion.index as usize].generation
             != self.datagram_generation
         {
-            self.datagrams_read = Received::NOTHING;
+            self.datagrams_read = Datagrams::NOTHING;
         }
         let (start, len) = self.datagrams_read.next()?;
         Some(Completion { kind: CompletionKind::Received(Chunk { start, len }), ..self.datagram_completion })
@@ -390,7 +389,6 @@ impl Epoll {
     }
 
     /// One poll, whose events come behind those that are there.
-    #[inline]
     fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
         let timeout = timespec(timeout_ns);
         self.sockets.syscalls += 1;
@@ -406,7 +404,7 @@ impl Epoll {
     /// Polls until enough events are there or the time is over. epoll cannot wait for several sockets, so the
     /// client sleeps between polls.
     fn gather_until(&mut self, until_ns: u64, want: usize) -> Result<(), Errno> {
-        let end_ns = until_ns.min(self.sockets.clock.now_ns().saturating_add(self.sockets.gather.most_ns));
+        let end_ns = until_ns.min(self.sockets.clock.now_ns().saturating_add(self.sockets.gather.most.0));
         loop {
             let left_ns = end_ns.saturating_sub(self.sockets.clock.now_ns());
             let is_full = self.events.len() == self.events.capacity();
@@ -424,12 +422,10 @@ impl Epoll {
 impl Backend for Epoll {
     const DEFERS_SENDS: bool = false;
 
-    #[inline]
     fn sockets(&self) -> &Sockets {
         &self.sockets
     }
 
-    #[inline]
     fn sockets_mut(&mut self) -> &mut Sockets {
         &mut self.sockets
     }
@@ -533,7 +529,6 @@ impl Backend for Epoll {
         }
     }
 
-    #[inline]
     fn received(&self, chunk: Chunk) -> Option<&[u8]> {
         self.receive.get(chunk.start..chunk.start + chunk.len)
     }

@@ -7,20 +7,19 @@
 pub(crate) mod canned;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
+
 #[cfg(test)]
 mod tests {
     mod mixed_connections;
 }
-mod poll_time;
 mod sockets;
 pub(crate) mod tls;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
 use crate::io::tls::Tunnels;
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
-use brunt_plan::plan::Plan;
 use std::io::IoSlice;
 
 /// Index of a connection within its worker; connections that follow each other share it.
@@ -33,25 +32,6 @@ pub(crate) enum Until {
     Now,
     /// Sleep until something happens, at the latest until this instant (nanoseconds on the worker's clock).
     Instant(u64),
-}
-
-/// Completions to await together, where that is worth a delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gather {
-    /// Completions that end a wait, at least 1.
-    pub completions: u32,
-    /// After this long one is enough.
-    pub most_ns: u64,
-}
-
-impl Gather {
-    /// The first completion ends a wait.
-    pub(crate) const NOTHING: Self = Self { completions: 1, most_ns: 0 };
-
-    /// What a plan asks for.
-    pub(crate) fn of(plan: &Plan) -> Self {
-        Self { completions: plan.gather.completions, most_ns: plan.gather.most.0 }
-    }
 }
 
 /// What a connection is, from when it is begun.

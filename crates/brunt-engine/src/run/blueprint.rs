@@ -5,19 +5,18 @@
 mod lanes;
 
 use crate::codecs::commands;
-use crate::io::{Gather, Io, uring};
+use crate::io::{Io, uring};
 use crate::run::kernel_interface::timestamps_work;
-use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
-use crate::state::connections::ConnectionPlan;
+use crate::state::connections::{ConnectionPlan, Lifetimes};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
-use crate::state::lifetime::Lifetimes;
 use crate::state::recording::{Exchange, Recording};
-use crate::traffic::{Traffic, TrafficParts};
-use crate::transport::endpoint::{Address, Endpoint};
+use crate::traffic::verifying::Audit;
+use crate::traffic::{Capacities, Traffic, TrafficParts};
+use crate::transport::{Address, Endpoint};
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
-use crate::worker::{MakeLanes, Orders, PlannedTimes, Worker};
+use crate::worker::{MakeLanes, Orders, Worker};
 use brunt_plan::mix::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Plan, SessionScope, Timestamps, Transport};
@@ -98,7 +97,7 @@ struct ClassPath {
 
 /// What all workers of a run share, read-only.
 pub(crate) struct Blueprint {
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     pub endpoints: Vec<Endpoint>,
     payload: Arc<Payload>,
     data_sets: Vec<DataSet>,
@@ -114,7 +113,7 @@ pub(crate) struct Blueprint {
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,
     /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
-    board: Option<Arc<SharedSlotMap>>,
+    slot_map: Option<Arc<SharedSlotMap>>,
     commands: Arc<[Template]>,
     pub layout: Layout,
     /// Client lag of each server's busy period, if a class is open loop.
@@ -124,6 +123,22 @@ pub(crate) struct Blueprint {
 /// A worker's connections of one class by path and server, numbered within the worker; empty for classes of other
 /// workers.
 type ClassConnections = Vec<Vec<Range<u32>>>;
+
+/// A worker's part of the plan.
+struct WorkerPart {
+    shard: Shard,
+    /// By class.
+    connections: Vec<ClassConnections>,
+    /// Routes of all classes.
+    routes: usize,
+}
+
+impl WorkerPart {
+    /// Its classes with their connections.
+    fn classes(&self) -> impl Iterator<Item = (usize, &ClassConnections)> {
+        self.connections.iter().enumerate().filter(|(_, connections)| !connections.is_empty())
+    }
+}
 
 /// Do requests go to this server over plain TCP, so that the kernel can take timestamps of them?
 fn is_plain_tcp(endpoint: &Endpoint) -> bool {
@@ -206,7 +221,7 @@ impl Blueprint {
             }),
             layout: Layout::of(&plan),
             paths,
-            board: None,
+            slot_map: None,
             commands: Arc::new([]),
             data_sets,
             data_set_of_class,
@@ -214,16 +229,23 @@ impl Blueprint {
             deltas,
             is_to_store: plan.preload && data == DataSets::ToStore,
             stamped_every: stamped_every(&plan),
-            plan,
+            plan: Arc::new(plan),
             endpoints,
         }
     }
 
     /// Adds the slot map of a cluster.
-    pub(crate) fn with_slots(mut self, board: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
+    pub(crate) fn with_slots(mut self, slot_map: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
         self.commands = commands(&self.plan, self.plan.protocol)?.into();
-        self.board = board;
+        self.slot_map = slot_map;
         Ok(self)
+    }
+
+    fn part_of(&self, shard: Shard) -> WorkerPart {
+        let connections = self.connections_of(&shard);
+        let classes = self.plan.classes.iter().zip(&connections);
+        let routes = classes.map(|(class, connections)| routes_of(class, connections)).sum();
+        WorkerPart { shard, connections, routes }
     }
 
     /// A worker's connections of each class. Connection `c` of a path goes to server `c` modulo their number, so
@@ -231,19 +253,19 @@ impl Blueprint {
     /// server.
     fn connections_of(&self, shard: &Shard) -> Vec<ClassConnections> {
         let mut next = 0;
-        let mut to_server = |own: &ClassShard, server: u32, of: u32| {
-            let only = self.plan.placement.of_worker(own.part.index, of);
+        let mut to_server = |shard: &ClassShard, server: u32, of: u32| {
+            let only = self.plan.placement.of_worker(shard.part.index, of);
             let start = next;
-            next += own
+            next += shard
                 .connections
                 .clone()
                 .filter(|connection| only.unwrap_or(connection % of) == server)
                 .count() as u32;
             start..next
         };
-        let mut of_path = |own: &ClassShard, path: &ClassPath| {
+        let mut of_path = |shard: &ClassShard, path: &ClassPath| {
             let of = path.servers.len() as u32;
-            (0..of).map(|server| to_server(own, server, of)).collect()
+            (0..of).map(|server| to_server(shard, server, of)).collect()
         };
         let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
         {
@@ -254,13 +276,13 @@ impl Blueprint {
         let nothing = Vec::new();
         let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
         let paths = self.paths.iter().enumerate().map(own_paths);
-        let own: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
-        (0..own.len()).map(|class| own[self.plan.connection_owner(class)].clone()).collect()
+        let owned: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
+        (0..owned.len()).map(|class| owned[self.plan.connection_owner(class)].clone()).collect()
     }
 
     /// The paths of a worker's classes.
     fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a ClassPath)> {
-        let is_carried = |(_, own): &(_, &ClassShard)| !own.connections.is_empty();
+        let is_carried = |(_, shard): &(_, &ClassShard)| !shard.connections.is_empty();
         let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
         classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
     }
@@ -273,8 +295,8 @@ impl Blueprint {
             for (of_path, path) in class_connections[class].iter().zip(&self.paths[class]) {
                 for (range, server) in of_path.iter().zip(&path.servers) {
                     let by_datagram = path.transport == Transport::Udp;
-                    let index = ConnectionPlan { class: class as u16, server: *server, by_datagram };
-                    plans.extend(std::iter::repeat_n(index, range.len()));
+                    let plan = ConnectionPlan { class: class as u16, server: *server, by_datagram };
+                    plans.extend(std::iter::repeat_n(plan, range.len()));
                 }
             }
         }
@@ -283,10 +305,10 @@ impl Blueprint {
 
     /// By connection of a worker, in the order of `connection_plans`: may the kernel take timestamps of its requests? Of the connections
     /// of a class to a server the first may, and one in so many of the others.
-    fn stamped(&self, class_connections: &[ClassConnections]) -> Vec<bool> {
+    fn stamped(&self, worker: &WorkerPart) -> Vec<bool> {
         let Ok(every) = self.stamped_every else { return Vec::new() };
         let mut next: HashMap<(u16, u16), u32> = HashMap::new();
-        let plans = self.connection_plans(class_connections);
+        let plans = self.connection_plans(&worker.connections);
         let is_stamped = |connection: &ConnectionPlan| {
             let place = next.entry((connection.class, connection.server)).or_default();
             *place += 1;
@@ -354,7 +376,7 @@ impl Blueprint {
             reply_bytes,
             datagrams: connections.iter().filter(|connection| connection.by_datagram).count(),
             sockets: self.plan.sockets,
-            gather: Gather::of(&self.plan),
+            gather: self.plan.gather,
         }
     }
 
@@ -407,29 +429,24 @@ impl Blueprint {
     }
 
     /// The slot table of a worker.
-    fn slots(&self, worker: u32, bounds: &Capacities, keys: usize) -> Option<SlotTable> {
-        let board = self.board.clone()?;
+    fn slots(&self, worker: u32, capacities: &Capacities) -> Option<SlotTable> {
+        let slot_map = self.slot_map.clone()?;
         let command_bytes = |command: &Command| {
             let text = &command.template;
             text.len() + text.matches("{key}").count() * KEY_BYTES_MAX
         };
         let room = SlotTableCapacity {
-            operations: bounds.in_flight * keys + bounds.waiting,
-            keys,
+            operations: capacities.in_flight * capacities.keys + capacities.waiting,
+            keys: capacities.keys,
             routed_bytes: self.plan.commands.iter().map(command_bytes).max().unwrap_or(0),
         };
-        Some(SlotTable::new(board, self.commands.clone(), room, worker))
+        Some(SlotTable::new(slot_map, self.commands.clone(), room, worker))
     }
 }
 
 /// Index of the path of a kind of operation.
 fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
     paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
-}
-
-/// Routes of a worker for all classes of a plan.
-fn count_routes(plan: &Plan, class_connections: &[ClassConnections]) -> usize {
-    plan.classes.iter().zip(class_connections).map(|(class, connections)| routes_of(class, connections)).sum()
 }
 
 /// Routes of a worker for a class.
@@ -474,11 +491,11 @@ pub(crate) fn build<C: Codec, I: Io>(
     cpus: Cpus,
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
-    let class_connections = blueprint.connections_of(&shard);
     let preload_depth = blueprint.preload_depth(&shard);
-    let bounds = Capacities::of(blueprint, &class_connections, preload_depth);
+    let worker = Arc::new(blueprint.part_of(shard));
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
-    let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
+    let capacities = capacities(blueprint, &worker, preload_depth, (keys_max, key_bytes_max));
+    let samples_max = share_of(plan.samples_max, worker.shard.part.index, worker.shard.part.of) as usize;
     let recording = Recording::new(
         RecorderSet::new(&blueprint.layout),
         exchange,
@@ -491,46 +508,33 @@ pub(crate) fn build<C: Codec, I: Io>(
         room: blueprint
             .send_room(codec.encoded_len_max(keys_max, key_bytes_max, value_copied))
             .max(codec.connection_setup().bytes.len())
-            + if blueprint.board.is_some() { ASKING.len() } else { 0 },
+            + if blueprint.slot_map.is_some() { ASKING.len() } else { 0 },
         codec,
-        connections: blueprint.connection_plans(&class_connections),
+        connections: blueprint.connection_plans(&worker.connections),
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
-        lifetimes: lifetimes(blueprint, &shard, &class_connections),
-        keys_max,
-        key_bytes_max,
-        in_flight_max: bounds.in_flight,
-        slots: blueprint.slots(shard.part.index, &bounds, keys_max),
-        groups_max: bounds.groups,
-        shared_slots_max: bounds.shared_slots,
+        lifetimes: lifetimes(blueprint, &worker),
+        capacities,
+        slots: blueprint.slots(worker.shard.part.index, &capacities),
         recording,
-        stamped: blueprint.stamped(&class_connections),
+        stamped: blueprint.stamped(&worker),
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
         has_windows: plan.classes.iter().any(|class| class.popularity.window().is_some()),
-        audits: Audit::all(plan, shard.part),
+        audits: Audit::all(plan, worker.shard.part),
     });
-    let preload_lanes = blueprint.preload_lanes(&shard, &class_connections, preload_depth);
-    let (shared, shard_workers) = (blueprint.clone(), shard.part.of);
-    let unloaded = blueprint.unloaded_class(&shard, &class_connections).map(|_| {
-        let (shared, shard, class_connections) =
-            (blueprint.clone(), shard.clone(), class_connections.clone());
-        let make: MakeUnloadedLanes =
-            Box::new(move |start_ns| shared.unloaded_lanes(&shard, &class_connections, start_ns));
+    let preload_lanes = blueprint.preload_lanes(&worker, preload_depth);
+    let unloaded = blueprint.unloaded_class(&worker).map(|_| {
+        let (shared, worker) = (blueprint.clone(), worker.clone());
+        let make: MakeUnloadedLanes = Box::new(move |start_ns| shared.unloaded_lanes(&worker, start_ns));
         make
     });
-    let make_lanes: MakeLanes =
-        Box::new(move |window| shared.schedule_lanes(&shard, &class_connections, window));
-    let planned = PlannedTimes {
-        timeout_ns: plan.timeout.0,
-        connect_timeout_ns: plan.connect_timeout.0,
-        warmup: plan.warmup,
-        time_ns: plan.stop.time.map(|time| time.0),
-        drain_ns: plan.drain.0,
-    };
+    let unloaded = Unloaded::new(unloaded, worker.shard.part.of);
+    let shared = blueprint.clone();
+    let make_lanes: MakeLanes = Box::new(move |window| shared.schedule_lanes(&worker, window));
     let (pace, endpoints) = (Pace::of(plan, cpus), blueprint.endpoints.clone());
-    let lanes = (preload_lanes, Unloaded::new(unloaded, shard_workers), make_lanes);
-    Worker::new(io, traffic, pace, planned, orders, endpoints, lanes)
+    let lanes = (preload_lanes, unloaded, make_lanes);
+    Worker::new(io, traffic, pace, plan.clone(), orders, endpoints, lanes)
 }
 
 /// A worker's connections of a class.
@@ -538,11 +542,11 @@ fn count_of(class_connections: &ClassConnections) -> usize {
     class_connections.iter().flatten().map(|range| range.len()).sum()
 }
 
-fn lifetimes(blueprint: &Blueprint, shard: &Shard, class_connections: &[ClassConnections]) -> Vec<Lifetimes> {
-    let of_class = |(class, own): (usize, &ClassShard)| {
+fn lifetimes(blueprint: &Blueprint, worker: &WorkerPart) -> Vec<Lifetimes> {
+    let of_class = |(class, shard): (usize, &ClassShard)| {
         let mut by_server = vec![0..0; blueprint.endpoints.len()];
         // Lifetimes exist with a single path only.
-        for (range, server) in class_connections[class]
+        for (range, server) in worker.connections[class]
             .iter()
             .flatten()
             .zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
@@ -553,70 +557,59 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, class_connections: &[ClassCon
         if plan.connection_owner(class) != class {
             by_server.fill(0..0);
         }
-        Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
+        Lifetimes::new((class as ClassId, &plan.classes[class]), shard, plan.seed, &by_server)
     };
-    shard.classes.iter().enumerate().map(of_class).collect()
+    worker.shard.classes.iter().enumerate().map(of_class).collect()
 }
 
 /// A worker's connections.
 pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
-    let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
+    let of_class = |(class, shard): (&Class, &ClassShard)| class.path_count() * shard.connections.len();
     let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
 }
 
-/// Capacities of a worker, from the plan.
-pub(super) struct Capacities {
-    pub in_flight: usize,
-    pub groups: usize,
-    pub shared_slots: usize,
-    /// Waiting operations of open loops, over all routes.
-    pub waiting: usize,
-}
-
-impl Capacities {
-    pub(super) fn of(
-        blueprint: &Blueprint,
-        class_connections: &[ClassConnections],
-        preload_depth: u32,
-    ) -> Self {
-        let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
-        let routes = count_routes(&blueprint.plan, class_connections);
-        for (class, class_connections) in blueprint.plan.classes.iter().zip(class_connections) {
-            let connections = count_of(class_connections);
-            let slots = connections * class.depth as usize;
-            // In a cluster the servers may change.
-            let servers = if blueprint.board.is_some() {
-                blueprint.endpoints.len()
-            } else {
-                class_connections.iter().map(Vec::len).sum()
-            };
-            let fills_misses = class.on_miss == OnMiss::Set;
-            let extra = if fills_misses { slots * keys_max(class) } else { 0 };
-            bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
-            bounds.shared_slots += if fills_misses { slots } else { 0 };
-            let waiting = if matches!(class.load, Load::Open { .. }) {
-                servers * (WAITING_MAX / routes).max(WAITING_MIN)
-            } else {
-                0
-            };
-            bounds.waiting += waiting;
-            let splits = servers > 1 || blueprint.board.is_some();
-            if class.replicas > 1 {
-                bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
-            } else if splits && class.mix.contains(OpKind::Mget) {
-                bounds.groups += slots + waiting;
-            }
+/// Capacities of a worker whose largest request has so many keys, in so many bytes.
+fn capacities(
+    blueprint: &Blueprint,
+    worker: &WorkerPart,
+    preload_depth: u32,
+    (keys, key_bytes): (usize, usize),
+) -> Capacities {
+    let mut bounds = Capacities { keys, key_bytes, in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
+    for (class, class_connections) in blueprint.plan.classes.iter().zip(&worker.connections) {
+        let connections = count_of(class_connections);
+        let slots = connections * class.depth as usize;
+        // In a cluster the servers may change.
+        let servers = if blueprint.slot_map.is_some() {
+            blueprint.endpoints.len()
+        } else {
+            class_connections.iter().map(Vec::len).sum()
+        };
+        let fills_misses = class.on_miss == OnMiss::Set;
+        let extra = if fills_misses { slots * keys_max(class) } else { 0 };
+        bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
+        bounds.shared_slots += if fills_misses { slots } else { 0 };
+        let waiting = if matches!(class.load, Load::Open { .. }) {
+            servers * (WAITING_MAX / worker.routes).max(WAITING_MIN)
+        } else {
+            0
+        };
+        bounds.waiting += waiting;
+        let splits = servers > 1 || blueprint.slot_map.is_some();
+        if class.replicas > 1 {
+            bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
+        } else if splits && class.mix.contains(OpKind::Mget) {
+            bounds.groups += slots + waiting;
         }
-        bounds
     }
+    bounds
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
+    use crate::loopback::plan;
 
     /// What is far behind is sent in few pieces, and connections by the thousand take little memory.
     #[test]
@@ -645,8 +638,7 @@ mod tests {
             "uniform:4112,9000",
         ];
         for text in table {
-            let spec = PlanSpec::from_toml(&format!("value-size = '{text}'")).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+            let plan = plan(&format!("value-size = '{text}'"));
             let sizes = plan.classes[0].keyspace.value_size.clone();
             let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new(), tls: None };
             let (_, _, room) = Blueprint::new(plan, vec![endpoint], DataSets::ToStore).longest_request();
@@ -658,11 +650,6 @@ mod tests {
                 );
             }
         }
-    }
-
-    fn plan_of(toml: &str) -> Plan {
-        let spec = PlanSpec::from_toml(toml).unwrap();
-        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
     }
 
     #[test]
@@ -683,14 +670,14 @@ mod tests {
             ("[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'", Ok(STAMPED_EVERY)),
         ];
         for (toml, expected) in table {
-            let found = stamped_every(&plan_of(toml));
+            let found = stamped_every(&plan(toml));
             assert_eq!(found.as_ref().copied().map_err(Option::as_deref), expected, "{toml}");
         }
     }
 
     /// Which servers the connections of each worker go to, by path.
     fn servers_of_workers(toml: &str) -> Vec<Vec<u16>> {
-        let plan = plan_of(toml);
+        let plan = plan(toml);
         let endpoint = |server: brunt_plan::destination::Server| Endpoint {
             server: server.address.unwrap(),
             addresses: Vec::new(),

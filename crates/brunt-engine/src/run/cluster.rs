@@ -5,13 +5,12 @@
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::hint::TLS_HINT;
 use crate::io::tls::{PLAIN_HINT, explain};
-use crate::run_error::RunError;
+use crate::process::{join, start_thread};
+use crate::run_error::{RunError, ServerFailure, TLS_HINT};
 use crate::state::hash_slots::SharedSlotMap;
-use crate::system_error::start_thread;
+use crate::transport::Endpoint;
 use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
-use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;
@@ -84,88 +83,59 @@ fn address_of(server: &ServerAddress) -> NodeAddress {
 /// returns one, the error is that of the first node that answered at all.
 fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(usize, SlotMap), RunError> {
     let mut reason: Option<RunError> = None;
+    let is_silence = |error: &RunError| {
+        use ServerFailure::{NoReply, Unreachable};
+        matches!(error, RunError::Server { failure: Unreachable | NoReply, .. })
+    };
     for place in (0..endpoints.len().min(NODES_ASKED_MAX)).map(|nth| (from + nth) % endpoints.len()) {
-        let endpoint = &endpoints[place];
-        match query_slot_map(endpoint, codec) {
+        match query_slot_map(&endpoints[place], codec) {
             Ok(map) => return Ok((place, map)),
-            Err(error) => {
-                let is_silence = |error: &RunError| {
-                    matches!(error, RunError::Unreachable { .. } | RunError::NoReply { .. })
-                };
-                let error = error.into_run_error(endpoint);
-                if reason.as_ref().is_none_or(|reason| is_silence(reason) && !is_silence(&error)) {
-                    reason = Some(error);
-                }
+            Err(error) if reason.as_ref().is_none_or(|reason| is_silence(reason) && !is_silence(&error)) => {
+                reason = Some(error);
             }
+            Err(_) => {}
         }
     }
     Err(reason.unwrap_or_else(|| RunError::System(io::Error::other("a cluster without a server to ask"))))
 }
 
-/// Why a node returned no slot map.
-enum NodeError {
-    /// It cannot be reached.
-    Unreachable(io::Error),
-    /// It rejects the connection setup.
-    SetupRejected(String),
-    /// It does not answer, closes the connection, or answers something else.
-    NoMap(QueryError),
-}
-
-impl NodeError {
-    fn into_run_error(self, endpoint: &Endpoint) -> RunError {
-        let server = endpoint.server.clone();
-        match self {
-            Self::Unreachable(reason) => RunError::Unreachable { server, reason },
-            Self::SetupRejected(reason) => RunError::SetupRejected { server, reason },
-            Self::NoMap(QueryError::Lost(error)) => {
-                match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                    Some(reason) => RunError::TlsFailed { server, reason: explain(reason) },
-                    None if endpoint.tls.is_some() => {
-                        RunError::TlsFailed { server, reason: format!("{error}{PLAIN_HINT}") }
-                    }
-                    None => {
-                        let reason = format!("to the slot map query: {error}{TLS_HINT}");
-                        RunError::NoReply { server, reason }
-                    }
-                }
-            }
-            Self::NoMap(QueryError::Declined(reason) | QueryError::Invalid(reason)) => {
-                RunError::NoSlotMap { server, reason }
-            }
-        }
-    }
-}
-
-impl From<QueryError> for NodeError {
-    fn from(error: QueryError) -> Self {
-        Self::NoMap(error)
-    }
-}
-
-impl From<SlotMapError> for NodeError {
+impl From<SlotMapError> for QueryError {
     fn from(error: SlotMapError) -> Self {
-        Self::NoMap(QueryError::Invalid(error.to_string()))
+        Self::Invalid(error.to_string())
     }
 }
 
-fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, QueryError> {
-    let mut reply = WholeReply::default();
-    stream.exchange(request, |bytes| Ok(reply.take(bytes)?))?;
-    Ok(reply)
+/// Queries a node's slot map.
+fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, RunError> {
+    let server = || endpoint.server.clone();
+    // What a reply shows that is none to use, and what a lost connection shows.
+    let failed = |refusal| {
+        move |error: QueryError| {
+            let (failure, reason) = match error {
+                QueryError::Declined(reason) | QueryError::Invalid(reason) => (refusal, reason),
+                QueryError::Lost(error) => match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                    Some(reason) => (ServerFailure::TlsFailed, explain(reason)),
+                    None if endpoint.tls.is_some() => {
+                        (ServerFailure::TlsFailed, format!("{error}{PLAIN_HINT}"))
+                    }
+                    None => (ServerFailure::NoReply, format!("to the slot map query: {error}{TLS_HINT}")),
+                },
+            };
+            RunError::Server { failure, server: server(), reason }
+        }
+    };
+    let mut stream = Stream::connect(endpoint, Clock::start(), QUERY_TIMEOUT).map_err(|error| {
+        RunError::Server { failure: ServerFailure::Unreachable, server: server(), reason: error.to_string() }
+    })?;
+    stream.set_up(codec).map_err(failed(ServerFailure::SetupRejected))?;
+    ask_slot_map(&mut stream, endpoint).map_err(failed(ServerFailure::NoSlotMap))
 }
 
-/// Queries a node's slot map: by CLUSTER SHARDS (since Redis 7), or else by CLUSTER SLOTS.
-fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, NodeError> {
-    let mut stream =
-        Stream::connect(endpoint, Clock::start(), QUERY_TIMEOUT).map_err(NodeError::Unreachable)?;
-    stream.set_up(codec).map_err(|error| match error {
-        QueryError::Declined(reason) | QueryError::Invalid(reason) => NodeError::SetupRejected(reason),
-        lost => lost.into(),
-    })?;
+/// By CLUSTER SHARDS (since Redis 7), or else by CLUSTER SLOTS.
+fn ask_slot_map(stream: &mut Stream, endpoint: &Endpoint) -> Result<SlotMap, QueryError> {
     let host = address_of(&endpoint.server).host;
     let by_tls = endpoint.tls.is_some();
-    let whole = query(&mut stream, ASK_SHARDS)?;
+    let whole = stream.query(ASK_SHARDS)?;
     let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
         Err(declined @ SlotMapError::Declined(_)) => declined,
         other => return Ok(other?),
@@ -173,7 +143,7 @@ fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Nod
     if declined.to_string().contains(NO_CLUSTER) {
         return Err(declined.into());
     }
-    let whole = query(&mut stream, ASK_SLOTS)?;
+    let whole = stream.query(ASK_SLOTS)?;
     Ok(map_of(&whole, |value| SlotMap::of_slots(value, &host))?)
 }
 
@@ -194,7 +164,7 @@ impl SlotMapPoller {
     /// Starts polling whenever a worker marks the shared map as outdated.
     pub(crate) fn start(
         plan: &Plan,
-        board: Arc<SharedSlotMap>,
+        shared: Arc<SharedSlotMap>,
         nodes: Vec<Endpoint>,
         clock: Clock,
     ) -> io::Result<Self> {
@@ -204,7 +174,7 @@ impl SlotMapPoller {
             let (mut from, mut asked_ns, mut refreshes) = (0, 0, 0);
             let mut refresh = || match first_map(&nodes, &codec, from) {
                 Ok((place, map)) => {
-                    board.publish(&map);
+                    shared.publish(&map);
                     from = place;
                     true
                 }
@@ -213,13 +183,13 @@ impl SlotMapPoller {
             // Ends on order, or when the sender is dropped.
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(CHECK_PERIOD) {
                 let is_due = clock.now_ns() >= asked_ns + PERIOD_NS;
-                if is_due && board.is_outdated.swap(false, Ordering::Relaxed) {
+                if is_due && shared.is_outdated.swap(false, Ordering::Relaxed) {
                     asked_ns = clock.now_ns();
                     refreshes += u64::from(refresh());
                 }
             }
             let is_final = refresh();
-            ClusterRecord { slots: board.counts(), is_final, refreshes }
+            ClusterRecord { slots: shared.counts(), is_final, refreshes }
         })?;
         Ok(Self { end, thread })
     }
@@ -228,7 +198,6 @@ impl SlotMapPoller {
     pub(crate) fn end(self) -> ClusterRecord {
         // A thread that has ended is noticed when it is joined.
         let _ = self.end.send(());
-        // A panic has printed its message already.
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        join(self.thread)
     }
 }

@@ -1,34 +1,44 @@
-//! The control thread: starts the workers, drives them through the phases, and collects their intervals.
+//! The control thread: starts the threads of the workers, drives them through the phases, and collects their intervals.
 //!
-//! Invariant: every set that a worker hands over is read exactly once, the last one included.
+//! A worker's thread pins itself, chooses codec and Io (the one `match` on the kernel interface is here), and runs the loop. Invariants:
+//! every set that a worker hands over is read exactly once, the last one included; a thread returns the results of its worker, or why it
+//! could not run.
 
 use crate::clock::Clock;
-use crate::run::blueprint::Blueprint;
+#[cfg(not(test))]
+use crate::codecs;
+use crate::codecs::CodecVisitor;
+use crate::io::Io;
+use crate::io::epoll::Epoll;
+use crate::io::uring::Uring;
+use crate::process::{cannot, join, start_thread};
+use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::coordinator::{Coordinator, ReadyState, RemoteError, RemoteStatus, Stop};
-use crate::run::host::HostWatch;
-use crate::run::kernel_interface::Chosen;
-use crate::run::launch::{WorkerHandle, WorkerSeed, allowed_cpus};
+use crate::run::host::{HostWatch, wake_up_ns};
+use crate::run::kernel_interface::{Chosen, KernelInterface};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers};
-use crate::run::{RunDecision, RunEvent, RunSetup};
+use crate::run::{Observe, RunDecision, RunEvent, RunSetup};
 use crate::run_error::RunError;
 use crate::state::lane::Feeds;
-use crate::state::recording::Exchange;
-use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
-use brunt_plan::plan::{Load, Plan};
+use crate::state::recording::{Exchange, Filled};
+use crate::worker::pace::Cpus;
+use crate::worker::{INTERVAL_NS, Notice, Orders, Worker, WorkerEnd};
+use brunt_plan::plan::{Load, Plan, Transport, Wait};
 use brunt_plan::shard::Shard;
 use brunt_plan::warmup::Warmup;
+use brunt_proto::Codec;
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::{HostMapping, Interval};
-use brunt_stats::recorder::Layout;
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::run_data::RunData;
 use brunt_stats::run_times::RunTimes;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::usage::{ClientUsage, WorkerBacklog, WorkerUsage};
+use brunt_stats::usage::{ClientUsage, WorkerBacklog};
 use brunt_stats::warmup::{self, WarmupEnd};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,26 +51,10 @@ fn worker_gone() -> RunError {
     RunError::System(io::Error::other("a worker ended early"))
 }
 
-/// The host, over the measured window.
-struct WindowWatch {
+/// The schedule, and the host over its measured window.
+struct Schedule {
+    times: RunTimes,
     host: HostWatch,
-    start_ns: u64,
-    measure_ns: u64,
-    end_ns: u64,
-}
-
-impl WindowWatch {
-    /// The times of a schedule that ended now, if not before.
-    fn times(&self, now_ns: u64) -> RunTimes {
-        let end_ns = self.end_ns.min(now_ns);
-        RunTimes {
-            start_ns: self.start_ns.min(end_ns),
-            measure_ns: self.measure_ns.min(end_ns),
-            end_ns,
-            drained_ns: end_ns,
-            ..RunTimes::default()
-        }
-    }
 }
 
 /// The state of the control thread.
@@ -74,14 +68,10 @@ pub(super) struct ControlThread<'a> {
     /// Maps the local classes to those of the whole run.
     host_mapping: HostMapping,
     clock: Clock,
-    observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    observe: &'a mut Observe<'a>,
     coordinator: &'a mut dyn Coordinator,
-    /// Duration of the preparation.
-    prepare_ns: u64,
-    /// The wall clock at 0 of the run's clock, read when the schedule starts.
-    epoch_us: Option<u64>,
-    /// Set when the schedule starts.
-    watch: Option<WindowWatch>,
+    /// Set when it starts.
+    schedule: Option<Schedule>,
     /// What is known of the client before it begins.
     usage: ClientUsage,
     /// Set until the start of the window is known, where the plan leaves it open.
@@ -97,7 +87,7 @@ impl<'a> ControlThread<'a> {
         setup: RunSetup<'a>,
         clock: Clock,
         usage: ClientUsage,
-        observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+        observe: &'a mut Observe<'a>,
         coordinator: &'a mut dyn Coordinator,
         statistics: mpsc::Receiver<ServerSnapshot>,
     ) -> Self {
@@ -113,9 +103,7 @@ impl<'a> ControlThread<'a> {
             usage,
             observe,
             coordinator,
-            prepare_ns: 0,
-            epoch_us: None,
-            watch: None,
+            schedule: None,
             window_start: None,
             warmup_end: None,
             statistics,
@@ -129,7 +117,6 @@ impl<'a> ControlThread<'a> {
         workers: impl ExactSizeIterator<Item = (Shard, Feeds)>,
         chosen: &Chosen,
         pollers: &StatsPollers,
-        stop: &AtomicBool,
     ) -> Result<bool, RunError> {
         let begun_ns = self.clock.now_ns();
         let (notices, incoming) = mpsc::channel();
@@ -152,26 +139,22 @@ impl<'a> ControlThread<'a> {
             self.workers.push(WorkerHandle { thread, filled, spares, until_ns: 0 });
         }
         drop(notices);
-        self.await_preparation(&incoming, stop)?;
-        self.prepare_ns = self.clock.now_ns() - begun_ns;
+        self.await_preparation(&incoming)?;
+        let prepare_ns = self.clock.now_ns() - begun_ns;
         if self.setup.plan.preload {
             pollers.poll_after_preload();
         }
-        pollers.set_window_start(self.start_schedule()?);
-        self.run_schedule(pollers, &incoming, stop)
+        pollers.set_window_start(self.start_schedule(prepare_ns)?);
+        self.run_schedule(pollers, &incoming)
     }
 
     /// Waits until every worker has connected and has its keys confirmed, on all hosts.
-    fn await_preparation(
-        &mut self,
-        incoming: &mpsc::Receiver<Notice>,
-        stop: &AtomicBool,
-    ) -> Result<(), RunError> {
+    fn await_preparation(&mut self, incoming: &mpsc::Receiver<Notice>) -> Result<(), RunError> {
         let mut prepared = 0;
         let mut confirmed_by_others = 0;
         loop {
             self.collect_intervals();
-            if stop.load(Ordering::Relaxed) {
+            if self.setup.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
             let is_ready = prepared == self.workers.len();
@@ -206,24 +189,31 @@ impl<'a> ControlThread<'a> {
     }
 
     /// Sets the start of the schedule. Returns the start of the measured window.
-    fn start_schedule(&mut self) -> Result<u64, RunError> {
+    fn start_schedule(&mut self, prepare_ns: u64) -> Result<u64, RunError> {
         let RunSetup { plan, endpoints, .. } = self.setup;
-        let prepare_ns = self.prepare_ns;
         let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
         let host = HostWatch::new(cpus, endpoints);
         let start_ns = self.clock.of_monotonic(self.coordinator.begin().map_err(RunError::Remote)?);
         let measure_ns = start_ns + plan.warmup.longest().0;
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
-        self.intervals.align(measure_ns);
-        self.intervals.set_schedule(start_ns..end_ns);
         let epoch_us = Some(self.clock.epoch_us());
-        self.epoch_us = epoch_us;
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, epoch_us, ..RunTimes::default() };
-        self.watch = Some(WindowWatch { host, start_ns, measure_ns, end_ns });
-        self.tell_start(times);
-        self.window_start = WindowStart::of(plan, times);
+        self.schedule = Some(Schedule { times, host });
+        self.set_times(times);
+        self.window_start = WindowStart::of(plan);
         self.orders.start_ns.store(start_ns, Ordering::Release);
         Ok(measure_ns)
+    }
+
+    /// Sets the times of the schedule, and tells them with what is known of the client.
+    fn set_times(&mut self, times: RunTimes) {
+        let Some(schedule) = &mut self.schedule else { return };
+        schedule.times = times;
+        self.intervals.align(times.measure_ns);
+        self.intervals.set_schedule(times.start_ns..times.end_ns);
+        let host = HostEvidence { wake_up_ns: schedule.host.wake_up_ns(), ..HostEvidence::default() };
+        let known = RunData { times, usage: self.usage.clone(), host, ..RunData::default() };
+        (self.observe)(RunEvent::Started(&known));
     }
 
     /// Collects intervals until every worker has finished, on all hosts. Returns whether the schedule was
@@ -233,7 +223,6 @@ impl<'a> ControlThread<'a> {
         &mut self,
         pollers: &StatsPollers,
         incoming: &mpsc::Receiver<Notice>,
-        stop: &AtomicBool,
     ) -> Result<bool, RunError> {
         let mut interrupted = false;
         loop {
@@ -251,7 +240,7 @@ impl<'a> ControlThread<'a> {
             {
                 return Err(error);
             }
-            interrupted |= stop.load(Ordering::Relaxed);
+            interrupted |= self.setup.stop.load(Ordering::Relaxed);
             let ours = match (interrupted, decision) {
                 (true, _) => Some(Stop::Interrupted),
                 (false, RunDecision::Finish) => Some(Stop::Enough),
@@ -263,13 +252,13 @@ impl<'a> ControlThread<'a> {
             if ours.or(theirs).is_some() {
                 self.orders.stop.store(true, Ordering::Relaxed);
                 self.window_start = None;
-                if let Some(watch) = &mut self.watch {
-                    watch.end_ns = watch.end_ns.min(now_ns);
-                    self.intervals.set_schedule(watch.start_ns..watch.end_ns);
+                if let Some(Schedule { times, .. }) = &mut self.schedule {
+                    times.end_ns = times.end_ns.min(now_ns);
+                    self.intervals.set_schedule(times.start_ns..times.end_ns);
                 }
             }
-            if let Some(WindowWatch { host, measure_ns, end_ns, .. }) = &mut self.watch {
-                host.sample(now_ns, *measure_ns, *end_ns);
+            if let Some(Schedule { times, host }) = &mut self.schedule {
+                host.sample(now_ns, times.measure_ns, times.end_ns);
             }
             if have_ours_ended && is_over {
                 return Ok(interrupted);
@@ -279,10 +268,12 @@ impl<'a> ControlThread<'a> {
 
     /// Starts the window as soon as its start is decided, where the plan leaves it open.
     fn start_window(&mut self, pollers: &StatsPollers) -> Result<(), RunError> {
-        let Some(window_start) = &mut self.window_start else { return Ok(()) };
-        let now_ns = self.clock.now_ns();
-        let Some(StartedWindow { times, end }) = window_start.check(now_ns, self.setup.plan, &self.intervals)
+        let (Some(window_start), Some(Schedule { times, .. })) = (&mut self.window_start, &self.schedule)
         else {
+            return Ok(());
+        };
+        let now_ns = self.clock.now_ns();
+        let Some((times, end)) = window_start.check(now_ns, self.setup.plan, &self.intervals, *times) else {
             return Ok(());
         };
         // The latest start is known to every worker already.
@@ -297,22 +288,9 @@ impl<'a> ControlThread<'a> {
             }
         }
         (self.window_start, self.warmup_end) = (None, Some(end));
-        if let Some(watch) = &mut self.watch {
-            (watch.measure_ns, watch.end_ns) = (times.measure_ns, times.end_ns);
-        }
-        self.intervals.align(times.measure_ns);
-        self.intervals.set_schedule(times.start_ns..times.end_ns);
         pollers.set_window_start(times.measure_ns);
-        self.tell_start(times);
+        self.set_times(times);
         Ok(())
-    }
-
-    /// Tells the times of the schedule, and what is known of the client.
-    fn tell_start(&mut self, times: RunTimes) {
-        let wake_up_ns = self.watch.as_ref().map_or(0, |watch| watch.host.wake_up_ns());
-        let host = HostEvidence { wake_up_ns, ..HostEvidence::default() };
-        let known = RunData { times, usage: self.usage.clone(), host, ..RunData::default() };
-        (self.observe)(RunEvent::Started(&known));
     }
 
     /// Polls the coordinator and stores intervals of other hosts.
@@ -339,7 +317,8 @@ impl<'a> ControlThread<'a> {
     /// Time until the next poll: all workers end their intervals at the same instants, and host counters are read
     /// at both ends of the window.
     fn until_next_poll(&self, now_ns: u64) -> Duration {
-        let Some(WindowWatch { start_ns, measure_ns, end_ns, .. }) = self.watch else { return POLL_PERIOD };
+        let Some(Schedule { times, .. }) = &self.schedule else { return POLL_PERIOD };
+        let &RunTimes { start_ns, measure_ns, end_ns, .. } = times;
         let ended_ns = now_ns.saturating_sub(start_ns) / INTERVAL_NS * INTERVAL_NS + start_ns;
         // An interval is longer where the other set was not back in time; before the start there is a hand-over
         // outside all intervals.
@@ -372,9 +351,9 @@ impl<'a> ControlThread<'a> {
     /// Stores an interval of a local worker; those of the first one tell of the CPUs, too.
     fn store_interval(&mut self, mut interval: Interval) {
         if interval.worker == 0
-            && let Some(watch) = &mut self.watch
+            && let Some(schedule) = &mut self.schedule
         {
-            interval.cpu_time = watch.host.cpu_time();
+            interval.cpu_time = schedule.host.cpu_time();
         }
         let interval = self.host_mapping.interval(interval);
         (self.observe)(RunEvent::Interval(&interval));
@@ -392,22 +371,24 @@ impl<'a> ControlThread<'a> {
     pub(super) fn finish(mut self, interrupted: bool) -> Result<RunData, RunError> {
         self.collect_intervals();
         let now_ns = self.clock.now_ns();
-        let watch = self.watch.take();
-        let schedule = watch.as_ref().map(|watch| watch.times(now_ns));
-        let host = watch.map(|watch| watch.host.finish(now_ns)).unwrap_or_default();
+        let (times, host) = match self.schedule.take() {
+            Some(Schedule { times, host }) => (times, host.finish(now_ns)),
+            None => Default::default(),
+        };
         let mut data = RunData {
-            times: RunTimes { prepare_ns: self.prepare_ns, ..RunTimes::default() },
-            host,
+            times: RunTimes { prepare_ns: times.prepare_ns, ..RunTimes::default() },
             cluster: self.setup.plan.is_cluster.then(ClusterRecord::default),
             interrupted,
             warmup_end: self.warmup_end,
             ..RunData::default()
         };
-        for (index, worker) in std::mem::take(&mut self.workers).into_iter().enumerate() {
+        for (number, worker) in (0..).zip(std::mem::take(&mut self.workers)) {
             let mut end = join(worker.thread).map_err(RunError::System)?;
-            self.store_interval(end.last.take_interval(index as u32));
-            add_worker(&mut data, index as u32, end);
+            self.store_interval(end.last.take_interval(number));
+            end.data.usage.workers.iter_mut().for_each(|worker| worker.worker = number);
+            data.merge(end.data);
         }
+        data.host = HostEvidence { retransmits: data.host.retransmits, ..host };
         let ClientUsage { io, io_reason, timestamps_reason, .. } = std::mem::take(&mut self.usage);
         data.usage = ClientUsage { io, io_reason, timestamps_reason, ..data.usage };
         data.map_host(&self.host_mapping);
@@ -418,7 +399,9 @@ impl<'a> ControlThread<'a> {
         }
         // Where every worker was lost with its host, the intervals that it had sent lie in the schedule.
         if data.usage.workers.is_empty() {
-            schedule.iter().for_each(|schedule| data.times.merge(schedule));
+            let end_ns = times.end_ns.min(now_ns);
+            let [start_ns, measure_ns] = [times.start_ns, times.measure_ns].map(|at_ns| at_ns.min(end_ns));
+            data.times.merge(&RunTimes { start_ns, measure_ns, end_ns, drained_ns: end_ns, ..data.times });
         }
         if self.coordinator.has_lost() {
             self.intervals.end_lost();
@@ -426,7 +409,7 @@ impl<'a> ControlThread<'a> {
         for worker in &mut data.usage.workers {
             worker.backlog = self.backlogs.get(&worker.worker).copied().unwrap_or_default();
         }
-        data.times.epoch_us = self.epoch_us;
+        data.times.epoch_us = times.epoch_us;
         data.intervals = self.intervals;
         Ok(data)
     }
@@ -437,37 +420,10 @@ fn to_local_clock(clock: &Clock) -> HostMapping {
     HostMapping { clock_shift_ns: -(clock.monotonic_of(0) as i64), ..HostMapping::default() }
 }
 
-fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
-    // A panic has printed its message already; the run must not look like a success.
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
 fn add_backlog(backlogs: &mut BTreeMap<u32, WorkerBacklog>, plan: &Plan, interval: &Interval) {
     let load = |class: u16| plan.classes.get(usize::from(class)).map(|class| &class.load);
     let is_open = |class| matches!(load(class), Some(Load::Open { .. }));
     backlogs.entry(interval.worker).or_default().add(interval, is_open);
-}
-
-fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
-    let times = &mut data.times;
-    times.start_ns = times.start_ns.min(end.window.start_ns);
-    times.measure_ns = times.measure_ns.min(end.window.measure_ns);
-    times.end_ns = times.end_ns.max(end.window.end_ns);
-    times.drained_ns = times.drained_ns.max(end.drained_ns);
-    data.counts.merge(&end.counts);
-    data.samples.extend(end.samples);
-    let total = end.usage.total(worker);
-    data.usage.merge(ClientUsage {
-        cpu_user_ns: total.user_ns,
-        cpu_system_ns: total.system_ns,
-        syscalls: total.syscalls,
-        wait: end.wait.name().to_owned(),
-        counts_wake_ups: end.counts_wake_ups,
-        workers: vec![WorkerUsage { colocation: end.colocation, stalls: end.stalls, ..total.worker }],
-        ..ClientUsage::default()
-    });
-    data.host.retransmits += end.retransmits;
-    data.unloaded_service_ns = data.unloaded_service_ns.or(end.unloaded_service_ns);
 }
 
 /// Workers hand an interval over a little late; after this time all usually have.
@@ -476,40 +432,33 @@ const HANDED_OVER_NS: u64 = 10_000_000;
 pub(crate) const AHEAD_NS: u64 = 20_000_000;
 
 /// The pending start of a window.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WindowStart {
-    times: RunTimes,
     /// Slices of the warm-up that were judged.
     slices_checked: u64,
 }
 
-/// A window with known times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StartedWindow {
-    pub times: RunTimes,
-    pub end: WarmupEnd,
-}
-
 impl WindowStart {
-    /// With the latest times of the window; `None` if the warm-up has a fixed length.
-    pub(crate) fn of(plan: &Plan, times: RunTimes) -> Option<Self> {
-        (plan.warmup == Warmup::Auto).then_some(Self { times, slices_checked: 0 })
+    /// `None` if the warm-up has a fixed length.
+    pub(crate) fn of(plan: &Plan) -> Option<Self> {
+        (plan.warmup == Warmup::Auto).then(Self::default)
     }
 
-    /// Judges new slices. Returns the window once its start is decided, which is far enough after `now_ns` to tell
-    /// all workers.
+    /// Judges new slices; `times` have the latest start of the window. Returns its times once its start is decided, which is far
+    /// enough after `now_ns` to tell all workers.
     pub(crate) fn check(
         &mut self,
         now_ns: u64,
         plan: &Plan,
         intervals: &IntervalStore,
-    ) -> Option<StartedWindow> {
-        let RunTimes { start_ns, measure_ns, .. } = self.times;
+        times: RunTimes,
+    ) -> Option<(RunTimes, WarmupEnd)> {
+        let RunTimes { start_ns, measure_ns, .. } = times;
         let slices = now_ns.saturating_sub(start_ns + HANDED_OVER_NS) / INTERVAL_NS;
         // The latest start needs no order: every worker knows it.
         let is_last = now_ns + AHEAD_NS + INTERVAL_NS >= measure_ns;
         if is_last {
-            return Some(StartedWindow { times: self.times, end: WarmupEnd::Longest });
+            return Some((times, WarmupEnd::Longest));
         }
         if slices <= self.slices_checked {
             return None;
@@ -519,6 +468,145 @@ impl WindowStart {
         let begins = (now_ns + AHEAD_NS - start_ns).div_ceil(INTERVAL_NS);
         let measure_ns = start_ns + begins * INTERVAL_NS;
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
-        Some(StartedWindow { times: RunTimes { measure_ns, end_ns, ..self.times }, end })
+        Some((RunTimes { measure_ns, end_ns, ..times }, end))
     }
+}
+
+/// One worker as the control thread sees it.
+pub(crate) struct WorkerHandle {
+    pub thread: JoinHandle<io::Result<WorkerEnd>>,
+    pub filled: rtrb::Consumer<Filled>,
+    pub spares: rtrb::Producer<Box<RecorderSet>>,
+    /// When the last interval ended that it handed over.
+    pub until_ns: u64,
+}
+
+/// What a worker's thread is started with.
+pub(crate) struct WorkerSeed {
+    pub blueprint: Arc<Blueprint>,
+    pub shard: Shard,
+    /// Its number on this host, and how many there are.
+    pub number: u32,
+    pub of: u32,
+    /// Its traces.
+    pub feeds: Feeds,
+    pub orders: Arc<Orders>,
+    pub exchange: Exchange,
+    pub clock: Clock,
+    pub notices: mpsc::Sender<Notice>,
+    pub interface: KernelInterface,
+}
+
+impl WorkerSeed {
+    /// Starts the thread.
+    pub(crate) fn start(self) -> io::Result<JoinHandle<io::Result<WorkerEnd>>> {
+        start_thread(&format!("brunt-worker-{}", self.shard.part.index), move || {
+            // Otherwise the kernel may extend a sleep by 50 µs. Where a sandbox refuses it, the lateness of sleeps that is measured has it.
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+            pin(&self.blueprint.plan.cpus, self.number)?;
+            self.run()
+        })
+    }
+
+    /// Runs the worker with the codec of its shard's protocol.
+    #[cfg(not(test))]
+    fn run(self) -> io::Result<WorkerEnd> {
+        let blueprint = self.blueprint.clone();
+        codecs::with_codec(&blueprint.plan, self.shard.protocol, self)?
+    }
+
+    /// Tests of this crate use sockets with one protocol and the simulator with all; those of the binary use every
+    /// protocol over every kind of socket. Compiling all loops here as well would take most of the time of these
+    /// tests.
+    #[cfg(test)]
+    fn run(self) -> io::Result<WorkerEnd> {
+        assert_eq!(self.shard.protocol, brunt_plan::plan::Protocol::MemcachedText);
+        self.visit_datagrams(brunt_proto::memcached::TextCodec::default())
+    }
+
+    /// Runs the worker over `io` until its end.
+    fn run_loop<C: Codec, I: Io>(self, codec: C, io: I) -> WorkerEnd {
+        let Self { blueprint, shard, feeds, orders, exchange, notices, .. } = self;
+        let cpus = Cpus::beside(self.of, parallelism());
+        let mut worker = build(&blueprint, shard, orders, exchange, codec, io, cpus);
+        let sleeps = blueprint.plan.wait != Wait::Spin || !blueprint.plan.has_open_loop();
+        if sleeps && worker.counts_wake_ups() {
+            // On this thread, whose CPU may be its own. The sleeps of the run take its place.
+            worker.set_wake_up(wake_up_ns());
+        }
+        drive(worker.with_feeds(feeds), &notices)
+    }
+}
+
+impl CodecVisitor for WorkerSeed {
+    type Output = io::Result<WorkerEnd>;
+
+    /// Runs the worker with this codec. The endpoints say which sockets and which TLS its connections use.
+    fn visit<C: Codec>(self, codec: C) -> Self::Output {
+        let plan = &self.blueprint.plan;
+        // `resolve` and the lookup of servers have excluded both.
+        if self.blueprint.uses_transport(&self.shard, Transport::Udp) && !C::DATAGRAMS {
+            return Err(io::Error::other("a protocol that has no datagrams"));
+        }
+        if !self.blueprint.has_tls_clients(&self.shard) {
+            return Err(io::Error::other("a server without its client of TLS"));
+        }
+        Ok(match self.interface {
+            KernelInterface::Epoll => {
+                let connections = connection_count(plan, &self.shard);
+                let io = Epoll::new(connections, plan.sockets, plan.gather, self.clock)
+                    .map_err(|error| cannot("create the epoll instance of a worker")(error.into()))?;
+                self.run_loop(codec, io)
+            }
+            KernelInterface::Uring => {
+                let io = Uring::new(self.blueprint.ring_of(&self.shard), self.clock)
+                    .map_err(cannot("create the io_uring of a worker"))?;
+                self.run_loop(codec, io)
+            }
+        })
+    }
+
+    fn visit_datagrams<C: Codec>(self, codec: C) -> Self::Output {
+        if !self.blueprint.uses_transport(&self.shard, Transport::Udp) {
+            return self.visit(codec);
+        }
+        let codec = self.blueprint.datagram_codec(codec, &self.shard);
+        self.visit(codec)
+    }
+}
+
+/// Pins the calling thread to its CPU, if the plan names CPUs.
+pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let cpu = cpus[worker as usize % cpus.len()];
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|error| cannot(&format!("pin a worker to CPU {cpu} (--cpus)"))(error.into()))
+}
+
+/// Iterates until the end. A function of its own in every compiled loop, so that these can be counted.
+#[inline(never)]
+fn drive<C: Codec, I: Io>(mut worker: Worker<C, I>, notices: &mpsc::Sender<Notice>) -> WorkerEnd {
+    while worker.is_running() {
+        worker.run_once();
+        if let Some(notice) = worker.take_notice() {
+            // A control thread that no longer receives has aborted all workers.
+            let _ = notices.send(notice);
+        }
+    }
+    worker.end()
+}
+
+/// CPUs that this process may use at a time: its affinity, within its quota.
+fn parallelism() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+/// Numbers of the CPUs that this process may run on.
+pub fn allowed_cpus() -> Vec<u32> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return (0..parallelism()).collect() };
+    (0..rustix::thread::CpuSet::MAX_CPU as u32).filter(|cpu| set.is_set(*cpu as usize)).collect()
 }

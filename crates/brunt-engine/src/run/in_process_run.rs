@@ -11,9 +11,9 @@ use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
 use crate::io::canned::{Canned, Time};
 use crate::run::blueprint::{Blueprint, DataSets, build};
-use crate::run::launch::pin;
+use crate::run::control_thread::pin;
 use crate::state::recording::{Exchange, Filled};
-use crate::transport::endpoint::Endpoint;
+use crate::transport::Endpoint;
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
@@ -30,7 +30,7 @@ use brunt_workload::payload::Payload;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The schedule starts this long after everything is prepared.
 const START_AHEAD_NS: u64 = 1_000_000;
@@ -79,13 +79,13 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
             shard,
             orders: Arc::default(),
             stop: &AtomicBool::new(false),
-            start: &CommonStart::of(1),
+            workers: 1,
         };
         let WorkerResult { store, intervals, calls, .. } = job.run();
         whole.is_balanced &= store.books().entries().all(|entry| entry.counts.adds_up());
         whole.measured.merge(&measured(&store));
         whole.intervals += intervals;
-        whole.calls = whole.calls.and(&calls);
+        whole.calls.merge(&calls);
     }
     whole
 }
@@ -100,21 +100,21 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
 /// As [`run_in_virtual_time`].
 pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTimeRun>> {
     let (blueprint, shards) = (blueprint(plan), shards(plan));
-    let (orders, start, clock) = (Arc::new(Orders::default()), CommonStart::of(shards.len()), Clock::start());
+    let (orders, workers, clock) = (Arc::new(Orders::default()), shards.len() as u32, Clock::start());
     // Otherwise the other workers would wait for this one.
     let give_up = |_: &io::Error| orders.abort.store(true, Ordering::Relaxed);
     let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
         pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
         let io = canned(plan, &shard, Interface::UNBOUNDED, Time::Real(clock));
         let orders = orders.clone();
-        let job = InProcessJob { blueprint: &blueprint, io, shard, orders, stop, start: &start };
+        let job = InProcessJob { blueprint: &blueprint, io, shard, orders, stop, workers };
         let WorkerResult { store, end, .. } = job.run();
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
         Ok(RealTimeRun {
             measured: measured(&store),
             response: LatencySummary::of(&response),
-            cpu_ns: end.usage.total(0).worker.cpu_ns,
+            cpu_ns: end.data.usage.cpu_user_ns + end.data.usage.cpu_system_ns,
         })
     };
     std::thread::scope(|scope| {
@@ -135,33 +135,9 @@ pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTi
 /// What all workers of a plan share.
 fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     assert_eq!(plan.classes.len(), 1, "a rehearsal has one class");
-    // There is no kernel that could take timestamps.
-    let plan = Plan { timestamps: Timestamps::Off, ..plan.clone() };
+    // There is no kernel that could take timestamps, and every request is without load.
+    let plan = Plan { timestamps: Timestamps::Off, measures_unloaded: false, ..plan.clone() };
     Arc::new(Blueprint::new(plan, vec![placeholder_endpoint()], DataSets::ToStore))
-}
-
-/// The common start of all workers.
-struct CommonStart {
-    /// Number of workers.
-    workers: usize,
-    /// Workers that are prepared.
-    prepared: AtomicUsize,
-}
-
-impl CommonStart {
-    fn of(workers: usize) -> Self {
-        Self { workers, prepared: AtomicUsize::new(0) }
-    }
-
-    /// The start, once all workers are prepared; the first to notice sets it.
-    fn start_ns(&self, orders: &Orders, now_ns: u64) -> Option<u64> {
-        if self.prepared.load(Ordering::Acquire) == self.workers {
-            // A later one finds it set.
-            let at_ns = now_ns + START_AHEAD_NS;
-            let _ = orders.start_ns.compare_exchange(0, at_ns, Ordering::AcqRel, Ordering::Acquire);
-        }
-        Some(orders.start_ns.load(Ordering::Acquire)).filter(|start_ns| *start_ns != 0)
-    }
 }
 
 /// Result of a worker.
@@ -180,7 +156,8 @@ struct InProcessJob<'a> {
     orders: Arc<Orders>,
     /// Ends the schedule early.
     stop: &'a AtomicBool,
-    start: &'a CommonStart,
+    /// Workers with these orders, which start together.
+    workers: u32,
 }
 
 impl InProcessJob<'_> {
@@ -196,12 +173,12 @@ impl CodecVisitor for InProcessJob<'_> {
 
     /// Does the control thread's work on the worker's thread.
     fn visit<C: Codec>(self, codec: C) -> WorkerResult {
-        let Self { blueprint, io, shard, orders, stop, start } = self;
+        let Self { blueprint, io, shard, orders, stop, workers } = self;
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
         let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
         let mut store = IntervalStore::new(&blueprint.layout);
-        let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
+        let (mut intervals, mut awaits_start) = (0, false);
         while worker.is_running() {
             run_one_iteration(&mut worker);
             while let Ok(mut filled) = filled_out.pop() {
@@ -218,18 +195,22 @@ impl CodecVisitor for InProcessJob<'_> {
                     matches!(notice, Notice::Prepared { .. }),
                     "canned replies are no trouble: {notice:?}"
                 );
-                prepared_with = watch.calls();
-                start.prepared.fetch_add(1, Ordering::AcqRel);
+                watch.take_calls();
                 awaits_start = true;
             }
-            if awaits_start && let Some(start_ns) = start.start_ns(&orders, watch.now_ns()) {
-                store.align(start_ns + blueprint.plan.warmup.longest().0);
+            if awaits_start && orders.loaded.load(Ordering::Acquire) == workers {
+                // The first to notice sets the start.
+                let at_ns = watch.now_ns() + START_AHEAD_NS;
+                let set = orders.start_ns.compare_exchange(0, at_ns, Ordering::AcqRel, Ordering::Acquire);
+                store.align(
+                    set.map_or_else(|start_ns| start_ns, |_| at_ns) + blueprint.plan.warmup.longest().0,
+                );
                 awaits_start = false;
             }
         }
         let mut end = worker.end();
         store_interval(&mut store, &mut end.last);
-        WorkerResult { store, end, intervals, calls: watch.calls().since(&prepared_with) }
+        WorkerResult { store, end, intervals, calls: watch.take_calls() }
     }
 }
 
@@ -272,10 +253,9 @@ fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canne
 mod tests {
     use super::*;
     use crate::allocations::allocations;
+    use crate::loopback::plan as planned;
     use brunt_plan::outcome::OutcomeClass;
     use brunt_plan::plan::Protocol;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
 
     /// Requests, connections, depth, completions per wait at most, mix; whatever it is, all of it is answered and right.
     #[test]
@@ -299,8 +279,7 @@ mod tests {
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\nserver = 'placeholder_endpoint'\n\
                  protocol = '{protocol}'\nconnections = {connections}\ndepth = {depth}\nmix = '{mix}'"
             );
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(&toml);
             let rehearsal = run_in_virtual_time(&plan, Interface { completions_max, defers_sends });
             let book = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
@@ -376,8 +355,7 @@ mod tests {
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'placeholder_endpoint'\n\
                  protocol = '{protocol}'\nconnections = 4\ndepth = 8\n{load}"
             );
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(&toml);
             let blueprint = blueprint(&plan);
             let sum = codecs::with_codec(&plan, plan.protocol, Counted { blueprint: &blueprint, interface })
                 .unwrap();
@@ -390,8 +368,7 @@ mod tests {
     fn real_time_runs_are_answered() {
         for load in ["", "rate = '20k'\n"] {
             let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(&toml);
             let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
             let [RealTimeRun { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
             let book = measured.requests;
@@ -408,8 +385,7 @@ mod tests {
 
     #[test]
     fn real_time_runs_can_be_stopped() {
-        let spec = PlanSpec::from_toml("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n").unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+        let plan = planned("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n");
         let stop = AtomicBool::new(true);
         let echoes = run_in_real_time(&plan, &stop).unwrap();
         assert!(echoes.iter().all(|echo| echo.measured.requests.in_flight == 0));
@@ -423,8 +399,7 @@ mod tests {
                 let toml = format!(
                     "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\n{stop}"
                 );
-                let spec = PlanSpec::from_toml(&toml).unwrap();
-                resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
+                planned(&toml)
             };
             let rehearsal = run_in_virtual_time(&plan("requests = 1001"), Interface::UNBOUNDED);
             assert!(rehearsal.is_balanced);

@@ -6,14 +6,12 @@
 //! polled again.
 
 use crate::clock::Clock;
-use crate::system_error::start_thread;
+use crate::process::{join, start_thread};
+use crate::transport::Endpoint;
 use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
-use crate::transport::endpoint::Endpoint;
 use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
-use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::info;
-use brunt_proto::resp::reply::WholeReply;
+use brunt_proto::resp::{RespCodec, info};
 use brunt_stats::server_stats::{ServerRecord, SizeShare, Snapshot};
 use brunt_stats::timeline::row_ns_after;
 use std::io;
@@ -105,11 +103,7 @@ impl StatsPollers {
     /// Polls for the last time and returns all records.
     pub(crate) fn finish(self) -> Vec<ServerRecord> {
         self.command(PollerCommand::End);
-        // A panic has printed its message already.
-        let join = |handle: PollerHandle| {
-            handle.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        self.handles.into_iter().map(join).collect()
+        self.handles.into_iter().map(|handle| join(handle.thread)).collect()
     }
 
     fn command(&self, order: PollerCommand) {
@@ -279,8 +273,7 @@ impl StatsPoller {
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
             StatsQuery::Info(_) => {
-                let mut reply = WholeReply::default();
-                stream.exchange(info::REQUEST, |bytes| Ok(reply.take(bytes)?))?;
+                let reply = stream.query(info::REQUEST)?;
                 let at_ns = self.clock.now_ns();
                 let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
                 // A server that is loading or out of connections may answer later.

@@ -6,9 +6,9 @@
 //! [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks per worker.
 
 use crate::input_file;
+use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{Feeds, TraceFeed};
-use crate::system_error::start_thread;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
@@ -367,10 +367,9 @@ fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loopback::plan as planned;
     use brunt_plan::op::OpKind;
-    use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::shard::shards;
-    use brunt_plan::spec::PlanSpec;
     use brunt_workload::trace::Replay;
     use std::path::PathBuf;
     use std::thread::yield_now;
@@ -384,8 +383,7 @@ mod tests {
 
     fn plan(path: &std::path::Path, layout: &str) -> Plan {
         let text = format!("trace = '{}'\ntrace-layout = '{layout}'\nprefix = 'p:'", path.display());
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
-        resolve(&PlanSpec::from_toml(&text).unwrap(), &host).unwrap()
+        planned(&text)
     }
 
     /// The shards of a plan with this many workers.

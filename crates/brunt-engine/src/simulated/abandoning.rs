@@ -249,7 +249,7 @@ fn a_multi_get_fails_with_its_part() {
         for sample in &outcome.samples {
             let times = &sample.times;
             let is_lost = sample.outcome.class == OutcomeClass::Lost;
-            let drained_ns = outcome.end.window.end_ns + drain_ms * MS;
+            let drained_ns = outcome.end.data.times.end_ns + drain_ms * MS;
             let expected_ns = match is_lost {
                 true => (500 * MS).min(drained_ns - times.intended_ns),
                 false => MS,
@@ -404,12 +404,12 @@ fn slots_of_a_connection_that_never_comes_back_go_on() {
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
         let is_lost = |sample: &&Sample| {
-            sample.outcome.class == OutcomeClass::Lost && sample.times.done_ns < outcome.end.window.end_ns
+            sample.outcome.class == OutcomeClass::Lost && sample.times.done_ns < outcome.end.data.times.end_ns
         };
         let lost_ns =
             outcome.samples.iter().filter(is_lost).map(|sample| sample.times.done_ns).min().unwrap();
         // Each slot of it has one operation every time-out, the last of which may end behind the window.
-        let expected = depth * (outcome.end.window.end_ns - lost_ns).div_ceil(500 * MS);
+        let expected = depth * (outcome.end.data.times.end_ns - lost_ns).div_ceil(500 * MS);
         // An attempt that hangs is known to have failed a time-out later.
         let late = if trouble == ConnectTrouble::Silence { 2 * depth } else { 0 };
         assert!(
@@ -478,7 +478,12 @@ fn a_preload_of_a_server_that_never_answers_ends_soon() {
                 assert_eq!((outcome.notice.is_none(), outcome.items.iter().sum::<usize>()), (true, 3_000));
             }
             Some(ends_s) => {
-                let Some(Notice::Failed(RunError::NoReply { server, reason })) = &outcome.notice else {
+                let Some(Notice::Failed(RunError::Server {
+                    failure: ServerFailure::NoReply,
+                    server,
+                    reason,
+                })) = &outcome.notice
+                else {
                     panic!("{timeout}: {:?}", outcome.notice)
                 };
                 assert_eq!(server.to_string(), "b:2");

@@ -2,7 +2,7 @@
 //! schedule. One that fails in its connection setup counts as one, however far it got.
 
 use crate::run::blueprint::{Blueprint, DataSets, build};
-use crate::run_error::RunError;
+use crate::run_error::{RunError, ServerFailure};
 use crate::simulated::sim::{ConnectFault, ConnectTrouble, Sim, SimOptions};
 use crate::simulated::*;
 use crate::state::recording::Exchange;
@@ -49,7 +49,7 @@ fn rows(outcome: &Outcome) -> Vec<(FaultKind, u64)> {
 
 /// How long the run took.
 fn taken_ns(outcome: &Outcome) -> u64 {
-    outcome.end.drained_ns - outcome.start_ns()
+    outcome.end.data.times.drained_ns - outcome.start_ns()
 }
 
 /// A server that nobody can connect to is a result: one attempt after another, each at once when the former has failed.
@@ -75,7 +75,7 @@ fn failed_attempts_are_not_repeated() {
         assert_eq!(rows(&outcome), [(kind, 3)]);
         let requests = outcome.sum(|_, _| true).requests;
         assert_eq!((requests.scheduled, requests.sent, requests.unsent), (0, 0, 0), "{trouble:?}");
-        assert_eq!(outcome.end.counts.connections_most, 0);
+        assert_eq!(outcome.end.data.counts.connections_most, 0);
     }
     // By schedule they keep their times, however many are under way.
     for (trouble, each_ns) in [(Later(libc::ECONNREFUSED), TRIP_NS), (Silence, 500 * MS)] {
@@ -109,7 +109,7 @@ fn established_connections_carry_their_calls() {
         assert_eq!((counts.begun, counts.failed, counts.established, counts.retired), (9, 3, 6, 6), "{more}");
         let requests = outcome.book(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.sent, requests.unsent), (30, 30, 0), "{more}");
-        assert_eq!(outcome.end.counts.connections_most, 1);
+        assert_eq!(outcome.end.data.counts.connections_most, 1);
         if more.contains("noreply") {
             continue;
         }
@@ -135,11 +135,14 @@ fn the_peak_of_connections_is_counted() {
         let outcome =
             simulate(&counted(total.min(20), total, 5, "connect-rate = 1000\ncall-rate = 500"), world());
         check_books(&outcome);
-        assert_eq!((outcome.end.counts.connections_most, outcome.connections().retired), (expected, total));
+        assert_eq!(
+            (outcome.end.data.counts.connections_most, outcome.connections().retired),
+            (expected, total)
+        );
     }
     // Without lifetimes all are open from the start of the schedule on, whatever was open before.
     let outcome = simulate("time = '10ms'\nwarmup = '0s'\nkeys = 10\nconnections = 7", world());
-    assert_eq!(outcome.end.counts.connections_most, 7);
+    assert_eq!(outcome.end.data.counts.connections_most, 7);
 }
 
 /// A connection that is lost takes its calls along; the next one of the total has all of its own.
@@ -232,7 +235,7 @@ fn failed_setup_sends_move_to_the_next_address() {
         let mut worker = worker(PLAN, options);
         let notice = first_notice(&mut worker);
         assert!(
-            matches!(&notice, Notice::Failed(RunError::NoReply { reason, .. }) if reason == "to HELLO: Broken pipe (os error 32)"),
+            matches!(&notice, Notice::Failed(RunError::Server { failure: ServerFailure::NoReply, reason, .. }) if reason == "to HELLO: Broken pipe (os error 32)"),
             "{notice:?}"
         );
         let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();

@@ -125,7 +125,7 @@ fn check(name: &str, outcome: &Outcome, visits: &[Visit]) -> usize {
             expected_ns[visit.sample] = lag_ns.max(expected_ns[visit.sample]);
         }
     }
-    let is_within = |(sample, _): &(&Sample, &u64)| sample.times.done_ns < outcome.end.window.end_ns;
+    let is_within = |(sample, _): &(&Sample, &u64)| sample.times.done_ns < outcome.end.data.times.end_ns;
     for (sample, expected_ns) in outcome.samples.iter().zip(&expected_ns).filter(is_within) {
         assert_eq!(sample.busy_lag_ns, Some(*expected_ns), "{name}: {sample:?}");
     }

@@ -9,7 +9,7 @@ use brunt_stats::summary::Summary;
 use brunt_stats::window_counts::WindowCounts;
 
 fn windows(outcome: &Outcome) -> WindowCounts {
-    outcome.end.counts.windows
+    outcome.end.data.counts.windows
 }
 
 fn options() -> SimOptions {
@@ -91,7 +91,10 @@ fn every_wrong_value_is_found() {
                 // Every byte of it is another.
                 assert!(expected.iter().zip(received).all(|(ours, theirs)| ours != theirs));
             }
-            assert_eq!((windows(&outcome).verify_misses, outcome.end.counts.verification.checked), (0, gets));
+            assert_eq!(
+                (windows(&outcome).verify_misses, outcome.end.data.counts.verification.checked),
+                (0, gets)
+            );
             assert_eq!(outcome.allocations, 0, "{toml}");
         }
     }
@@ -246,7 +249,7 @@ fn a_share_of_the_gets_is_checked() {
     );
     check_books(&outcome);
     let gets = outcome.measured(OpKind::Get).keys.hit;
-    assert_eq!((gets, outcome.end.counts.verification.checked), (9_000, 1_800));
+    assert_eq!((gets, outcome.end.data.counts.verification.checked), (9_000, 1_800));
 }
 
 /// The number of requests counts keys, over all clients, whatever they are sent in.
@@ -261,7 +264,7 @@ fn the_number_of_requests_is_that_of_keys() {
         check_books(&outcome);
         let (keys, sets) = (outcome.measured(OpKind::Mget).keys, outcome.measured(OpKind::Set).requests);
         assert_eq!(keys.requested + sets.scheduled, requests);
-        assert_eq!((keys.miss, outcome.end.counts.verification.checked), (0, keys.hit));
+        assert_eq!((keys.miss, outcome.end.data.counts.verification.checked), (0, keys.hit));
         assert_eq!((windows(&outcome).verify_failed, windows(&outcome).verify_misses), (0, 0));
         let status = Summary::build(outcome.record(plan)).status;
         let broken = status.check(CheckId::Broken).unwrap();
@@ -283,7 +286,10 @@ fn windows_without_sets_are_preset() {
         check_books(&outcome);
         assert_eq!(outcome.book(Phase::Preload).requests.outcome(OutcomeClass::Done), 300);
         assert_eq!((outcome.items[0], outcome.measured(OpKind::Get).keys.hit), (300, 3_000), "{form}");
-        assert_eq!((windows(&outcome).verify_failed, outcome.end.counts.verification.checked), (0, 3_000));
+        assert_eq!(
+            (windows(&outcome).verify_failed, outcome.end.data.counts.verification.checked),
+            (0, 3_000)
+        );
     }
 }
 

@@ -3,18 +3,12 @@
 //! The world is three nodes without any data, of which each request takes 100 us there and back, and a script that says what
 //! a node answers. What the worker is to know about slots is computed here by the definition of the hash alone.
 
-use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
-use crate::allocations::allocations;
+use super::scripted::{Answers, Scripted, Wire, run_scripted};
+use super::{MS, SECOND, US, endpoints, plan};
 use crate::codecs::resp_codec;
-use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
-use crate::run::blueprint::{Blueprint, DataSets, build};
-use crate::simulated::sim::EPOCH_NS;
+use crate::run::blueprint::{Blueprint, DataSets};
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
-use crate::state::recording::Exchange;
-use crate::transport::endpoint::Address;
-use crate::transport::tls_client::TlsClient;
-use crate::worker::pace::Cpus;
-use crate::worker::{Notice, Orders, WorkerEnd};
+use crate::worker::WorkerEnd;
 use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -25,12 +19,11 @@ use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::server::ServerCounts;
-use brunt_stats::store::IntervalStore;
 use brunt_stats::verification::ValueFault;
-use std::collections::BTreeMap;
-use std::io::IoSlice;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// There and back again.
 const WAY_NS: u64 = 100 * US;
@@ -77,46 +70,35 @@ const SILENCE: &str = "";
 /// What a node answers: an error, or `None` for what is right. `heard` is all that came before, of all nodes.
 type Script = fn(asked: &Asked, heard: &[Asked]) -> Option<String>;
 
-struct World {
-    now_ns: u64,
-    /// For so long replies lie unread.
-    unread_ns: u64,
-    script: Script,
+/// The nodes, as a script has them.
+#[derive(Default)]
+struct Nodes {
     heard: Vec<Asked>,
-    /// The node of each connection, and whether it is behind an `ASKING`.
-    connections: Vec<(u16, bool)>,
-    coming: BTreeMap<(u64, usize), (ConnectionIndex, CompletionKind, Vec<u8>)>,
-    made: usize,
-    current: Vec<u8>,
+    /// Connections behind an `ASKING`.
+    asking: BTreeSet<usize>,
     /// Which nodes answer nothing any more.
     silent: [bool; 3],
-    /// Memory of the world's own.
-    allocations: u64,
 }
 
-impl World {
-    fn make(&mut self, index: ConnectionIndex, what: CompletionKind, bytes: Vec<u8>) {
-        self.made += 1;
-        self.coming.insert((self.now_ns + WAY_NS, self.made), (index, what, bytes));
-    }
-
-    fn answer(&mut self, index: ConnectionIndex, words: Vec<String>) {
-        let (node, asking) = &mut self.connections[index as usize];
-        let asked = Asked { node: *node, at_ns: self.now_ns, words, asking: std::mem::take(asking) };
-        *asking = asked.name() == "ASKING";
-        let said = if *asking { None } else { (self.script)(&asked, &self.heard) };
+impl Nodes {
+    fn answer(&mut self, script: Script, wire: Wire, words: Vec<String>) -> Option<(u64, Vec<u8>)> {
+        let (node, asking) = (wire.port - 1, self.asking.remove(&wire.number));
+        let asked = Asked { node, at_ns: wire.at_ns, words, asking };
+        let is_asking = asked.name() == "ASKING";
+        let said = if is_asking { None } else { script(&asked, &self.heard) };
+        if is_asking {
+            self.asking.insert(wire.number);
+        }
         let right = || match asked.name() {
             "ASKING" | "SET" => "+OK\r\n".to_owned(),
             "MGET" => format!("*{}\r\n{}", asked.words.len() - 1, "$-1\r\n".repeat(asked.words.len() - 1)),
             _ => "$-1\r\n".to_owned(),
         };
-        self.silent[usize::from(asked.node)] |= said.as_deref() == Some(SILENCE);
-        if !self.silent[usize::from(asked.node)] {
-            let reply = said.map_or_else(right, |error| format!("-{error}\r\n"));
-            let what = CompletionKind::Received(Chunk { start: 0, len: reply.len() });
-            self.make(index, what, reply.into_bytes());
-        }
+        let is_silent = &mut self.silent[usize::from(node)];
+        *is_silent |= said.as_deref() == Some(SILENCE);
+        let reply = (!*is_silent).then(|| said.map_or_else(right, |error| format!("-{error}\r\n")));
         self.heard.push(asked);
+        reply.map(|reply| (WAY_NS, reply.into_bytes()))
     }
 }
 
@@ -144,82 +126,6 @@ fn commands(mut bytes: &[u8]) -> Vec<Vec<String>> {
     commands
 }
 
-impl Io for World {
-    fn now_ns(&mut self) -> u64 {
-        self.now_ns
-    }
-
-    fn connect(
-        &mut self,
-        index: ConnectionIndex,
-        address: &Address,
-        _: Option<&TlsClient>,
-        _: bool,
-    ) -> Result<(), i32> {
-        let before = allocations();
-        self.connections[index as usize] = (address.network().unwrap().port() - 1, false);
-        self.make(index, CompletionKind::Connected, Vec::new());
-        self.allocations += allocations() - before;
-        Ok(())
-    }
-
-    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
-    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let before = allocations();
-        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        commands(&bytes).into_iter().for_each(|words| self.answer(index, words));
-        let taken = bytes.len();
-        drop(bytes);
-        self.allocations += allocations() - before;
-        Some(SendResult { taken: Ok(taken), at_ns: self.now_ns })
-    }
-
-    fn close(&mut self, index: ConnectionIndex, _: CloseMode) {
-        self.coming.retain(|_, (held, ..)| *held != index);
-    }
-
-    fn wait(&mut self, _: u64, until: Until) -> u64 {
-        let until_ns = match until {
-            Until::Instant(at_ns) => at_ns,
-            Until::Now => self.now_ns + 50,
-        };
-        let first_ns = self.coming.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
-        let late_ns = if first_ns <= until_ns { self.unread_ns } else { 0 };
-        self.now_ns = self.now_ns.max(until_ns.min(first_ns) + late_ns);
-        self.now_ns
-    }
-
-    fn next(&mut self) -> Option<Completion> {
-        let before = allocations();
-        let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
-        let ((came_ns, _), (index, what, bytes)) = first.remove_entry();
-        self.current = bytes;
-        self.allocations += allocations() - before;
-        let polled_ns = if self.unread_ns > 0 { came_ns } else { self.now_ns };
-        Some(Completion { index, at_ns: self.now_ns, polled_ns, kind: what })
-    }
-
-    fn seen_ns(&self, _: ConnectionIndex) -> u64 {
-        self.now_ns
-    }
-
-    fn bytes(&self, chunk: Chunk) -> &[u8] {
-        &self.current[chunk.start..][..chunk.len]
-    }
-
-    fn syscalls(&self) -> u64 {
-        0
-    }
-
-    fn retransmits(&mut self) -> u64 {
-        0
-    }
-
-    fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {
-        None
-    }
-}
-
 /// What a run came to.
 struct Ended {
     /// By intended time.
@@ -239,7 +145,7 @@ impl Ended {
     }
 
     fn hops(&self) -> [u64; 3] {
-        let counts = &self.end.counts.redirections;
+        let counts = &self.end.data.counts.redirections;
         [counts.moved, counts.ask, counts.try_again]
     }
 
@@ -252,10 +158,10 @@ impl Ended {
             let heard = self.heard.iter().filter(heard).count() as u64;
             assert_eq!(counts.answered + counts.failed + counts.redirected, heard, "{toml} {node}");
         }
-        let OccupancyTotal { integral, sum } = self.end.counts.occupancy;
+        let OccupancyTotal { integral, sum } = self.end.data.counts.occupancy;
         assert_eq!(integral, sum, "{toml}: an operation leaves the system at the end of its sample");
         let away: u64 = self.servers.iter().map(|counts| counts.redirected).sum();
-        assert_eq!(away, self.end.counts.redirections.hops(), "{toml}");
+        assert_eq!(away, self.end.data.counts.redirections.hops(), "{toml}");
     }
 }
 
@@ -285,55 +191,20 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     let nodes = nodes.map(|(host, port)| NodeAddress { host: host.to_owned(), port }).collect();
     let board = Arc::new(SharedSlotMap::new(nodes, &map()));
     let shard = shards(&plan).remove(0);
-    let connections = shard.classes.iter().map(|class| class.connections.len()).sum();
-    let io = World {
-        now_ns: EPOCH_NS,
-        unread_ns,
-        script,
-        heard: Vec::new(),
-        connections: vec![(0, false); connections],
-        coming: BTreeMap::new(),
-        made: 0,
-        current: Vec::new(),
-        silent: [false; 3],
-        allocations: 0,
-    };
+    let nodes = Rc::new(RefCell::new(Nodes::default()));
+    let asked = nodes.clone();
+    let answers: Answers = Box::new(move |wire, bytes| {
+        let answer = |words| asked.borrow_mut().answer(script, wire, words);
+        commands(bytes).into_iter().filter_map(answer).collect()
+    });
     let codec = resp_codec(&plan, plan.protocol).unwrap();
     let blueprint = Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore);
     let blueprint = Arc::new(blueprint.with_slots(Some(board)).unwrap());
-    let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
-    let orders = Arc::new(Orders::default());
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
-    let mut kept = Kept {
-        store: IntervalStore::new(&blueprint.layout),
-        spans: Vec::new(),
-        object_faults: Vec::new(),
-        meters: Vec::new(),
-    };
-    let mut turns = 0;
-    while worker.is_running() {
-        let is_counted = worker.is_measuring();
-        let before = allocations() - worker.io_mut().allocations;
-        worker.run_once();
-        let made = allocations() - worker.io_mut().allocations - before;
-        assert!(made == 0 || !is_counted, "a running worker allocates nothing: {toml}");
-        while let Ok(mut filled) = filled_out.pop() {
-            kept.keep(&filled.take_interval(0));
-            spares.push(filled.set).unwrap();
-        }
-        if let Some(notice) = worker.take_notice() {
-            assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
-            orders.start_ns.store(worker.now_ns() + START_AHEAD_NS, Ordering::Relaxed);
-        }
-        turns += 1;
-        assert!(turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND, "it does not end: {toml}");
-    }
-    let heard = std::mem::take(&mut worker.io_mut().heard);
-    let mut end = worker.end();
-    kept.keep(&end.last.take_interval(0));
+    let world = Scripted::new(usize::MAX, WAY_NS, unread_ns, answers);
+    let (kept, end) = run_scripted(&blueprint, shard, codec, world);
+    let heard = nodes.take().heard;
     let (mut book, mut by_op) = (OpCounts::default(), BTreeMap::new());
     for entry in kept.store.books().entries() {
-        assert!(entry.counts.adds_up(), "{entry:?}");
         // What follows a miss at the end of the window is due behind it.
         assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
         book.merge(&entry.counts);
@@ -342,8 +213,7 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     for (class, op, row) in kept.store.rows() {
         by_op.entry((class, op)).or_insert((0, 0)).1 += row.latencies.response.count();
     }
-    let mut samples = end.samples.clone();
-    samples.sort_by_key(|sample| sample.times.intended_ns);
+    let samples = end.data.samples.clone();
     let ended = Ended { samples, book, by_op, heard, servers: kept.store.servers().to_vec(), end };
     ended.check(toml);
     ended
@@ -413,11 +283,10 @@ fn moved_is_learned() {
         (asked.node == 0).then(|| format!("MOVED {slot} b:2"))
     };
     let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 500"), script);
-    let slots: std::collections::BTreeSet<u16> =
-        ended.heard.iter().map(Asked::slot).filter(|slot| home(*slot) == 0).collect();
+    let slots: BTreeSet<u16> = ended.heard.iter().map(Asked::slot).filter(|slot| home(*slot) == 0).collect();
     let moved = slots.len() as u64;
     assert!(moved > 10 && moved < 100, "{moved}");
-    assert_eq!((ended.hops(), ended.end.counts.redirections.operations), ([moved, 0, 0], moved));
+    assert_eq!((ended.hops(), ended.end.data.counts.redirections.operations), ([moved, 0, 0], moved));
     let requests = &ended.book.requests;
     assert_eq!((requests.scheduled, requests.sent, requests.completed()), (500, 500, 500));
     assert_eq!((requests.wire_requests, ended.samples.len()), (500 + moved, 500));
@@ -444,7 +313,7 @@ fn ask_is_followed_once() {
     };
     // "ASK slot :3" names the host that was asked, which is b: there is no b:3.
     let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 200"), script);
-    assert!(ended.end.counts.redirections.unknown > 0 && ended.hops() == [0; 3]);
+    assert!(ended.end.data.counts.redirections.unknown > 0 && ended.hops() == [0; 3]);
     let script: Script = |asked, _| match (home(asked.slot()), asked.node, asked.asking) {
         (1, 1, _) => Some(format!("ASK {} c:3", asked.slot())),
         (1, 2, false) => Some(format!("MOVED {} b:2", asked.slot())),
@@ -454,7 +323,7 @@ fn ask_is_followed_once() {
     let there = ended.heard.iter().filter(|asked| asked.node == 1).count() as u64;
     assert!(there > 100, "{there}");
     assert_eq!((ended.hops(), ended.heard("ASKING")), ([0, there, 0], there));
-    assert_eq!((ended.book.requests.completed(), ended.end.counts.redirections.hops_max), (400, 1));
+    assert_eq!((ended.book.requests.completed(), ended.end.data.counts.redirections.hops_max), (400, 1));
     assert_eq!(ended.book.requests.wire_requests, 400 + there);
     let slow = ended.samples.iter().filter(|sample| sample.times.service_ns() == 2 * WAY_NS).count() as u64;
     assert_eq!((slow, ended.samples.len()), (there, 400));
@@ -474,7 +343,7 @@ fn hops_are_bounded() {
             script,
         );
         assert_eq!(ended.hops(), [300, 0, 0], "{load}");
-        let counts = &ended.end.counts.redirections;
+        let counts = &ended.end.data.counts.redirections;
         assert_eq!((counts.operations, counts.too_many, counts.hops_max), (60, 60, 5), "{load}");
         assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 60, "{load}");
         assert_eq!((ended.book.requests.sent, ended.book.requests.wire_requests), (60, 360), "{load}");
@@ -482,7 +351,7 @@ fn hops_are_bounded() {
         let longest_ns = if load.is_empty() { u64::MAX } else { 6 * WAY_NS };
         let services = ended.samples.iter().map(|sample| sample.times.service_ns());
         assert!(services.into_iter().all(|ns| (6 * WAY_NS..=longest_ns).contains(&ns)), "{load}");
-        assert_eq!(ended.end.counts.error_replies.count_of("MOVED"), 60, "{load}");
+        assert_eq!(ended.end.data.counts.error_replies.count_of("MOVED"), 60, "{load}");
     }
 }
 
@@ -510,7 +379,7 @@ fn unknown_nodes_are_named() {
     let script: Script = |asked, _| (asked.node == 2).then(|| format!("MOVED {} d:4", asked.slot()));
     let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 300"), script);
     let there = ended.heard.iter().filter(|asked| asked.node == 2).count() as u64;
-    let counts = &ended.end.counts.redirections;
+    let counts = &ended.end.data.counts.redirections;
     assert_eq!((counts.unknown, counts.unknown_node.as_deref(), counts.hops()), (there, Some("d:4"), 0));
     assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), there);
     assert_eq!(ended.servers[2].failed, there);
@@ -552,7 +421,10 @@ fn tryagain_is_retried_until_the_timeout() {
     };
     let ended = run(toml, patient);
     assert_eq!((ended.hops(), ended.book.requests.completed()), ([20, 0, 160], 4));
-    assert_eq!((ended.end.counts.redirections.hops_max, ended.end.counts.redirections.too_many), (5, 0));
+    assert_eq!(
+        (ended.end.data.counts.redirections.hops_max, ended.end.data.counts.redirections.too_many),
+        (5, 0)
+    );
     let ended = run(toml, |_, _| Some("TRYAGAIN".to_owned()));
     assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 4);
     for sample in &ended.samples {
@@ -623,12 +495,12 @@ fn slots_of_a_closed_loop_are_not_lost() {
         );
         let ended = run(&toml, script);
         let requests = &ended.book.requests;
-        let hops = ended.end.counts.redirections.hops();
+        let hops = ended.end.data.counts.redirections.hops();
         assert!(hops > 1_000, "{toml}: {hops}");
-        assert_eq!(requests.failed(), ended.end.counts.redirections.too_many, "{toml}");
+        assert_eq!(requests.failed(), ended.end.data.counts.redirections.too_many, "{toml}");
         // One way takes 100 us, and slots wait for each other's connections now and then; but no more at the end than before.
         let most = 3 * depth * SECOND / WAY_NS;
-        let half_ns = ended.end.window.start_ns + SECOND / 2;
+        let half_ns = ended.end.data.times.start_ns + SECOND / 2;
         let early = ended.heard.iter().filter(|asked| asked.at_ns < half_ns).count() as u64;
         let late = ended.heard.len() as u64 - early;
         assert!(
@@ -697,7 +569,7 @@ fn keys_with_abandoned_redirected_writes_are_checked() {
         script,
     );
     let faults: Vec<_> =
-        ended.end.counts.verification.rows().map(|(fault, count, _)| (fault, count)).collect();
+        ended.end.data.counts.verification.rows().map(|(fault, count, _)| (fault, count)).collect();
     let [(ValueFault::Missing, missing)] = faults[..] else { panic!("{faults:?}") };
     // Half of what is asked for in the last two seconds; of the few keys whose writes have timed out nobody knows.
     assert!(missing > 500, "{missing}");

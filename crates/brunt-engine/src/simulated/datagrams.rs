@@ -24,12 +24,12 @@ fn lossy(protocol: Protocol, toml: &str, core: CoreOptions, latency_ns: u64) -> 
     assert_eq!(outcome.allocations, 0, "{protocol} {toml}");
     let connections = outcome.connections();
     assert_eq!((connections.established, connections.lost), (4, 0), "a datagram takes no connection with it");
-    assert_eq!((outcome.end.counts.unmatched_replies, outcome.store.faults().total()), (0, 0));
+    assert_eq!((outcome.end.data.counts.unmatched_replies, outcome.store.faults().total()), (0, 0));
     outcome
 }
 
 fn counts(outcome: &Outcome) -> DatagramCounts {
-    outcome.end.counts.datagrams
+    outcome.end.data.counts.datagrams
 }
 
 fn faults(drop: u64, duplicate: u64, swap: u64) -> DatagramFaults {
@@ -184,8 +184,8 @@ fn reordered_datagrams_are_put_in_order() {
                 ..DatagramCounts::default()
             };
             assert_eq!(counts(&outcome), expected, "{protocol} {swap}");
-            assert_eq!(outcome.end.counts.verification.checked, 12_000);
-            assert_eq!(outcome.end.counts.verification.rows().count(), 0);
+            assert_eq!(outcome.end.data.counts.verification.checked, 12_000);
+            assert_eq!(outcome.end.data.counts.verification.rows().count(), 0);
         }
     }
 }
@@ -204,7 +204,7 @@ fn trains_may_change_places() {
     let duplicate = book.keys.miss;
     let expected = DatagramCounts { duplicate, packet_disorder: duplicate, ..DatagramCounts::default() };
     assert_eq!(counts(&outcome), expected);
-    assert_eq!(outcome.end.counts.verification.rows().count(), 0);
+    assert_eq!(outcome.end.data.counts.verification.rows().count(), 0);
 }
 
 /// A server that stands still for longer than the time-out answers all the same.

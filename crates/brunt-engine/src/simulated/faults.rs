@@ -318,8 +318,8 @@ fn check(fault_plan: &FaultPlan) -> Outcome {
         return outcome;
     }
     check_books(&outcome);
-    let window = outcome.end.window;
-    let late_ns = outcome.end.drained_ns.saturating_sub(window.end_ns);
+    let window = outcome.end.data.times;
+    let late_ns = outcome.end.data.times.drained_ns.saturating_sub(window.end_ns);
     assert!(late_ns <= plan.drain.0 + pause_ns + 25 * MS, "ended {late_ns} ns after the window");
     if let Some(time) = plan.stop.time {
         assert!(window.end_ns <= window.measure_ns + time.0);

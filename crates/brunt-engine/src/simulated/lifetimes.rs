@@ -161,7 +161,7 @@ fn requests_without_connections_are_no_reason_to_wait() {
         // Of several servers the one whose connections were used up first leaves those of the other unused.
         let unused = if classes == servers { 3 * 7 } else { 0 };
         assert!((carried - unused..=carried).contains(&requests.sent), "{load} {classes}: {requests:?}");
-        assert!(outcome.end.drained_ns - outcome.start_ns() < 2 * SECOND, "{load} {classes}");
+        assert!(outcome.end.data.times.drained_ns - outcome.start_ns() < 2 * SECOND, "{load} {classes}");
     }
 }
 

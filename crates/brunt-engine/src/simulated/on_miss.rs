@@ -130,7 +130,7 @@ fn stores_after_the_end_belong_to_the_drain() {
         check_books(&outcome);
         let (measured, drained) = (outcome.book(Phase::Measure), outcome.book(Phase::Drain));
         let late = outcome.samples.iter().filter(|sample| {
-            sample.op.kind() == OpKind::Get && sample.times.done_ns >= outcome.end.window.end_ns
+            sample.op.kind() == OpKind::Get && sample.times.done_ns >= outcome.end.data.times.end_ns
         });
         assert_eq!(drained.requests.followup, late.count() as u64, "{load}");
         assert!(drained.requests.followup > 20, "{load}: {}", drained.requests.followup);

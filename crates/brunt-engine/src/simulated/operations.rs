@@ -307,7 +307,7 @@ fn values_of_others_are_foreign() {
     check_books(&outcome);
     let hits = outcome.count(OutcomeClass::Hit);
     assert!(hits > 200);
-    assert_eq!((outcome.end.counts.values_foreign, outcome.count(OutcomeClass::Mismatch)), (hits, 0));
+    assert_eq!((outcome.end.data.counts.values_foreign, outcome.count(OutcomeClass::Mismatch)), (hits, 0));
 }
 
 /// Values that grow are compared as far as they are known: any of the right key is right.

@@ -133,7 +133,7 @@ fn an_outage_may_be_open_at_the_end() {
     let outages = outcome.outages();
     assert_eq!(outages.len(), 1);
     assert_eq!((outages[0].start_ns, outages[0].end_ns), (outcome.start_ns() + 4 * SECOND + MS / 2, None));
-    assert_eq!(outcome.end.drained_ns, outcome.end.window.end_ns + SECOND);
+    assert_eq!(outcome.end.data.times.drained_ns, outcome.end.data.times.end_ns + SECOND);
 }
 
 /// Silence while replies are due is an outage, too.
@@ -209,7 +209,7 @@ fn a_server_that_dies_ends_a_run_by_number() {
             let requests = outcome.book(Phase::Measure).requests;
             assert!(requests.completed() > 0 && requests.scheduled < 1_000_000);
             assert_eq!(requests.scheduled, requests.ended() + requests.unsent, "{requests:?}");
-            let lasted_ns = outcome.end.drained_ns - outcome.start_ns();
+            let lasted_ns = outcome.end.data.times.drained_ns - outcome.start_ns();
             assert!((5_400 * MS..5_800 * MS).contains(&lasted_ns), "{load}: {lasted_ns}");
             assert_eq!(outcome.outages()[0].end_ns, None);
         }

@@ -145,7 +145,7 @@ fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
                 let case = format!("{which} {mix} {load}");
                 let sets = outcome.measured(OpKind::Set).requests;
                 assert_eq!((sets.completed(), sets.failed(), sets.unsent), (sets.scheduled, 0, 0), "{case}");
-                let missed = outcome.end.counts.replicas_missed;
+                let missed = outcome.end.data.counts.replicas_missed;
                 assert!(missed > 0 && sets.wire_requests <= 2 * sets.scheduled, "{case}: {missed}");
                 assert!(sets.wire_requests + missed >= 2 * sets.scheduled, "{case}: {missed} {sets:?}");
                 // What was on the wire when the server went is lost, and nothing else.
@@ -200,14 +200,14 @@ fn a_run_needs_one_of_its_replicas() {
             let more = format!("{stop}\nreconnect = 'while-one-stands'\n{load}");
             let over = simulate(&toml(&more), options(gone(300 * MS), gone(900 * MS)));
             check_books(&over);
-            let ended_ns = over.end.window.end_ns - over.start_ns();
+            let ended_ns = over.end.data.times.end_ns - over.start_ns();
             assert!((900 * MS..920 * MS).contains(&ended_ns), "{load} {stop}: {ended_ns}");
-            assert_eq!(over.end.counts.workers_cut_off, 1, "{load} {stop}");
+            assert_eq!(over.end.data.counts.workers_cut_off, 1, "{load} {stop}");
         }
         let over =
             simulate(&toml(&format!("requests = 1000000\n{load}")), options(gone(300 * MS), gone(900 * MS)));
         check_books(&over);
-        let ended_ns = over.end.window.end_ns - over.start_ns();
+        let ended_ns = over.end.data.times.end_ns - over.start_ns();
         assert!((5_900 * MS..6_200 * MS).contains(&ended_ns), "{load}: {ended_ns}");
     }
 }

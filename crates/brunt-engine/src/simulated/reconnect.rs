@@ -33,12 +33,12 @@ fn two(placement: &str, reconnect: &str, load: &str) -> String {
 
 /// When the schedule was over, from its start.
 fn ended_ns(outcome: &Outcome) -> u64 {
-    outcome.end.window.end_ns - outcome.start_ns()
+    outcome.end.data.times.end_ns - outcome.start_ns()
 }
 
 /// How many connections were given up for good, and workers with them.
 fn abandoned(outcome: &Outcome) -> (u64, u64) {
-    (outcome.end.counts.connections_abandoned, outcome.end.counts.workers_cut_off)
+    (outcome.end.data.counts.connections_abandoned, outcome.end.data.counts.workers_cut_off)
 }
 
 /// With its only server a run is over, and does not wait for that to come back.

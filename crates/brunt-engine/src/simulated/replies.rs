@@ -3,7 +3,8 @@
 //! The pairs are those of `brunt-proto/src/pairs`, beside the tables of which each is one cell. Here they go through the worker: what
 //! is no reply to its operation is garbage, ends it in an error and its connection with it; a datagram of that kind is passed over.
 
-use super::tokens::{Answers, Ended, run_with};
+use super::scripted::Answers;
+use super::tokens::{Ended, run_with};
 use super::{US, plan};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
@@ -189,7 +190,7 @@ fn check_end(ended: &Ended, kind: OpKind, letter: char, is_datagrams: bool, what
         assert!(is_right, "{what}: {:?}", sample.outcome);
     }
     if kind != OpKind::Cas {
-        assert_eq!(ended.end.counts.first_malformed.is_some(), letter == '.', "{what}");
+        assert_eq!(ended.end.data.counts.first_malformed.is_some(), letter == '.', "{what}");
         let garbage = if letter == '.' && !is_datagrams { samples.len() as u64 } else { 0 };
         assert_eq!(ended.lost, garbage, "{what}");
     }

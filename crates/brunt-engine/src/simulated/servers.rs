@@ -338,7 +338,7 @@ fn one_server_that_dies_ends_a_run_by_number() {
                     requests.ended() + requests.unsent + requests.in_flight,
                     "{requests:?}"
                 );
-                let gone_ns = outcome.end.drained_ns - outcome.start_ns();
+                let gone_ns = outcome.end.data.times.drained_ns - outcome.start_ns();
                 assert!((5 * SECOND..5_200 * MS).contains(&gone_ns), "{load} {placement} {mix}: {gone_ns}");
                 let outages = outcome.outages();
                 assert_eq!((outages.len(), outages[0].server, outages[0].end_ns), (1, 2, None));

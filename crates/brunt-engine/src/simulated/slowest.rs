@@ -11,7 +11,8 @@ fn slowest(toml: &str, options: SimOptions) -> (Outcome, Option<Slowest>) {
     let outcome = simulate_plan(plan.clone(), options);
     check_books(&outcome);
     let mut record = outcome.record(plan);
-    record.run.usage.workers = vec![WorkerUsage { stalls: outcome.end.stalls, ..WorkerUsage::default() }];
+    record.run.usage.workers =
+        vec![WorkerUsage { stalls: outcome.end.data.usage.workers[0].stalls, ..WorkerUsage::default() }];
     let slowest = Summary::build(record).slowest();
     (outcome, slowest)
 }

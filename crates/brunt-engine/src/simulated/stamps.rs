@@ -47,7 +47,7 @@ fn spans_are_exact_and_a_client_that_stands_still_shows_in_its_own() {
                 in_ns.push(sample.times.service_ns() - wire_ns);
             }
         }
-        let (counts, stamped) = (outcome.end.counts.stamps, in_ns.len() as u64);
+        let (counts, stamped) = (outcome.end.data.counts.stamps, in_ns.len() as u64);
         assert_eq!((counts.requested, counts.matched), (stamped, stamped), "{counts:?}");
         assert_eq!(stamped == 500, pause.is_none(), "{counts:?}");
         let (sum, longest) = (in_ns.iter().map(|ns| u128::from(*ns)).sum(), *in_ns.iter().max().unwrap());
@@ -66,9 +66,9 @@ fn timestamps_change_no_request() {
     let without = simulate(toml, fast());
     check_books(&with);
     // 100 000 requests of 20 us, eight at a time.
-    assert_eq!(with.end.counts.stamps.requested, 250_000u64.div_ceil(5_000));
-    assert_eq!(with.end.counts.stamps.matched, with.end.counts.stamps.requested);
-    assert_eq!(without.end.counts.stamps.requested, 0);
+    assert_eq!(with.end.data.counts.stamps.requested, 250_000u64.div_ceil(5_000));
+    assert_eq!(with.end.data.counts.stamps.matched, with.end.data.counts.stamps.requested);
+    assert_eq!(without.end.data.counts.stamps.requested, 0);
     assert_eq!(with.samples, without.samples);
     assert_eq!(with.sent, without.sent);
     assert!(MeterKind::OF_TIMESTAMPS.iter().all(|kind| without.meters.iter().all(|m| m.kind != *kind)));
@@ -82,7 +82,10 @@ fn at_low_rates_there_is_one_every_5_ms() {
         options(),
     );
     check_books(&outcome);
-    assert_eq!((outcome.end.counts.stamps.requested, outcome.end.counts.stamps.matched), (2_000, 2_000));
+    assert_eq!(
+        (outcome.end.data.counts.stamps.requested, outcome.end.data.counts.stamps.matched),
+        (2_000, 2_000)
+    );
 }
 
 /// With several requests on a connection only those are stamped that find it empty; their spans are right all the same.
@@ -93,7 +96,7 @@ fn pipelines_are_stamped_where_they_are_empty() {
         SimOptions { server: CoreOptions::default(), ..options() },
     );
     check_books(&outcome);
-    let counts = outcome.end.counts.stamps;
+    let counts = outcome.end.data.counts.stamps;
     assert!(counts.matched > 50 && counts.requested < 401, "{counts:?}");
     let [(_, out_min, out_max), (_, wire_min, wire_max), (_, in_min, _)] = spans(&outcome);
     assert_eq!((out_min, out_max, wire_min, wire_max, in_min), (SEND_NS, SEND_NS, 100 * US, 100 * US, 0));
@@ -107,7 +110,7 @@ fn a_wall_clock_that_is_set_costs_a_window() {
         SimOptions { wall_step: Some((EPOCH_NS + 2 * SECOND, SECOND)), ..options() },
     );
     check_books(&outcome);
-    let counts = outcome.end.counts.stamps;
+    let counts = outcome.end.data.counts.stamps;
     let lost = counts.discarded(StampLoss::ClockStep);
     // A window is read every 100 ms, or up to 20 ms later.
     assert!((9..=13).contains(&lost), "{counts:?}");
@@ -125,7 +128,7 @@ fn requests_without_a_reply_yield_no_spans() {
         SimOptions { server: CoreOptions { faults, ..options().server }, ..options() },
     );
     check_books(&outcome);
-    let (counts, lost) = (outcome.end.counts.stamps, outcome.count(OutcomeClass::Lost));
+    let (counts, lost) = (outcome.end.data.counts.stamps, outcome.count(OutcomeClass::Lost));
     assert_eq!((counts.requested, counts.discarded(StampLoss::Unanswered)), (500, lost));
     assert_eq!(lost, 50);
 }

@@ -227,10 +227,13 @@ fn stopped_clients_read_before_the_drain_ends() {
             SimOptions { latency_ns: 2 * MS, pause, pauses_behind_poll: true, ..SimOptions::default() },
         )
     };
-    let end_ns = run(None).end.window.end_ns;
+    let end_ns = run(None).end.data.times.end_ns;
     let outcome = run(Some((end_ns + MS, 200 * MS)));
     check_books(&outcome);
     let requests = outcome.book(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.completed(), requests.in_flight), (1_000, 1_000, 0));
-    assert_eq!((outcome.end.window.end_ns, outcome.end.drained_ns), (end_ns, end_ns + 201 * MS));
+    assert_eq!(
+        (outcome.end.data.times.end_ns, outcome.end.data.times.drained_ns),
+        (end_ns, end_ns + 201 * MS)
+    );
 }

@@ -3,16 +3,11 @@
 //! The world is a server of which every reply is right, and a script that says when each comes, if it does. Invariant: the
 //! `n`th sample is the `n`th request, because an open loop over one connection sends them in their order.
 
-use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
+use super::scripted::{Answers, Scripted, run_scripted};
+use super::{MS, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
-use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
-use crate::run::blueprint::{Blueprint, DataSets, build};
-use crate::simulated::sim::EPOCH_NS;
-use crate::state::recording::Exchange;
-use crate::transport::endpoint::Address;
-use crate::transport::tls_client::TlsClient;
-use crate::worker::pace::Cpus;
-use crate::worker::{Notice, Orders, WorkerEnd};
+use crate::run::blueprint::{Blueprint, DataSets};
+use crate::worker::WorkerEnd;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Plan, Protocol};
@@ -22,13 +17,9 @@ use brunt_proto::memcached::{BinaryCodec, MetaCodec};
 use brunt_stats::fault::FirstError;
 use brunt_stats::request_counts::{OpCounts, RequestCounts};
 use brunt_stats::sample::Sample;
-use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
-use std::collections::{BTreeMap, VecDeque};
-use std::io::IoSlice;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 const DIALECTS: [Protocol; 2] = [Protocol::MemcachedMeta, Protocol::MemcachedBinary];
 
@@ -44,22 +35,6 @@ struct Asked {
 /// What comes of a request whose right reply this is: when, counted from the request, and what.
 type Script = fn(Asked, Vec<u8>) -> Vec<(u64, Vec<u8>)>;
 
-/// What comes of bytes that were sent on the connection with this number: the same.
-pub(super) type Answers = Box<dyn FnMut(usize, &[u8]) -> Vec<(u64, Vec<u8>)>>;
-
-/// A world that does what it is told with whatever is sent.
-struct Scripted {
-    now_ns: u64,
-    answers: Answers,
-    connections: usize,
-    /// Replies come in pieces of so many bytes.
-    piece_bytes: usize,
-    /// What is on its way, by when it comes; of the same instant in the order of sending.
-    coming: BTreeMap<(u64, usize), (ConnectionIndex, Vec<u8>)>,
-    connecting: VecDeque<ConnectionIndex>,
-    current: Vec<u8>,
-}
-
 /// The length of the request at the front.
 fn request_len(protocol: Protocol, bytes: &[u8]) -> usize {
     if protocol == Protocol::MemcachedBinary {
@@ -72,87 +47,6 @@ fn request_len(protocol: Protocol, bytes: &[u8]) -> usize {
             line_len + std::str::from_utf8(words.nth(1).unwrap()).unwrap().parse::<usize>().unwrap() + 2
         }
         _ => line_len,
-    }
-}
-
-impl Io for Scripted {
-    fn now_ns(&mut self) -> u64 {
-        self.now_ns
-    }
-
-    fn connect(
-        &mut self,
-        index: ConnectionIndex,
-        _: &Address,
-        _: Option<&TlsClient>,
-        _: bool,
-    ) -> Result<(), i32> {
-        self.connections += 1;
-        self.connecting.push_back(index);
-        Ok(())
-    }
-
-    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
-    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        for (after_ns, bytes) in (self.answers)(self.connections - 1, &bytes) {
-            for piece in bytes.chunks(self.piece_bytes) {
-                let order = self.coming.len();
-                let order =
-                    (order..).find(|order| !self.coming.contains_key(&(self.now_ns + after_ns, *order)));
-                self.coming.insert((self.now_ns + after_ns, order.unwrap()), (index, piece.to_vec()));
-            }
-        }
-        Some(SendResult { taken: Ok(bytes.len()), at_ns: self.now_ns })
-    }
-
-    fn close(&mut self, index: ConnectionIndex, _: CloseMode) {
-        self.coming.retain(|_, (held, _)| *held != index);
-    }
-
-    fn wait(&mut self, _: u64, until: Until) -> u64 {
-        let until_ns = match until {
-            Until::Instant(at_ns) => at_ns,
-            Until::Now => self.now_ns + 50,
-        };
-        let first_ns = self.coming.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
-        if self.connecting.is_empty() {
-            self.now_ns = self.now_ns.max(until_ns.min(first_ns));
-        }
-        self.now_ns
-    }
-
-    fn next(&mut self) -> Option<Completion> {
-        let (index, what) = match self.connecting.pop_front() {
-            Some(index) => (index, CompletionKind::Connected),
-            None => {
-                let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
-                let (index, bytes) = first.remove();
-                self.current = bytes;
-                (index, CompletionKind::Received(Chunk { start: 0, len: self.current.len() }))
-            }
-        };
-        Some(Completion { index, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
-    }
-
-    fn seen_ns(&self, _: ConnectionIndex) -> u64 {
-        self.now_ns
-    }
-
-    fn bytes(&self, chunk: Chunk) -> &[u8] {
-        &self.current[chunk.start..][..chunk.len]
-    }
-
-    fn syscalls(&self) -> u64 {
-        0
-    }
-
-    fn retransmits(&mut self) -> u64 {
-        0
-    }
-
-    fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {
-        None
     }
 }
 
@@ -183,12 +77,13 @@ fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> En
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let mut server = Canned::new(protocol, 1, 1, keyspace, &payload, Interface::UNBOUNDED, Time::made_up());
     let mut asked = 0;
-    let answers: Answers = Box::new(move |connection, mut bytes| {
+    let answers: Answers = Box::new(move |wire, mut bytes| {
         let mut answers = Vec::new();
         while !bytes.is_empty() {
             let (request, behind) = bytes.split_at(request_len(protocol, bytes));
             bytes = behind;
-            answers.extend(script(Asked { number: asked, connection }, server.reply_to(request)));
+            answers
+                .extend(script(Asked { number: asked, connection: wire.number }, server.reply_to(request)));
             asked += 1;
         }
         answers
@@ -206,52 +101,17 @@ pub(super) fn run_with<C: Codec>(
     piece_bytes: usize,
     answers: Answers,
 ) -> Ended {
-    let io = Scripted {
-        now_ns: EPOCH_NS,
-        answers,
-        connections: 0,
-        piece_bytes,
-        coming: BTreeMap::new(),
-        connecting: VecDeque::new(),
-        current: Vec::new(),
-    };
     let shard = shards(&plan).remove(0);
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore));
     let codec = codec(&blueprint, &shard);
-    let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
-    let orders = Arc::new(Orders::default());
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
-    let mut kept = Kept {
-        store: IntervalStore::new(&blueprint.layout),
-        spans: Vec::new(),
-        object_faults: Vec::new(),
-        meters: Vec::new(),
-    };
-    let mut turns = 0;
-    while worker.is_running() {
-        worker.run_once();
-        while let Ok(mut filled) = filled_out.pop() {
-            kept.keep(&filled.take_interval(0));
-            spares.push(filled.set).unwrap();
-        }
-        if let Some(notice) = worker.take_notice() {
-            assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
-            orders.start_ns.store(worker.now_ns() + START_AHEAD_NS, Ordering::Relaxed);
-        }
-        turns += 1;
-        assert!(turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND, "it does not end");
-    }
-    let mut end = worker.end();
-    kept.keep(&end.last.take_interval(0));
-    assert!(kept.store.books().entries().all(|entry| entry.counts.adds_up()));
+    let (kept, end) = run_scripted(&blueprint, shard, codec, Scripted::new(piece_bytes, 0, 0, answers));
     let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     let mut book = OpCounts::default();
     measured.for_each(|entry| book.merge(&entry.counts));
-    let mut samples = end.samples.clone();
-    samples.sort_by_key(|sample| sample.times.intended_ns);
+    let samples = end.data.samples.clone();
     let lost = kept.store.connections().iter().map(|counts| counts.lost).sum();
     assert_eq!(kept.store.faults().total(), lost, "nothing but a lost connection is a fault");
-    Ended { samples, requests: book.requests, strays: end.counts.unmatched_replies, lost, end }
+    Ended { samples, requests: book.requests, strays: end.data.counts.unmatched_replies, lost, end }
 }
 
 /// A thousand requests, one each millisecond, as many out as want to be.
@@ -360,7 +220,7 @@ fn an_error_without_a_token_is_the_oldest_ones() {
             (0..1_000).filter(|number| ended.samples[*number].outcome.class == OutcomeClass::Error).collect();
         assert_eq!(errors, [500], "{piece_bytes}");
         assert_eq!((ended.strays, ended.lost), (2, 0));
-        assert_eq!(ended.end.counts.first_error, Some(FirstError::new(b"out of memory")));
+        assert_eq!(ended.end.data.counts.first_error, Some(FirstError::new(b"out of memory")));
     }
 }
 

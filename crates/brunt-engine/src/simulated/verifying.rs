@@ -7,7 +7,7 @@ use brunt_server::Every;
 use brunt_stats::verification::{FaultExample, ValueFault, Verification};
 
 fn found(outcome: &Outcome) -> &Verification {
-    &outcome.end.counts.verification
+    &outcome.end.data.counts.verification
 }
 
 fn rows(outcome: &Outcome) -> Vec<(ValueFault, u64, FaultExample)> {

@@ -27,7 +27,7 @@ fn run(options: &str, load: &str, wire_ns: u64, service: Service) -> (Outcome, f
     };
     let outcome = simulate_within(plan, options, VIRTUAL_NS_MAX);
     check_books(&outcome);
-    let ran_ns = outcome.end.drained_ns - EPOCH_NS;
+    let ran_ns = outcome.end.data.times.drained_ns - EPOCH_NS;
     let awake = 1.0 - outcome.slept_ns as f64 / ran_ns as f64;
     (outcome, awake)
 }
@@ -129,7 +129,7 @@ fn workers_that_lack_a_cpu_sleep() {
         };
         let outcome = simulate_within(plan(), options, VIRTUAL_NS_MAX);
         check_books(&outcome);
-        1.0 - outcome.slept_ns as f64 / (outcome.end.drained_ns - EPOCH_NS) as f64
+        1.0 - outcome.slept_ns as f64 / (outcome.end.data.times.drained_ns - EPOCH_NS) as f64
     };
     let (contended, alone) = (awake(Some((EPOCH_NS + 40 * MS, 4 * MS))), awake(None));
     assert!(contended < 0.15 && alone > 0.6, "awake for {contended:.3} and {alone:.3} of the time");

@@ -30,13 +30,13 @@ fn open_loop(stop: &str, server: CoreOptions) -> Outcome {
 
 /// When the window began, from the start of the schedule.
 fn warmup_ns(outcome: &Outcome) -> u64 {
-    outcome.end.window.measure_ns - outcome.start_ns()
+    outcome.end.data.times.measure_ns - outcome.start_ns()
 }
 
 /// Every operation is on its side of the beginning, and none is missing.
 fn check_sides(outcome: &Outcome, gap_ns: u64) {
     check_books(outcome);
-    let window = outcome.end.window;
+    let window = outcome.end.data.times;
     let scheduled = |phase| outcome.book(phase).requests.scheduled;
     assert_eq!(scheduled(Phase::Warmup), (window.measure_ns - window.start_ns).div_ceil(gap_ns));
     assert_eq!(outcome.samples[0].times.intended_ns, window.measure_ns);
@@ -50,13 +50,13 @@ fn a_server_that_is_warm_is_measured_after_a_second() {
         let outcome = open_loop(stop, CoreOptions::default());
         check_sides(&outcome, 500 * US);
         assert_eq!((outcome.warmup_end, warmup_ns(&outcome)), (Some(WarmupEnd::Level), 1_100 * MS), "{stop}");
-        let window = outcome.end.window;
+        let window = outcome.end.data.times;
         assert_eq!(outcome.samples.len(), 4_000, "{stop}");
         if stop.starts_with("time") {
             assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND);
         }
         // Both ways of counting what is in the system cover the same window.
-        let presence = outcome.end.counts.occupancy;
+        let presence = outcome.end.data.counts.occupancy;
         assert!(presence.integral.abs_diff(presence.sum) <= presence.sum / 1_000, "{presence:?}");
     }
 }
@@ -71,7 +71,7 @@ fn a_closed_loop_begins_its_window_likewise() {
         );
         check_books(&outcome);
         assert_eq!((outcome.warmup_end, warmup_ns(&outcome)), (Some(WarmupEnd::Level), 1_100 * MS), "{stop}");
-        let window = outcome.end.window;
+        let window = outcome.end.data.times;
         assert!(outcome.samples.iter().all(|sample| sample.times.intended_ns >= window.measure_ns));
         if stop.starts_with("requests") {
             assert_eq!(outcome.samples.len(), 3_000);
@@ -166,7 +166,7 @@ fn requests_are_asked_one_at_a_time_before_the_schedule() {
     for load in ["rate = 5000\nconnections = 40", "rate = 100\nconnections = 1", "rate = 2000\nmix = 'set=1'"]
     {
         let outcome = run(load, MS, 100 * US, Vec::new());
-        assert_eq!(outcome.end.unloaded_service_ns, Some(MS + 200 * US), "{load}");
+        assert_eq!(outcome.end.data.unloaded_service_ns, Some(MS + 200 * US), "{load}");
         assert_eq!(asked(&outcome), 50, "{load}");
         let total = outcome.sum(|_, _| true).requests;
         let server = &outcome.counters[0];
@@ -178,7 +178,7 @@ fn requests_are_asked_one_at_a_time_before_the_schedule() {
 #[test]
 fn it_lasts_half_a_second_at_most() {
     let outcome = run("rate = 10\nconnections = 4", 40 * MS, 0, Vec::new());
-    assert_eq!(outcome.end.unloaded_service_ns, Some(40 * MS));
+    assert_eq!(outcome.end.data.unloaded_service_ns, Some(40 * MS));
     assert_eq!(asked(&outcome), 13);
 }
 
@@ -192,6 +192,6 @@ fn a_silent_server_has_none() {
         0,
         stalls,
     );
-    assert_eq!(outcome.end.unloaded_service_ns, None);
+    assert_eq!(outcome.end.data.unloaded_service_ns, None);
     assert!(outcome.book(Phase::Measure).requests.scheduled > 0);
 }

@@ -145,7 +145,8 @@ fn check_whole(trouble: Trouble, at_ns: u64) {
         Trouble::Reset => outcome.connections().lost == 8,
         Trouble::Flushed => outcome.counters[0].cmd_flush == 1 && summary.total.in_window.missed > 1_000,
         Trouble::Evicting => {
-            let late = |sample: &&Sample| sample.times.intended_ns + SECOND / 2 > outcome.end.window.end_ns;
+            let late =
+                |sample: &&Sample| sample.times.intended_ns + SECOND / 2 > outcome.end.data.times.end_ns;
             let is_miss = |sample: &&Sample| sample.outcome.class == OutcomeClass::Miss;
             outcome.samples.iter().filter(late).filter(is_miss).count() > 100
         }

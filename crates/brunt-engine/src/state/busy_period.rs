@@ -65,30 +65,30 @@ struct Unread {
 #[derive(Debug)]
 pub(crate) struct BusyPeriods {
     /// `None` without an open-loop class, which alone needs the lag.
-    board: Option<Arc<SharedBusyPeriods>>,
+    shared: Option<Arc<SharedBusyPeriods>>,
     /// By server.
     load: Vec<ServerLoad>,
 }
 
 impl BusyPeriods {
     /// The busy periods of a worker without requests.
-    pub(crate) fn new(board: Option<Arc<SharedBusyPeriods>>) -> Self {
-        let servers = board.as_ref().map_or(0, |board| board.0.len());
-        Self { board, load: vec![ServerLoad::default(); servers] }
+    pub(crate) fn new(shared: Option<Arc<SharedBusyPeriods>>) -> Self {
+        let servers = shared.as_ref().map_or(0, |shared| shared.0.len());
+        Self { shared, load: vec![ServerLoad::default(); servers] }
     }
 
     /// Is the lag kept at all?
     #[inline]
     pub(crate) fn is_kept(&self) -> bool {
-        self.board.is_some()
+        self.shared.is_some()
     }
 
     /// Notes a request with its [`Times::client_lag_ns`]. `is_first`: the first in flight on its connection. Not
     /// inlined: closed loops must not pay for it.
     #[inline(never)]
     fn enter(&mut self, server: u16, is_first: bool, late_ns: u64) {
-        let Some(board) = &self.board else { return };
-        let period = &board.0[usize::from(server)];
+        let Some(shared) = &self.shared else { return };
+        let period = &shared.0[usize::from(server)];
         if is_first {
             let load = &mut self.load[usize::from(server)];
             begin(period, load);
@@ -100,8 +100,8 @@ impl BusyPeriods {
     /// Notes the time from queueing to sending of requests, which adds to their lag when picked.
     #[inline]
     pub(crate) fn note_handed_over(&mut self, server: u16, queued_ns: u64, sent_ns: u64) {
-        let Some(board) = &self.board else { return };
-        let handing_over_ns = &board.0[usize::from(server)].handing_over_ns;
+        let Some(shared) = &self.shared else { return };
+        let handing_over_ns = &shared.0[usize::from(server)].handing_over_ns;
         let took_ns = sent_ns.saturating_sub(queued_ns);
         if took_ns > handing_over_ns.load(Ordering::Relaxed) {
             handing_over_ns.fetch_max(took_ns, Ordering::Relaxed);
@@ -120,26 +120,26 @@ impl BusyPeriods {
     /// Notes that a connection has no request in flight any more.
     #[inline]
     pub(crate) fn leave(&mut self, server: u16) {
-        let Some(board) = &self.board else { return };
+        let Some(shared) = &self.shared else { return };
         let load = &mut self.load[usize::from(server)];
         load.connections -= 1;
-        end(&board.0[usize::from(server)].word, load);
+        end(&shared.0[usize::from(server)].word, load);
     }
 
     /// Notes that a queue has waiting requests.
     pub(crate) fn begin_waiting(&mut self, server: u16) {
-        let Some(board) = &self.board else { return };
+        let Some(shared) = &self.shared else { return };
         let load = &mut self.load[usize::from(server)];
-        begin(&board.0[usize::from(server)], load);
+        begin(&shared.0[usize::from(server)], load);
         load.queues += 1;
     }
 
     /// Notes that a queue is empty again.
     pub(crate) fn end_waiting(&mut self, server: u16) {
-        let Some(board) = &self.board else { return };
+        let Some(shared) = &self.shared else { return };
         let load = &mut self.load[usize::from(server)];
         load.queues -= 1;
-        end(&board.0[usize::from(server)].word, load);
+        end(&shared.0[usize::from(server)].word, load);
     }
 
     /// Notes a reply that may have been unread from `since_ns` to `read_ns` while requests waited for a connection,
@@ -147,11 +147,11 @@ impl BusyPeriods {
     /// the delay adds to the earlier lag; otherwise the longest such time counts.
     #[inline]
     pub(crate) fn note_unread(&mut self, server: u16, since_ns: u64, read_ns: u64) {
-        let Some(board) = &self.board else { return };
+        let Some(shared) = &self.shared else { return };
         if since_ns >= read_ns {
             return;
         }
-        let (word, load) = (&board.0[usize::from(server)].word, &mut self.load[usize::from(server)]);
+        let (word, load) = (&shared.0[usize::from(server)].word, &mut self.load[usize::from(server)]);
         let unread = &mut load.unread;
         if since_ns >= unread.end_ns {
             let lag_ns = word.load(Ordering::Acquire) & LAG_MAX_NS;
@@ -169,8 +169,8 @@ impl BusyPeriods {
     /// The client's delay of the current or last busy period, in nanoseconds; `None` if it is not kept.
     #[inline]
     pub(crate) fn lag_ns(&self, server: u16) -> Option<u64> {
-        let board = self.board.as_ref()?;
-        let period = &board.0[usize::from(server)];
+        let shared = self.shared.as_ref()?;
+        let period = &shared.0[usize::from(server)];
         let lag_ns = period.word.load(Ordering::Acquire) & LAG_MAX_NS;
         Some(lag_ns + period.handing_over_ns.load(Ordering::Relaxed))
     }
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn the_largest_lag_since_the_server_was_idle() {
-        let board = Arc::new(SharedBusyPeriods::new(2, false));
-        let mut workers = [BusyPeriods::new(Some(board.clone())), BusyPeriods::new(Some(board))];
+        let shared = Arc::new(SharedBusyPeriods::new(2, false));
+        let mut workers = [BusyPeriods::new(Some(shared.clone())), BusyPeriods::new(Some(shared))];
         let table = [
             (Enter(0, 0, true, 5), 5),
             (Enter(0, 0, false, 3), 5),

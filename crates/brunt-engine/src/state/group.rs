@@ -7,23 +7,14 @@
 
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
-use crate::state::slab::Slab;
-use crate::state::{GroupId, NO_SHARED_SLOT, SharedSlotId};
-use brunt_plan::op::Op;
+use crate::state::{GroupId, NO_SHARED_SLOT, SharedSlotId, Slab};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
-use brunt_plan::phase::Phase;
 
 /// An operation in parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    /// The whole operation.
-    pub op: Op,
-    /// The phase its intended time lies in.
-    pub phase: Phase,
-    /// When it was to be sent.
-    pub intended_ns: u64,
-    /// When the event loop picked it.
-    pub picked_ns: u64,
+    /// The whole operation, as it was picked.
+    pub whole: Picked,
     /// When the last byte of the last part was sent; 0 until a sent part has ended.
     pub sent_ns: u64,
     /// When the first byte of the first reply came; 0 before.
@@ -80,10 +71,7 @@ impl Groups {
     /// Adds an operation that is about to be queued in parts, of which there are at least two.
     pub(crate) fn open(&mut self, picked: &Picked, parts: u32) -> GroupId {
         self.0.insert(Group {
-            op: picked.op,
-            phase: picked.phase,
-            intended_ns: picked.intended_ns,
-            picked_ns: picked.picked_ns,
+            whole: *picked,
             sent_ns: 0,
             first_byte_ns: 0,
             wire_requests: 0,

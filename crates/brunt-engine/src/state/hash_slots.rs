@@ -4,8 +4,8 @@
 //! that is new. Invariants: every slot has a node to send to; without a known owner any node serves, and redirects. From its
 //! first hop until it is recorded, a redirected operation has one state, which remembers its first send.
 
+use crate::state::Slab;
 use crate::state::lane::Picked;
-use crate::state::slab::Slab;
 use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::slot::{NodeAddress, NodeHost, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;
@@ -41,14 +41,14 @@ pub(crate) struct SharedSlotMap {
 impl SharedSlotMap {
     /// A shared map of these nodes with this assignment.
     pub(crate) fn new(nodes: Vec<NodeAddress>, map: &SlotMap) -> Self {
-        let board = Self {
+        let shared = Self {
             nodes,
             table: (0..SLOTS).map(|_| AtomicU16::new(UNSERVED)).collect(),
             edition: AtomicU64::new(0),
             is_outdated: AtomicBool::new(false),
         };
-        board.publish(map);
-        board
+        shared.publish(map);
+        shared
     }
 
     /// Publishes a map.
@@ -97,7 +97,7 @@ pub(crate) struct SlotTableCapacity {
 /// A worker's slot table, and its operations that are neither on a connection nor on a route.
 #[derive(Debug)]
 pub(crate) struct SlotTable {
-    board: Arc<SharedSlotMap>,
+    shared: Arc<SharedSlotMap>,
     /// Edition of the shared map that was copied last.
     edition: u64,
     table: Box<[u16]>,
@@ -118,7 +118,7 @@ impl SlotTable {
     /// A copy of the shared map with these capacities; `first` is the node for the first operation that any node
     /// can serve.
     pub(crate) fn new(
-        board: Arc<SharedSlotMap>,
+        shared: Arc<SharedSlotMap>,
         templates: Arc<[Template]>,
         room: SlotTableCapacity,
         first: u32,
@@ -126,7 +126,7 @@ impl SlotTable {
         let mut slots = Self {
             table: vec![UNSERVED; usize::from(SLOTS)].into_boxed_slice(),
             edition: 0,
-            any: first % board.nodes.len() as u32,
+            any: first % shared.nodes.len() as u32,
             templates,
             routing_key: Vec::with_capacity(room.routed_bytes),
             of_keys: Vec::with_capacity(room.keys),
@@ -134,7 +134,7 @@ impl SlotTable {
             paused: VecDeque::with_capacity(room.operations),
             counts: RedirectionCounts::default(),
             unknown_node: String::with_capacity(NODE_NAME_MAX),
-            board,
+            shared,
         };
         slots.refresh();
         slots
@@ -142,25 +142,24 @@ impl SlotTable {
 
     /// Copies the shared map if it is new.
     pub(crate) fn refresh(&mut self) {
-        let edition = self.board.edition.load(Ordering::Acquire);
+        let edition = self.shared.edition.load(Ordering::Acquire);
         if edition != self.edition {
             self.edition = edition;
             self.table
                 .iter_mut()
-                .zip(&self.board.table)
+                .zip(&self.shared.table)
                 .for_each(|(own, shared)| *own = shared.load(Ordering::Relaxed));
         }
     }
 
     /// The node of a slot; without a slot or an owner, the nodes in turn.
-    #[inline]
     pub(crate) fn node_of(&mut self, slot: Option<u16>) -> u32 {
         let known = slot.map_or(UNSERVED, |slot| self.table[usize::from(slot)]);
         if known < ELSEWHERE {
             return u32::from(known);
         }
         let node = self.any;
-        self.any = (node + 1) % self.board.nodes.len() as u32;
+        self.any = (node + 1) % self.shared.nodes.len() as u32;
         node
     }
 
@@ -173,7 +172,7 @@ impl SlotTable {
 
     /// The target of a redirect by this node; `None` if it is unknown.
     pub(crate) fn target_of(&self, redirect: &Redirect<'_>, from: u16) -> Option<u16> {
-        let nodes = &self.board.nodes;
+        let nodes = &self.shared.nodes;
         let host = match redirect.host {
             NodeHost::Named(host) => Some(host),
             NodeHost::Asked => Some(nodes[usize::from(from)].host.as_str()),
@@ -197,7 +196,7 @@ impl SlotTable {
 
     /// Requests a poll of the slot map.
     pub(crate) fn request_map(&self) {
-        self.board.is_outdated.store(true, Ordering::Relaxed);
+        self.shared.is_outdated.store(true, Ordering::Relaxed);
     }
 
     /// Counts a redirect to an unknown node.
@@ -260,37 +259,43 @@ mod tests {
         SlotMap::of_slots(&whole.value().unwrap(), "asked").unwrap()
     }
 
-    fn slots(board: &Arc<SharedSlotMap>) -> SlotTable {
+    fn slots(shared: &Arc<SharedSlotMap>) -> SlotTable {
         let room = SlotTableCapacity { operations: 4, keys: 1, routed_bytes: 0 };
-        SlotTable::new(board.clone(), Arc::new([]), room, 2)
+        SlotTable::new(shared.clone(), Arc::new([]), room, 2)
     }
 
     #[test]
     fn every_slot_has_a_node() {
         let first = map(&[(0, 99, 7001), (200, 16383, 7002)]);
-        let board = Arc::new(SharedSlotMap::new(first.nodes().to_vec(), &first));
-        let mut slots = slots(&board);
+        let shared = Arc::new(SharedSlotMap::new(first.nodes().to_vec(), &first));
+        let mut slots = slots(&shared);
         let mut nodes =
             |wanted: &[Option<u16>]| wanted.iter().map(|slot| slots.node_of(*slot)).collect::<Vec<_>>();
         assert_eq!(nodes(&[Some(0), Some(99), Some(200), Some(16_383)]), [0, 0, 1, 1]);
         assert_eq!(nodes(&[Some(100), None, Some(199), None]), [0, 1, 0, 1], "any, in turn");
-        assert_eq!(board.counts(), SlotCounts { of_servers: vec![100, 16_184], elsewhere: 0, unserved: 100 });
-        // The board has something new: a slot of a node that was none before.
+        assert_eq!(
+            shared.counts(),
+            SlotCounts { of_servers: vec![100, 16_184], elsewhere: 0, unserved: 100 }
+        );
+        // The shared map has something new: a slot of a node that was none before.
         slots.learn(7, 1);
-        assert!(board.is_outdated.load(Ordering::Relaxed));
+        assert!(shared.is_outdated.load(Ordering::Relaxed));
         assert_eq!(slots.node_of(Some(7)), 1);
-        board.publish(&map(&[(0, 99, 7002), (100, 200, 7003), (201, 16_383, 7001)]));
+        shared.publish(&map(&[(0, 99, 7002), (100, 200, 7003), (201, 16_383, 7001)]));
         assert_eq!(slots.node_of(Some(300)), 1, "not before it is looked at");
         slots.refresh();
         assert_eq!([7, 300].map(|slot| slots.node_of(Some(slot))), [1, 0]);
-        assert_eq!(board.counts(), SlotCounts { of_servers: vec![16_183, 100], elsewhere: 101, unserved: 0 });
+        assert_eq!(
+            shared.counts(),
+            SlotCounts { of_servers: vec![16_183, 100], elsewhere: 101, unserved: 0 }
+        );
     }
 
     #[test]
     fn redirections_name_a_known_node_or_are_noted() {
         let all = map(&[(0, 99, 7001), (100, 16_383, 7002)]);
-        let board = Arc::new(SharedSlotMap::new(all.nodes().to_vec(), &all));
-        let mut slots = slots(&board);
+        let shared = Arc::new(SharedSlotMap::new(all.nodes().to_vec(), &all));
+        let mut slots = slots(&shared);
         let table = [
             ("MOVED 5 127.0.0.1:7002", Some(1)),
             ("ASK 5 127.0.0.1:7001", Some(0)),

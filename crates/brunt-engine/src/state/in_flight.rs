@@ -168,19 +168,13 @@ impl Entry {
 
     /// Its operation, picked again for a route.
     pub(crate) fn picked(&self, op: Op, connection: Option<u32>, route: RouteId) -> Picked {
-        let Self { phase, row, intended_ns, picked_ns, .. } = *self;
         let EntryDetails { group, shared_slot, redirect_state, .. } = self.details;
         Picked {
-            op,
-            phase,
-            row,
-            intended_ns,
-            picked_ns,
             connection,
-            route,
             group,
             shared_slot,
             redirect_state,
+            ..Picked::new(op, self.phase, self.row, self.intended_ns, self.picked_ns, route)
         }
     }
 
@@ -418,14 +412,14 @@ impl<C: Codec> InFlight<C> {
 
     /// Moves an operation that is not the first to the front of its chain.
     fn bring_to_front(&mut self, chain: &mut Chain, id: EntryId) {
-        let previous = self.tokens.previous(id);
+        let previous = self.tokens.places[id as usize].previous;
         let next = std::mem::replace(&mut self.entries[id as usize].next, chain.head);
         self.entries[previous as usize].next = next;
         match next {
             NO_ENTRY => chain.tail = previous,
-            next => self.tokens.set_previous(next, previous),
+            next => self.tokens.places[next as usize].previous = previous,
         }
-        self.tokens.set_previous(chain.head, id);
+        self.tokens.places[chain.head as usize].previous = id;
         chain.head = id;
     }
 
@@ -494,7 +488,7 @@ struct TokenSlot {
     token: u32,
     /// The connection that it waits on, or [`NOT_WAITING`].
     connection: u32,
-    /// The previous entry of its chain; undefined for the oldest.
+    /// The previous entry of its chain, if there is one; undefined for the oldest.
     previous: EntryId,
 }
 
@@ -556,16 +550,6 @@ impl Tokens {
         let id = (u64::from(token) & ((1 << self.place_bits) - 1)) as EntryId;
         let place = self.places.get(id as usize)?;
         (place.token == token && place.connection == connection).then_some(id)
-    }
-
-    /// The previous entry of a chain; there must be one.
-    pub(crate) fn previous(&self, id: EntryId) -> EntryId {
-        self.places[id as usize].previous
-    }
-
-    /// Sets the previous entry of a chain.
-    pub(crate) fn set_previous(&mut self, id: EntryId, previous: EntryId) {
-        self.places[id as usize].previous = previous;
     }
 }
 

@@ -130,16 +130,13 @@ impl Recording {
     pub(crate) fn open_window(&mut self, measure_ns: u64, end_ns: u64, now_ns: u64) {
         let begin_ns = if measure_ns <= now_ns { now_ns + 1 } else { measure_ns };
         self.counts.window_late_ns = begin_ns - measure_ns;
-        self.occupancy.set_window(begin_ns, end_ns);
-        self.window = (begin_ns, end_ns);
-        self.set.set_window(begin_ns, end_ns);
+        self.set_window(begin_ns, end_ns);
     }
 
     /// Ends the measured window early. Events of this very instant count as inside.
     pub(crate) fn end_window(&mut self, now_ns: u64) {
         self.occupancy.end_at(now_ns);
-        let (measure_ns, end_ns) = self.window;
-        self.window = (measure_ns, end_ns.min(now_ns + 1));
+        self.window.1 = self.window.1.min(now_ns + 1);
         self.set.set_window(self.window.0, self.window.1);
     }
 
@@ -195,7 +192,7 @@ impl Recording {
 
     /// Counts a sent operation in parts; called at its end, when all its commands are known.
     pub(crate) fn sent_in_parts(&mut self, group: &Group, sent_ns: u64) {
-        self.set.sent(group.phase, &group.op, group.wire_requests, sent_ns);
+        self.set.sent(group.whole.phase, &group.whole.op, group.wire_requests, sent_ns);
     }
 
     /// Counts a discarded datagram.

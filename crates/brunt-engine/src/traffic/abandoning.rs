@@ -5,7 +5,7 @@
 //! operation waits unsent for at most a timeout from when it began to wait, or from the last activity of its server
 //! if that was later; if it is bound to a connection that is down, from the loss of that. Stops of the client do not count.
 
-use super::{Traffic, free_slot, give_back};
+use super::Traffic;
 use crate::state::connection::ConnectionState;
 use crate::state::group::Group;
 use crate::state::health::Health;
@@ -87,13 +87,14 @@ impl<C: Codec> Traffic<C> {
     /// The server of a route; `None` for a preload, which retries and has a time limit of its own.
     fn checked_server(&self, route: RouteId) -> Option<&Health> {
         let route = &self.dispatch.routes[route as usize];
-        let own = &self.connections.all[route.connections.start as usize..route.connections.end as usize];
-        let first = own.first().filter(|_| !self.dispatch.lanes[route.lane as usize].is_preload)?;
+        let connections =
+            &self.connections.all[route.connections.start as usize..route.connections.end as usize];
+        let first = connections.first().filter(|_| !self.dispatch.lanes[route.lane as usize].is_preload)?;
         let health = &self.servers[usize::from(first.server)];
         // Connections may be waiting for their scheduled opening.
         let awaits_birth = self.connections.lifetimes[usize::from(first.class)].has_schedule()
             && health.up == 0
-            && own.iter().all(|connection| connection.failures < FAILURES_MIN);
+            && connections.iter().all(|connection| connection.failures < FAILURES_MIN);
         (!awaits_birth).then_some(health)
     }
 
@@ -204,11 +205,11 @@ impl<C: Codec> Traffic<C> {
             self.release_unsent(index, picked.shared_slot, &picked.op, lost, at_ns);
         } else if let Some(group) = self.groups.abandon(picked.group) {
             self.record_group(&group, at_ns, at_ns);
-            self.release_unsent(index, group.shared_slot, &group.op, group.outcome(), at_ns);
+            self.release_unsent(index, group.shared_slot, &group.whole.op, group.outcome(), at_ns);
         }
     }
 
-    /// Frees the slot of an operation that was on no connection at once.
+    /// Frees the slot of an operation that was on no connection.
     pub(super) fn release_unsent(
         &mut self,
         index: u32,
@@ -217,22 +218,10 @@ impl<C: Codec> Traffic<C> {
         outcome: Outcome,
         at_ns: u64,
     ) {
-        let lane_index = op.session;
-        let Some(owner) = self.leave(index, shared_slot, lane_index, op.key, outcome) else { return };
-        let lane = &mut self.dispatch.lanes[lane_index as usize];
-        if lane.session.is_open() {
-            return;
-        }
-        let connection = &mut self.connections[owner];
-        if lane.binds_slots {
-            // Its reserved call was not made.
-            connection.reserved_calls -= u32::from(shared_slot == NO_SHARED_SLOT);
-            let own = owner - self.dispatch.routes[lane.routes.start as usize].connections.start;
-            give_back(lane, connection, own, at_ns);
-        } else {
-            free_slot(lane, connection, 0, at_ns);
-        }
-        self.dispatch.deadlines.set(lane_index, lane.due_ns());
+        // The reserved call of a bound slot was not made.
+        let is_bound = self.dispatch.lanes[op.session as usize].binds_slots;
+        self.connections[index].reserved_calls -= u32::from(is_bound && shared_slot == NO_SHARED_SLOT);
+        self.release(index, shared_slot, op.session, op.key, outcome, at_ns);
     }
 
     /// Ends the sessions before the schedule and abandons what waits for a connection.

@@ -52,11 +52,10 @@ impl<C: Codec> Traffic<C> {
         // An attempt in progress at the start may be established before the first instant of the schedule.
         let due_ns = at_ns.max(self.window.start_ns);
         if lane.binds_slots {
-            let own = index - self.dispatch.routes[lane.routes.start as usize].connections.start;
             while connection.deferred_slots > 0 && !connection.defers_slots() {
                 connection.deferred_slots -= 1;
                 connection.reserved_calls += 1;
-                lane.session.release(own, due_ns);
+                lane.session.release(lane.place_of(index), due_ns);
             }
         } else if lane.session.follows_connection() {
             lane.session.begin_calls(lifetimes.take_ordinal(), due_ns, connection.calls_left);

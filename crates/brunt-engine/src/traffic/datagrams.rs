@@ -5,6 +5,7 @@
 
 use super::Traffic;
 use super::matching::is_requested;
+use super::receiving::ReadTimes;
 use crate::io::{ConnectionIndex, Io, SendResult};
 use crate::state::connection::Leftovers;
 use crate::state::{EntryId, NO_ENTRY};
@@ -105,12 +106,13 @@ impl Datagrams {
 
 impl<C: Codec> Traffic<C> {
     /// Handles a datagram. Faults affect only the datagram itself.
-    pub(super) fn take_datagram(&mut self, index: u32, datagram: &[u8], at_ns: u64, polled_ns: u64) {
+    pub(super) fn take_datagram(&mut self, read: ReadTimes, datagram: &[u8]) {
+        let index = read.index;
         match self.connections[index].codec.receive_datagram(datagram) {
             DatagramAction::Nothing => {}
             DatagramAction::Discarded(reason) => {
                 if reason == DiscardReason::Malformed {
-                    self.recording.note_malformed(datagram, at_ns, Malformed::UnknownReply.name());
+                    self.recording.note_malformed(datagram, read.at_ns, Malformed::UnknownReply.name());
                 }
                 self.recording.note_discarded(reason);
             }
@@ -121,14 +123,14 @@ impl<C: Codec> Traffic<C> {
             }
             DatagramAction::Reply { place, payload, sequence, held } => {
                 let at = self.datagrams.at(index, place);
-                self.read_payload(index, at, payload, at_ns, polled_ns);
+                self.read_payload(read, at, payload);
                 for behind in 1..=held {
                     if !self.connections[index].codec.is_reading() {
                         break;
                     }
                     let len = self.datagrams.take_held(at, sequence + behind);
                     let taken = std::mem::take(&mut self.datagrams.taken);
-                    self.read_payload(index, at, &taken[..len], at_ns, polled_ns);
+                    self.read_payload(read, at, &taken[..len]);
                     self.datagrams.taken = taken;
                 }
             }
@@ -136,9 +138,9 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Decodes a datagram's part of a reply, after what was left over.
-    fn read_payload(&mut self, index: u32, at: usize, payload: &[u8], at_ns: u64, polled_ns: u64) {
+    fn read_payload(&mut self, read: ReadTimes, at: usize, payload: &[u8]) {
         let before = self.datagrams.waiting[at];
-        let connection = &mut self.connections[index];
+        let connection = &mut self.connections[read.index];
         (connection.verifier, connection.reply_bytes) = (before.verifier, before.reply_bytes);
         self.datagrams.reported = before.reported;
         let mut joined = std::mem::take(&mut self.datagrams.joined);
@@ -150,10 +152,10 @@ impl<C: Codec> Traffic<C> {
                 &joined[..leftover + payload.len()]
             }
         };
-        let read = self.decode(index, input, at_ns, polled_ns);
-        let connection = &mut self.connections[index];
+        let decoded = self.decode(read, input);
+        let connection = &mut self.connections[read.index];
         let (verifier, reply_bytes) = (connection.verifier.take(), connection.reply_bytes);
-        self.datagrams.waiting[at] = match read {
+        self.datagrams.waiting[at] = match decoded {
             Ok(used) if connection.codec.is_reading() => {
                 let rest = &input[used..];
                 self.datagrams.leftovers.bytes_of(at as u32)[..rest.len()].copy_from_slice(rest);

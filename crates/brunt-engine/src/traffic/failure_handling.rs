@@ -9,6 +9,7 @@ use super::abandoning::unsent_times;
 use super::{Traffic, free_pipeline};
 use crate::io::{CloseMode, Io};
 use crate::state::connection::ConnectionState;
+use crate::state::group::Group;
 use crate::state::in_flight::{Chain, Entry};
 use crate::state::lane::Picked;
 use crate::state::{NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
@@ -42,7 +43,8 @@ impl<C: Codec> Traffic<C> {
         let (mut taken_back, had_requests) = (0, self.connections[index].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
-                self.take_back(index, &entry);
+                let picked = self.take_back(index, &entry);
+                self.enqueue(picked);
                 taken_back += 1;
             } else {
                 self.fail_request(index, &entry, at_ns, fault, class);
@@ -110,9 +112,7 @@ impl<C: Codec> Traffic<C> {
         let Some(lane) = self.dispatch.lanes.get_mut(lane_index as usize) else { return };
         let connection = &mut self.connections[index];
         if !connection.freed.is_empty() {
-            let first = self.dispatch.routes[lane.routes.start as usize].connections.start;
-            let own = if lane.binds_slots { index - first } else { 0 };
-            free_pipeline(lane, connection, own);
+            free_pipeline(lane, connection, lane.place_of(index));
             self.dispatch.deadlines.set(lane_index, lane.due_ns());
         }
     }
@@ -181,14 +181,14 @@ impl<C: Codec> Traffic<C> {
             .pop(index, if is_silent { &mut connection.unacknowledged } else { &mut connection.chain })
     }
 
-    /// Returns an operation that was not sent whole to its route, to wait for another connection.
-    fn take_back(&mut self, index: u32, entry: &Entry) {
+    /// An operation that was not sent whole, as it was before it was queued on its connection.
+    fn take_back(&mut self, index: u32, entry: &Entry) -> Picked {
         let op = self.prepare_resend(entry);
         let route = self.connections[index].route;
         let binds_slots = self.dispatch.lanes[entry.lane() as usize].binds_slots;
         self.connections[index].reserved_calls +=
             u32::from(binds_slots && entry.details.shared_slot == NO_SHARED_SLOT);
-        self.enqueue(entry.picked(op, binds_slots.then_some(index), route));
+        entry.picked(op, binds_slots.then_some(index), route)
     }
 
     /// Abandons the oldest operation of a connection, which the server has not taken in. Later ones may be sent
@@ -196,22 +196,8 @@ impl<C: Codec> Traffic<C> {
     fn abandon_unsent(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.leave_idle(index);
-        self.end_write(&entry, OutcomeClass::Rejected, now_ns);
-        let server = self.connections[index].server;
-        self.recording.set.server(server).unsent += 1;
-        let lost = Outcome::without_reply(OutcomeClass::Lost);
-        if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
-            // Not there, but elsewhere before.
-            return self.book(index, &entry.without_version(), lost, now_ns, now_ns);
-        }
-        self.recording.set.server(server).abandoned += 1;
-        if entry.details.group == NO_GROUP {
-            let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
-            self.recording.abandoned(entry.phase, &entry.op(), &times);
-            self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), lost, now_ns);
-        } else if let Some(group) = self.groups.abandon(entry.details.group) {
-            self.book_group(index, &group, now_ns, now_ns);
-        }
+        let picked = self.take_back(index, &entry);
+        self.abandon(&picked, now_ns);
     }
 
     /// Ends the pauses before attempts to connect to a server that answers again.
@@ -273,7 +259,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Was a connection lost since the last call, so that another attempt must be scheduled?
-    #[inline]
     pub(crate) fn take_any_lost(&mut self) -> bool {
         std::mem::take(&mut self.any_lost)
     }
@@ -308,11 +293,11 @@ impl<C: Codec> Traffic<C> {
         for index in 0..self.connections.all.len() as u32 {
             let connection = &self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
-            let server = connection.server;
+            let (server, route) = (connection.server, connection.route);
             let had_requests = connection.outstanding() > 0;
             for chain in &mut chains {
                 while let Some(entry) = self.in_flight.pop(index, chain) {
-                    self.close_entry(server, &entry, now_ns);
+                    self.close_entry(route, &entry, now_ns);
                 }
             }
             if had_requests {
@@ -355,50 +340,44 @@ impl<C: Codec> Traffic<C> {
         self.close_unsent(server, phase, &issue.op, &times);
     }
 
-    /// Counts an operation, or a part, that is in flight when the run is over.
-    fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
+    /// Counts an operation, or a part, that is queued or in flight when the run is over.
+    fn close_entry(&mut self, route: RouteId, entry: &Entry, now_ns: u64) {
+        if entry.sent_ns == 0 {
+            return self.close_waiting(&entry.picked(entry.op(), None, route), now_ns);
+        }
         let entry = &self.without_redirect(entry);
-        if entry.sent_ns == 0 {
-            self.recording.set.server(server).unsent += 1;
-        }
-        if entry.details.group != NO_GROUP {
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
-            let ended = match entry.sent_ns {
-                0 => self.close_unsent_part(server, entry.details.group),
-                _ => {
-                    self.groups.note_lag(entry.details.group, self.busy.lag_ns(server));
-                    self.groups.end_sent(entry.details.group, entry, lost)
-                }
-            };
-            if let Some(group) = ended {
-                self.close_group(&group, now_ns);
-            }
-            return;
-        }
-        if entry.sent_ns == 0 {
-            let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
-            self.close_unsent(server, entry.phase, &entry.op(), &times);
-        } else {
+        if entry.details.group == NO_GROUP {
             self.recording.set.in_flight(entry.phase, &entry.op(), entry.intended_ns, entry.sent_ns);
             self.recording.left_unrecorded(entry.picked_ns, now_ns);
+            return;
+        }
+        self.groups.note_lag(entry.details.group, self.busy.lag_ns(self.server_of(route)));
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
+        if let Some(group) = self.groups.end_sent(entry.details.group, entry, lost) {
+            self.close_group(&group, now_ns);
         }
     }
 
     /// Counts an operation in parts that is in flight when the run is over.
-    pub(super) fn close_group(&mut self, group: &crate::state::group::Group, now_ns: u64) {
+    pub(super) fn close_group(&mut self, group: &Group, now_ns: u64) {
         if group.abandoned {
             // It has failed with the abandoned part.
             self.record_group(group, now_ns, now_ns);
             return;
         }
         if group.sent_ns == 0 {
-            let times = unsent_times(group.intended_ns, group.picked_ns, now_ns);
-            self.recording.set.unsent(group.phase, &group.op, &times, group.busy_lag_ns);
+            let times = unsent_times(group.whole.intended_ns, group.whole.picked_ns, now_ns);
+            self.recording.set.unsent(group.whole.phase, &group.whole.op, &times, group.busy_lag_ns);
         } else {
             self.recording.sent_in_parts(group, group.sent_ns);
-            self.recording.set.in_flight(group.phase, &group.op, group.intended_ns, group.sent_ns);
+            self.recording.set.in_flight(
+                group.whole.phase,
+                &group.whole.op,
+                group.whole.intended_ns,
+                group.sent_ns,
+            );
         }
-        self.recording.left_unrecorded(group.picked_ns, now_ns);
+        self.recording.left_unrecorded(group.whole.picked_ns, now_ns);
     }
 
     /// The server of a route.

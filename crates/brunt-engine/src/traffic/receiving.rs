@@ -5,7 +5,6 @@
 
 use super::Traffic;
 use super::abandoning::unsent_times;
-use super::fast_receive::ReadTimes;
 use super::matching::is_requested;
 use super::redirecting::ReplyEnd;
 use crate::state::group::Group;
@@ -26,6 +25,28 @@ use brunt_workload::verify::{Expected, Verifier};
 /// Of a value that is not selected only the head is verified, if it has one.
 pub(super) const UNCHECKED: Expected = Expected::Grown { len_min: 0 };
 
+/// One read of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadTimes {
+    /// The connection.
+    pub index: u32,
+    /// When it returned.
+    pub at_ns: u64,
+    /// When the connection was last polled without a result.
+    pub polled_ns: u64,
+}
+
+/// A key of a reply with a value.
+#[derive(Clone, Copy)]
+struct FoundKey<'a> {
+    /// Empty if it is not named.
+    key: &'a [u8],
+    /// Of the value.
+    bytes: u32,
+    /// Its unique number; 0 without one.
+    unique: u64,
+}
+
 impl<C: Codec> Traffic<C> {
     /// Handles received bytes. An error means that the connection has failed and is to be closed.
     #[inline(always)]
@@ -36,17 +57,17 @@ impl<C: Codec> Traffic<C> {
             self.connections[index].given_up_ns = 0;
         }
         if self.connections.is_by_datagram(index) {
-            self.take_datagram(index, input, at_ns, polled_ns);
+            self.take_datagram(ReadTimes { index, at_ns, polled_ns }, input);
             return Ok(());
         }
-        let mut input = input;
+        let (read, mut input) = (ReadTimes { index, at_ns, polled_ns }, input);
         if self.connections[index].leftover > 0 {
             let mut leftovers = self.connections.leftovers.lend();
-            let rest = self.complete(index, leftovers.bytes_of(index), input, at_ns, polled_ns);
+            let rest = self.complete(read, leftovers.bytes_of(index), input);
             self.connections.leftovers = leftovers;
             input = rest?;
         }
-        let used = self.decode(index, input, at_ns, polled_ns)?;
+        let used = self.decode(read, input)?;
         if used < input.len() {
             let rest = &input[used..];
             self.connections.leftovers.bytes_of(index)[..rest.len()].copy_from_slice(rest);
@@ -58,17 +79,15 @@ impl<C: Codec> Traffic<C> {
     /// Completes an incomplete event, whose front is in `joined`. Returns the rest of the input.
     fn complete<'a>(
         &mut self,
-        index: u32,
+        read: ReadTimes,
         joined: &mut [u8],
         mut input: &'a [u8],
-        at_ns: u64,
-        polled_ns: u64,
     ) -> Result<&'a [u8], ()> {
-        let mut carried = self.connections[index].leftover;
+        let mut carried = self.connections[read.index].leftover;
         while carried > 0 && !input.is_empty() {
             let added = input.len().min(joined.len() - carried);
             joined[carried..carried + added].copy_from_slice(&input[..added]);
-            let used = self.decode(index, &joined[..carried + added], at_ns, polled_ns)?;
+            let used = self.decode(read, &joined[..carried + added])?;
             if used >= carried {
                 input = &input[used - carried..];
                 carried = 0;
@@ -79,30 +98,21 @@ impl<C: Codec> Traffic<C> {
                 carried = carried + added - used;
             }
         }
-        self.connections[index].leftover = carried;
+        self.connections[read.index].leftover = carried;
         Ok(input)
     }
 
     /// Decodes all complete events. Returns the number of bytes used.
     #[inline]
-    pub(super) fn decode(
-        &mut self,
-        index: u32,
-        input: &[u8],
-        at_ns: u64,
-        polled_ns: u64,
-    ) -> Result<usize, ()> {
-        if self.recording.meters(MeterKind::ResponseSize) {
-            return self.decode_metered(index, input, at_ns, polled_ns);
-        }
+    pub(super) fn decode(&mut self, read: ReadTimes, input: &[u8]) -> Result<usize, ()> {
+        let is_metered = self.recording.meters(MeterKind::ResponseSize);
         let mut used = 0;
         loop {
             // Fast hits first, then one other reply.
-            let found = self.receive_fast_hits(ReadTimes { index, at_ns, polled_ns }, input, &mut used);
+            let found = if is_metered { None } else { self.receive_fast_hits(read, input, &mut used) };
             if found.is_none() && used == input.len() {
                 return Ok(used);
             }
-            let read = ReadTimes { index, at_ns, polled_ns };
             let (step, is_over) = self.take_reply(read, &input[used..], found)?;
             used += step;
             if !is_over {
@@ -120,19 +130,19 @@ impl<C: Codec> Traffic<C> {
         input: &'a [u8],
         found: Option<(usize, Found<'a>)>,
     ) -> Result<(usize, bool), ()> {
-        let ReadTimes { index, at_ns, polled_ns } = read;
-        let mut used = 0;
+        let (index, mut used) = (read.index, 0);
         let mut next = match found {
             Some((step, found)) => (step, Some(found.into())),
             None => self.connections[index].codec.decode_any(input),
         };
         while let (step, Some(event)) = next {
             let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
-            if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
+            self.meter_reply(index, &event, step as u64);
+            if let Err(reason) = self.take_in(read, event) {
                 // A valid reply that does not fit its operation is shown whole.
                 let from = if matches!(event, Event::Bad(_)) { used } else { 0 };
                 let id = self.answered(index, &event);
-                self.handle_malformed(index, id, &input[from..], at_ns, reason);
+                self.handle_malformed(index, id, &input[from..], read.at_ns, reason);
                 return Err(());
             }
             used += step;
@@ -144,26 +154,11 @@ impl<C: Codec> Traffic<C> {
         Ok((used, false))
     }
 
-    /// As `decode`, event by event, with metered reply sizes.
-    #[inline(never)]
-    fn decode_metered(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
-        let mut used = 0;
-        while let (step, Some(event)) = self.connections[index].codec.decode(&input[used..]) {
-            self.meter_reply(index, &event, step as u64);
-            used += step;
-            if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
-                let from = if matches!(event, Event::Bad(_)) { used } else { used - step };
-                let id = self.answered(index, &event);
-                self.handle_malformed(index, id, &input[from..], at_ns, reason);
-                return Err(());
-            }
-        }
-        Ok(used)
-    }
-
-    /// Adds the bytes of an event to its reply, and meters the size at its end.
+    /// Adds the bytes of an event to its reply, and meters the size at its end, if the plan wants it.
     fn meter_reply(&mut self, index: u32, event: &Event<'_>, bytes: u64) {
-        if matches!(event, Event::Push { .. } | Event::Bad(_)) {
+        if !self.recording.meters(MeterKind::ResponseSize)
+            || matches!(event, Event::Push { .. } | Event::Bad(_))
+        {
             return;
         }
         let connection = &mut self.connections[index];
@@ -178,7 +173,8 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Handles one event. An error means that requests and replies are out of step.
-    fn take_in(&mut self, index: u32, event: Event<'_>, at_ns: u64, polled_ns: u64) -> Result<(), Malformed> {
+    fn take_in(&mut self, read: ReadTimes, event: Event<'_>) -> Result<(), Malformed> {
+        let ReadTimes { index, at_ns, polled_ns } = read;
         let id = self.answered(index, &event);
         match event {
             Event::Bad(reason) => return Err(reason),
@@ -188,11 +184,11 @@ impl<C: Codec> Traffic<C> {
             Event::Begin => self.in_flight.get_mut(id).details.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 let reply = self.meaning(index, id, ReplyKind::Value, C::FOUND)?;
-                if !self.receive_found(index, id, key, value, at_ns) {
+                if !self.receive_found(read, id, key, value) {
                     return Err(Malformed::UnknownReply);
                 }
                 let outcome = self.end_reply(index, id, reply, &[], at_ns);
-                self.finish(index, id, outcome, at_ns, polled_ns);
+                self.finish(read, id, outcome);
             }
             // Replies to user-defined commands are not checked.
             Event::Key { .. } if self.in_flight.get(id).kind == OpKind::Raw => {}
@@ -209,7 +205,7 @@ impl<C: Codec> Traffic<C> {
                     self.recording.note_recache(recache);
                 }
                 let is_requested =
-                    self.count_hit(id, bytes) && self.begin_value(index, id, key, bytes, unique, at_ns);
+                    self.count_hit(id, bytes) && self.begin_value(read, id, FoundKey { key, bytes, unique });
                 if !is_requested {
                     return Err(Malformed::UnknownReply);
                 }
@@ -232,7 +228,7 @@ impl<C: Codec> Traffic<C> {
                 }
                 let reply = self.meaning(index, id, reply, form)?;
                 let outcome = self.end_reply(index, id, reply, text, at_ns);
-                self.finish(index, id, outcome, at_ns, polled_ns);
+                self.finish(read, id, outcome);
             }
             // Only replies to user-defined commands have such lines.
             Event::Control(_) => {}
@@ -326,7 +322,8 @@ impl<C: Codec> Traffic<C> {
 
     /// Handles a whole reply of one key and its value. False if no further key was requested.
     #[inline]
-    fn receive_found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
+    fn receive_found(&mut self, read: ReadTimes, id: EntryId, key: &[u8], value: &[u8]) -> bool {
+        let ReadTimes { index, at_ns, .. } = read;
         let entry = self.in_flight.get_mut(id);
         entry.details.first_byte_ns = at_ns;
         if entry.kind == OpKind::Raw {
@@ -336,13 +333,9 @@ impl<C: Codec> Traffic<C> {
         if !self.count_hit(id, bytes) {
             return false;
         }
-        match self.expect_value(index, id, key, bytes, 0, at_ns) {
-            Some((key_id, expected)) => {
-                let mut verifier = Verifier::new(key_id, expected);
-                self.wrong_bytes.feed(index, &mut verifier, &self.payload, value);
-                self.judge(index, id, &verifier, at_ns);
-            }
-            None => self.note_unrequested(id, key, at_ns),
+        if let Some(mut verifier) = self.verifier_of(read, id, FoundKey { key, bytes, unique: 0 }) {
+            self.wrong_bytes.feed(index, &mut verifier, &self.payload, value);
+            self.judge(index, id, &verifier, at_ns);
         }
         true
     }
@@ -350,51 +343,47 @@ impl<C: Codec> Traffic<C> {
     /// Begins a value: its bytes are compared with those stored under the requested key. False if requests and
     /// replies are out of step: there are more keys than requested, and they have no names to match by.
     #[inline]
-    fn begin_value(
-        &mut self,
-        index: u32,
-        id: EntryId,
-        key: &[u8],
-        bytes: u32,
-        unique: u64,
-        at_ns: u64,
-    ) -> bool {
-        self.end_value(index, id, at_ns);
-        match self.expect_value(index, id, key, bytes, unique, at_ns) {
-            Some((key_id, expected)) => {
-                self.connections[index].verifier = Some(Verifier::new(key_id, expected));
-                true
-            }
-            None => {
-                self.note_unrequested(id, key, at_ns);
-                C::KEY_NAMES != KeyNames::Never
-            }
+    fn begin_value(&mut self, read: ReadTimes, id: EntryId, found: FoundKey<'_>) -> bool {
+        self.end_value(read.index, id, read.at_ns);
+        let verifier = self.verifier_of(read, id, found);
+        let is_requested = verifier.is_some();
+        if is_requested {
+            self.connections[read.index].verifier = verifier;
         }
+        is_requested || C::KEY_NAMES != KeyNames::Never
+    }
+
+    /// Verifies the value of a key of a reply. A key that was not requested is noted and has none.
+    #[inline]
+    fn verifier_of(&mut self, read: ReadTimes, id: EntryId, found: FoundKey<'_>) -> Option<Verifier> {
+        let expected = self.expect_value(read, id, found);
+        if expected.is_none() {
+            self.note_unrequested(id, found.key, read.at_ns);
+        }
+        expected.map(|(key_id, expected)| Verifier::new(key_id, expected))
     }
 
     /// The value expected under a key of a reply, and its id; `None` if that key was not requested.
     #[inline]
     fn expect_value(
         &mut self,
-        index: u32,
+        read: ReadTimes,
         head: EntryId,
-        key: &[u8],
-        bytes: u32,
-        unique: u64,
-        at_ns: u64,
+        found: FoundKey<'_>,
     ) -> Option<(u64, Expected)> {
+        let FoundKey { key, bytes, unique } = found;
         let entry = self.in_flight.get(head);
         let lane_index = entry.lane();
         let entry_class = entry.class;
         if let KeyRef::Offset(place) = entry.key() {
-            return self.expect_recorded::<C>(lane_index, place, key, bytes, unique);
+            return self.expect_recorded(lane_index, place, found);
         }
         let id = match entry.key() {
             KeyRef::Id(id) if entry.details.count == 1 => {
                 let keyspace = &self.dispatch.lanes[lane_index as usize].keyspace;
                 Some(id).filter(|id| is_requested::<C>(keyspace, *id, key))
             }
-            _ => self.pass_keys(index, head, key, at_ns),
+            _ => self.pass_keys(read.index, head, key, read.at_ns),
         }?;
         let lane = &mut self.dispatch.lanes[lane_index as usize];
         if unique != 0 {
@@ -404,7 +393,7 @@ impl<C: Codec> Traffic<C> {
         let is_ours = lane.checking == Checking::Ours;
         let is_audited = lane.is_audited && !lane.extends;
         if lane.is_windowed && !lane.is_preload {
-            return Some((id, self.expect_of_window(head, id, at_ns)));
+            return Some((id, self.expect_of_window(head, id, read.at_ns)));
         }
         let expected = match lane.checking {
             _ if is_audited && !self.audits[usize::from(entry_class)].selects() => UNCHECKED,
@@ -421,17 +410,16 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// As `expect_value`, of a key in a trace: stored by anyone, in any length.
-    fn expect_recorded<D: Codec>(
+    fn expect_recorded(
         &mut self,
         lane_index: u32,
         place: u32,
-        key: &[u8],
-        bytes: u32,
-        unique: u64,
+        found: FoundKey<'_>,
     ) -> Option<(u64, Expected)> {
+        let FoundKey { key, bytes, unique } = found;
         let lane = &mut self.dispatch.lanes[lane_index as usize];
         let records = lane.session.records();
-        let is_named = match D::KEY_NAMES {
+        let is_named = match C::KEY_NAMES {
             KeyNames::Always => true,
             KeyNames::OfSeveral => !key.is_empty(),
             KeyNames::Never => false,
@@ -500,7 +488,7 @@ impl<C: Codec> Traffic<C> {
         }
         let operand = entry.op().operand;
         let spread = lane.spread(entry.kind);
-        for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
+        for id in lane.session.ids(&self.groups.get(entry.details.group).whole.op) {
             self.key_bytes.clear();
             lane.keyspace.write_key(id, &mut self.key_bytes);
             let is_own = match &spread {
@@ -521,18 +509,15 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         let entry = self.in_flight.get(head);
-        match entry.key() {
-            KeyRef::Id(id) if entry.details.count == 1 => {
-                if entry.details.hits == 0 {
-                    self.missed(index, head, id, at_ns);
-                }
-            }
-            KeyRef::Offset(place) => {
-                if entry.details.hits == 0 {
-                    self.missed(index, head, u64::from(place), at_ns);
-                }
-            }
-            _ => {
+        let single = match entry.key() {
+            KeyRef::Id(id) if entry.details.count == 1 => Some(id),
+            KeyRef::Offset(place) => Some(u64::from(place)),
+            _ => None,
+        };
+        match single {
+            Some(_) if entry.details.hits > 0 => {}
+            Some(id) => self.missed(index, head, id, at_ns),
+            None => {
                 self.fetch_reply_ids(index, head);
                 for at in self.in_flight.get(head).details.key_cursor as usize..self.reply_ids.len() {
                     if self.connections.is_by_datagram(index) && self.has_reported(at) {
@@ -601,7 +586,8 @@ impl<C: Codec> Traffic<C> {
 
     /// Ends an operation of a connection and records it.
     #[inline]
-    fn finish(&mut self, index: u32, id: EntryId, outcome: Outcome, at_ns: u64, polled_ns: u64) {
+    fn finish(&mut self, read: ReadTimes, id: EntryId, outcome: Outcome) {
+        let ReadTimes { index, at_ns, polled_ns } = read;
         let Some(entry) = self.take_answered(index, id, at_ns) else { return };
         if outcome.reply != ReplyKind::None {
             // Only a reply shows that the connection works.
@@ -686,18 +672,8 @@ impl<C: Codec> Traffic<C> {
         self.end_write(entry, outcome.class, done_ns);
         let server = self.connections[index].server;
         let busy_lag_ns = self.busy.lag_ns(server);
-        let times = Times {
-            intended_ns: entry.intended_ns,
-            picked_ns: entry.picked_ns,
-            sent_ns: entry.sent_ns,
-            polled_ns: polled_ns.min(done_ns),
-            first_byte_ns: if entry.details.first_byte_ns == 0 {
-                done_ns
-            } else {
-                entry.details.first_byte_ns
-            },
-            done_ns,
-        };
+        let read = (entry.details.first_byte_ns, polled_ns, done_ns);
+        let times = reply_times((entry.intended_ns, entry.picked_ns, entry.sent_ns), read);
         if outcome.class.is_completed() {
             self.recording.set.responded(server, entry.row, times.response_ns(), 1);
         }
@@ -737,40 +713,32 @@ impl<C: Codec> Traffic<C> {
     /// Records the end of an operation in parts, after its last part, and frees its slot.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         self.record_group(group, done_ns, polled_ns);
-        self.release(index, group.shared_slot, group.op.session, group.op.key, group.outcome(), done_ns);
+        self.release(
+            index,
+            group.shared_slot,
+            group.whole.op.session,
+            group.whole.op.key,
+            group.outcome(),
+            done_ns,
+        );
     }
 
     /// As `book_group` without the slot.
     pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) {
-        let outcome = group.outcome();
+        let Picked { op, phase, row, intended_ns, picked_ns, .. } = group.whole;
         self.recording.counts.replicas_missed += u64::from(group.missed);
         if group.sent_ns == 0 {
             // No part was sent.
-            let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
-            self.recording.abandoned(group.phase, &group.op, &times);
-        } else {
-            let sent_ns = group.sent_ns;
-            self.recording.sent_in_parts(group, sent_ns);
-            let first_byte_ns =
-                if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
-            let sample = Sample {
-                op: group.op.id(),
-                class: group.op.class,
-                outcome,
-                busy_lag_ns: group.busy_lag_ns,
-                times: Times {
-                    intended_ns: group.intended_ns,
-                    picked_ns: group.picked_ns,
-                    sent_ns,
-                    polled_ns: polled_ns.min(done_ns),
-                    first_byte_ns,
-                    done_ns,
-                },
-            };
-            let row = self.recording.row(group.phase, &group.op);
-            let requested = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
-            self.recording.record(row, &sample, requested, group.hits);
+            let times = unsent_times(intended_ns, picked_ns, done_ns);
+            return self.recording.abandoned(phase, &op, &times);
         }
+        self.recording.sent_in_parts(group, group.sent_ns);
+        let first_byte_ns = if group.first_byte_ns == 0 { 0 } else { group.first_byte_ns.max(group.sent_ns) };
+        let times = reply_times((intended_ns, picked_ns, group.sent_ns), (first_byte_ns, polled_ns, done_ns));
+        let (outcome, busy_lag_ns) = (group.outcome(), group.busy_lag_ns);
+        let sample = Sample { op: op.id(), class: op.class, outcome, busy_lag_ns, times };
+        let requested = if op.kind.is_retrieval() { u32::from(op.count) } else { 0 };
+        self.recording.record(row, &sample, requested, group.hits);
     }
 
     /// Handles malformed bytes: the operation that they name, or else the oldest, ends in an error, and the
@@ -784,10 +752,20 @@ impl<C: Codec> Traffic<C> {
         self.recording.note_malformed(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index].chain.head } else { named };
         if id != NO_ENTRY {
-            self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
+            let read = ReadTimes { index, at_ns, polled_ns: at_ns };
+            self.finish(read, id, Outcome::without_reply(OutcomeClass::Error));
         }
         self.fail_connection(index, at_ns, FaultKind::Malformed, OutcomeClass::Lost);
     }
+}
+
+/// The times of a reply: when its request was intended, picked and sent, when its first byte was read (0: with the last), and when its
+/// connection was polled before that.
+fn reply_times(request: (u64, u64, u64), read: (u64, u64, u64)) -> Times {
+    let ((intended_ns, picked_ns, sent_ns), (first_byte_ns, polled_ns, done_ns)) = (request, read);
+    let first_byte_ns = if first_byte_ns == 0 { done_ns } else { first_byte_ns };
+    let polled_ns = polled_ns.min(done_ns);
+    Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns, done_ns }
 }
 
 /// Do these bytes begin like a TLS alert or handshake record (RFC 8446, section 5.1)? No cache reply does.

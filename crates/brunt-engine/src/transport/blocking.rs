@@ -5,10 +5,11 @@
 
 use super::socket::{self, Peer};
 use crate::clock::Clock;
-use crate::transport::endpoint::{Address, Endpoint};
+use crate::transport::{Address, Endpoint};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::reply_buffer::ReplyError;
 use brunt_proto::resp::RespCodec;
+use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::{Codec, Event};
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
@@ -103,6 +104,13 @@ impl Stream {
                 return Ok(());
             }
         }
+    }
+
+    /// As `exchange`, of a command of Redis.
+    pub(crate) fn query(&mut self, request: &[u8]) -> Result<WholeReply, QueryError> {
+        let mut reply = WholeReply::default();
+        self.exchange(request, |bytes| Ok(reply.take(bytes)?))?;
+        Ok(reply)
     }
 
     /// Begins the time limit of reads and writes again.

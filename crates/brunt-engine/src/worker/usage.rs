@@ -4,7 +4,7 @@
 //! Two readings, at both ends of the measured window, and a shorter one with each interval. Nothing is allocated.
 
 use brunt_stats::interval::WorkerTime;
-use brunt_stats::usage::WorkerUsage;
+use brunt_stats::usage::{ClientUsage, WorkerUsage};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::fd::OwnedFd;
 
@@ -104,7 +104,6 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Begins an iteration and ends the one before.
-    #[inline]
     pub(crate) fn enter(&mut self, now_ns: u64, may_only_wait: bool) {
         if self.only_waited {
             let took_ns = now_ns - self.entered_ns;
@@ -115,7 +114,6 @@ impl Waiting {
     }
 
     /// Notes that the iteration did more than wait.
-    #[inline]
     pub(crate) fn came_in(&mut self) {
         self.only_waited = false;
     }
@@ -220,43 +218,30 @@ impl ThreadUsage {
         }
     }
 
-    /// Difference of the two readings; zeros if the window did not begin.
-    pub(crate) fn total(&self, worker: u32) -> ThreadTotal {
-        let (Some(begin), Some(end)) = (self.begin, self.end) else {
-            return ThreadTotal {
-                worker: WorkerUsage { worker, ..WorkerUsage::default() },
-                ..ThreadTotal::default()
-            };
-        };
-        let user_ns = end.of_thread.user_ns - begin.of_thread.user_ns;
-        let system_ns = end.of_thread.system_ns - begin.of_thread.system_ns;
+    /// The difference of the two readings, of a worker without a number; zeros if the window did not begin.
+    pub(crate) fn total(&self) -> ClientUsage {
+        let (begin, end) = self.begin.zip(self.end).unwrap_or_default();
+        let (was, is) = (begin.of_thread, end.of_thread);
+        let (user_ns, system_ns) = (is.user_ns - was.user_ns, is.system_ns - was.system_ns);
         let cpu_ns = user_ns + system_ns;
-        let delays = end.of_thread.run_delay_ns.zip(begin.of_thread.run_delay_ns);
+        let delays = is.run_delay_ns.zip(was.run_delay_ns);
         let worker = WorkerUsage {
-            worker,
             wall_ns: end.now_ns - begin.now_ns,
             busy_ns: cpu_ns.saturating_sub(end.of_loop.waited_ns - begin.of_loop.waited_ns),
             cpu_ns,
             run_delay_ns: delays.map(|(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns)),
-            involuntary_switches: end.of_thread.involuntary_switches - begin.of_thread.involuntary_switches,
-            voluntary_switches: end.of_thread.voluntary_switches - begin.of_thread.voluntary_switches,
+            involuntary_switches: is.involuntary_switches - was.involuntary_switches,
+            voluntary_switches: is.voluntary_switches - was.voluntary_switches,
             ..WorkerUsage::default()
         };
-        ThreadTotal { user_ns, system_ns, syscalls: end.of_loop.syscalls - begin.of_loop.syscalls, worker }
+        ClientUsage {
+            cpu_user_ns: user_ns,
+            cpu_system_ns: system_ns,
+            syscalls: end.of_loop.syscalls - begin.of_loop.syscalls,
+            workers: vec![worker],
+            ..ClientUsage::default()
+        }
     }
-}
-
-/// CPU usage of one thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ThreadTotal {
-    /// CPU time in user space.
-    pub user_ns: u64,
-    /// CPU time in the kernel.
-    pub system_ns: u64,
-    /// System calls.
-    pub syscalls: u64,
-    /// Other counters.
-    pub worker: WorkerUsage,
 }
 
 #[cfg(test)]
@@ -325,13 +310,14 @@ mod tests {
         usage.read_if_due(999, 9_000, counters(1, 0));
         assert_eq!(usage.next_ns(), 1_000);
         usage.read_if_due(1_001, 9_000, counters(5, 10));
-        assert_eq!((usage.next_ns(), usage.total(3).worker.wall_ns), (u64::MAX, 0));
+        assert_eq!((usage.next_ns(), usage.total().workers[0].wall_ns), (u64::MAX, 0));
         usage.read_if_due(8_999, 9_000, counters(70, 0));
         usage.read_if_due(9_500, 9_000, counters(105, 10));
         usage.read_if_due(99_500, 9_000, counters(9_999, 10));
-        let total = usage.total(3);
-        assert_eq!((total.syscalls, total.worker.wall_ns, total.worker.worker), (100, 8_499, 3));
-        assert_eq!(total.worker.busy_ns, total.worker.cpu_ns);
+        let total = usage.total();
+        let [worker] = &total.workers[..] else { panic!("one worker") };
+        assert_eq!((total.syscalls, worker.wall_ns), (100, 8_499));
+        assert_eq!(worker.busy_ns, worker.cpu_ns);
     }
 
     #[test]
@@ -341,7 +327,7 @@ mod tests {
         usage.start(10, 1_000, counters(1));
         usage.read_if_due(1_001 + BEGIN_LATE_MAX_NS, 9_000, counters(5));
         usage.read_if_due(1_002 + BEGIN_LATE_MAX_NS, 9_000, counters(7));
-        let total = usage.total(0);
-        assert_eq!((total.syscalls, total.worker.wall_ns), (6, 992 + BEGIN_LATE_MAX_NS));
+        let total = usage.total();
+        assert_eq!((total.syscalls, total.workers[0].wall_ns), (6, 992 + BEGIN_LATE_MAX_NS));
     }
 }

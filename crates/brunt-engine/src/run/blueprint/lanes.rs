@@ -3,8 +3,7 @@
 //! Invariant: the connections of a worker's class are divided among its sessions without rest.
 
 use super::{
-    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, count_routes, keys_max,
-    path_of,
+    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, WorkerPart, keys_max, path_of,
 };
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::worker::unloaded::{REQUESTS, THINK_NS};
@@ -12,7 +11,7 @@ use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Refill, SessionScope};
 use brunt_plan::popularity::Popularity;
-use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of};
+use brunt_plan::shard::{ClassShard, Portion, StreamPart, share, share_of};
 use brunt_plan::units::DurationNs;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
@@ -32,24 +31,29 @@ struct SessionPart {
     part: StreamPart,
     portion: Portion,
     budget: Option<u64>,
+    cursor: Cursor,
+}
+
+/// What all sessions of a phase have in common.
+struct SessionPhase {
+    window: PhaseTimes,
+    /// Routes of all lanes of the worker.
+    routes: usize,
+    /// Requests are asked one at a time, before the schedule.
+    is_unloaded: bool,
 }
 
 impl Blueprint {
     /// Lanes of the preload: one per data set, or per data set and server if every server holds all keys.
-    pub(super) fn preload_lanes(
-        &self,
-        shard: &Shard,
-        class_connections: &[ClassConnections],
-        depth: u32,
-    ) -> Lanes {
+    pub(super) fn preload_lanes(&self, worker: &WorkerPart, depth: u32) -> Lanes {
         let mut lanes = Lanes::default();
         if !self.is_to_store {
             return lanes;
         }
-        for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
-            let Some(of_path) = class_connections[set.class].get(set.path) else { continue };
+        for (set, ids) in self.data_sets.iter().zip(&worker.shard.preload) {
+            let Some(of_path) = worker.connections[set.class].get(set.path) else { continue };
             let router = &self.paths[set.class][set.path].router;
-            let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
+            let spans: Vec<&[Range<u32>]> = match router.is_some() || self.slot_map.is_some() {
                 true => vec![of_path.as_slice()],
                 // By thread, only one has connections.
                 false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
@@ -99,6 +103,7 @@ impl Blueprint {
             routes: 0..0,
             routing: Routing::Only,
             binds_slots: false,
+            first_connection: 0,
             depth: 0,
             begins_taken: false,
             fills_misses: false,
@@ -141,9 +146,10 @@ impl Blueprint {
         let of_branch = |branch: &Branch| branch.routes.clone();
         let (first, last) = (branches.first().map(of_branch), branches.last().map(of_branch));
         lane.routes = first.map_or(0, |routes| routes.start)..last.map_or(0, |routes| routes.end);
+        lane.first_connection = paths[0].ranges.first().map_or(0, |range| range.start);
         let of_kind = |kind| path_of(of_class, kind) as u8;
         lane.routing = match branches.pop() {
-            _ if self.board.is_some() => Routing::BySlot,
+            _ if self.slot_map.is_some() => Routing::BySlot,
             Some(only) if branches.is_empty() && replicas == 1 => only.routing,
             last => {
                 branches.extend(last);
@@ -159,25 +165,17 @@ impl Blueprint {
     }
 
     /// Lanes of the schedule: a session per worker and class, per connection or per client.
-    pub(super) fn schedule_lanes(
-        &self,
-        shard: &Shard,
-        class_connections: &[ClassConnections],
-        window: PhaseTimes,
-    ) -> Lanes {
+    pub(super) fn schedule_lanes(&self, worker: &WorkerPart, window: PhaseTimes) -> Lanes {
         let mut lanes = Lanes::default();
-        let routes = count_routes(&self.plan, class_connections);
-        for (class_index, class_connections) in class_connections
-            .iter()
-            .enumerate()
-            .filter(|(_, class_connections)| !class_connections.is_empty())
-        {
+        let phase = SessionPhase { window, routes: worker.routes, is_unloaded: false };
+        for (index, connections) in worker.classes() {
+            let (class, shard) = (&self.plan.classes[index], &worker.shard.classes[index]);
             // All sessions of the class share one walk through the keys.
-            let walk = Cursor::new(shard.classes[class_index].part);
-            let is_walk = self.plan.classes[class_index].popularity == Popularity::Sequential;
-            for part in self.parts(shard, class_index, class_connections) {
-                let cursor = if is_walk { walk.clone() } else { Cursor::new(part.part) };
-                self.add_session(&mut lanes, class_index, &part, cursor, window, routes);
+            let walk = Cursor::new(shard.part);
+            let is_walk = class.popularity == Popularity::Sequential;
+            for part in self.parts(class, shard, connections.clone()) {
+                let cursor = if is_walk { walk.clone() } else { part.cursor };
+                self.add_session(&mut lanes, (index, class), SessionPart { cursor, ..part }, &phase);
             }
         }
         lanes
@@ -185,21 +183,15 @@ impl Blueprint {
 
     /// Lanes that ask requests one at a time before the schedule: reads of the first class that needs no more than that, or sets where it
     /// reads nothing. The other classes have lanes that send nothing, so that every connection has its route.
-    pub(super) fn unloaded_lanes(
-        &self,
-        shard: &Shard,
-        class_connections: &[ClassConnections],
-        start_ns: u64,
-    ) -> Lanes {
+    pub(super) fn unloaded_lanes(&self, worker: &WorkerPart, start_ns: u64) -> Lanes {
         let mut lanes = Lanes::default();
-        let routes = count_routes(&self.plan, class_connections);
-        let chosen = self.unloaded_class(shard, class_connections);
-        for (index, connections) in
-            class_connections.iter().enumerate().filter(|(_, connections)| !connections.is_empty())
-        {
+        let window = PhaseTimes { start_ns, measure_ns: start_ns, end_ns: u64::MAX };
+        let phase = SessionPhase { window, routes: worker.routes, is_unloaded: true };
+        let chosen = self.unloaded_class(worker);
+        for (index, connections) in worker.classes() {
             let is_chosen = chosen.as_ref().is_some_and(|(class, _)| *class == index);
             let mix = chosen.as_ref().filter(|_| is_chosen).map_or_else(Mix::usual, |(_, mix)| mix.clone());
-            let part = shard.classes[index].part;
+            let part = worker.shard.classes[index].part;
             let class = Class {
                 load: Load::Closed { think: DurationNs(THINK_NS) },
                 depth: 1,
@@ -215,43 +207,16 @@ impl Blueprint {
                 part,
                 portion: Portion::even(part),
                 budget: Some(if is_chosen { REQUESTS } else { 0 }),
+                cursor: Cursor::new(part),
             };
-            let window = PhaseTimes { start_ns, measure_ns: start_ns, end_ns: u64::MAX };
-            let session = Session::new(SessionSpec {
-                class_id: index as u16,
-                session_id: lanes.lanes.len() as u32,
-                class: &class,
-                part: part.part,
-                portion: part.portion,
-                connections: 1,
-                budget: part.budget,
-                verify: 0.0,
-                seed: self.plan.seed,
-                choices: Choices {
-                    chooser: self.choosers[index].clone(),
-                    cursor: Cursor::new(part.part),
-                    deltas: self.deltas[index].clone(),
-                },
-                copies: self.plan.copies_of(&class) as u32,
-                begins_taken: false,
-                window,
-            });
-            let mut lane = self.lane(session, &self.data_sets[self.data_set_of_class[index]], false);
-            lane.depth = 1;
-            let room = self.route_room(&class, 1, false, false, routes);
-            let spans = self.spans(index, &part);
-            self.add_lane(&mut lanes, lane, &spans, class.replicas, &self.paths[index], room);
+            self.add_session(&mut lanes, (index, &class), part, &phase);
         }
         lanes
     }
 
     /// The class whose requests are asked one at a time, and which of them; `None` where this worker is not to.
-    pub(super) fn unloaded_class(
-        &self,
-        shard: &Shard,
-        class_connections: &[ClassConnections],
-    ) -> Option<(usize, Mix)> {
-        let is_asked = self.plan.measures_unloaded && shard.part.index == 0;
+    pub(super) fn unloaded_class(&self, worker: &WorkerPart) -> Option<(usize, Mix)> {
+        let is_asked = self.plan.measures_unloaded && worker.shard.part.index == 0;
         let is_plain = |class: &Class| {
             class.trace.is_none()
                 && class.popularity.window().is_none()
@@ -264,9 +229,8 @@ impl Blueprint {
                 class.mix.weights.iter().filter(|(kind, _)| kinds.contains(kind)).copied().collect();
             (!weights.is_empty()).then_some(Mix { weights, commands: Vec::new() })
         };
-        let classes = self.plan.classes.iter().enumerate().filter(|_| is_asked);
-        let mut classes =
-            classes.filter(|(index, class)| is_plain(class) && !class_connections[*index].is_empty());
+        let classes = worker.classes().map(|(index, _)| (index, &self.plan.classes[index]));
+        let mut classes = classes.filter(|(_, class)| is_asked && is_plain(class));
         classes.find_map(|(index, class)| {
             let reads = of_kinds(class, &[OpKind::Get, OpKind::Mget]);
             let sets = || of_kinds(class, &[OpKind::Set]).filter(|_| self.plan.verify.is_none());
@@ -277,13 +241,11 @@ impl Blueprint {
     /// Groups a class's connections on a worker into sessions.
     fn parts(
         &self,
-        shard: &Shard,
-        class_index: usize,
-        class_connections: &ClassConnections,
+        class: &Class,
+        shard: &ClassShard,
+        mut class_connections: ClassConnections,
     ) -> Vec<SessionPart> {
-        let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
-        let &ClassShard { part, portion, .. } = own;
-        let mut class_connections = class_connections.clone();
+        let &ClassShard { part, portion, .. } = shard;
         if self.plan.placement == Placement::ByThread {
             // Only one server of each path has connections.
             class_connections
@@ -292,83 +254,59 @@ impl Blueprint {
         }
         match class.sessions {
             SessionScope::Worker => {
-                vec![SessionPart { paths: class_connections, part, portion, budget: own.requests }]
+                let cursor = Cursor::new(part);
+                vec![SessionPart { paths: class_connections, part, portion, budget: shard.requests, cursor }]
             }
             SessionScope::Connection => {
-                let count = own.connections.len() as u32;
+                let count = shard.connections.len() as u32;
                 let of_connection = |(nth, index): (u32, u32)| {
-                    let part = StreamPart { index: own.connections.start + nth, of: class.connections };
+                    let part = StreamPart { index: shard.connections.start + nth, of: class.connections };
                     SessionPart {
                         paths: vec![std::iter::once(index..index + 1).collect()],
                         part,
                         // All connections have equal fractions.
                         portion: Portion::even(part),
-                        budget: own.requests.map(|total| share_of(total, nth, count)),
+                        budget: shard.requests.map(|total| share_of(total, nth, count)),
+                        cursor: Cursor::new(part),
                     }
                 };
                 (0..).zip(class_connections[0].iter().flat_map(Range::clone)).map(of_connection).collect()
             }
             SessionScope::Client { connections } => {
-                self.clients(own, &class_connections, class.connections, connections)
+                clients(shard, &class_connections, class.connections, connections)
             }
         }
     }
 
-    /// The clients of a worker with `each` connections; `all` counts the connections of the class.
-    fn clients(
-        &self,
-        own: &ClassShard,
-        class_connections: &ClassConnections,
-        all: u32,
-        each: u32,
-    ) -> Vec<SessionPart> {
-        let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
-        let of_client = |nth: u32| {
-            // This client's connections to each server.
-            let own_of = |range: &Range<u32>| {
-                let cut = |nth| range.start + share(range.len() as u64, nth, count).start as u32;
-                cut(nth)..cut(nth + 1)
-            };
-            let part = StreamPart { index: first + nth, of: all / each };
-            SessionPart {
-                paths: class_connections.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
-                part,
-                portion: Portion::even(part),
-                budget: own.requests.map(|total| share_of(total, nth, count)),
-            }
-        };
-        (0..count).map(of_client).collect()
-    }
-
-    /// Adds a session of a class with its lane; `routes` counts the routes of all lanes of the worker.
+    /// Adds a session of a class with its lane.
     fn add_session(
         &self,
         lanes: &mut Lanes,
-        class_index: usize,
-        part: &SessionPart,
-        cursor: Cursor,
-        window: PhaseTimes,
-        routes: usize,
+        (class_index, class): (usize, &Class),
+        part: SessionPart,
+        phase: &SessionPhase,
     ) {
-        let class = &self.plan.classes[class_index];
         // Paths have equally many connections, and a write to several replicas takes one of each.
-        let own: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
+        let count: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
         let is_client = matches!(class.sessions, SessionScope::Client { .. });
         // A client's slots are those of one connection.
-        let connections = if is_client { 1 } else { own };
+        let connections = if is_client || phase.is_unloaded { 1 } else { count };
         let is_shared = self.plan.shares_connections(class_index);
         // A slot is bound to a connection if its operations can go nowhere else. In a cluster they may be split or
         // redirected.
         let has_one_route = part.paths.len() == 1
             && part.paths[0].len() == 1
-            && self.board.is_none()
-            && (!is_client || own == 1)
-            && !is_shared;
+            && self.slot_map.is_none()
+            && (!is_client || count == 1)
+            && !is_shared
+            && !phase.is_unloaded;
         let lifetime = &class.lifetime;
         // Slots beyond a connection's number of calls must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
         let awaits_connection = lifetime.connect_rate.is_some() || class.counts_attempts();
         let begins_taken = has_one_route && (awaits_connection || lacks_calls);
+        let verify = self.plan.verify.filter(|_| !phase.is_unloaded);
+        let spans = self.spans(class_index, &part);
         let session = Session::new(SessionSpec {
             class_id: class_index as u16,
             session_id: lanes.lanes.len() as u32,
@@ -377,24 +315,34 @@ impl Blueprint {
             portion: part.portion,
             connections,
             budget: part.budget,
-            verify: self.plan.verify.map_or(0.0, |share| share.as_f64()),
+            verify: verify.map_or(0.0, |share| share.as_f64()),
             seed: self.plan.seed,
             choices: Choices {
                 chooser: self.choosers[class_index].clone(),
-                cursor,
+                cursor: part.cursor,
                 deltas: self.deltas[class_index].clone(),
             },
             copies: self.plan.copies_of(class) as u32,
             begins_taken,
-            window,
+            window: phase.window,
         });
         let is_open = session.is_open();
-        let room = self.route_room(class, connections, is_open, has_one_route, routes);
-        let mut lane = self.schedule_lane(class_index, session);
+        let room = self.route_room(class, connections, is_open, has_one_route, phase.routes);
+        let mut lane = self.lane(session, &self.data_sets[self.data_set_of_class[class_index]], false);
         lane.binds_slots = room.parks;
+        lane.depth = class.depth;
         lane.begins_taken = begins_taken;
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch && !is_shared;
-        let spans = self.spans(class_index, part);
+        lane.fills_misses = class.on_miss == OnMiss::Set;
+        // Of the trace, if there is one.
+        lane.extends |= class.trace.is_some() && class.mix.extends();
+        lane.noreply = class.noreply;
+        lane.is_audited = verify.is_some() && !lane.is_windowed;
+        lane.tracks_misses = lane.fills_misses || lane.is_audited;
+        if let Some(window) = class.popularity.window() {
+            lane.tracks_misses |= verify.is_some() || window.expire > 0.0;
+            lane.checking = Checking::Nothing;
+        }
         self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
     }
 
@@ -418,7 +366,7 @@ impl Blueprint {
         routes: usize,
     ) -> RouteRoom {
         let slots = connections as usize * class.depth as usize;
-        let waiting_max = match (is_open, &self.board) {
+        let waiting_max = match (is_open, &self.slot_map) {
             (true, _) => (WAITING_MAX / routes).max(WAITING_MIN),
             (false, None) => slots,
             // A multi-get may have a part per slot, all of which may wait for one node.
@@ -437,29 +385,10 @@ impl Blueprint {
         }
     }
 
-    /// A lane of the schedule without routes.
-    fn schedule_lane(&self, class_index: usize, session: Session) -> Lane {
-        let class = &self.plan.classes[class_index];
-        let set = &self.data_sets[self.data_set_of_class[class_index]];
-        let mut lane = self.lane(session, set, false);
-        lane.depth = class.depth;
-        lane.fills_misses = class.on_miss == OnMiss::Set;
-        // Of the trace, if there is one.
-        lane.extends |= class.trace.is_some() && class.mix.extends();
-        lane.noreply = class.noreply;
-        lane.is_audited = self.plan.verify.is_some() && !lane.is_windowed;
-        lane.tracks_misses = lane.fills_misses || lane.is_audited;
-        if let Some(window) = class.popularity.window() {
-            lane.tracks_misses |= self.plan.verify.is_some() || window.expire > 0.0;
-            lane.checking = Checking::Nothing;
-        }
-        lane
-    }
-
     /// Operations that may wait on a route beyond the schedule's: redirected ones, those of other routes among
     /// them, and parts. Untouched memory costs nothing.
     fn redirected_max(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
-        match self.board {
+        match self.slot_map {
             Some(_) => slots * keys_max(class) + waiting_max * self.endpoints.len(),
             None => 0,
         }
@@ -480,4 +409,30 @@ impl Blueprint {
             (None, _) => Routing::InTurn(part.part.index % servers as u32),
         }
     }
+}
+
+/// The clients of a worker with `each` connections; `all` counts the connections of the class.
+fn clients(
+    shard: &ClassShard,
+    class_connections: &ClassConnections,
+    all: u32,
+    each: u32,
+) -> Vec<SessionPart> {
+    let (first, count) = (shard.connections.start / each, shard.connections.len() as u32 / each);
+    let of_client = |nth: u32| {
+        // This client's connections to each server.
+        let own_of = |range: &Range<u32>| {
+            let cut = |nth| range.start + share(range.len() as u64, nth, count).start as u32;
+            cut(nth)..cut(nth + 1)
+        };
+        let part = StreamPart { index: first + nth, of: all / each };
+        SessionPart {
+            paths: class_connections.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
+            part,
+            portion: Portion::even(part),
+            budget: shard.requests.map(|total| share_of(total, nth, count)),
+            cursor: Cursor::new(part),
+        }
+    };
+    (0..count).map(of_client).collect()
 }
