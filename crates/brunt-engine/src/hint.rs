@@ -6,7 +6,7 @@ use brunt_plan::destination::Server;
 use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_proto::detection::DetectedProtocol;
-use brunt_stats::fault::FirstMalformed;
+use brunt_stats::connection::FirstMalformed;
 
 /// A hint from the first invalid reply or the first error; empty if there is none.
 pub fn hint(plan: &Plan, reply: &[u8]) -> String {

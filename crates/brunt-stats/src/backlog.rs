@@ -5,14 +5,12 @@
 //! another either, where a single pause of anything counts in full: medians of a tenth of the window. Invariant: what fills a system
 //! that keeps up, while its first requests are not answered yet, is no growth.
 
-use crate::agent::AgentRecord;
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::measured_window::MeasuredWindow;
 use crate::request_counts::CountEntry;
 use crate::store::IntervalStore;
 use crate::timeline::{Slice, Timeline};
-use crate::usage::WorkerUsage;
-use crate::window::WindowCounts;
+use crate::usage::{AgentRecord, WorkerUsage};
+use crate::window::{MeasuredWindow, WindowCounts};
 use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;

@@ -5,13 +5,13 @@
 //! service time S0 times the throughput is then the number of slots in use. Invariant: a limit is called the server's only if neither the
 //! client nor the connections are known to be it.
 
-use crate::host::HostEvidence;
-use crate::measured_window::MeasuredWindow;
-use crate::number_text::{rounded, time};
+use crate::check::rounded;
 use crate::op_summary::OpSummary;
 use crate::run_record::RunRecord;
 use crate::server_stats::ServerSpan;
-use crate::usage::{BUSY, WorkerUsage};
+use crate::usage::{BUSY, HostEvidence, WorkerUsage};
+use crate::window::MeasuredWindow;
+use brunt_plan::quantity::time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -3,14 +3,13 @@
 //! Sums over the workers of one host; of several hosts, that of the one of which the largest share was lost. Invariant: the parts
 //! together are at most the time of these workers.
 
-use crate::agent::AgentRecord;
-use crate::measured_window::MeasuredWindow;
-use crate::number_text::{percent, share, time};
-use crate::run_data::RunData;
-use crate::run_record::RunRecord;
+use crate::counts::share;
+use crate::run_record::{RunData, RunRecord};
 use crate::server_stats::ServerSpan;
-use crate::usage::{StallCounts, WorkerUsage};
+use crate::usage::{AgentRecord, StallCounts, WorkerUsage};
+use crate::window::MeasuredWindow;
 use brunt_plan::plan::{Transport, Wait};
+use brunt_plan::quantity::{percent, time};
 
 /// Stolen time is counted in ticks of 10 ms: up to two of them may be one event, told coarsely.
 const STOLEN_MIN_NS: u64 = 20_000_000;

@@ -1,6 +1,7 @@
-//! Structs of counts: how they are declared, added up and looked through.
+//! Structs of counts: how they are declared, added up, looked through and written to files.
 //!
-//! Invariant: merging adds count by count, so that the order of merging leaves no trace.
+//! Invariants: merging adds count by count, so that the order of merging leaves no trace; a file has no number that readers of JSON may not
+//! have. What goes from host to host is bytes.
 
 /// A count, or several under one name.
 pub(crate) trait Counts {
@@ -57,3 +58,52 @@ macro_rules! counts {
     };
 }
 pub(crate) use counts;
+
+/// A part of a whole; 0 of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// What a sum may come to: adding up a file full of them stays within 128 bits.
+const SUM_BITS: u32 = 112;
+
+/// A number of up to 128 bits: in files decimal digits, as readers of JSON may not have as many bits.
+pub(crate) mod wide {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => number.to_string().serialize(serializer),
+            false => number.serialize(serializer),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        if !deserializer.is_human_readable() {
+            return u128::deserialize(deserializer);
+        }
+        let text = String::deserialize(deserializer)?;
+        let number = text.parse().ok().filter(|number: &u128| number >> super::SUM_BITS == 0);
+        number.ok_or_else(|| D::Error::custom("a sum that is none"))
+    }
+}
+
+/// An instant that may never come, which is the largest number: in files `null`.
+pub(crate) mod instant {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at_ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => (*at_ns < u64::MAX).then_some(at_ns).serialize(serializer),
+            false => at_ns.serialize(serializer),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        match deserializer.is_human_readable() {
+            true => Ok(Option::deserialize(deserializer)?.unwrap_or(u64::MAX)),
+            false => u64::deserialize(deserializer),
+        }
+    }
+}

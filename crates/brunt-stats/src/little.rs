@@ -3,10 +3,10 @@
 //!
 //! Not a property of the server: the law holds for every system and every load.
 
-use crate::measured_window::MeasuredWindow;
-use crate::number_text::percent;
 use crate::run_record::RunRecord;
+use crate::window::MeasuredWindow;
 use brunt_plan::plan::{Class, Load, OnMiss};
+use brunt_plan::quantity::percent;
 
 /// By how much the two sides may differ. Both cover the same window, and an operation leaves the system at the end of its sample.
 const DEVIATION_MAX: f64 = 0.01;

@@ -55,7 +55,7 @@ pub struct Meter<H = SparseHistogram> {
     pub kind: MeterKind,
     /// Its values; count, Σ, Σ², minimum and maximum are the moments of this.
     pub histogram: H,
-    #[serde(with = "crate::wide_number")]
+    #[serde(with = "crate::counts::wide")]
     sum_ln: u128,
     positive: u64,
 }

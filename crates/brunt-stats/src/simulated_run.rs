@@ -3,10 +3,10 @@
 //! No queue waits: departures follow from Lindley's recursion, `done_i = max(due_i, done_{i−1}) + service_i`. Invariant: a generator of
 //! its own makes the numbers, so that no other part of the program decides what a test sees.
 
-use crate::measured_window::MeasuredWindow;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use crate::store::IntervalStore;
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;

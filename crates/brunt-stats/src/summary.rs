@@ -6,37 +6,31 @@
 
 use crate::assertion::Assertion;
 use crate::backlog::{Backlog, BacklogLevel};
-use crate::batch::BATCHES;
 use crate::bottleneck::{Limit, LimitFacts};
 use crate::bound::Client;
 use crate::change_point::Steadiness;
-use crate::client_basis::ClientBasis;
 use crate::client_budget::ClientBudget;
-use crate::client_time::ClientTime;
-use crate::connection::ConnectionCounts;
-use crate::datagrams::DatagramCounts;
-use crate::fault::FaultTable;
-use crate::goal::UntilResult;
+use crate::confidence::BATCHES;
+use crate::connection::{ConnectionCounts, FaultTable};
+use crate::convergence::UntilResult;
 use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::latency::LatencySummary;
-use crate::measured_outage::{self, MeasuredOutage};
-use crate::measured_window::MeasuredWindow;
 use crate::meter::Meter;
-use crate::op_summary::{ClassSummary, OpRow, OpSummary};
-use crate::outage::{Outage, outages};
+use crate::op_summary::{ClassSummary, OpRow, OpSummary, RowSums, class_summaries};
+use crate::outage::{self, MeasuredOutage, Outage, outages};
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::row_sums::{RowSums, class_summaries};
 use crate::run_record::RunRecord;
 use crate::server::ServerCounts;
-use crate::server_evidence::server_evidence;
-use crate::server_stats::StatComparison;
+use crate::server_evidence::{StatComparison, server_evidence};
 use crate::slowest::Slowest;
+use crate::stack_delay::ClientBasis;
 use crate::status::{Facts, RunStatus};
 use crate::store::IntervalStore;
 use crate::timeline::{Timeline, TimelinePoint};
-use crate::usage::{StallCounts, WorkerUsage};
-use crate::worker_counts::WorkerCounts;
+use crate::usage::{ClientTime, StallCounts, WorkerUsage};
+use crate::window::MeasuredWindow;
+use crate::worker_counts::{DatagramCounts, WorkerCounts};
 use brunt_plan::objective::Objective;
 use brunt_plan::op_name::OpName;
 use brunt_plan::phase::Phase;
@@ -224,7 +218,7 @@ impl Summary {
     /// The outages that are the servers' own and in which one of them did not answer, by start: those of which checks speak.
     pub fn server_outages(&self) -> impl Iterator<Item = &Outage> {
         let workers = &self.record.run.usage.workers;
-        let own = measured_outage::of_servers(&self.outages, self.servers().len(), &self.window, workers);
+        let own = outage::of_servers(&self.outages, self.servers().len(), &self.window, workers);
         own.filter(|outage| !outage.kinds.are_errors_alone())
     }
 

@@ -4,7 +4,7 @@
 
 use super::numbers::Numbers;
 use brunt_plan::outcome::ReplyKind;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use brunt_stats::summary::Summary;
 use std::io;
 

@@ -109,15 +109,13 @@ mod tests {
     use brunt_plan::op::{KeyRef, Op};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
     use brunt_plan::resolve::{Host, resolve};
-    use brunt_stats::datagrams::DatagramCounts;
     use brunt_stats::recorder::{Layout, RecorderSet};
-    use brunt_stats::run_data::RunData;
-    use brunt_stats::run_record::RunRecord;
-    use brunt_stats::run_times::RunTimes;
+    use brunt_stats::run_record::{RunData, RunRecord};
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::store::IntervalStore;
-    use brunt_stats::window_counts::WindowCounts;
-    use brunt_stats::worker_counts::WorkerCounts;
+    use brunt_stats::verification::ObjectCounts;
+    use brunt_stats::window::RunTimes;
+    use brunt_stats::worker_counts::{DatagramCounts, WorkerCounts};
 
     const MS: u64 = 1_000_000;
     const START_NS: u64 = 1_000 * MS;
@@ -204,7 +202,7 @@ mod tests {
 
     fn counts() -> WorkerCounts {
         WorkerCounts {
-            windows: WindowCounts {
+            windows: ObjectCounts {
                 verify_failed: 1,
                 verify_misses: 2,
                 expired_get: 3,

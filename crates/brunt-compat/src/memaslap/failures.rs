@@ -3,7 +3,7 @@
 //! Not how many: those are counters. Invariant: the key's first eight bytes are shown as the number that they are, for most of them
 //! cannot be printed.
 
-use brunt_stats::object_fault::{ObjectFault, ObjectFaultKind, ObjectFaults, SHOWN_MAX};
+use brunt_stats::verification::{ObjectFault, ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 
 /// The bytes of a key that number the object.
 const NUMBER_BYTES: usize = 8;

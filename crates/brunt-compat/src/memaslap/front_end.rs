@@ -12,8 +12,7 @@ use crate::front_end::{Answer, Caller, Console, End, FrontEnd, Next, Outcome, Ru
 use crate::options::Action;
 use brunt_plan::phase::Phase;
 use brunt_plan::units::{Count, DurationNs};
-use brunt_stats::observer::Event;
-use brunt_stats::period::Period;
+use brunt_stats::observer::{Event, Period};
 use brunt_stats::summary::Summary;
 
 /// The last period of a window may be cut by a clock that is read late; shorter ones have no table.

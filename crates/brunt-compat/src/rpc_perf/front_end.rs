@@ -3,12 +3,11 @@
 //! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
-use super::command_line;
 use super::history::{EndedWindow, WindowHistory};
 use super::invocation::{Invocation, PrintedWorkload};
 use super::log::{self, Level, Log};
 use super::statistics::{self, Statistics};
-use super::{EXIT_FAILED, VERSION, help, waterfall};
+use super::{EXIT_FAILED, VERSION, command_line, help, waterfall};
 use crate::front_end::{
     Answer, Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs, ServedPages,
     Setup,
@@ -20,10 +19,9 @@ use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, RunPosition};
-use brunt_stats::period::Period;
+use brunt_stats::observer::{Event, Period, RunPosition};
 use brunt_stats::summary::Summary;
+use brunt_stats::window::MeasuredWindow;
 use std::io::{self, Write};
 
 const TRACE: &str = "--trace";

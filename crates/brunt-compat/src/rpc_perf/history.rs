@@ -6,10 +6,10 @@
 use super::slices::{Slice, Slices};
 use super::window::{Connections, Counts, Window};
 use brunt_plan::phase::Phase;
-use brunt_stats::complete_seconds::SECOND_NS;
 use brunt_stats::histogram::bucket_values;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::period::Period;
+use brunt_stats::live_run::SECOND_NS;
+use brunt_stats::observer::Period;
+use brunt_stats::window::MeasuredWindow;
 
 /// The windows and slices of a run.
 #[derive(Clone, Debug, Default)]
@@ -139,8 +139,7 @@ mod tests {
     use super::*;
     use brunt_plan::op::{KeyRef, Op, OpKind};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
-    use brunt_stats::connection::ConnectionEvent;
-    use brunt_stats::fault::FaultKind;
+    use brunt_stats::connection::{ConnectionEvent, FaultKind};
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::store::IntervalStore;

@@ -6,7 +6,7 @@
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::store::IntervalStore;
 

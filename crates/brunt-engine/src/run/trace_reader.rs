@@ -12,7 +12,7 @@ use crate::system_error::start_thread;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
-use brunt_stats::trace::{FirstUnreadable, TraceRecord};
+use brunt_stats::run_record::{FirstUnreadable, TraceRecord};
 use brunt_workload::trace::line::{self, LineError};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
 use std::fs::File;

@@ -4,7 +4,7 @@ use brunt_plan::until::Precision;
 use brunt_stats::change_point::ChangePoint;
 use brunt_stats::check::CheckId;
 use brunt_stats::confidence::PercentileInterval;
-use brunt_stats::goal::{GoalState, UntilResult};
+use brunt_stats::convergence::{GoalState, UntilResult};
 use brunt_stats::summary::Summary;
 use brunt_stats::warmup::WarmupEnd;
 use schemars::JsonSchema;

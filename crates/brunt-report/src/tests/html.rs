@@ -7,7 +7,7 @@ use crate::live::State;
 use crate::stored::StoredResult;
 use crate::subject::Subject;
 use brunt_plan::label::Label;
-use brunt_stats::fault::FirstError;
+use brunt_stats::connection::FirstError;
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::summary::Summary;

@@ -1,8 +1,7 @@
 //! Table of budgets: what a host and its workers did, which part is named, and what is advised.
 
 use super::*;
-use crate::host::HostEvidence;
-use crate::usage::{ClientUsage, Colocation};
+use crate::usage::{ClientUsage, Colocation, HostEvidence};
 use ClientPart::{OwnWork, Stopped, Waiting, WokenLate};
 use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
 

@@ -209,7 +209,8 @@ fn a_look_sees_the_same_before_and_after_slices_are_merged() {
         }
         let steadiness = |run: &Run| {
             let window = MeasuredWindow { end_ns: run.started.measure_ns + at_ms * MS, ..run.started };
-            steady::check(&Steadiness::of(&run.plan, &run.store, &window, &[])).status == CheckStatus::Ok
+            change_point::check(&Steadiness::of(&run.plan, &run.store, &window, &[])).status
+                == CheckStatus::Ok
         };
         assert!(steadiness(&run), "{at_ms}");
     }

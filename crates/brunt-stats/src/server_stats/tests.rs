@@ -1,9 +1,9 @@
 //! What a server says, and what follows from it, on both sides of every bound.
 
 use super::*;
-use crate::measured_window::MeasuredWindow;
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::server_evidence::evidence_of;
+use crate::server_evidence::{StatComparison, agreement, evidence_of, open_requests};
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -284,7 +284,7 @@ fn answered_requests_are_counted_exactly() {
         .replace("20-20", "24-24")
         .replace("cmd_touch 7-7, touch_hits 3-3, touch_misses 4-4", "cmd_touch 3-3, touch_hits 3-3");
     assert_eq!(ranges("protocol = 'memcached-meta'\nserver = 'a'", &books), as_meta);
-    assert_eq!(agreement::open_requests(&books), 0);
+    assert_eq!(open_requests(&books), 0);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn unanswered_requests_make_a_range() {
     let expected =
         "cmd_get 4-17, get_hits 4-17, get_misses 0-13, cmd_set 1-6, delete_hits 2-3, delete_misses 0-1";
     assert_eq!(ranges("mix = 'mget'\nmultiget = 4", &books), expected);
-    assert_eq!(agreement::open_requests(&books), 1 + 1 + 2 + 3 + 5 + 1);
+    assert_eq!(open_requests(&books), 1 + 1 + 2 + 3 + 5 + 1);
     // A multi-get in flight has its four keys; one that was never sent whole may have reached one of two servers.
     (books[0].counts.requests.in_flight, books[0].counts.requests.unsent) = (1, 1);
     books[0].counts.requests.sent += 1;

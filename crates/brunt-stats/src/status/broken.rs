@@ -4,10 +4,8 @@
 
 use super::Facts;
 use crate::check::{Check, CheckId, CheckStatus};
-use crate::connection::ConnectionCounts;
-use crate::fault::FaultKind;
+use crate::connection::{ConnectionCounts, FaultKind};
 use crate::little;
-use crate::number_text::time;
 use crate::op_summary::{ClassSummary, OpRow};
 use crate::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use crate::verification::ValueFault;
@@ -15,6 +13,7 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
+use brunt_plan::quantity::time;
 
 /// A sentence, what to do, and how often.
 type Finding = (String, &'static str, u64);

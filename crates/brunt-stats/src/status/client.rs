@@ -8,12 +8,12 @@ use crate::backlog::BacklogLevel;
 use crate::bottleneck::Bottleneck;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::client_budget::ClientBudget;
-use crate::client_part::{PART_MAX, is_most, judged};
+use crate::counts::share;
 use crate::latency::ClientError;
-use crate::number_text::{percent, share, time};
-use crate::op_summary::OpSummary;
+use crate::op_summary::{OpSummary, PART_MAX, is_most, judged};
 use crate::usage::StallCounts;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::{percent, time};
 
 /// Share of the requests due that may stay unsent for lack of the client's time.
 const UNSENT_MAX: f64 = 0.01;

@@ -5,10 +5,11 @@
 use super::{Facts, message};
 use crate::backlog::BacklogLevel;
 use crate::check::{Check, CheckId, CheckStatus};
-use crate::number_text::{percent, share, time};
-use crate::percentile_mark::PercentileMark;
+use crate::counts::share;
+use crate::op_summary::PercentileMark;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::{percent, time};
 
 /// A run is INVALID when more than this share of its requests failed.
 const FAILED_MAX: f64 = 0.5;

@@ -3,13 +3,15 @@
 //! Not the outages, connections and error replies, which have tables of their own.
 
 use super::Facts;
-use crate::host::{ClockEvidence, is_fast_clocksource};
-use crate::number_text::{percent, rounded, share, time};
+use crate::check::rounded;
+use crate::counts::share;
 use crate::server_evidence::CacheEvidence;
 use crate::server_stats::{CounterReset, Growth};
+use crate::usage::{ClockEvidence, is_fast_clocksource};
 use crate::verification::ValueFault;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Transport;
+use brunt_plan::quantity::{percent, time};
 use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// Bytes of an error reply that a sentence quotes.

@@ -7,8 +7,8 @@ use super::{Facts, message};
 use crate::backlog::{Backlog, BacklogLevel, is_uneven};
 use crate::bottleneck::Limit;
 use crate::check::{Check, CheckId, CheckStatus};
-use crate::number_text::{percent, time};
 use crate::usage::StallCounts;
+use brunt_plan::quantity::{percent, time};
 
 /// Growth of the backlog that calls for care, as a share of the requests due.
 const GROWTH: f64 = 0.01;

@@ -4,12 +4,12 @@
 
 use super::{Facts, Status};
 use crate::backlog::BacklogLevel;
-use crate::check::{Check, CheckId, CheckStatus};
-use crate::measured_outage::MeasuredOutage;
-use crate::number_text::{percent, rounded, share, time};
-use crate::percentile_mark::PercentileMark;
+use crate::check::{Check, CheckId, CheckStatus, rounded};
+use crate::counts::share;
+use crate::op_summary::PercentileMark;
+use crate::outage::MeasuredOutage;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::quantity::listed;
+use brunt_plan::quantity::{listed, percent, time};
 
 /// An outage moves a percentile when it took nearly as much of the time as of all requests lie above that: behind it others wait.
 const MOVES: f64 = 0.8;

@@ -1,14 +1,12 @@
 //! Every check at its thresholds, and the sentence of a status. Each case changes one thing of a run without fault.
 
 use super::*;
-use crate::agent::AgentRecord;
-use crate::fault::{FaultKind, FaultTable};
-use crate::host::ClockEvidence;
-use crate::outage_span::{OutageKind, OutageSpan};
+use crate::connection::{FaultKind, FaultTable};
 use crate::recorder::Layout;
+use crate::server::{OutageKind, OutageSpan};
 use crate::summary::Summary;
 use crate::summary::tests::{Event, MS, WINDOW, gets, intervals, plan, record};
-use crate::usage::{StallCounts, WorkerUsage};
+use crate::usage::{AgentRecord, ClockEvidence, StallCounts, WorkerUsage};
 use crate::verification::{FaultExample, ValueFault};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -199,7 +197,7 @@ fn what_an_outage_leaves_is_no_overload() {
             start_ns: stop.start,
             end_ns: stop.end + 50 * MS,
             failed: 0,
-            kinds: crate::outage_span::OutageKinds::NONE.with(OutageKind::Stalled),
+            kinds: crate::server::OutageKinds::NONE.with(OutageKind::Stalled),
         });
     };
     let load = "rate = 10000\nmix = 'get'";

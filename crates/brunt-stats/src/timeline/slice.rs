@@ -3,11 +3,11 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
-use crate::client_time::ClientTime;
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
 use crate::request_counts::{CountEntry, KeyCounts};
 use crate::server::{self, ServerCounts};
+use crate::usage::ClientTime;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;

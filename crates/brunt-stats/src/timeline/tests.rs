@@ -3,16 +3,14 @@
 //! Not what statistics make of slices.
 
 use super::*;
-use crate::batch::batches;
-use crate::connection::ConnectionCounts;
-use crate::fault::FaultTable;
+use crate::confidence::batches;
+use crate::connection::{ConnectionCounts, FaultTable};
+use crate::histogram::PartSums;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
-use crate::measured_window::MeasuredWindow;
-use crate::outage_span::OutageSpans;
-use crate::part_sums::PartSums;
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::run_data::SLICES_CHARACTERS_MAX;
-use crate::server::ServerCounts;
+use crate::run_record::SLICES_CHARACTERS_MAX;
+use crate::server::{OutageSpans, ServerCounts};
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -50,7 +48,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         server_responses: Vec::new(),
         outages: OutageSpans::default(),
         meters: Vec::new(),
-        object_faults: crate::object_fault::ObjectFaults::default(),
+        object_faults: crate::verification::ObjectFaults::default(),
         worker_time: Some(WorkerTime { busy_ns: count * 3_000_000, run_delay_ns: Some(start_ns % 999_999) }),
         cpu_time: Some(CpuTime { total_ns: end_ns - start_ns, stolen_ns: count * 1_000 }),
     }
@@ -230,7 +228,7 @@ proptest! {
         }
         let count = |held: &Timeline| held.slices().map(|slice| slice.activity.completed).sum::<u64>();
         prop_assert_eq!(count(&forwards), 2 * places as u64);
-        let carried = serialized::SerializedTimeline::from(forwards.clone());
+        let carried = SerializedTimeline::from(forwards.clone());
         prop_assert_eq!(Timeline::try_from(carried), Ok(forwards));
     }
 }
@@ -254,7 +252,7 @@ fn copies_share_the_slices_that_are_over() {
 fn times_of_the_client_are_those_of_the_slices_or_absent() {
     let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
     let read = |change: fn(&mut Vec<ClientTime>)| {
-        let mut carried = serialized::SerializedTimeline::from(held.clone());
+        let mut carried = SerializedTimeline::from(held.clone());
         change(&mut carried.client);
         Timeline::try_from(carried)
     };
@@ -264,7 +262,7 @@ fn times_of_the_client_are_those_of_the_slices_or_absent() {
     let refusal = Err("other times of the client than those of its slices");
     assert_eq!(read(|client| client.truncate(2)), refusal);
     let endless = Some(WorkerTime { busy_ns: u64::MAX, run_delay_ns: None });
-    let mut carried = serialized::SerializedTimeline::from(held.clone());
+    let mut carried = SerializedTimeline::from(held.clone());
     carried.client[0] = ClientTime::of(&Interval { worker_time: endless, ..tick(MEASURE) });
     assert_eq!(Timeline::try_from(carried), refusal);
 }
@@ -275,7 +273,7 @@ fn slices_off_the_grid_are_rejected() {
     let refusal = |change: fn(&mut Timeline)| {
         let mut changed = held.clone();
         change(&mut changed);
-        Timeline::try_from(serialized::SerializedTimeline::from(changed)).err()
+        Timeline::try_from(SerializedTimeline::from(changed)).err()
     };
     assert_eq!(refusal(|_| ()), None);
     let length = Some("slices of a length that there is not");
@@ -295,7 +293,7 @@ fn slices_off_the_grid_are_rejected() {
     for (change, expected) in table {
         let mut changed = held.clone();
         changed.slices.values_mut().take(1).map(Arc::make_mut).for_each(change);
-        assert_eq!(Timeline::try_from(serialized::SerializedTimeline::from(changed)).err(), Some(expected));
+        assert_eq!(Timeline::try_from(SerializedTimeline::from(changed)).err(), Some(expected));
     }
 }
 
