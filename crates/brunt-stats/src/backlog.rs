@@ -8,7 +8,7 @@
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::request_counts::CountEntry;
 use crate::store::IntervalStore;
-use crate::timeline::{Slice, Timeline};
+use crate::timeline::Timeline;
 use crate::usage::{AgentRecord, WorkerUsage};
 use crate::window::{MeasuredWindow, WindowCounts};
 use brunt_plan::arrival::Arrival;
@@ -223,8 +223,7 @@ fn median(counts: &[i64]) -> i64 {
 
 /// Response times of a class that ended in the slices which begin in a span.
 fn response_within(timeline: &Timeline, class: ClassId, span: std::ops::Range<u64>) -> SparseHistogram {
-    let slices = timeline.slices_by_cell().filter(|(cell_ns, _)| span.contains(cell_ns));
-    let rows = slices.flat_map(|(_, slice): (u64, &Slice)| &slice.rows).filter(|row| row.class == class);
+    let rows = timeline.slices_in(span).flat_map(|slice| &slice.rows).filter(|row| row.class == class);
     SparseHistogram::merge_all(rows.map(|row| &row.response), &mut Histogram::new()).into_owned()
 }
 

@@ -8,6 +8,7 @@ use crate::change;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::confidence::{Batch, batches};
 use crate::median::median;
+use crate::request_counts::KeyCounts;
 use crate::store::IntervalStore;
 use crate::window::MeasuredWindow;
 use brunt_plan::arrival::Arrival;
@@ -18,8 +19,8 @@ use std::ops::Range;
 
 /// With fewer batches that hold requests nothing is judged: a window below 2 s, or one with as many gaps.
 pub const BATCHES_MIN: usize = 20;
-/// The larger of both levels must be more than this many times the smaller.
-pub const CHANGE_MIN: f64 = 1.10;
+/// A change of more than this share of the smaller level is large.
+const CHANGE_MAX: f64 = 0.10;
 /// Without a change point one as likely as found is found in so many windows, at most.
 pub const SIGNIFICANCE: f64 = 0.01;
 
@@ -52,7 +53,7 @@ impl ChangePoint {
     /// Is it both large and significant?
     pub fn is_found(&self) -> bool {
         let (low, high) = (self.before.min(self.after), self.before.max(self.after));
-        self.p < SIGNIFICANCE && high > CHANGE_MIN * low
+        self.p < SIGNIFICANCE && high > (1.0 + CHANGE_MAX) * low
     }
 }
 
@@ -111,11 +112,10 @@ impl Steadiness {
 
 /// Keys found among those requested by retrievals that ended in a batch; `None` without any.
 fn hit_ratio(store: &IntervalStore, batch: &Batch) -> Option<f64> {
-    let slices = store.timeline().slices_by_cell();
-    let slices = slices.filter(|(cell_ns, _)| (batch.start_ns..batch.end_ns).contains(cell_ns));
-    let (hit, all) = slices.fold((0, 0), |(hit, all), (_, slice)| {
-        (hit + slice.keys.hit, all + slice.keys.hit + slice.keys.miss)
-    });
+    let mut keys = KeyCounts::default();
+    let slices = store.timeline().slices_in(batch.start_ns..batch.end_ns);
+    slices.for_each(|slice| keys.merge(&slice.keys));
+    let (hit, all) = (keys.hit, keys.hit + keys.miss);
     (all > 0).then(|| hit as f64 / all as f64)
 }
 
@@ -157,9 +157,6 @@ fn likeliest(values: &[f64]) -> (usize, f64) {
     (before, (p * (count - 1) as f64).min(1.0))
 }
 
-/// A change of more than this share is large.
-const CHANGE_MAX: f64 = 0.10;
-
 pub(crate) fn check(steady: &Steadiness) -> Check {
     let judged = match steady {
         Steadiness::Unjudged(reason) => return Check::skipped(CheckId::Steady, *reason),
@@ -168,7 +165,7 @@ pub(crate) fn check(steady: &Steadiness) -> Check {
     if let Some(change) = steady.change_point() {
         let message = format!(
             "the {} went from {} to {} at +{}",
-            name(change),
+            change.series.name(),
             value(change, change.before),
             value(change, change.after),
             time(change.at_ns)
@@ -178,13 +175,9 @@ pub(crate) fn check(steady: &Steadiness) -> Check {
             .with_value(size(change), CHANGE_MAX);
     }
     let largest = judged.iter().filter(|change| change.p < SIGNIFICANCE).map(size).fold(0.0, f64::max);
-    let names: Vec<&str> = judged.iter().map(name).collect();
+    let names: Vec<&str> = judged.iter().map(|change| change.series.name()).collect();
     Check::ok(CheckId::Steady, format!("no change of the {}", names.join(" or the ")))
         .with_value(largest, CHANGE_MAX)
-}
-
-fn name(change: &ChangePoint) -> &'static str {
-    change.series.name()
 }
 
 fn value(change: &ChangePoint, value: f64) -> String {

@@ -3,6 +3,9 @@
 //! Invariants: merging adds count by count, so that the order of merging leaves no trace; a file has no number that readers of JSON may not
 //! have. What goes from host to host is bytes.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// A count, or several under one name.
 pub(crate) trait Counts {
     /// Adds each count of `other` to the same count here.
@@ -10,6 +13,9 @@ pub(crate) trait Counts {
 
     /// Every count.
     fn values(&self) -> impl Iterator<Item = u64>;
+
+    /// Sets every count to the next of these, to 0 where there is none.
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>);
 }
 
 impl Counts for u64 {
@@ -19,6 +25,10 @@ impl Counts for u64 {
 
     fn values(&self) -> impl Iterator<Item = u64> {
         std::iter::once(*self)
+    }
+
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+        *self = values.next().unwrap_or(0);
     }
 }
 
@@ -30,14 +40,36 @@ impl<T: Counts, const N: usize> Counts for [T; N] {
     fn values(&self) -> impl Iterator<Item = u64> {
         self.iter().flat_map(T::values)
     }
+
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+        self.iter_mut().for_each(|count| count.set(values));
+    }
+}
+
+/// A number of which the largest of several counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Most(pub u64);
+
+impl Counts for Most {
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.max(other.0);
+    }
+
+    fn values(&self) -> impl Iterator<Item = u64> {
+        self.0.values()
+    }
+
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+        self.0.set(values);
+    }
 }
 
 /// Declares a struct of counts: in files a count that is missing is 0.
 macro_rules! counts {
-    ($(#[$attribute:meta])* pub struct $name:ident { $($(#[$of_field:meta])* pub $field:ident: $type:ty),+ $(,)? }) => {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($(#[$of_field:meta])* $of_field_vis:vis $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        pub struct $name { $($(#[$of_field])* pub $field: $type),+ }
+        pub struct $name { $($(#[$of_field])* $of_field_vis $field: $type),+ }
 
         impl $name {
             /// Adds other counts.
@@ -54,6 +86,10 @@ macro_rules! counts {
             fn values(&self) -> impl Iterator<Item = u64> {
                 std::iter::empty()$(.chain($crate::counts::Counts::values(&self.$field)))+
             }
+
+            fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+                $($crate::counts::Counts::set(&mut self.$field, values);)+
+            }
         }
     };
 }
@@ -62,6 +98,69 @@ pub(crate) use counts;
 /// A part of a whole; 0 of nothing.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Counts without their names: the list ends with the last one that is not 0.
+fn listed(of: &impl Counts) -> Vec<u64> {
+    let mut values: Vec<u64> = of.values().collect();
+    values.truncate(values.iter().rposition(|value| *value > 0).map_or(0, |last| last + 1));
+    values
+}
+
+fn counted<T: Counts + Default>(values: Vec<u64>) -> Result<T, &'static str> {
+    let (mut values, mut counts) = (values.into_iter(), T::default());
+    counts.set(&mut values);
+    values.next().is_none().then_some(counts).ok_or("more counts than there are")
+}
+
+/// The characters of such a list in a file.
+pub(crate) fn list_len(of: &impl Counts) -> usize {
+    let digits = |count: u64| count.checked_ilog10().unwrap_or(0) as usize + 2;
+    2 + listed(of).into_iter().map(digits).sum::<usize>()
+}
+
+/// Counts of which a file has thousands, as a list.
+pub(crate) mod list {
+    use super::{Counts, counted, listed};
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(of: &impl Counts, serializer: S) -> Result<S::Ok, S::Error> {
+        listed(of).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: Counts + Default,
+        D: Deserializer<'de>,
+    {
+        counted(Vec::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// Several of them.
+pub(crate) mod lists {
+    use super::{Counts, counted, listed};
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(of: &[impl Counts], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(of.iter().map(listed))
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+    where
+        T: Counts + Default,
+        D: Deserializer<'de>,
+    {
+        let lists = Vec::deserialize(deserializer)?.into_iter();
+        lists.map(counted).collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
+/// Is it left out of a file?
+pub(crate) fn is_default<T: Default + PartialEq>(of: &T) -> bool {
+    *of == T::default()
 }
 
 /// What a sum may come to: adding up a file full of them stays within 128 bits.

@@ -189,14 +189,8 @@ pub struct RecordingHistogram {
 }
 
 impl Default for RecordingHistogram {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl RecordingHistogram {
     /// Empty, with room for every bucket (66 KiB).
-    pub fn new() -> Self {
+    fn default() -> Self {
         let counts = vec![0u16; BUCKETS].into_boxed_slice();
         Self {
             counts: counts.try_into().expect("the slice was made with this length"),
@@ -208,7 +202,9 @@ impl RecordingHistogram {
             wrapped: Vec::with_capacity(256),
         }
     }
+}
 
+impl RecordingHistogram {
     /// Adds one value, and says which bucket it lies in.
     #[inline]
     pub fn record(&mut self, value: u64) -> usize {
@@ -402,28 +398,20 @@ impl SparseHistogram {
             return if self.count() == 0 { other.clone() } else { self.clone() };
         }
         let mut encoder = Encoder::default();
-        let (mut left, mut right) = (self.buckets().peekable(), other.buckets().peekable());
-        loop {
-            match (left.peek().copied(), right.peek().copied()) {
-                (Some((ours, _)), Some((theirs, count))) if theirs < ours => {
-                    encoder.push(theirs, count);
-                    right.next();
+        let (mut left, mut right) = (self.buckets(), other.buckets());
+        // What is over lies behind all buckets.
+        let over = (BUCKETS, 0);
+        let (mut ours, mut theirs) = (left.next().unwrap_or(over), right.next().unwrap_or(over));
+        while ours.0.min(theirs.0) < BUCKETS {
+            let bucket = ours.0.min(theirs.0);
+            let mut count = 0;
+            for (held, rest) in [(&mut ours, &mut left), (&mut theirs, &mut right)] {
+                if held.0 == bucket {
+                    count += held.1;
+                    *held = rest.next().unwrap_or(over);
                 }
-                (Some((ours, count)), Some((theirs, more))) if ours == theirs => {
-                    encoder.push(ours, count + more);
-                    left.next();
-                    right.next();
-                }
-                (Some((ours, count)), _) => {
-                    encoder.push(ours, count);
-                    left.next();
-                }
-                (None, Some((theirs, count))) => {
-                    encoder.push(theirs, count);
-                    right.next();
-                }
-                (None, None) => break,
             }
+            encoder.push(bucket, count);
         }
         let mut moments = self.moments;
         moments.merge(&other.moments);
@@ -434,9 +422,9 @@ impl SparseHistogram {
     /// [`GROUPING_POWER`]. What lies in a wider one is in the last bucket of its own, or of all of them, so that no value is
     /// below what it was; counts and moments stay exact.
     #[must_use]
-    pub fn coarser(&self, bits: u32) -> Self {
+    pub fn coarser(self, bits: u32) -> Self {
         if self.count() == 0 || bits == 0 {
-            return self.clone();
+            return self;
         }
         assert!(bits <= GROUPING_POWER, "{bits}");
         let highest = bucket_of(self.moments.max);
@@ -452,12 +440,6 @@ impl SparseHistogram {
         }
         encoder.push(held, sum);
         encoder.finish(self.moments)
-    }
-
-    /// The same of a histogram that is not needed any more.
-    #[must_use]
-    pub(crate) fn into_coarser(self, bits: u32) -> Self {
-        if bits == 0 { self } else { self.coarser(bits) }
     }
 
     /// How many characters its text has, of what is written in files.

@@ -47,38 +47,28 @@ pub struct Latencies<H> {
 }
 
 impl<H> Latencies<H> {
+    /// Every histogram.
+    pub const fn each(&self) -> [&H; 6] {
+        let Self { response, service, send_lag, without_client, least, failed } = self;
+        [response, service, send_lag, without_client, least, failed]
+    }
+
+    const fn each_mut(&mut self) -> [&mut H; 6] {
+        let Self { response, service, send_lag, without_client, least, failed } = self;
+        [response, service, send_lag, without_client, least, failed]
+    }
+
     /// Converts every histogram.
-    pub fn map<T>(&mut self, mut turn: impl FnMut(&mut H) -> T) -> Latencies<T> {
-        Latencies {
-            response: turn(&mut self.response),
-            service: turn(&mut self.service),
-            send_lag: turn(&mut self.send_lag),
-            without_client: turn(&mut self.without_client),
-            least: turn(&mut self.least),
-            failed: turn(&mut self.failed),
-        }
+    pub fn map<T>(&mut self, turn: impl FnMut(&mut H) -> T) -> Latencies<T> {
+        let [response, service, send_lag, without_client, least, failed] = self.each_mut().map(turn);
+        Latencies { response, service, send_lag, without_client, least, failed }
     }
 }
 
 impl Latencies<Histogram> {
-    /// Adds the values of every histogram of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.response.merge(&other.response);
-        self.service.merge(&other.service);
-        self.send_lag.merge(&other.send_lag);
-        self.without_client.merge(&other.without_client);
-        self.least.merge(&other.least);
-        self.failed.merge(&other.failed);
-    }
-
-    /// Adds those of an interval.
-    pub fn merge_sparse(&mut self, other: &Latencies<SparseHistogram>) {
-        self.response.merge_sparse(&other.response);
-        self.service.merge_sparse(&other.service);
-        self.send_lag.merge_sparse(&other.send_lag);
-        self.without_client.merge_sparse(&other.without_client);
-        self.least.merge_sparse(&other.least);
-        self.failed.merge_sparse(&other.failed);
+    /// Adds to each histogram that of `other`; `merge` does it to one.
+    pub fn merge<T>(&mut self, other: &Latencies<T>, merge: impl Fn(&mut Histogram, &T)) {
+        self.each_mut().into_iter().zip(other.each()).for_each(|(ours, theirs)| merge(ours, theirs));
     }
 }
 

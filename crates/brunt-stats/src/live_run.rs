@@ -253,10 +253,8 @@ fn phase_at(window: Option<&MeasuredWindow>, recorded: &IntervalStore, at_ns: u6
             .entries()
             .any(|entry| entry.phase == Phase::Preload && entry.counts.requests.sent > 0)
     };
-    match window {
-        Some(window) if at_ns >= window.end_ns => Phase::Drain,
-        Some(window) if at_ns >= window.measure_ns => Phase::Measure,
-        Some(window) if at_ns >= window.start_ns => Phase::Warmup,
+    match window.map(|window| window.phase_at(at_ns).0) {
+        Some(phase) if phase != Phase::Preload => phase,
         _ if has_preloaded() => Phase::Preload,
         _ => Phase::Connect,
     }
@@ -325,15 +323,12 @@ mod tests {
     use crate::interval::WorkerTime;
     use crate::recorder::{Layout, RecorderSet};
     use crate::server::ServerCounts;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
+    use crate::simulated_run::plan;
 
     const MS: u64 = 1_000_000;
 
     fn live_run() -> LiveRun {
-        LiveRun::new(RunRecord::of(
-            resolve(&PlanSpec::default(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(),
-        ))
+        LiveRun::new(RunRecord::of(plan("")))
     }
 
     /// What a worker hands over for 100 ms in which one request of the warm-up took this long.

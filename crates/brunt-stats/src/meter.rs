@@ -26,7 +26,7 @@ pub struct MeterRecorder {
 impl MeterRecorder {
     /// Empty.
     pub fn new(kind: MeterKind, sums_ln: bool) -> Self {
-        Self { kind, histogram: RecordingHistogram::new(), sum_ln: 0, sums_ln, positive: 0 }
+        Self { kind, histogram: RecordingHistogram::default(), sum_ln: 0, sums_ln, positive: 0 }
     }
 
     /// Adds one value, in the unit of the kind.

@@ -191,21 +191,13 @@ impl Periods {
 
     /// The period around an instant: its beginning, its phase and its end.
     fn period_at(&self, at_ns: u64) -> (u64, Phase, u64) {
-        let Some(MeasuredWindow { start_ns, measure_ns, end_ns, .. }) = self.window else {
-            return (0, Phase::Preload, u64::MAX);
-        };
-        let of = |phase: Phase, span: Range<u64>| {
+        let Some(window) = self.window else { return (0, Phase::Preload, u64::MAX) };
+        let (phase, span) = window.phase_at(at_ns);
+        if matches!(phase, Phase::Warmup | Phase::Measure) {
             let begun_ns = span.start + (at_ns - span.start) / self.every_ns * self.every_ns;
             (begun_ns, phase, begun_ns.saturating_add(self.every_ns).min(span.end))
-        };
-        if at_ns < start_ns {
-            (0, Phase::Preload, start_ns)
-        } else if at_ns < measure_ns {
-            of(Phase::Warmup, start_ns..measure_ns)
-        } else if at_ns < end_ns {
-            of(Phase::Measure, measure_ns..end_ns)
         } else {
-            (end_ns, Phase::Drain, u64::MAX)
+            (span.start, phase, span.end)
         }
     }
 }
@@ -215,9 +207,10 @@ mod tests {
     use super::*;
     use crate::histogram::Histogram;
     use crate::recorder::RecorderSet;
-    use crate::sample::{Sample, Times};
+    use crate::sample::Sample;
+    use crate::simulated_run::{answered, times};
     use brunt_plan::op::{KeyRef, Op, OpKind};
-    use brunt_plan::outcome::{Outcome, ReplyKind};
+    use brunt_plan::outcome::ReplyKind;
     use brunt_plan::plan::MeterKind;
     use brunt_plan::quantile::Quantile;
 
@@ -254,14 +247,7 @@ mod tests {
             set.scheduled(phase, &op);
             set.sent(phase, &op, 1, 0);
             let done_ns = 10_000 + (start_ns / MS * 7_919 + nth * 104_729) % 5_000_000;
-            let times = Times { done_ns, first_byte_ns: done_ns, ..Times::default() };
-            let sample = Sample {
-                op: kind.into(),
-                class,
-                outcome: Outcome::of_reply(kind, reply),
-                busy_lag_ns: None,
-                times,
-            };
+            let sample = Sample { class, ..answered(kind, reply, times(0, 0, done_ns)) };
             set.record(phase, &sample, 1, 1);
             set.transmitted(phase, 20 + nth);
             set.server((nth % 2) as u16).answered += 1;

@@ -299,7 +299,7 @@ impl<'a> RowSums<'a> {
             }
         }
         counts.in_window = in_window;
-        let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
+        let batches = batches(&self.store.totals.timeline, self.window, self.window.measure_ns, of);
         let quantiles = self.plan.quantiles();
         let stack_delay = self.stack_delay.clone();
         OpSummary::of(counts, totals, self.window, &batches, &quantiles, lag_fraction, stack_delay)

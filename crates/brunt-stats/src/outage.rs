@@ -11,7 +11,6 @@ use crate::server::{OutageKind, OutageKinds, OutageSpan};
 use crate::timeline::{Slice, Timeline};
 use crate::usage::WorkerUsage;
 use crate::window::MeasuredWindow;
-use brunt_plan::plan::Plan;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -37,6 +36,19 @@ impl Outage {
     /// From its start to the first success, in nanoseconds; `None` where there was none.
     pub fn length_ns(&self) -> Option<u64> {
         self.end_ns.map(|end_ns| end_ns.saturating_sub(self.start_ns))
+    }
+
+    /// From its start to its end, or to that of the run.
+    pub(crate) fn span(&self, window: &MeasuredWindow) -> Range<u64> {
+        self.start_ns..self.end_ns.unwrap_or(window.drained_ns).max(self.start_ns)
+    }
+
+    /// From its start until the server answered as fast as before, as far as that lies in the measured window.
+    pub(crate) fn disturbed(&self, window: &MeasuredWindow) -> Range<u64> {
+        let end_ns = self.span(window).end;
+        let recovered_ns = self.recovered_ns.unwrap_or(end_ns).max(end_ns);
+        let within = |ns: u64| ns.clamp(window.measure_ns, window.end_ns.max(window.measure_ns));
+        within(self.start_ns)..within(recovered_ns)
     }
 }
 
@@ -142,55 +154,6 @@ const OWN_MIN: f64 = 0.5;
 /// A worker that waited for a CPU for this share of the window explains why all of several servers are silent at once.
 const STARVED_MIN: f64 = 0.5;
 
-/// An outage that reached into what was measured.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MeasuredOutage {
-    /// The server's name in the plan.
-    pub server: String,
-    /// From its start to its end, or to that of the run.
-    pub length_ns: u64,
-    /// Did the server answer again?
-    pub is_over: bool,
-    /// When it began, in nanoseconds on the run's clock, and when it ended.
-    pub at: Range<u64>,
-    /// From its start until the server answered as fast as before, as far as that lies in the measured window; on the run's clock.
-    pub disturbed: Range<u64>,
-    /// Kinds of trouble in it.
-    pub kinds: OutageKinds,
-}
-
-impl MeasuredOutage {
-    /// Those of a run by start. `workers` stood still at times: what was silent because of that is none.
-    pub(crate) fn all(
-        plan: &Plan,
-        outages: &[Outage],
-        servers: usize,
-        window: &MeasuredWindow,
-        workers: &[WorkerUsage],
-    ) -> Vec<Self> {
-        let of_outage = |outage: &Outage| {
-            let index = usize::from(outage.server);
-            let end_ns = outage.end_ns.unwrap_or(window.drained_ns).max(outage.start_ns);
-            let recovered_ns = outage.recovered_ns.unwrap_or(end_ns).max(end_ns);
-            let within = |ns: u64| ns.clamp(window.measure_ns, window.end_ns.max(window.measure_ns));
-            Self {
-                server: plan.server_name(index).unwrap_or_else(|| "the server".to_owned()),
-                length_ns: end_ns - outage.start_ns,
-                is_over: outage.end_ns.is_some(),
-                at: outage.start_ns..end_ns,
-                disturbed: within(outage.start_ns)..within(recovered_ns),
-                kinds: outage.kinds,
-            }
-        };
-        of_servers(outages, servers, window, workers).map(of_outage).collect()
-    }
-
-    /// The time in which its effects are to be looked for: what was due in it is answered up to a batch later.
-    pub(crate) const fn effects(&self, batch_ns: u64) -> Range<u64> {
-        self.disturbed.start..self.disturbed.end + batch_ns
-    }
-}
-
 /// Those that are one of so many servers' own: they reach into the measured window, and the client's host did not make them.
 pub(crate) fn of_servers<'a>(
     outages: &'a [Outage],
@@ -198,8 +161,7 @@ pub(crate) fn of_servers<'a>(
     window: &MeasuredWindow,
     workers: &[WorkerUsage],
 ) -> impl Iterator<Item = &'a Outage> {
-    let at =
-        |outage: &Outage| outage.start_ns..outage.end_ns.unwrap_or(window.drained_ns).max(outage.start_ns);
+    let at = |outage: &Outage| outage.span(window);
     let is_measured =
         move |outage: &&Outage| at(outage).end > window.measure_ns && outage.start_ns < window.end_ns;
     let starved =

@@ -1,7 +1,7 @@
 //! What the checks of the servers' own account look at, gathered from their records and our counts: brunt's counts beside the server's
 //! counters, kind by kind, and the state of the cache.
 //!
-//! Where a server did not report all of it, the evidence says which and why instead. memcached counts a store, of whatever kind, once it has
+//! memcached counts a store, of whatever kind, once it has
 //! taken in the value, stored or not; a retrieval by its keys; a change that found its key apart from one that did not, but for a touch in
 //! meta commands (`mg` with `T`), which is a miss of a retrieval where it finds none. What became of a request that was
 //! lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
@@ -25,12 +25,8 @@ const DIFFERENCES_TOLD: usize = 3;
 /// What the servers said of themselves, for the checks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerEvidence {
-    /// Why nothing can be compared; empty where it can.
-    pub silence: String,
-    /// Our counts and the servers'.
+    /// Our counts and the servers'; none where a server did not tell its own from beginning to end.
     pub comparisons: Vec<StatComparison>,
-    /// Requests of ours of which only the server knows whether it counted them.
-    pub open_requests: u64,
     /// Servers whose counters began anew.
     pub counter_resets: Vec<(String, CounterReset)>,
     /// Two names of one server.
@@ -40,6 +36,37 @@ pub struct ServerEvidence {
 }
 
 impl ServerEvidence {
+    /// What the servers said, beside what we did.
+    pub(crate) fn of(record: &RunRecord, window: &MeasuredWindow) -> Self {
+        let RunRecord { plan, run, .. } = record;
+        let records = &run.server_records;
+        let span = ServerSpan::sum(records.iter().map(|record| record.span_of_window(window)));
+        // An earlier run stored the data sets, and had its load after that.
+        let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
+        let cache = span.map(|window_span| CacheEvidence {
+            window: window_span,
+            preload: kept_of_preload(plan, is_earlier, records),
+            growth: Growth::of_stocks(records, &(window.measure_ns..window.end_ns)),
+        });
+        let mut evidence = Self { cache, ..Self::default() };
+        if records.is_empty() || records.iter().any(|record| !record.is_complete) {
+            return evidence;
+        }
+        let name = |index: usize| plan.polled_server_name(index).unwrap_or_else(|| "the server".to_owned());
+        let resets = records.iter().enumerate();
+        let resets = resets.filter_map(|(index, record)| Some((name(index), record.counter_reset()?)));
+        evidence.counter_resets = resets.collect();
+        evidence.same = same(records).map(|(one, other)| (name(one), name(other)));
+        if evidence.counter_resets.is_empty() {
+            let books: Vec<CountEntry> = run.intervals.books.entries().collect();
+            evidence.comparisons = agreement(plan, &books, records);
+            // Those that replicas of changed keys may never have been sent.
+            let missed = run.counts.replicas_missed;
+            evidence.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
+        }
+        evidence
+    }
+
     /// What the servers counted fewer of than we have answers of, as a sentence, with the largest difference.
     pub(crate) fn fewer_than_ours(&self) -> Option<(String, u64)> {
         let (differences, most) = self.differences(false)?;
@@ -64,12 +91,6 @@ impl ServerEvidence {
         }
         Some((texts.join(", "), most))
     }
-
-    /// Expects the servers to have counted `missed` requests fewer: those that replicas of changed keys may never have been sent.
-    fn without_replicas(mut self, missed: u64) -> Self {
-        self.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
-        self
-    }
 }
 
 /// The state of the cache, all servers together.
@@ -82,46 +103,6 @@ pub struct CacheEvidence {
     pub preload: Option<(u64, u64)>,
     /// How the number of items and their bytes went through the window.
     pub growth: Vec<Growth>,
-}
-
-/// What the servers said, beside what we did.
-pub(crate) fn server_evidence(record: &RunRecord, window: &MeasuredWindow) -> ServerEvidence {
-    let RunRecord { plan, run, .. } = record;
-    let books: Vec<CountEntry> = run.intervals.books.entries().collect();
-    let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
-    evidence_of(plan, is_earlier, &books, &run.server_records, window)
-        .without_replicas(run.counts.replicas_missed)
-}
-
-/// `is_earlier`: an earlier run stored the data sets, and had its load after that.
-pub(crate) fn evidence_of(
-    plan: &Plan,
-    is_earlier: bool,
-    books: &[CountEntry],
-    records: &[ServerRecord],
-    window: &MeasuredWindow,
-) -> ServerEvidence {
-    let mut evidence =
-        ServerEvidence { cache: cache(plan, is_earlier, records, window), ..ServerEvidence::default() };
-    let name = |index: usize| plan.polled_server_name(index).unwrap_or_else(|| "the server".to_owned());
-    let silent = records.iter().enumerate().find(|(_, record)| !record.is_complete);
-    if records.is_empty() {
-        evidence.silence = "the servers' statistics were not asked for".to_owned();
-    } else if let Some((index, record)) = silent {
-        let trouble = record.trouble.as_deref().unwrap_or("it was not asked at the end");
-        evidence.silence = format!("no statistics of {} from beginning to end: {trouble}", name(index));
-    } else {
-        let counter_resets = records.iter().enumerate();
-        evidence.counter_resets = counter_resets
-            .filter_map(|(index, record)| Some((name(index), record.counter_reset()?)))
-            .collect();
-        evidence.open_requests = open_requests(books);
-        evidence.same = same(records).map(|(one, other)| (name(one), name(other)));
-        if evidence.counter_resets.is_empty() {
-            evidence.comparisons = agreement(plan, books, records);
-        }
-    }
-    evidence
 }
 
 fn difference(one: &StatComparison) -> String {
@@ -138,26 +119,10 @@ fn same(records: &[ServerRecord]) -> Option<(usize, usize)> {
     })
 }
 
-/// The state of the cache over the window.
-fn cache(
-    plan: &Plan,
-    is_earlier: bool,
-    records: &[ServerRecord],
-    window: &MeasuredWindow,
-) -> Option<CacheEvidence> {
-    let (start_ns, end_ns) = (window.measure_ns, window.end_ns);
-    let span = ServerSpan::sum(records.iter().map(|record| record.span_of_window(window)))?;
-    Some(CacheEvidence {
-        window: span,
-        preload: kept_of_preload(plan, is_earlier, records),
-        growth: Growth::of_stocks(records, &(start_ns..end_ns)),
-    })
-}
-
 /// Keys that preload must have left at least, and the items that there were when it was over. Nothing is known where
 /// keys expire by themselves, or where the load of an earlier run has deleted some. Data sets may share keys, so only
 /// the largest counts.
-fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> Option<(u64, u64)> {
+pub(crate) fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> Option<(u64, u64)> {
     let sets = plan.data_sets();
     let deletes = plan.classes.iter().any(|class| class.mix.contains(OpKind::Delete));
     if !plan.preload || (is_earlier && deletes) || sets.iter().any(|set| set.ttl_s > 0) {
@@ -426,13 +391,4 @@ impl ClientCounts<'_> {
 /// The command that a template sends, as Redis's statistics call it.
 fn name_of(template: &str) -> String {
     template.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_lowercase()
-}
-
-/// Requests that have no answer from which it follows whether the server counted them.
-pub(crate) fn open_requests(books: &[CountEntry]) -> u64 {
-    let open = |entry: &CountEntry| {
-        let requests = &entry.counts.requests;
-        requests.sent - requests.completed()
-    };
-    books.iter().map(open).sum()
 }

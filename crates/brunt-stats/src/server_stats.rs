@@ -544,11 +544,6 @@ impl ServerRecord {
         let counts = || ServerStat::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
         is_same_process && counts().all(|(one, other)| one == other) && counts().any(|(one, _)| one > 0)
     }
-
-    /// What went on between each snapshot and the next.
-    pub fn series(&self) -> impl Iterator<Item = ServerSpan> + '_ {
-        self.snapshots.windows(2).map(|pair| ServerSpan::between(&pair[0], &pair[1]))
-    }
 }
 
 /// What went on at a server, or at several together, from one instant to another.

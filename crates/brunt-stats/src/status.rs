@@ -19,7 +19,7 @@ use crate::check::{Check, CheckId, CheckStatus, Judgement};
 use crate::convergence::UntilResult;
 use crate::median::{DISAGREEMENT_MIN, Spread};
 use crate::op_summary::{ClassSummary, OpSummary, PercentileMark};
-use crate::outage::MeasuredOutage;
+use crate::outage::Outage;
 use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
 use crate::window::MeasuredWindow;
@@ -62,7 +62,7 @@ pub(crate) struct Facts<'a> {
     pub classes: &'a [ClassSummary],
     pub steady: &'a Steadiness,
     /// Outages of servers that reached into the window, by start.
-    pub outages: &'a [MeasuredOutage],
+    pub outages: &'a [&'a Outage],
     pub servers: &'a ServerEvidence,
     pub until: Option<&'a UntilResult>,
     /// Of every class with an open loop.
@@ -84,6 +84,11 @@ impl Facts<'_> {
         self.record.plan.has_open_loop()
     }
 
+    /// Does a backlog grow?
+    fn is_overload(&self) -> bool {
+        self.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok)
+    }
+
     /// Was an agent lost, with counts that it had not handed over yet?
     fn is_agent_lost(&self) -> bool {
         self.record.agents.iter().any(|agent| agent.lost.is_some())
@@ -95,13 +100,25 @@ impl Facts<'_> {
     }
 
     /// The outages in which a server gave no answer at all.
-    fn silences(&self) -> impl Iterator<Item = &MeasuredOutage> {
-        self.outages.iter().filter(|outage| !outage.kinds.are_errors_alone())
+    fn silences(&self) -> impl Iterator<Item = &Outage> {
+        self.outages.iter().copied().filter(|outage| !outage.kinds.are_errors_alone())
     }
 
     /// The longest of them.
-    fn longest_silence(&self) -> Option<&MeasuredOutage> {
-        self.silences().max_by_key(|outage| (outage.length_ns, std::cmp::Reverse(outage.at.start)))
+    fn longest_silence(&self) -> Option<&Outage> {
+        self.silences().max_by_key(|outage| (self.silence_ns(outage), std::cmp::Reverse(outage.start_ns)))
+    }
+
+    /// How long one lasted.
+    fn silence_ns(&self, outage: &Outage) -> u64 {
+        let span = outage.span(self.window);
+        span.end - span.start
+    }
+
+    /// The server of an outage.
+    fn server_name(&self, outage: &Outage) -> String {
+        let name = self.record.plan.server_name(usize::from(outage.server));
+        name.unwrap_or_else(|| "the server".to_owned())
     }
 }
 
@@ -208,7 +225,7 @@ impl RunStatus {
 
 /// In an overload the median grows with the backlog, which LOAD says.
 fn steady_beside_load(facts: &Facts<'_>) -> Check {
-    match facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok) {
+    match facts.is_overload() {
         true => Check::skipped(CheckId::Steady, "the backlog grew, and response times with it"),
         false => change_point::check(facts.steady),
     }

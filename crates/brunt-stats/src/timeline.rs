@@ -20,7 +20,6 @@ use grid::Grid;
 pub use grid::{SLICES_MIN, row_ns_after};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use slice::counts_of_row;
 pub use slice::{Slice, SliceRow};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -28,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of the histograms of all slices. Buckets are joined in pairs and so are slices, and either at most halves this: what is left of it is
-/// more than a result has room for (`SLICES_CHARACTERS_MAX` of `run_data.rs`, about a character per byte), so that no result has wider
+/// more than a result has room for (`SLICES_CHARACTERS_MAX` of `run_record.rs`, about a character per byte), so that no result has wider
 /// buckets for it.
 const ENCODED_BYTES_MAX: usize = 4_000_000;
 
@@ -262,9 +261,14 @@ impl Timeline {
         (0..count).map(|index| self.slices.get(&(span.start + index * width_ns)).map(Arc::as_ref)).collect()
     }
 
+    /// The slices of the cells that begin in a span, in the order of time.
+    pub(crate) fn slices_in(&self, span: Range<u64>) -> impl Iterator<Item = &Slice> + Clone + '_ {
+        self.slices.range(span.start..span.end.max(span.start)).map(|(_, slice)| slice.as_ref())
+    }
+
     /// The slices whose grid cell reaches beyond an instant, in the order of time.
     pub(crate) fn slices_from(&self, at_ns: u64) -> impl Iterator<Item = &Slice> + '_ {
-        self.slices.range(self.grid.cell_of(at_ns)..).map(|(_, slice)| slice.as_ref())
+        self.slices_in(self.grid.cell_of(at_ns)..u64::MAX)
     }
 
     /// The span in pieces of `width_ns`, a multiple of the length of its slices; the last one may be shorter. Pieces in which nothing was
@@ -284,15 +288,14 @@ impl Timeline {
     /// What the client did in a span that begins and ends with cells of the grid, as those of [`Self::points`] do.
     pub fn client_time(&self, span: Range<u64>) -> ClientTime {
         let mut sum = ClientTime::default();
-        let slices = self.slices.range(span.start..span.end.max(span.start));
-        slices.for_each(|(_, slice)| sum.merge(&slice.client));
+        self.slices_in(span).for_each(|slice| sum.merge(&slice.client));
         sum
     }
 
     fn point(&self, start_ns: u64, end_ns: u64, sum: &mut Histogram) -> TimelinePoint {
         let (mut activity, mut preload) = (Activity::default(), Activity::default());
         let mut client = ClientTime::default();
-        let slices = self.slices.range(start_ns..end_ns).map(|(_, slice)| slice);
+        let slices = self.slices_in(start_ns..end_ns);
         for slice in slices.clone() {
             activity.merge(&slice.activity);
             preload.merge(&slice.preload);
@@ -307,7 +310,7 @@ impl Timeline {
     /// those of [`Self::points`] do.
     pub fn ops(&self, span: Range<u64>) -> Vec<OpPoint> {
         let mut by_op: BTreeMap<OpId, Vec<&SliceRow>> = BTreeMap::new();
-        for row in self.slices.range(span).flat_map(|(_, slice)| &slice.rows) {
+        for row in self.slices_in(span).flat_map(|slice| &slice.rows) {
             by_op.entry(row.op).or_default().push(row);
         }
         let mut sum = Histogram::new();
@@ -326,6 +329,8 @@ impl Timeline {
 
 /// No count of a slice is as large: a million requests a second for nine years. A million slices of such counts add up.
 const COUNT_MAX: u64 = 1 << 48;
+/// Nor are the microseconds of its workers: as many slices of three months each.
+const CLIENT_MAX: u64 = 1 << 43;
 /// Nor is a sum of nanoseconds: as many values of five hours each.
 const SUM_MAX: u128 = 1 << 92;
 
@@ -335,29 +340,22 @@ struct SerializedTimeline {
     grid: Grid,
     /// Ascending: the beginning of a cell, and its slice.
     slices: Vec<(u64, Slice)>,
-    /// What the client did in each slice; none where no clock was read.
-    client: Vec<ClientTime>,
 }
 
 impl From<Timeline> for SerializedTimeline {
     fn from(timeline: Timeline) -> Self {
-        let mut client: Vec<ClientTime> = timeline.slices.values().map(|slice| slice.client).collect();
-        if client.iter().all(|time| *time == ClientTime::default()) {
-            client.clear();
-        }
-        let slices =
-            timeline.slices.into_iter().map(|(cell_ns, slice)| (cell_ns, Arc::unwrap_or_clone(slice)));
-        Self { grid: timeline.grid, slices: slices.collect(), client }
+        let slices = timeline.slices.into_iter();
+        let slices = slices.map(|(cell_ns, slice)| (cell_ns, Arc::unwrap_or_clone(slice)));
+        Self { grid: timeline.grid, slices: slices.collect() }
     }
 }
 
 impl TryFrom<SerializedTimeline> for Timeline {
     type Error = &'static str;
 
-    fn try_from(carried: SerializedTimeline) -> Result<Self, Self::Error> {
-        let SerializedTimeline { grid, mut slices, client } = carried;
+    fn try_from(SerializedTimeline { grid, slices }: SerializedTimeline) -> Result<Self, Self::Error> {
         check_grid(&grid)?;
-        if !slices.iter().map(|(cell_ns, _)| cell_ns).is_sorted_by(|one, other| one < other) {
+        if !slices.is_sorted_by(|(one, _), (other, _)| one < other) {
             return Err("slices that are not in the order of time");
         }
         if !slices.iter().all(|(cell_ns, _)| grid.cell_of(*cell_ns) == *cell_ns) {
@@ -368,11 +366,6 @@ impl TryFrom<SerializedTimeline> for Timeline {
             return Err("slices of different numbers of servers");
         }
         slices.iter().try_for_each(|(_, slice)| check(slice))?;
-        if !client.is_empty() && client.len() != slices.len() || !client.iter().all(ClientTime::is_sane) {
-            return Err("other times of the client than those of its slices");
-        }
-        let client = client.into_iter().chain(std::iter::repeat(ClientTime::default()));
-        slices.iter_mut().zip(client).for_each(|((_, slice), client)| slice.client = client);
         let slices = slices.into_iter().map(|(cell_ns, slice)| (cell_ns, Arc::new(slice))).collect();
         Ok(Self { grid, slices, bucket_bits: 0 })
     }
@@ -404,13 +397,14 @@ fn check(slice: &Slice) -> Result<(), &'static str> {
     }
     let keys = keys.values().chain(warmup_keys.values());
     let servers = slice.servers.iter().flat_map(ServerCounts::values);
-    let rows = slice.rows.iter().flat_map(counts_of_row);
+    let rows = slice.rows.iter().flat_map(|row| [row.completed, row.faulty, row.missed]);
     let mut all = activity.values().chain(keys).chain(servers).chain(rows);
     let histograms = || slice.rows.iter().map(|row| &row.response).chain([&slice.warmup_response]);
     let mut backlogs = slice.rows.iter().map(|row| row.backlog.unsigned_abs());
     if all.any(|count| count >= COUNT_MAX)
         || backlogs.any(|count| count >= COUNT_MAX)
         || *recorded_ns >= 1 << 62
+        || slice.client.values().any(|count| count >= CLIENT_MAX)
         || histograms().any(|of| of.count() >= COUNT_MAX || of.moments().sum >= SUM_MAX)
     {
         return Err("a slice with more than a run can hold");

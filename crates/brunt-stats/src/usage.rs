@@ -4,9 +4,9 @@
 //! Measured elsewhere; here it is data for the checks and the report. A number that a host does not tell is `None`, which is not 0.
 //! Everything covers the measured window but for what says otherwise. Invariant: pieces of time add up to longer ones in any order.
 
+use crate::counts::{Most, counts};
 use crate::interval::{CpuTime, Interval, SLICE_NS, WorkerTime};
 use brunt_plan::op::ClassId;
-use brunt_plan::phase::Phase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -110,7 +110,7 @@ impl WorkerBacklog {
             let counts = entry.in_window();
             self.growth += (counts.waiting_at_end + counts.in_flight_at_end) as i64;
             self.growth -= (counts.waiting_at_start + counts.in_flight_at_start) as i64;
-            self.due += if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
+            self.due += entry.due_in_window();
         }
     }
 }
@@ -309,64 +309,21 @@ impl HostEvidence {
 const INTERVAL_MIN_NS: u64 = SLICE_NS / 2;
 const MILLION: u64 = 1_000_000;
 
-/// Times of all workers in a piece of time, and those of their CPUs. Microseconds, as there are hundreds of pieces in a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Fields", into = "Fields")]
-pub struct ClientTime {
-    /// The intervals whose workers read their clocks, together.
-    wall_us: u64,
-    busy_us: u64,
-    /// Of `wall_us` the part in which the run delay is known.
-    delay_wall_us: u64,
-    run_delay_us: u64,
-    /// The largest share that one worker was busy or delayed in an interval, in millionths.
-    busiest_ppm: u64,
-    /// The largest share that one worker was delayed, likewise.
-    most_delayed_ppm: u64,
-    cpus_us: u64,
-    stolen_us: u64,
-}
-
-/// Wall, busy, wall with a known run delay, run delay, busiest, most delayed; CPUs, stolen.
-type Fields = [u64; 8];
-
-impl From<ClientTime> for Fields {
-    fn from(of: ClientTime) -> Self {
-        [
-            of.wall_us,
-            of.busy_us,
-            of.delay_wall_us,
-            of.run_delay_us,
-            of.busiest_ppm,
-            of.most_delayed_ppm,
-            of.cpus_us,
-            of.stolen_us,
-        ]
-    }
-}
-
-impl From<Fields> for ClientTime {
-    fn from(fields: Fields) -> Self {
-        let [
-            wall_us,
-            busy_us,
-            delay_wall_us,
-            run_delay_us,
-            busiest_ppm,
-            most_delayed_ppm,
-            cpus_us,
-            stolen_us,
-        ] = fields;
-        Self {
-            wall_us,
-            busy_us,
-            delay_wall_us,
-            run_delay_us,
-            busiest_ppm,
-            most_delayed_ppm,
-            cpus_us,
-            stolen_us,
-        }
+counts! {
+    /// Times of all workers in a piece of time, and those of their CPUs. Microseconds, as there are hundreds of pieces in a result.
+    pub struct ClientTime {
+        /// The intervals whose workers read their clocks, together.
+        wall_us: u64,
+        busy_us: u64,
+        /// Of `wall_us` the part in which the run delay is known.
+        delay_wall_us: u64,
+        run_delay_us: u64,
+        /// The largest share that one worker was busy or delayed in an interval, in millionths.
+        busiest_ppm: Most,
+        /// The largest share that one worker was delayed, likewise.
+        most_delayed_ppm: Most,
+        cpus_us: u64,
+        stolen_us: u64,
     }
 }
 
@@ -400,7 +357,7 @@ impl ClientTime {
                 // A clock that is read a little later than the interval ends may show more than all of it.
                 let [busiest, delayed] =
                     [busy_ns.saturating_add(run_delay_ns.unwrap_or(0)), run_delay_ns.unwrap_or(0)]
-                        .map(|ns| ppm(ns).min(MILLION.into()) as u64);
+                        .map(|ns| Most(ppm(ns).min(MILLION.into()) as u64));
                 (time.busiest_ppm, time.most_delayed_ppm) = (busiest, delayed);
             }
         }
@@ -410,16 +367,6 @@ impl ClientTime {
         time
     }
 
-    /// Adds another piece.
-    pub fn merge(&mut self, other: &Self) {
-        let ours = Fields::from(*self);
-        let theirs = Fields::from(*other);
-        let mut sums = std::array::from_fn(|index| ours[index] + theirs[index]);
-        let most = |index: usize| ours[index].max(theirs[index]);
-        [sums[4], sums[5]] = [most(4), most(5)];
-        *self = Self::from(sums);
-    }
-
     /// The share of the workers' time in which they were busy, exactly; `None` where too little of it is known.
     pub fn busy_share(&self) -> Option<f64> {
         share_of_workers(self.busy_us, self.wall_us)
@@ -427,25 +374,17 @@ impl ClientTime {
 
     /// As shares; `None` where no clock was read.
     pub fn shares(&self) -> Option<ClientShares> {
-        (*self != Self::default()).then(|| self.known_shares())
-    }
-
-    fn known_shares(&self) -> ClientShares {
         // In steps of 0.1 %: a result has hundreds of them.
         let rounded = |share: f64| (share.min(1.0) * 1e3).round() / 1e3;
         let of = |part: u64, whole: u64| (whole > 0).then(|| rounded(part as f64 / whole as f64));
-        ClientShares {
+        let shares = ClientShares {
             busy: self.busy_share().map(rounded),
-            busiest: of(self.busiest_ppm, MILLION).filter(|_| self.wall_us > 0),
+            busiest: of(self.busiest_ppm.0, MILLION).filter(|_| self.wall_us > 0),
             run_delay: share_of_workers(self.run_delay_us, self.delay_wall_us).map(rounded),
-            most_delayed: of(self.most_delayed_ppm, MILLION).filter(|_| self.delay_wall_us > 0),
+            most_delayed: of(self.most_delayed_ppm.0, MILLION).filter(|_| self.delay_wall_us > 0),
             stolen: of(self.stolen_us, self.cpus_us),
-        }
-    }
-
-    /// Can sums of a million of them be held?
-    pub(crate) fn is_sane(&self) -> bool {
-        Fields::from(*self).iter().all(|value| *value < 1 << 43)
+        };
+        (*self != Self::default()).then_some(shares)
     }
 }
 
@@ -523,8 +462,6 @@ mod tests {
         assert_eq!(StallCounts::longest_of(&workers[..1]), None);
     }
 
-    const MILLISECOND_NS: u64 = 1_000_000;
-
     fn time(length_ns: u64, worker: Option<(u64, Option<u64>)>, cpus: Option<(u64, u64)>) -> ClientTime {
         let mut interval = RecorderSet::new(&Layout::default()).take_interval(0, 7, 7 + length_ns);
         interval.worker_time = worker.map(|(busy_ns, run_delay_ns)| WorkerTime { busy_ns, run_delay_ns });
@@ -536,15 +473,11 @@ mod tests {
     #[test]
     fn shares_are_those_of_all_workers_and_of_the_worst() {
         let pieces = [
-            time(
-                100 * MILLISECOND_NS,
-                Some((30 * MILLISECOND_NS, Some(20 * MILLISECOND_NS))),
-                Some((200 * MILLISECOND_NS, 10 * MILLISECOND_NS)),
-            ),
-            time(100 * MILLISECOND_NS, Some((10 * MILLISECOND_NS, Some(0))), Some((200 * MILLISECOND_NS, 0))),
-            time(100 * MILLISECOND_NS, Some((44 * MILLISECOND_NS, None)), None),
-            time(MILLISECOND_NS, Some((MILLISECOND_NS, Some(MILLISECOND_NS))), None),
-            time(100 * MILLISECOND_NS, None, None),
+            time(100 * MS, Some((30 * MS, Some(20 * MS))), Some((200 * MS, 10 * MS))),
+            time(100 * MS, Some((10 * MS, Some(0))), Some((200 * MS, 0))),
+            time(100 * MS, Some((44 * MS, None)), None),
+            time(MS, Some((MS, Some(MS))), None),
+            time(100 * MS, None, None),
         ];
         let sum = |order: &[usize]| {
             let mut sum = ClientTime::default();
@@ -567,6 +500,5 @@ mod tests {
         // What a worker does when it ends takes all of its last interval.
         assert_eq!(pieces[3].shares().unwrap().busy, None);
         assert_eq!(pieces[2].shares().unwrap().run_delay, None);
-        assert_eq!(ClientTime::from(Fields::from(whole)), whole);
     }
 }

@@ -113,7 +113,7 @@ fn has_steady_load(class: &Class) -> bool {
 /// Was a connection lost, or could none be made, or did a server send no reply, since the schedule began?
 fn has_trouble(store: &IntervalStore, cells: &Cells<'_>, start_ns: u64) -> bool {
     let has_fault = store.faults().rows().iter().any(|fault| fault.phase == Phase::Warmup);
-    let has_outage = store.outages.spans.iter().any(|span| span.end_ns > start_ns);
+    let has_outage = store.totals.outages.spans.iter().any(|span| span.end_ns > start_ns);
     has_fault || has_outage || (0..store.servers().len()).any(|server| is_silent(cells, server))
 }
 
@@ -311,8 +311,13 @@ impl Cells<'_> {
     /// The value over these slices; `None` where there are too few samples.
     fn value(&self, series: Series, range: Range<usize>) -> Option<f64> {
         match series {
-            Series::P50 => log_percentile(series, &self.response(range), Quantile::P50),
-            Series::P99 => log_percentile(series, &self.response(range), Quantile::P99),
+            Series::P50 | Series::P99 => {
+                let quantile = if series == Series::P50 { Quantile::P50 } else { Quantile::P99 };
+                let response = self.response(range);
+                let is_enough = response.count() >= series.samples_needed() / 2;
+                let value_ns = is_enough.then(|| response.quantile(quantile)).flatten()?;
+                Some((value_ns.max(1) as f64).ln())
+            }
             Series::Throughput => self.throughput(range),
             Series::HitRatio => {
                 let asked = self.samples(series, range.clone());
@@ -339,13 +344,6 @@ impl Cells<'_> {
         let (samples, slices) = (self.samples(series, range.clone()), range.len() as u64);
         (series.samples_needed() * slices).div_ceil(samples.max(1)).max(1) as usize
     }
-}
-
-/// The logarithm of a percentile; `None` where there are too few samples.
-fn log_percentile(series: Series, response: &SparseHistogram, quantile: Quantile) -> Option<f64> {
-    let is_enough = response.count() >= series.samples_needed() / 2;
-    let value_ns = is_enough.then(|| response.quantile(quantile)).flatten()?;
-    Some((value_ns.max(1) as f64).ln())
 }
 
 /// Completed, but for preload.

@@ -12,10 +12,16 @@ use crate::sample::overlap_ns;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Did an op that ended so fail? Not the opposite of completed: an unacknowledged op is neither.
 pub const fn is_failed(class: OutcomeClass) -> bool {
     matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
+}
+
+/// Ops of the classes that `of` selects.
+pub(crate) fn ended_so(outcomes: &[u64; OutcomeClass::COUNT], of: impl Fn(OutcomeClass) -> bool) -> u64 {
+    OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| outcomes[class as usize]).sum()
 }
 
 counts! {
@@ -52,27 +58,23 @@ impl WindowCounts {
 
     /// Ops that the server answered as the protocol provides.
     pub fn completed(&self) -> u64 {
-        self.sum(OutcomeClass::is_completed)
+        ended_so(&self.outcomes, OutcomeClass::is_completed)
     }
 
     /// Ops that failed after they were sent: error + timeout + mismatch + lost.
     pub fn failed(&self) -> u64 {
-        self.sum(is_failed)
+        ended_so(&self.outcomes, is_failed)
     }
 
     /// Ops of which all that will be known is known: completed, answered with an error or a wrong value, or sent without
     /// asking for a reply. Ops that timed out or were lost are not among them.
     pub fn answered(&self) -> u64 {
-        self.sum(|class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
+        ended_so(&self.outcomes, |class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
     }
 
     /// Ops that ended, in whatever way.
     pub fn ended(&self) -> u64 {
         self.outcomes.iter().sum()
-    }
-
-    fn sum(&self, of: impl Fn(OutcomeClass) -> bool) -> u64 {
-        OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| self.outcome(class)).sum()
     }
 
     /// Do the numbers add up exactly, where `due` of these ops were due in the window? To be asked when the run has
@@ -161,6 +163,20 @@ impl MeasuredWindow {
     pub const fn of(times: &RunTimes) -> Self {
         let RunTimes { start_ns, measure_ns, end_ns, drained_ns, .. } = *times;
         Self { start_ns, measure_ns, end_ns, drained_ns }
+    }
+
+    /// The phase of an instant and the span of time of that phase; what lies before the schedule is preload.
+    pub(crate) fn phase_at(&self, at_ns: u64) -> (Phase, Range<u64>) {
+        let Self { start_ns, measure_ns, end_ns, .. } = *self;
+        if at_ns < start_ns {
+            (Phase::Preload, 0..start_ns)
+        } else if at_ns < measure_ns {
+            (Phase::Warmup, start_ns..measure_ns)
+        } else if at_ns < end_ns {
+            (Phase::Measure, measure_ns..end_ns)
+        } else {
+            (Phase::Drain, end_ns..u64::MAX)
+        }
     }
 
     /// Length of the measured window in nanoseconds.

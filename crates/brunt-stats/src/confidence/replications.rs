@@ -88,7 +88,7 @@ impl Queue {
             service_ns,
             plan,
             set: RecorderSet::new(&layout),
-            histogram: RecordingHistogram::new(),
+            histogram: RecordingHistogram::default(),
             store,
             until_ns: MEASURE_NS,
         }

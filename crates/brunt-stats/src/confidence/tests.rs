@@ -5,9 +5,9 @@
 use super::*;
 use crate::interval::SLICE_NS;
 use crate::recorder::{Layout, RecorderSet};
-use crate::sample::{Sample, Times};
+use crate::simulated_run::{answered, times};
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;
 
 impl PercentileInterval {
@@ -205,22 +205,9 @@ fn timeline(length_ns: u64) -> (Timeline, MeasuredWindow) {
             timeline.push(&set.take_interval(0, taken_ns, taken_ns + 100 * MS));
             taken_ns += 100 * MS;
         }
-        let times = Times {
-            intended_ns,
-            picked_ns: intended_ns,
-            sent_ns: intended_ns,
-            polled_ns: done_ns,
-            first_byte_ns: done_ns,
-            done_ns,
-        };
+        let times = times(intended_ns, intended_ns, done_ns);
         for (op, reply) in [(OpKind::Get, ReplyKind::Value), (OpKind::Set, ReplyKind::Stored)] {
-            let outcome = Outcome::of_reply(op, reply);
-            set.record(
-                Phase::Measure,
-                &Sample { op: op.into(), class: 0, outcome, busy_lag_ns: None, times },
-                1,
-                1,
-            );
+            set.record(Phase::Measure, &answered(op, reply, times), 1, 1);
         }
     }
     timeline.push(&set.take_interval(0, taken_ns, end_ns + 20 * MS));

@@ -32,7 +32,7 @@ impl Random {
 type Draw = fn(&mut Random) -> u64;
 
 fn recorded(values: &[u64]) -> RecordingHistogram {
-    let mut histogram = RecordingHistogram::new();
+    let mut histogram = RecordingHistogram::default();
     values.iter().for_each(|value| {
         histogram.record(*value);
     });
@@ -130,7 +130,7 @@ fn empty_and_single_value_histograms() {
     assert_eq!((empty.quantile(Quantile::P50), empty.min(), empty.max()), (None, None, None));
     assert_eq!((empty.moments().mean(), empty.moments().stddev()), (None, None));
     assert_eq!(empty.buckets().count(), 0);
-    assert_eq!(RecordingHistogram::new().take(), SparseHistogram::default());
+    assert_eq!(RecordingHistogram::default().take(), SparseHistogram::default());
     for value in [0, 1, 2_047, 2_048, 123_456_789, (1 << VALUE_BITS) - 1, 1 << VALUE_BITS, u64::MAX] {
         let histogram = merged(&[recorded(&[value]).take()]);
         for quantile in Quantile::PRINTED {
@@ -248,7 +248,7 @@ proptest! {
 
     #[test]
     fn record_many_equals_repeated_record(values in values(), times in 0..5u32) {
-        let (mut together, mut each) = (RecordingHistogram::new(), RecordingHistogram::new());
+        let (mut together, mut each) = (RecordingHistogram::default(), RecordingHistogram::default());
         for value in values {
             together.record_many(value, times);
             (0..times).for_each(|_| {

@@ -122,7 +122,7 @@ fn host(facts: &Facts<'_>) -> Vec<String> {
             percent(share(host.retransmits, sent))
         )
     });
-    let connects = &facts.record.run.intervals.connections;
+    let connects = &facts.record.run.intervals.totals.connections;
     let connects =
         [Phase::Warmup, Phase::Measure, Phase::Drain].iter().any(|phase| connects[*phase as usize].begun > 0);
     // Other servers of this host count into the same number: it concerns a run that connects.

@@ -51,7 +51,7 @@ fn whatever_is_broken_makes_the_run_invalid() {
             |record| {
                 let mut faults = FaultTable::new();
                 faults.record(Phase::Measure, FaultKind::Malformed, WINDOW.measure_ns);
-                record.run.intervals.faults.merge(&faults);
+                record.run.intervals.totals.faults.merge(&faults);
             },
             "bytes came that are no reply, once",
         ),
@@ -192,7 +192,7 @@ fn what_an_outage_leaves_is_no_overload() {
         event.service_ns = stop.end - event.intended_ns + 50 * MS;
     }
     let server = |record: &mut RunRecord| {
-        record.run.intervals.outages.spans.push(OutageSpan {
+        record.run.intervals.totals.outages.spans.push(OutageSpan {
             server: 0,
             start_ns: stop.start,
             end_ns: stop.end + 50 * MS,

@@ -12,9 +12,10 @@ use crate::interval::Interval;
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::RequestCounts;
 use crate::run_record::RunData;
-use crate::sample::{Sample, Times};
+use crate::sample::Sample;
 use crate::server::{OutageKind, OutageKinds, OutageSpan};
 use crate::server_stats::{ServerRecord, Snapshot};
+use crate::simulated_run::times;
 use crate::status::Status;
 use crate::window::RunTimes;
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind};
@@ -61,14 +62,7 @@ impl Event {
             class: self.class,
             outcome: Outcome { class: self.class_of_outcome, reply },
             busy_lag_ns: None,
-            times: Times {
-                intended_ns: self.intended_ns,
-                picked_ns,
-                sent_ns: picked_ns,
-                polled_ns: done_ns,
-                first_byte_ns: done_ns,
-                done_ns,
-            },
+            times: times(self.intended_ns, picked_ns, done_ns),
         }
     }
 

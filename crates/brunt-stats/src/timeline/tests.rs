@@ -247,26 +247,6 @@ fn copies_share_the_slices_that_are_over() {
     }
 }
 
-/// A run whose workers read no clock has no times of the client.
-#[test]
-fn times_of_the_client_are_those_of_the_slices_or_absent() {
-    let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
-    let read = |change: fn(&mut Vec<ClientTime>)| {
-        let mut carried = SerializedTimeline::from(held.clone());
-        change(&mut carried.client);
-        Timeline::try_from(carried)
-    };
-    assert_eq!(read(|_| ()), Ok(held.clone()));
-    let older = read(Vec::clear).unwrap();
-    assert!(older.slices().all(|slice| slice.client == ClientTime::default()) && older != held);
-    let refusal = Err("other times of the client than those of its slices");
-    assert_eq!(read(|client| client.truncate(2)), refusal);
-    let endless = Some(WorkerTime { busy_ns: u64::MAX, run_delay_ns: None });
-    let mut carried = SerializedTimeline::from(held.clone());
-    carried.client[0] = ClientTime::of(&Interval { worker_time: endless, ..tick(MEASURE) });
-    assert_eq!(Timeline::try_from(carried), refusal);
-}
-
 #[test]
 fn slices_off_the_grid_are_rejected() {
     let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
@@ -283,7 +263,14 @@ fn slices_off_the_grid_are_rejected() {
     let off = Some("a slice that is not on the grid of slices");
     assert_eq!(refusal(|held| held.grid.slice_ns = 2 * SLICE_NS), off);
     type Change = fn(&mut Slice);
-    let table: [(Change, &str); 5] = [
+    let table: [(Change, &str); 6] = [
+        (
+            |slice| {
+                let worker_time = Some(WorkerTime { busy_ns: u64::MAX, run_delay_ns: None });
+                slice.client = ClientTime::of(&Interval { worker_time, ..tick(MEASURE) });
+            },
+            "a slice with more than a run can hold",
+        ),
         (|slice| slice.end_ns = 0, "a slice that ends before it begins"),
         (|slice| slice.preload.sent = 2, "a slice with more of the preload than there is"),
         (|slice| slice.activity.sent = 1 << 50, "a slice with more than a run can hold"),

@@ -3,20 +3,17 @@
 use super::*;
 use crate::connection::FaultKind;
 use crate::recorder::{Layout, RecorderSet};
-use crate::sample::{Sample, Times};
 use crate::server::{OutageKind, OutageKinds, OutageSpan};
+use crate::simulated_run::{self, answered, times};
 use brunt_plan::op::{KeyRef, Op, OpKind};
-use brunt_plan::outcome::{Outcome, ReplyKind};
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
+use brunt_plan::outcome::ReplyKind;
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 const START_NS: u64 = 5_057 * MS;
 
 fn plan(toml: &str) -> Plan {
-    let spec = PlanSpec::from_toml(&format!("warmup = 'auto'\nthreads = 1\nmix = 'get'\n{toml}")).unwrap();
-    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 5 }).unwrap()
+    simulated_run::plan(&format!("warmup = 'auto'\nthreads = 1\nmix = 'get'\n{toml}"))
 }
 
 /// splitmix64.
@@ -118,24 +115,11 @@ impl Server<'_> {
 
 fn record(set: &mut RecorderSet, intended_ns: u64, done_ns: u64, is_hit: bool) {
     let reply = if is_hit { ReplyKind::Value } else { ReplyKind::NotFound };
-    let outcome = Outcome::of_reply(OpKind::Get, reply);
-    let times = Times {
-        intended_ns,
-        picked_ns: intended_ns,
-        sent_ns: intended_ns,
-        polled_ns: done_ns,
-        first_byte_ns: done_ns,
-        done_ns,
-    };
+    let sample = answered(OpKind::Get, reply, times(intended_ns, intended_ns, done_ns));
     let op = Op::of(OpKind::Get, KeyRef::Id(0));
     set.scheduled(Phase::Warmup, &op);
     set.sent(Phase::Warmup, &op, 1, intended_ns);
-    set.record(
-        Phase::Warmup,
-        &Sample { op: OpKind::Get.into(), class: 0, outcome, times, busy_lag_ns: None },
-        1,
-        u32::from(is_hit),
-    );
+    set.record(Phase::Warmup, &sample, 1, u32::from(is_hit));
     set.server(0).answered += 1;
 }
 
