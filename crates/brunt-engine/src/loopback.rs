@@ -29,7 +29,7 @@ use brunt_stats::histogram::SparseHistogram;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
-use brunt_stats::stamps::StampLoss;
+use brunt_stats::worker_counts::StampLoss;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;

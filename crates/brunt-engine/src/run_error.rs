@@ -8,7 +8,7 @@ use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::detection::DetectedProtocol;
-use brunt_stats::fault::FirstMalformed;
+use brunt_stats::connection::FirstMalformed;
 use serde::{Deserialize, Serialize};
 use std::io;
 use thiserror::Error;

@@ -40,7 +40,7 @@ use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Keys, Request, Value};
-use brunt_stats::fault::FirstError;
+use brunt_stats::connection::FirstError;
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
 use brunt_workload::session::{DueOp, PhaseTimes};

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use brunt_plan::op::OpKind;
     use brunt_plan::outcome::{Outcome, ReplyKind};
-    use brunt_stats::fault::FirstError;
+    use brunt_stats::connection::FirstError;
     use brunt_stats::sample::Times;
 
     /// Changing these bytes changes the protocol, and needs another version of it.

@@ -5,7 +5,7 @@
 
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::run::RunData;
-use brunt_stats::error_replies::ErrorReplies;
+use brunt_stats::worker_counts::ErrorReplies;
 use serde::{Deserialize, Deserializer};
 
 /// The longest text: a reason that quotes a line of a plan.

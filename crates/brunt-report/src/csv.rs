@@ -3,18 +3,17 @@
 //! Not the raw samples (those are [`crate::samples`]) and not totals. The lines of the measured window are the
 //! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
 
-use crate::live;
-use crate::server;
+use crate::{live, server};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
-use brunt_stats::client_time::ClientShares;
 use brunt_stats::interval::Activity;
-use brunt_stats::period::Period;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::observer::Period;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan, Snapshot};
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
+use brunt_stats::usage::ClientShares;
+use brunt_stats::window::RunTimes;
 use std::fmt::Display;
 use std::io::{self, Write};
 

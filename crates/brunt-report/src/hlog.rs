@@ -10,11 +10,11 @@ use brunt_plan::op::OpId;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_stats::histogram::{Histogram, SparseHistogram, VALUE_BITS};
-use brunt_stats::period::Period;
+use brunt_stats::observer::Period;
 use brunt_stats::recorder::Layout;
-use brunt_stats::run_times::RunTimes;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::{Slice, SliceRow};
+use brunt_stats::window::RunTimes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 

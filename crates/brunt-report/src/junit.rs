@@ -7,12 +7,11 @@
 
 use crate::assertion_text::AssertionText;
 use crate::comparison::{AssertionRow, Comparison};
-use crate::quantity;
 use crate::result::RunResult;
-use crate::row;
+use crate::{quantity, row};
 use brunt_stats::bound::Decision;
 use brunt_stats::check::{Check, CheckStatus};
-use brunt_stats::percentile_mark::PercentileMark;
+use brunt_stats::op_summary::PercentileMark;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};

@@ -8,10 +8,10 @@ pub mod json;
 
 use brunt_plan::phase::Phase;
 use brunt_stats::live_run::RunSoFar;
-use brunt_stats::period::Period;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::observer::Period;
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::summary::Summary;
+use brunt_stats::window::RunTimes;
 use std::io::{self, Write};
 
 /// How far a run is.

@@ -6,17 +6,15 @@
 
 use crate::csv::without_preload;
 use crate::json::over_time::OpPiece;
-use crate::live;
-use crate::wall_clock;
+use crate::{live, wall_clock};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
 use brunt_stats::interval::Activity;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::period::Period;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::observer::Period;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::{Timeline, TimelinePoint};
+use brunt_stats::window::{MeasuredWindow, RunTimes};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::ops::Range;

@@ -6,15 +6,14 @@
 
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::agent::AgentRecord;
 use brunt_stats::calibration::Lookup;
+use brunt_stats::check::Judgement;
 use brunt_stats::convergence::Convergence;
-use brunt_stats::judgement::Judgement;
 use brunt_stats::recorder::Layout;
-use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::{Environment, PreloadResult, RunRecord};
+use brunt_stats::run_record::{Environment, PreloadResult, RunData, RunRecord};
 use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::store::SerializedStore;
+use brunt_stats::usage::AgentRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use std::borrow::Cow;

@@ -5,14 +5,12 @@
 //! another either, where a single pause of anything counts in full: medians of a tenth of the window. Invariant: what fills a system
 //! that keeps up, while its first requests are not answered yet, is no growth.
 
-use crate::agent::AgentRecord;
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::measured_window::MeasuredWindow;
 use crate::request_counts::CountEntry;
 use crate::store::IntervalStore;
-use crate::timeline::{Slice, Timeline};
-use crate::usage::WorkerUsage;
-use crate::window::WindowCounts;
+use crate::timeline::Timeline;
+use crate::usage::{AgentRecord, WorkerUsage};
+use crate::window::{MeasuredWindow, WindowCounts};
 use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
@@ -225,8 +223,7 @@ fn median(counts: &[i64]) -> i64 {
 
 /// Response times of a class that ended in the slices which begin in a span.
 fn response_within(timeline: &Timeline, class: ClassId, span: std::ops::Range<u64>) -> SparseHistogram {
-    let slices = timeline.slices_by_cell().filter(|(cell_ns, _)| span.contains(cell_ns));
-    let rows = slices.flat_map(|(_, slice): (u64, &Slice)| &slice.rows).filter(|row| row.class == class);
+    let rows = timeline.slices_in(span).flat_map(|slice| &slice.rows).filter(|row| row.class == class);
     SparseHistogram::merge_all(rows.map(|row| &row.response), &mut Histogram::new()).into_owned()
 }
 

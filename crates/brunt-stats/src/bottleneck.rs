@@ -5,13 +5,13 @@
 //! service time S0 times the throughput is then the number of slots in use. Invariant: a limit is called the server's only if neither the
 //! client nor the connections are known to be it.
 
-use crate::host::HostEvidence;
-use crate::measured_window::MeasuredWindow;
-use crate::number_text::{rounded, time};
+use crate::check::rounded;
 use crate::op_summary::OpSummary;
 use crate::run_record::RunRecord;
 use crate::server_stats::ServerSpan;
-use crate::usage::{BUSY, WorkerUsage};
+use crate::usage::{BUSY, HostEvidence, WorkerUsage};
+use crate::window::MeasuredWindow;
+use brunt_plan::quantity::time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -153,19 +153,8 @@ impl LimitFacts {
         let rate = self.rate.unwrap_or(f64::INFINITY).min(by_server);
         let slots = rate * self.unloaded_service_ns? as f64 / 1e9 * SPARE;
         let depth = self.depth.max(1);
-        slots
-            .is_finite()
-            .then(|| (slots / depth as f64).ceil() as u64)
-            .map(|needed| needed.max(self.slots / depth + 1))
-    }
-
-    fn server_reason(&self) -> String {
-        let thread = self.server_busiest_thread_share.map(percent);
-        match thread {
-            Some(thread) if self.is_server_busy() => format!("its thread was busy for {thread}"),
-            Some(thread) => format!("its thread was busy for {thread}, {}", self.others_reason()),
-            None => format!("it does not report its processor time, {}", self.others_reason()),
-        }
+        let least = self.slots / depth + 1;
+        slots.is_finite().then(|| ((slots / depth as f64).ceil() as u64).max(least))
     }
 
     fn is_server_busy(&self) -> bool {
@@ -174,23 +163,14 @@ impl LimitFacts {
 
     /// What the client and its connections were not short of.
     fn others_reason(&self) -> String {
-        let worker = percent(self.worker_busiest_share);
-        match self.unloaded_service_ns {
+        let slots = match self.unloaded_service_ns {
             _ if self.slots_taken_share < SLOTS_TAKEN => {
-                format!(
-                    "{} of the slots were taken, the client was busy for {worker}",
-                    percent(self.slots_taken_share)
-                )
+                format!("{} of the slots were taken", percent(self.slots_taken_share))
             }
-            Some(service_ns) => format!(
-                "its answers took longer than the {} without load, the client was busy for {worker}",
-                time(service_ns)
-            ),
-            None => format!(
-                "all {} slots were taken and may be too few, the client was busy for {worker}",
-                self.slots
-            ),
-        }
+            Some(service_ns) => format!("its answers took longer than the {} without load", time(service_ns)),
+            None => format!("all {} slots were taken and may be too few", self.slots),
+        };
+        format!("{slots}, the client was busy for {}", percent(self.worker_busiest_share))
     }
 }
 
@@ -262,11 +242,18 @@ fn client(facts: &LimitFacts) -> Finding {
 }
 
 fn server(facts: &LimitFacts) -> Finding {
-    let subject = if facts.is_server_busy() { "the server" } else { "the server, or what lies behind it" };
+    let thread = match facts.server_busiest_thread_share {
+        Some(thread) => format!("its thread was busy for {}", percent(thread)),
+        None => "it does not report its processor time".to_owned(),
+    };
+    let (subject, reason) = match facts.is_server_busy() {
+        true => ("the server", thread),
+        false => ("the server, or what lies behind it", format!("{thread}, {}", facts.others_reason())),
+    };
     let fix = facts.rate.map_or(String::new(), |_| {
         format!("--rate {} (80 % of what it answered)", rounded(ADVISED * facts.throughput))
     });
-    (subject, facts.server_reason(), fix)
+    (subject, reason, fix)
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 //! said.
 
 use crate::headroom::{Headroom, Probe};
-use crate::number_text::time;
 use crate::usage::ClientUsage;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::{Class, Plan};
+use brunt_plan::quantity::time;
 use serde::{Deserialize, Serialize};
 
 /// Which host: what makes a calibration of one worthless on another.

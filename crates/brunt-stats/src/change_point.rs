@@ -1,23 +1,26 @@
-//! Is the measured window one state? The likeliest change point of the median response time and of the hit ratio, over batches of it.
+//! STEADY: is the measured window one state? The likeliest change point of the median response time and of the hit ratio, over batches of it.
 //!
 //! Not a judge of what was there before the window, and it changes no number. The test knows only the order of the values of batches, so
 //! that it holds for any distribution; with enough requests any change is significant, so one has to be large as well. Invariant: a
 //! change point lies between two batches, and each side has a value.
 
-use crate::batch::{Batch, batches};
 use crate::change;
-use crate::measured_window::MeasuredWindow;
+use crate::check::{Check, CheckId, CheckStatus};
+use crate::confidence::{Batch, batches};
 use crate::median::median;
+use crate::request_counts::KeyCounts;
 use crate::store::IntervalStore;
+use crate::window::MeasuredWindow;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::{percent, time};
 use std::ops::Range;
 
 /// With fewer batches that hold requests nothing is judged: a window below 2 s, or one with as many gaps.
 pub const BATCHES_MIN: usize = 20;
-/// The larger of both levels must be more than this many times the smaller.
-pub const CHANGE_MIN: f64 = 1.10;
+/// A change of more than this share of the smaller level is large.
+const CHANGE_MAX: f64 = 0.10;
 /// Without a change point one as likely as found is found in so many windows, at most.
 pub const SIGNIFICANCE: f64 = 0.01;
 
@@ -50,7 +53,7 @@ impl ChangePoint {
     /// Is it both large and significant?
     pub fn is_found(&self) -> bool {
         let (low, high) = (self.before.min(self.after), self.before.max(self.after));
-        self.p < SIGNIFICANCE && high > CHANGE_MIN * low
+        self.p < SIGNIFICANCE && high > (1.0 + CHANGE_MAX) * low
     }
 }
 
@@ -109,11 +112,10 @@ impl Steadiness {
 
 /// Keys found among those requested by retrievals that ended in a batch; `None` without any.
 fn hit_ratio(store: &IntervalStore, batch: &Batch) -> Option<f64> {
-    let slices = store.timeline().slices_by_cell();
-    let slices = slices.filter(|(cell_ns, _)| (batch.start_ns..batch.end_ns).contains(cell_ns));
-    let (hit, all) = slices.fold((0, 0), |(hit, all), (_, slice)| {
-        (hit + slice.keys.hit, all + slice.keys.hit + slice.keys.miss)
-    });
+    let mut keys = KeyCounts::default();
+    let slices = store.timeline().slices_in(batch.start_ns..batch.end_ns);
+    slices.for_each(|slice| keys.merge(&slice.keys));
+    let (hit, all) = (keys.hit, keys.hit + keys.miss);
     (all > 0).then(|| hit as f64 / all as f64)
 }
 
@@ -153,6 +155,42 @@ fn likeliest(values: &[f64]) -> (usize, f64) {
     let (before, _) = distances.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((1, 0.0));
     let p = change::rank_probability(&values[..before], &values[before..]);
     (before, (p * (count - 1) as f64).min(1.0))
+}
+
+pub(crate) fn check(steady: &Steadiness) -> Check {
+    let judged = match steady {
+        Steadiness::Unjudged(reason) => return Check::skipped(CheckId::Steady, *reason),
+        Steadiness::Judged(judged) => judged,
+    };
+    if let Some(change) = steady.change_point() {
+        let message = format!(
+            "the {} went from {} to {} at +{}",
+            change.series.name(),
+            value(change, change.before),
+            value(change, change.after),
+            time(change.at_ns)
+        );
+        return Check::found(CheckId::Steady, CheckStatus::Caution, message)
+            .with_fix("a longer --warmup (and a preload where the cache fills), or what happened to the server then")
+            .with_value(size(change), CHANGE_MAX);
+    }
+    let largest = judged.iter().filter(|change| change.p < SIGNIFICANCE).map(size).fold(0.0, f64::max);
+    let names: Vec<&str> = judged.iter().map(|change| change.series.name()).collect();
+    Check::ok(CheckId::Steady, format!("no change of the {}", names.join(" or the ")))
+        .with_value(largest, CHANGE_MAX)
+}
+
+fn value(change: &ChangePoint, value: f64) -> String {
+    match change.series {
+        LevelSeries::Median => time(value.round() as u64),
+        LevelSeries::HitRatio => percent(value),
+    }
+}
+
+/// By which share of the smaller level.
+fn size(change: &ChangePoint) -> f64 {
+    let (low, high) = (change.before.min(change.after), change.before.max(change.after));
+    if low > 0.0 { high / low - 1.0 } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! The six checks of a run: one table of what each measures and from where on it calls for care, and what one of them found.
+//! The six checks of a run: one table of what each measures and from where on it calls for care, what one of them found, and how strictly a
+//! user wants it judged.
 //!
-//! Not how they decide ([`crate::status`]). Invariant: help, documentation and the schema of results are printed from [`RULES`].
+//! Not how they decide ([`crate::status`]). Invariants: help, documentation and the schema of results are printed from [`RULES`]; what is
+//! allowed is never invalid.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,6 +179,36 @@ impl Check {
             fix => format!("{} -> {fix}", self.message),
         }
     }
+}
+
+/// These are invalid instead of cautious in a strict judgement.
+const STRICT: [CheckId; 4] = [CheckId::Load, CheckId::Client, CheckId::Steady, CheckId::Repeat];
+
+/// How strictly a user wants a run to be judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Judgement {
+    /// As for a publication: cautions of LOAD, CLIENT, STEADY and REPEAT are invalid, and the client's part of a number may be 5 %.
+    pub is_strict: bool,
+    /// What would be INVALID for these is a CAUTION.
+    pub allowed: Vec<CheckId>,
+}
+
+impl Judgement {
+    pub(crate) fn weigh(&self, check: Check) -> Check {
+        let is_caution = check.status == CheckStatus::Caution;
+        let status = if self.is_strict && is_caution && STRICT.contains(&check.id) {
+            CheckStatus::Invalid
+        } else {
+            check.status
+        };
+        let most = if self.allowed.contains(&check.id) { CheckStatus::Caution } else { CheckStatus::Invalid };
+        Check { status: status.min(most), ..check }
+    }
+}
+
+/// An estimate of a count, such as a rate: a whole number.
+pub(crate) fn rounded(number: f64) -> String {
+    format!("{:.0}", number.round())
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
-//! How far a percentile of one run may lie from that of the server: a 95 % confidence interval, from histograms alone.
+//! How far a percentile of one run may lie from that of the server: a 95 % confidence interval, from batches of the window alone.
 //!
 //! Not the textbook's interval for independent samples: requests that queue behind each other are not independent, and
-//! that interval misses the truth four times out of five at high load. The batches of the window say how many independent requests would
-//! tell as much (R. S. Woodruff, "Confidence intervals for medians and other position measures", 1952, with batches as clusters), and
-//! Wilson's limits of p for so many are the ranks of both ends. Invariants: an interval holds its estimate, and neither end falls as
+//! that interval misses the truth four times out of five at high load. Batches much longer than a queue lives are nearly independent; they
+//! say how many independent requests would tell as much (R. S. Woodruff, "Confidence intervals for medians and other position measures",
+//! 1952, with batches as clusters), and Wilson's limits of p for so many are the ranks of both ends. Invariants: from the beginning of the
+//! window every completed request of the chosen rows is in exactly one batch; an interval holds its estimate, and neither end falls as
 //! percentiles rise.
 
-use crate::batch::{Batch, SLICES_MIN};
-use crate::histogram::{Histogram, Ranks};
+use crate::histogram::{Histogram, Ranks, SparseHistogram};
+use crate::timeline::Timeline;
+use crate::window::MeasuredWindow;
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -180,5 +183,68 @@ fn fraction(quantile: Quantile) -> f64 {
 mod independent;
 #[cfg(test)]
 mod replications;
+
+/// How many batches there are: enough to estimate a variance (Student's t is within 4 % of the normal's quantile), few
+/// enough that each is long.
+pub const BATCHES: u64 = 30;
+/// With fewer slices than this there are no batches: a variance of nine numbers is no estimate.
+pub const SLICES_MIN: u64 = 10;
+
+/// A part of the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// When it begins.
+    pub start_ns: u64,
+    /// When it ends. Requests that were answered after the window are in the last batch all the same.
+    pub end_ns: u64,
+    /// Requests completed in it before the window closed, whenever they were due.
+    pub completed: u64,
+    /// Requests that failed in it, or were given up unsent.
+    pub faulty: u64,
+    /// Response times of measured requests that completed in it, in nanoseconds.
+    pub response: SparseHistogram,
+}
+
+/// The window from `start_ns` on in batches, of the rows that `of` selects: [`BATCHES`] of them, with as nearly as can be
+/// the same number of slices, or as many as there are slices where those are fewer; none at all below
+/// [`SLICES_MIN`]. `start_ns` is the beginning of the window, or that of a later slice where only its rest is looked at.
+pub fn batches(
+    timeline: &Timeline,
+    window: &MeasuredWindow,
+    start_ns: u64,
+    of: impl Fn(ClassId, OpId) -> bool,
+) -> Vec<Batch> {
+    let start_ns = start_ns.max(window.measure_ns);
+    let slice_ns = timeline.slice_ns();
+    let slices = window.end_ns.saturating_sub(start_ns) / slice_ns;
+    if slices < SLICES_MIN {
+        return Vec::new();
+    }
+    let count = slices.min(BATCHES);
+    let begins = |index: u64| start_ns + index * slices / count * slice_ns;
+    let mut sums: Vec<Batch> = Vec::with_capacity(count as usize);
+    let mut held = timeline.slices_by_cell().peekable();
+    // Workers are a little late in ending an interval, so the slice before the window may hold the first of its requests.
+    // Requests of the window that lie before a later start are in no batch.
+    while start_ns > window.measure_ns && held.next_if(|(cell_ns, _)| *cell_ns < start_ns).is_some() {}
+    let mut sum = Histogram::new();
+    for index in 0..count {
+        let is_last = index + 1 == count;
+        let mut batch = Batch { start_ns: begins(index), ..Batch::default() };
+        batch.end_ns = if is_last { window.end_ns } else { begins(index + 1) };
+        let mut parts = Vec::new();
+        while let Some((_, slice)) = held.next_if(|(cell_ns, _)| is_last || *cell_ns < batch.end_ns) {
+            for row in slice.rows.iter().filter(|row| of(row.class, row.op)) {
+                batch.completed += row.completed;
+                batch.faulty += row.faulty;
+                parts.push(&row.response);
+            }
+        }
+        batch.response = SparseHistogram::merge_all(parts, &mut sum).into_owned();
+        sums.push(batch);
+    }
+    sums
+}
+
 #[cfg(test)]
 mod tests;

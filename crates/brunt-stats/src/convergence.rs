@@ -1,4 +1,4 @@
-//! Is it enough? Whether what was measured so far answers the question that a run was made for.
+//! Is it enough? How precisely a run is to find out its percentiles, and whether what was measured so far does.
 //!
 //! Not the run: it looks at what was recorded, at instants fixed beforehand, and says whether the rest may be left out.
 //! Looks lie at the first time and its doublings, up to the longest time. A run that stops the first time an interval
@@ -7,16 +7,16 @@
 
 use crate::change_point::Steadiness;
 use crate::check::{CheckId, CheckStatus};
-use crate::client_part;
-use crate::goal::{GoalState, UntilResult, state};
-use crate::measured_window::MeasuredWindow;
-use crate::op_summary::{OpRow, OpSummary};
-use crate::row_sums::RowSums;
-use crate::steady;
+use crate::confidence::PercentileInterval;
+use crate::op_summary::{OpRow, OpSummary, RowSums};
 use crate::store::IntervalStore;
+use crate::window::MeasuredWindow;
+use crate::{change_point, op_summary};
 use brunt_plan::plan::Plan;
+use brunt_plan::quantity::{percent, time};
 use brunt_plan::until::Precision;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in 10 ms later: so much
 /// later than its instant a look sees everything up to it.
@@ -34,42 +34,41 @@ pub struct Convergence {
 }
 
 /// What one look saw.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct InterimLook {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InterimLook {
     at_ns: u64,
-    findings: Vec<(Precision, GoalState)>,
-    held_by: Vec<CheckId>,
-    unjudged: Vec<CheckId>,
+    /// Every goal with what was found.
+    pub goals: Vec<GoalResult>,
+    /// The checks that spoke against ending, whatever the intervals were.
+    pub held_by: Vec<CheckId>,
+    /// The checks that could not speak against it, because the window was too short or the plan leaves them no say.
+    pub unjudged: Vec<CheckId>,
 }
 
 impl InterimLook {
     fn of(
         goals: &[Precision],
         at_ns: u64,
-        rows: (&OpSummary, &[OpRow]),
+        (total, ops): (&OpSummary, &[OpRow]),
         checks: [(CheckId, CheckStatus); 2],
     ) -> Self {
-        let (total, ops) = rows;
-        let find = |goal: &Precision| match goal.op {
-            None => state(goal, total),
-            Some(op) => ops
-                .iter()
-                .find(|row| row.name == op)
-                .map_or(GoalState::Unknown, |row| state(goal, &row.summary)),
+        let row = |goal: &Precision| match goal.op {
+            None => Some(total),
+            Some(op) => ops.iter().find(|row| row.name == op).map(|row| &row.summary),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {
             checks.into_iter().filter(|(_, status)| is_so(*status)).map(|(id, _)| id).collect()
         };
         Self {
             at_ns,
-            findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
+            goals: goals.iter().map(|goal| GoalResult::of(goal, row(goal))).collect(),
             held_by: ids(|status| status > CheckStatus::Ok),
             unjudged: ids(|status| status == CheckStatus::Skipped),
         }
     }
 
     fn is_enough(&self) -> bool {
-        self.held_by.is_empty() && self.findings.iter().all(|(_, finding)| finding.is_reached())
+        self.held_by.is_empty() && self.goals.iter().all(|goal| goal.is_reached)
     }
 }
 
@@ -124,17 +123,13 @@ impl Convergence {
         window: &MeasuredWindow,
         is_interrupted: bool,
     ) -> UntilResult {
-        let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
         let checks = checks(plan, steady, rows.0);
         let last = || InterimLook::of(&self.goals, window.duration_ns(), rows, checks);
-        let InterimLook { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
         UntilResult {
-            findings,
-            held_by,
-            unjudged,
+            is_early: self.enough.is_some(),
+            look: self.enough.clone().unwrap_or_else(last),
             taken: self.taken,
             looks: self.looks_ns.len() as u32,
-            enough_at_ns,
             is_interrupted,
         }
     }
@@ -142,10 +137,97 @@ impl Convergence {
 
 /// The checks that speak against ending a run early: what the window holds so far changes, or is the client's.
 fn checks(plan: &Plan, steady: &Steadiness, total: &OpSummary) -> [(CheckId, CheckStatus); 2] {
-    let client = client_part::status_of_part(plan, total);
+    let client = op_summary::status_of_part(plan, total);
     // In a closed loop a late client lowers the load, and no length of the run makes it less late.
     let client = if plan.has_open_loop() { client } else { CheckStatus::Ok };
-    [(CheckId::Client, client), (CheckId::Steady, steady::check(steady).status)]
+    [(CheckId::Client, client), (CheckId::Steady, change_point::check(steady).status)]
+}
+
+/// Independent requests that must lie above a percentile before its interval counts as narrow.
+pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
+
+/// What the intervals say of a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GoalResult {
+    /// The goal.
+    pub precision: Precision,
+    /// The interval of its percentile; `None` with too few requests, or too short a time.
+    pub interval: Option<PercentileInterval>,
+    /// Is it reached?
+    pub is_reached: bool,
+}
+
+impl GoalResult {
+    /// By the interval that `row`, the summary of its operation, has for its percentile.
+    fn of(precision: &Precision, row: Option<&OpSummary>) -> Self {
+        let interval = row.and_then(|row| row.interval(precision.quantile)).copied();
+        let is_reached = interval.is_some_and(|interval| {
+            let half_width = interval.relative_half_width();
+            interval.effective_above() >= EFFECTIVE_ABOVE_MIN
+                && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
+        });
+        Self { precision: *precision, interval, is_reached }
+    }
+}
+
+/// What became of the goals of a run. A look is a time at which it was asked whether they are reached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UntilResult {
+    /// The look that was content, or else one at the end.
+    pub look: InterimLook,
+    /// It was content before the end.
+    is_early: bool,
+    /// Looks taken.
+    pub taken: u32,
+    /// Looks that there could have been.
+    pub looks: u32,
+    /// The run was interrupted before.
+    pub is_interrupted: bool,
+}
+
+impl UntilResult {
+    /// Was everything found out?
+    pub fn is_reached(&self) -> bool {
+        self.look.is_enough()
+    }
+
+    /// Length of the window at the look that was content; `None` where none was.
+    pub fn enough_at_ns(&self) -> Option<u64> {
+        self.is_early.then_some(self.look.at_ns)
+    }
+}
+
+/// When the run ended, then what is known of each goal, and what else decided, as parts of a sentence.
+impl fmt::Display for UntilResult {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
+        let InterimLook { goals, held_by, unjudged, .. } = &self.look;
+        let mut clauses = vec![match self.enough_at_ns() {
+            Some(at_ns) => format!("reached {}", look(at_ns)),
+            None if self.is_interrupted => "interrupted before it was reached".to_owned(),
+            None if self.is_reached() => "reached when the time was up".to_owned(),
+            None => "not reached when the time was up".to_owned(),
+        }];
+        clauses.extend(goals.iter().map(|goal| {
+            let found = match goal.interval.as_ref().map(PercentileInterval::relative_half_width) {
+                None => "no interval".to_owned(),
+                Some(Some(half_width)) => percent(half_width),
+                Some(None) => "no upper end".to_owned(),
+            };
+            format!("{}: {found}", goal.precision)
+        }));
+        if !held_by.is_empty() {
+            clauses.push(format!("held up by {}", names(held_by)));
+        }
+        if !unjudged.is_empty() {
+            clauses.push(format!("without {}, not judged then", names(unjudged)));
+        }
+        formatter.write_str(&clauses.join("; "))
+    }
+}
+
+fn names(ids: &[CheckId]) -> String {
+    ids.iter().map(|id| id.name()).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
-//! Structs of counts: how they are declared, added up and looked through.
+//! Structs of counts: how they are declared, added up, looked through and written to files.
 //!
-//! Invariant: merging adds count by count, so that the order of merging leaves no trace.
+//! Invariants: merging adds count by count, so that the order of merging leaves no trace; a file has no number that readers of JSON may not
+//! have. What goes from host to host is bytes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A count, or several under one name.
 pub(crate) trait Counts {
@@ -9,6 +13,9 @@ pub(crate) trait Counts {
 
     /// Every count.
     fn values(&self) -> impl Iterator<Item = u64>;
+
+    /// Sets every count to the next of these, to 0 where there is none.
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>);
 }
 
 impl Counts for u64 {
@@ -18,6 +25,10 @@ impl Counts for u64 {
 
     fn values(&self) -> impl Iterator<Item = u64> {
         std::iter::once(*self)
+    }
+
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+        *self = values.next().unwrap_or(0);
     }
 }
 
@@ -29,14 +40,36 @@ impl<T: Counts, const N: usize> Counts for [T; N] {
     fn values(&self) -> impl Iterator<Item = u64> {
         self.iter().flat_map(T::values)
     }
+
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+        self.iter_mut().for_each(|count| count.set(values));
+    }
+}
+
+/// A number of which the largest of several counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Most(pub u64);
+
+impl Counts for Most {
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.max(other.0);
+    }
+
+    fn values(&self) -> impl Iterator<Item = u64> {
+        self.0.values()
+    }
+
+    fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+        self.0.set(values);
+    }
 }
 
 /// Declares a struct of counts: in files a count that is missing is 0.
 macro_rules! counts {
-    ($(#[$attribute:meta])* pub struct $name:ident { $($(#[$of_field:meta])* pub $field:ident: $type:ty),+ $(,)? }) => {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($(#[$of_field:meta])* $of_field_vis:vis $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        pub struct $name { $($(#[$of_field])* pub $field: $type),+ }
+        pub struct $name { $($(#[$of_field])* $of_field_vis $field: $type),+ }
 
         impl $name {
             /// Adds other counts.
@@ -53,7 +86,123 @@ macro_rules! counts {
             fn values(&self) -> impl Iterator<Item = u64> {
                 std::iter::empty()$(.chain($crate::counts::Counts::values(&self.$field)))+
             }
+
+            fn set(&mut self, values: &mut impl Iterator<Item = u64>) {
+                $($crate::counts::Counts::set(&mut self.$field, values);)+
+            }
         }
     };
 }
 pub(crate) use counts;
+
+/// A part of a whole; 0 of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Counts without their names: the list ends with the last one that is not 0.
+fn listed(of: &impl Counts) -> Vec<u64> {
+    let mut values: Vec<u64> = of.values().collect();
+    values.truncate(values.iter().rposition(|value| *value > 0).map_or(0, |last| last + 1));
+    values
+}
+
+fn counted<T: Counts + Default>(values: Vec<u64>) -> Result<T, &'static str> {
+    let (mut values, mut counts) = (values.into_iter(), T::default());
+    counts.set(&mut values);
+    values.next().is_none().then_some(counts).ok_or("more counts than there are")
+}
+
+/// The characters of such a list in a file.
+pub(crate) fn list_len(of: &impl Counts) -> usize {
+    let digits = |count: u64| count.checked_ilog10().unwrap_or(0) as usize + 2;
+    2 + listed(of).into_iter().map(digits).sum::<usize>()
+}
+
+/// Counts of which a file has thousands, as a list.
+pub(crate) mod list {
+    use super::{Counts, counted, listed};
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(of: &impl Counts, serializer: S) -> Result<S::Ok, S::Error> {
+        listed(of).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: Counts + Default,
+        D: Deserializer<'de>,
+    {
+        counted(Vec::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// Several of them.
+pub(crate) mod lists {
+    use super::{Counts, counted, listed};
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(of: &[impl Counts], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(of.iter().map(listed))
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+    where
+        T: Counts + Default,
+        D: Deserializer<'de>,
+    {
+        let lists = Vec::deserialize(deserializer)?.into_iter();
+        lists.map(counted).collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
+/// Is it left out of a file?
+pub(crate) fn is_default<T: Default + PartialEq>(of: &T) -> bool {
+    *of == T::default()
+}
+
+/// What a sum may come to: adding up a file full of them stays within 128 bits.
+const SUM_BITS: u32 = 112;
+
+/// A number of up to 128 bits: in files decimal digits, as readers of JSON may not have as many bits.
+pub(crate) mod wide {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => number.to_string().serialize(serializer),
+            false => number.serialize(serializer),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        if !deserializer.is_human_readable() {
+            return u128::deserialize(deserializer);
+        }
+        let text = String::deserialize(deserializer)?;
+        let number = text.parse().ok().filter(|number: &u128| number >> super::SUM_BITS == 0);
+        number.ok_or_else(|| D::Error::custom("a sum that is none"))
+    }
+}
+
+/// An instant that may never come, which is the largest number: in files `null`.
+pub(crate) mod instant {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at_ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => (*at_ns < u64::MAX).then_some(at_ns).serialize(serializer),
+            false => at_ns.serialize(serializer),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        match deserializer.is_human_readable() {
+            true => Ok(Option::deserialize(deserializer)?.unwrap_or(u64::MAX)),
+            false => u64::deserialize(deserializer),
+        }
+    }
+}

@@ -12,12 +12,13 @@
 //! and holds a whole run.
 
 mod serialized;
-mod text;
 
+use crate::sample::Times;
 use brunt_plan::quantile::Quantile;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 
 /// Each power of two is cut into 2 to this power buckets.
@@ -188,14 +189,8 @@ pub struct RecordingHistogram {
 }
 
 impl Default for RecordingHistogram {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl RecordingHistogram {
     /// Empty, with room for every bucket (66 KiB).
-    pub fn new() -> Self {
+    fn default() -> Self {
         let counts = vec![0u16; BUCKETS].into_boxed_slice();
         Self {
             counts: counts.try_into().expect("the slice was made with this length"),
@@ -207,7 +202,9 @@ impl RecordingHistogram {
             wrapped: Vec::with_capacity(256),
         }
     }
+}
 
+impl RecordingHistogram {
     /// Adds one value, and says which bucket it lies in.
     #[inline]
     pub fn record(&mut self, value: u64) -> usize {
@@ -321,7 +318,7 @@ pub struct SparseHistogram {
 impl Serialize for SparseHistogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
-            true => text::write(self).serialize(serializer),
+            true => serialized::write_text(self).serialize(serializer),
             false => (&self.moments, &self.encoded).serialize(serializer),
         }
     }
@@ -330,7 +327,7 @@ impl Serialize for SparseHistogram {
 impl<'de> Deserialize<'de> for SparseHistogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = match deserializer.is_human_readable() {
-            true => text::read(&String::deserialize(deserializer)?),
+            true => serialized::read_text(&String::deserialize(deserializer)?),
             false => serialized::read(Deserialize::deserialize(deserializer)?),
         };
         read.map_err(D::Error::custom)
@@ -401,28 +398,20 @@ impl SparseHistogram {
             return if self.count() == 0 { other.clone() } else { self.clone() };
         }
         let mut encoder = Encoder::default();
-        let (mut left, mut right) = (self.buckets().peekable(), other.buckets().peekable());
-        loop {
-            match (left.peek().copied(), right.peek().copied()) {
-                (Some((ours, _)), Some((theirs, count))) if theirs < ours => {
-                    encoder.push(theirs, count);
-                    right.next();
+        let (mut left, mut right) = (self.buckets(), other.buckets());
+        // What is over lies behind all buckets.
+        let over = (BUCKETS, 0);
+        let (mut ours, mut theirs) = (left.next().unwrap_or(over), right.next().unwrap_or(over));
+        while ours.0.min(theirs.0) < BUCKETS {
+            let bucket = ours.0.min(theirs.0);
+            let mut count = 0;
+            for (held, rest) in [(&mut ours, &mut left), (&mut theirs, &mut right)] {
+                if held.0 == bucket {
+                    count += held.1;
+                    *held = rest.next().unwrap_or(over);
                 }
-                (Some((ours, count)), Some((theirs, more))) if ours == theirs => {
-                    encoder.push(ours, count + more);
-                    left.next();
-                    right.next();
-                }
-                (Some((ours, count)), _) => {
-                    encoder.push(ours, count);
-                    left.next();
-                }
-                (None, Some((theirs, count))) => {
-                    encoder.push(theirs, count);
-                    right.next();
-                }
-                (None, None) => break,
             }
+            encoder.push(bucket, count);
         }
         let mut moments = self.moments;
         moments.merge(&other.moments);
@@ -433,9 +422,9 @@ impl SparseHistogram {
     /// [`GROUPING_POWER`]. What lies in a wider one is in the last bucket of its own, or of all of them, so that no value is
     /// below what it was; counts and moments stay exact.
     #[must_use]
-    pub fn coarser(&self, bits: u32) -> Self {
+    pub fn coarser(self, bits: u32) -> Self {
         if self.count() == 0 || bits == 0 {
-            return self.clone();
+            return self;
         }
         assert!(bits <= GROUPING_POWER, "{bits}");
         let highest = bucket_of(self.moments.max);
@@ -453,15 +442,9 @@ impl SparseHistogram {
         encoder.finish(self.moments)
     }
 
-    /// The same of a histogram that is not needed any more.
-    #[must_use]
-    pub(crate) fn into_coarser(self, bits: u32) -> Self {
-        if bits == 0 { self } else { self.coarser(bits) }
-    }
-
     /// How many characters its text has, of what is written in files.
     pub fn text_len(&self) -> usize {
-        text::write(self).len()
+        serialized::write_text(self).len()
     }
 
     /// Bytes of memory that its buckets take.
@@ -783,6 +766,84 @@ impl Histogram {
     /// and maximum. `None` where there are fewer values.
     pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u64>> {
         at_rank(&self.moments, self.buckets(), rank)
+    }
+}
+
+/// A group is 2 to this power buckets: there are 16 groups for each power of two, 53 a decade.
+pub const GROUP_BITS: u32 = 6;
+const GROUPS: usize = BUCKETS >> GROUP_BITS;
+
+/// What a group takes in a file, about.
+const GROUP_CHARACTERS: usize = 70;
+
+/// What a worker records into. All memory is taken at the start: 12 KiB.
+#[derive(Debug)]
+pub(crate) struct RecordingPartSums(Box<[[u64; 3]; GROUPS]>);
+
+impl Default for RecordingPartSums {
+    fn default() -> Self {
+        Self(Box::new([[0; 3]; GROUPS]))
+    }
+}
+
+impl RecordingPartSums {
+    /// Adds the times of `count` ops that ended alike, with the bucket of their response time.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, bucket: usize, times: &Times, count: u32) {
+        let [response_ns, client_ns, connection_wait_ns] = &mut self.0[bucket >> GROUP_BITS];
+        *response_ns += times.response_ns() * u64::from(count);
+        *client_ns += times.client_ns() * u64::from(count);
+        *connection_wait_ns += times.connection_wait_ns() * u64::from(count);
+    }
+
+    /// Yields what was recorded and leaves nothing.
+    pub(crate) fn take(&mut self) -> PartSums {
+        let used = (0..).zip(self.0.iter_mut()).filter(|(_, sums)| **sums != [0; 3]);
+        let taken = used.map(|(group, sums)| {
+            let [response_ns, client_ns, connection_wait_ns] = std::mem::take(sums).map(u128::from);
+            (group, PartSum(response_ns, client_ns, connection_wait_ns))
+        });
+        PartSums(taken.collect())
+    }
+}
+
+/// Of several requests together, in nanoseconds: response times, the client's part of them, waits for a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartSum(
+    #[serde(with = "crate::counts::wide")] pub u128,
+    #[serde(with = "crate::counts::wide")] pub u128,
+    #[serde(with = "crate::counts::wide")] pub u128,
+);
+
+impl PartSum {
+    fn merge(&mut self, other: &Self) {
+        self.0 += other.0;
+        self.1 += other.1;
+        self.2 += other.2;
+    }
+}
+
+/// The sums of an interval or of a run: those of the groups that have some.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartSums(BTreeMap<u16, PartSum>);
+
+impl PartSums {
+    /// Adds other sums.
+    pub fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(group, sum)| self.0.entry(*group).or_default().merge(sum));
+    }
+
+    /// The sum over this group and all with longer response times.
+    pub fn from_group(&self, group: usize) -> PartSum {
+        let mut total = PartSum::default();
+        let slower = self.0.iter().filter(|(held, _)| usize::from(**held) >= group);
+        slower.for_each(|(_, sum)| total.merge(sum));
+        total
+    }
+
+    /// How many characters it takes in a file, about.
+    pub(crate) fn text_len(&self) -> usize {
+        GROUP_CHARACTERS * self.0.len()
     }
 }
 

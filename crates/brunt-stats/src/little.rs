@@ -3,10 +3,11 @@
 //!
 //! Not a property of the server: the law holds for every system and every load.
 
-use crate::measured_window::MeasuredWindow;
-use crate::number_text::percent;
+use crate::occupancy::OccupancyTotal;
 use crate::run_record::RunRecord;
+use crate::window::MeasuredWindow;
 use brunt_plan::plan::{Class, Load, OnMiss};
+use brunt_plan::quantity::percent;
 
 /// By how much the two sides may differ. Both cover the same window, and an operation leaves the system at the end of its sample.
 const DEVIATION_MAX: f64 = 0.01;
@@ -14,17 +15,6 @@ const DEVIATION_MAX: f64 = 0.01;
 const EDGE_MAX: f64 = 0.05;
 /// Fewer requests than this say little.
 const REQUESTS_MIN: u64 = 1_000;
-
-/// Operations in the system over the window, in operations × nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct InSystem {
-    /// The integral over time of their number.
-    integral: f64,
-    /// The sum of their times.
-    sum: f64,
-    /// Length of the window.
-    window_ns: u64,
-}
 
 /// A class in closed loop whose slots are always taken: by a request or by thinking.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,33 +36,28 @@ struct ClosedLoop {
 
 /// Which of its two forms a run breaks, with both sides; `None` where it breaks none.
 pub(crate) fn violation(record: &RunRecord, window: &MeasuredWindow) -> Option<String> {
-    let occupancy = &record.run.counts.occupancy;
-    let in_system = InSystem {
-        integral: occupancy.integral as f64,
-        sum: occupancy.sum as f64,
-        window_ns: window.duration_ns(),
-    };
-    in_system.violation().or_else(|| closed_loops(record, window).iter().find_map(ClosedLoop::violation))
+    let OccupancyTotal { integral, sum } = record.run.counts.occupancy;
+    let (integral, sum) = (integral as f64, sum as f64);
+    let of_all = violation_in_system(integral, sum, window.duration_ns() as f64);
+    of_all.or_else(|| closed_loops(record, window).iter().find_map(ClosedLoop::violation))
+}
+
+/// Are the integral over time of the number in the system and the sum of the times in it, in operations × nanoseconds, one number?
+fn violation_in_system(integral: f64, sum: f64, window_ns: f64) -> Option<String> {
+    let deviation = (integral - sum).abs() / sum.max(integral);
+    (window_ns > 0.0 && deviation > DEVIATION_MAX).then(|| {
+        format!(
+            "{:.3} requests in the system on average by the clock, {:.3} by their own times ({} apart)",
+            integral / window_ns,
+            sum / window_ns,
+            percent(deviation)
+        )
+    })
 }
 
 /// Of each class whose slots are always taken: its slots, and how many of them rate x (response + think) makes.
 pub fn slots_taken(record: &RunRecord, window: &MeasuredWindow) -> Vec<(u64, f64)> {
     closed_loops(record, window).iter().map(|held| (held.slots, held.taken())).collect()
-}
-
-impl InSystem {
-    fn violation(&self) -> Option<String> {
-        let window_ns = self.window_ns as f64;
-        let deviation = (self.integral - self.sum).abs() / self.sum.max(self.integral);
-        (window_ns > 0.0 && deviation > DEVIATION_MAX).then(|| {
-            format!(
-                "{:.3} requests in the system on average by the clock, {:.3} by their own times ({} apart)",
-                self.integral / window_ns,
-                self.sum / window_ns,
-                percent(deviation)
-            )
-        })
-    }
 }
 
 impl ClosedLoop {
@@ -108,7 +93,7 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
     let RunRecord { plan, run, .. } = record;
     let store = &run.intervals;
     let ends_by_time = plan.stop.time.is_some_and(|time| window.duration_ns() >= time.0);
-    let is_disturbed = store.connections.iter().any(|counts| counts.lost > 0) || run.interrupted;
+    let is_disturbed = store.totals.connections.iter().any(|counts| counts.lost > 0) || run.interrupted;
     if !ends_by_time || plan.stop.requests.is_some() || is_disturbed {
         return Vec::new();
     }
@@ -152,14 +137,14 @@ mod tests {
 
     #[test]
     fn the_integral_and_the_sum_are_one_number() {
-        let found = |sum: f64| InSystem { integral: 4e10, sum, window_ns: WINDOW_NS }.violation();
+        let found = |sum: f64| violation_in_system(4e10, sum, WINDOW_NS as f64);
         assert_eq!([4e10, 3.97e10, 4.03e10].map(found), [None, None, None]);
         let text = found(4.1e10).unwrap();
         assert_eq!(
             text,
             "4.000 requests in the system on average by the clock, 4.100 by their own times (2.44 % apart)"
         );
-        assert_eq!(InSystem { integral: 0.0, sum: 0.0, window_ns: WINDOW_NS }.violation(), None);
+        assert_eq!(violation_in_system(0.0, 0.0, WINDOW_NS as f64), None);
     }
 
     #[test]

@@ -3,25 +3,22 @@
 //!
 //! Invariants: the state at an instant depends on what was handed over before it, not on who looks; its memory is bounded; a reader of
 //! the run so far holds a copy, so that neither workers nor the control thread wait for a reader. Slices that are over are shared with the
-//! copy, so that it costs the same however long the run is.
+//! copy, so that it costs the same however long the run is. Seconds end in order, each at most once; those that were missed are one.
 
-use crate::client_time::ClientTime;
-use crate::complete_seconds::{CompleteSeconds, SECOND_NS};
 use crate::histogram::SparseHistogram;
 use crate::interval::Interval;
-use crate::measured_window::MeasuredWindow;
-use crate::run_data::RunData;
-use crate::run_record::RunRecord;
-use crate::run_times::RunTimes;
+use crate::run_record::{RunData, RunRecord};
 use crate::server_stats::{ServerRecord, SizeShare, Snapshot};
 use crate::store::IntervalStore;
 use crate::summary::Summary;
+use crate::usage::ClientTime;
+use crate::window::{MeasuredWindow, RunTimes};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use std::cell::OnceCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock};
 
 /// Seconds that are kept: more columns than most terminals have.
@@ -256,10 +253,8 @@ fn phase_at(window: Option<&MeasuredWindow>, recorded: &IntervalStore, at_ns: u6
             .entries()
             .any(|entry| entry.phase == Phase::Preload && entry.counts.requests.sent > 0)
     };
-    match window {
-        Some(window) if at_ns >= window.end_ns => Phase::Drain,
-        Some(window) if at_ns >= window.measure_ns => Phase::Measure,
-        Some(window) if at_ns >= window.start_ns => Phase::Warmup,
+    match window.map(|window| window.phase_at(at_ns).0) {
+        Some(phase) if phase != Phase::Preload => phase,
         _ if has_preloaded() => Phase::Preload,
         _ => Phase::Connect,
     }
@@ -278,6 +273,49 @@ fn times_until(at_ns: u64, times: Option<RunTimes>) -> RunTimes {
     }
 }
 
+/// Its length.
+pub const SECOND_NS: u64 = 1_000_000_000;
+/// How long a worker that stopped, ended or runs on an agent is waited for: two intervals.
+pub const SETTLE_NS: u64 = 200_000_000;
+
+/// The seconds of one run.
+#[derive(Debug, Default)]
+pub(crate) struct CompleteSeconds {
+    /// The end of the next one; 0 before anything is known.
+    due_ns: u64,
+    /// The end of the last one.
+    taken_ns: u64,
+    /// Up to when each worker has handed over what it recorded.
+    reported_ns: BTreeMap<u32, u64>,
+}
+
+impl CompleteSeconds {
+    /// Seconds are counted from this instant.
+    pub(crate) fn start(&mut self, origin_ns: u64) {
+        let before = self.taken_ns.saturating_sub(origin_ns) / SECOND_NS;
+        self.due_ns = origin_ns + (before + 1) * SECOND_NS;
+    }
+
+    /// A worker has handed over what it recorded up to an instant.
+    pub(crate) fn reported(&mut self, worker: u32, until_ns: u64) {
+        let held = self.reported_ns.entry(worker).or_default();
+        *held = until_ns.max(*held);
+    }
+
+    /// The end of a second, if one is complete now.
+    pub(crate) fn take(&mut self, now_ns: u64) -> Option<u64> {
+        if self.due_ns == 0 {
+            self.due_ns = now_ns + SECOND_NS;
+        }
+        let is_complete =
+            !self.reported_ns.is_empty() && self.reported_ns.values().all(|ns| *ns >= self.due_ns);
+        let late_ns = now_ns.checked_sub(self.due_ns + if is_complete { 0 } else { SETTLE_NS })?;
+        self.taken_ns = self.due_ns + late_ns / SECOND_NS * SECOND_NS;
+        self.due_ns = self.taken_ns + SECOND_NS;
+        Some(self.taken_ns)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,15 +323,12 @@ mod tests {
     use crate::interval::WorkerTime;
     use crate::recorder::{Layout, RecorderSet};
     use crate::server::ServerCounts;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
+    use crate::simulated_run::plan;
 
     const MS: u64 = 1_000_000;
 
     fn live_run() -> LiveRun {
-        LiveRun::new(RunRecord::of(
-            resolve(&PlanSpec::default(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(),
-        ))
+        LiveRun::new(RunRecord::of(plan("")))
     }
 
     /// What a worker hands over for 100 ms in which one request of the warm-up took this long.
@@ -418,5 +453,75 @@ mod tests {
             let so_far = RunSoFar::new(live_run().record, given, at_ns, Vec::new());
             assert_eq!((so_far.phase, so_far.summary().record.run.interrupted), (phase, true), "{at_ns}");
         }
+    }
+
+    enum See {
+        Start(u64),
+        Reported(u32, u64),
+        /// Now, and the end of the second that is there.
+        Tick(u64, Option<u64>),
+    }
+    use See::{Reported, Start, Tick};
+
+    /// Milliseconds.
+    fn check(seen: &[See]) {
+        const MS: u64 = 1_000_000;
+        let mut seconds = CompleteSeconds::default();
+        for (index, see) in seen.iter().enumerate() {
+            match see {
+                Start(at) => seconds.start(at * MS),
+                Reported(worker, until) => seconds.reported(*worker, until * MS),
+                Tick(now, expected) => {
+                    assert_eq!(seconds.take(now * MS), expected.map(|at| at * MS), "{index}: {now}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn seconds_are_shown_once_all_workers_reported() {
+        check(&[
+            Start(500),
+            Reported(0, 1_400),
+            Reported(1, 1_400),
+            Tick(1_410, None),
+            Reported(0, 1_500),
+            Tick(1_500, None),
+            Reported(1, 1_500),
+            Tick(1_510, Some(1_500)),
+            Tick(1_520, None),
+            Reported(0, 1_600),
+            Tick(1_610, None),
+            // One is stopped, and has told all at last.
+            Reported(0, 2_500),
+            Tick(2_510, None),
+            Tick(2_699, None),
+            Tick(2_700, Some(2_500)),
+            Reported(1, 3_500),
+            Reported(0, 3_500),
+            Tick(3_500, Some(3_500)),
+        ]);
+    }
+
+    #[test]
+    fn seconds_before_the_schedule_count_from_the_first_tick() {
+        check(&[
+            Tick(20, None),
+            Tick(1_020, None),
+            Tick(1_220, Some(1_020)),
+            Tick(2_219, None),
+            Tick(2_220, Some(2_020)),
+            // From here on they are those of the schedule.
+            Start(2_700),
+            Tick(3_400, None),
+            Tick(3_900, Some(3_700)),
+            // The control thread was stopped.
+            Tick(9_950, Some(9_700)),
+            Tick(9_960, None),
+            // The window is known to begin earlier.
+            Start(2_500),
+            Tick(10_699, None),
+            Tick(10_700, Some(10_500)),
+        ]);
     }
 }

@@ -26,7 +26,7 @@ pub struct MeterRecorder {
 impl MeterRecorder {
     /// Empty.
     pub fn new(kind: MeterKind, sums_ln: bool) -> Self {
-        Self { kind, histogram: RecordingHistogram::new(), sum_ln: 0, sums_ln, positive: 0 }
+        Self { kind, histogram: RecordingHistogram::default(), sum_ln: 0, sums_ln, positive: 0 }
     }
 
     /// Adds one value, in the unit of the kind.
@@ -55,7 +55,7 @@ pub struct Meter<H = SparseHistogram> {
     pub kind: MeterKind,
     /// Its values; count, Σ, Σ², minimum and maximum are the moments of this.
     pub histogram: H,
-    #[serde(with = "crate::wide_number")]
+    #[serde(with = "crate::counts::wide")]
     sum_ln: u128,
     positive: u64,
 }

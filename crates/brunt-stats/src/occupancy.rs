@@ -22,10 +22,10 @@ pub struct Occupancy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OccupancyTotal {
     /// The integral over time of the number in the system.
-    #[serde(with = "crate::wide_number")]
+    #[serde(with = "crate::counts::wide")]
     pub integral: u128,
     /// The sum over operations of their time in the system.
-    #[serde(with = "crate::wide_number")]
+    #[serde(with = "crate::counts::wide")]
     pub sum: u128,
 }
 

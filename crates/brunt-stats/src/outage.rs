@@ -2,11 +2,16 @@
 //!
 //! Not faults of connections (those are counted, however short) and not latencies. A worker notes a span of time in
 //! which no request to a server succeeded; [`outages`] makes the spans of all workers into outages.
-//! Invariant: every failure that a span counts is in exactly one outage.
+//! Invariants: every failure that a span counts is in exactly one outage; silence that a stop or a lack of processor time of the client
+//! explains is no outage of a server.
 
+use crate::counts::share;
 use crate::interval::SLICE_NS;
-use crate::outage_span::{OutageKinds, OutageSpan};
+use crate::server::{OutageKind, OutageKinds, OutageSpan};
 use crate::timeline::{Slice, Timeline};
+use crate::usage::WorkerUsage;
+use crate::window::MeasuredWindow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A period in which a server was down.
@@ -31,6 +36,19 @@ impl Outage {
     /// From its start to the first success, in nanoseconds; `None` where there was none.
     pub fn length_ns(&self) -> Option<u64> {
         self.end_ns.map(|end_ns| end_ns.saturating_sub(self.start_ns))
+    }
+
+    /// From its start to its end, or to that of the run.
+    pub(crate) fn span(&self, window: &MeasuredWindow) -> Range<u64> {
+        self.start_ns..self.end_ns.unwrap_or(window.drained_ns).max(self.start_ns)
+    }
+
+    /// From its start until the server answered as fast as before, as far as that lies in the measured window.
+    pub(crate) fn disturbed(&self, window: &MeasuredWindow) -> Range<u64> {
+        let end_ns = self.span(window).end;
+        let recovered_ns = self.recovered_ns.unwrap_or(end_ns).max(end_ns);
+        let within = |ns: u64| ns.clamp(window.measure_ns, window.end_ns.max(window.measure_ns));
+        within(self.start_ns)..within(recovered_ns)
     }
 }
 
@@ -129,6 +147,45 @@ fn recovered_ns(outage: &Outage, timeline: &Timeline, schedule: &Range<u64>) -> 
         .take_while(|slice| slice.start_ns < schedule.end)
         .find(|slice| rate(&mut std::iter::once(*slice)).is_some_and(|now| now >= RECOVERED_SHARE * former))
         .map(|slice| slice.end_ns)
+}
+
+/// A worker that stood still for this share of a silence explains the silence.
+const OWN_MIN: f64 = 0.5;
+/// A worker that waited for a CPU for this share of the window explains why all of several servers are silent at once.
+const STARVED_MIN: f64 = 0.5;
+
+/// Those that are one of so many servers' own: they reach into the measured window, and the client's host did not make them.
+pub(crate) fn of_servers<'a>(
+    outages: &'a [Outage],
+    servers: usize,
+    window: &MeasuredWindow,
+    workers: &[WorkerUsage],
+) -> impl Iterator<Item = &'a Outage> {
+    let at = |outage: &Outage| outage.span(window);
+    let is_measured =
+        move |outage: &&Outage| at(outage).end > window.measure_ns && outage.start_ns < window.end_ns;
+    let starved =
+        |worker: &WorkerUsage| share(worker.run_delay_ns.unwrap_or(0), worker.wall_ns) >= STARVED_MIN;
+    let is_starved = servers > 1 && workers.iter().any(starved);
+    let is_silence = |outage: &Outage| outage.kinds == OutageKinds::NONE.with(OutageKind::Stalled);
+    let silent_with = move |outage: &Outage| {
+        let alike = outages.iter().filter(|other| is_silence(other) && is_most(&at(other), &at(outage)));
+        alike.map(|other| other.server).collect::<BTreeSet<u16>>().len()
+    };
+    let stood = move |outage: &Outage| {
+        let stop = |worker: &WorkerUsage| worker.stalls.longest_span(window.measure_ns);
+        workers.iter().any(|worker| is_most(&stop(worker), &at(outage)))
+    };
+    let is_hosts = move |outage: &Outage| {
+        is_silence(outage) && (stood(outage) || is_starved && silent_with(outage) == servers)
+    };
+    outages.iter().filter(move |outage| is_measured(outage) && !is_hosts(outage))
+}
+
+/// Does this lie in most of a span of time?
+fn is_most(this: &Range<u64>, span: &Range<u64>) -> bool {
+    let common_ns = this.end.min(span.end).saturating_sub(this.start.max(span.start));
+    common_ns > 0 && common_ns as f64 >= OWN_MIN * (span.end - span.start) as f64
 }
 
 #[cfg(test)]

@@ -4,17 +4,14 @@
 //! [`Interval`] out of the other and hands it back. Recording an op is a handful of plain integer additions; it
 //! allocates nothing, reads no clock and never fails. Invariant: what was recorded is in exactly one interval.
 
-use crate::connection::{ConnectionCounts, ConnectionEvent};
-use crate::fault::{FaultKind, FaultTable};
-use crate::histogram::RecordingHistogram;
+use crate::connection::{ConnectionCounts, ConnectionEvent, FaultKind, FaultTable};
+use crate::histogram::{RecordingHistogram, RecordingPartSums};
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
-use crate::object_fault::{ObjectFault, ObjectFaults};
-use crate::outage_span::{OutageSpan, OutageSpans};
-use crate::part_sums::RecordingPartSums;
 use crate::request_counts::{CountEntry, CountTable, OpCounts, is_failed};
 use crate::sample::{Sample, Times};
-use crate::server::ServerCounts;
+use crate::server::{OutageSpan, OutageSpans, ServerCounts};
+use crate::verification::{ObjectFault, ObjectFaults};
 use crate::window::WindowEdges;
 use brunt_plan::op::{ClassId, Op, OpId};
 use brunt_plan::phase::Phase;
@@ -107,6 +104,23 @@ impl Layout {
             ops.iter().map(move |op| (class as ClassId, *op)).collect::<Vec<_>>()
         };
         self.ops.iter().enumerate().flat_map(of_class)
+    }
+}
+
+impl Interval {
+    /// Could a recorder of this layout have made it? What comes from another host is asked before it is added up.
+    ///
+    /// # Errors
+    /// What it has that the layout does not.
+    pub fn check(&self, layout: &Layout) -> Result<(), &'static str> {
+        if self.start_ns > self.end_ns {
+            return Err("an interval that ends before it begins");
+        }
+        if !self.rows.iter().all(|row| layout.rows().any(|known| known == (row.class, row.op))) {
+            return Err("latencies of an operation that is not measured");
+        }
+        let meters = self.meters.iter().map(|meter| meter.kind);
+        layout.check(&self.books, &self.servers, &self.outages, self.server_responses.len(), meters)
     }
 }
 

@@ -6,8 +6,8 @@
 //! going on the differences are what is queued and in flight.
 
 use crate::counts::counts;
-use crate::window::WindowCounts;
 pub use crate::window::is_failed;
+use crate::window::{WindowCounts, ended_so};
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -62,29 +62,24 @@ impl RequestCounts {
 
     /// Ops that the server answered as the protocol provides: hit + miss + done + refused.
     pub fn completed(&self) -> u64 {
-        self.sum(OutcomeClass::is_completed)
+        ended_so(&self.outcomes, OutcomeClass::is_completed)
     }
 
     /// Ops that failed: error + timeout + mismatch + lost.
     pub fn failed(&self) -> u64 {
-        self.sum(is_failed)
+        ended_so(&self.outcomes, is_failed)
     }
 
     /// Ops that a server is to blame for, or the way to it: errors, time-outs, lost ones, and those that were given up before
     /// they were sent. Beside it the ops that these are part of: all that were sent or would have been.
     pub fn faulty(&self) -> (u64, u64) {
-        let classes = [OutcomeClass::Error, OutcomeClass::Timeout, OutcomeClass::Lost];
-        let ended: u64 = classes.into_iter().map(|class| self.outcome(class)).sum();
+        let ended = self.failed() - self.outcome(OutcomeClass::Mismatch);
         (ended + self.abandoned, self.sent + self.abandoned)
     }
 
     /// Ops that ended, in whatever way.
     pub fn ended(&self) -> u64 {
         self.outcomes.iter().sum()
-    }
-
-    fn sum(&self, of: impl Fn(OutcomeClass) -> bool) -> u64 {
-        OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| self.outcome(class)).sum()
     }
 
     /// Do the numbers add up exactly? To be asked when the run has drained and `in_flight` is set.
@@ -184,10 +179,17 @@ impl CountEntry {
         }
     }
 
+    /// Its ops that were due in the measured window.
+    pub const fn due_in_window(&self) -> u64 {
+        match self.phase {
+            Phase::Measure => self.counts.requests.scheduled,
+            _ => 0,
+        }
+    }
+
     /// Do these numbers add up? To be asked when the run has drained.
     pub fn adds_up_in_window(&self) -> bool {
-        let due = if self.phase == Phase::Measure { self.counts.requests.scheduled } else { 0 };
-        self.in_window().adds_up(due)
+        self.in_window().adds_up(self.due_in_window())
     }
 }
 
@@ -235,7 +237,7 @@ impl CountTable {
     /// their end were lost with their host.
     pub(crate) fn end_lost(&mut self) {
         for entry in self.entries().collect::<Vec<_>>() {
-            let due = if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
+            let due = entry.due_in_window();
             let OpCounts { requests, in_window, .. } = self.get_mut(entry.phase, entry.class, entry.op);
             requests.in_flight = requests.sent.saturating_sub(requests.ended());
             let unsent = requests.scheduled.saturating_sub(requests.sent);

@@ -1,4 +1,4 @@
-//! One op that has ended, with its six times; the only file that subtracts them.
+//! One op that has ended, with its six times: the only file that subtracts them. Raw samples are kept in a bounded buffer.
 //!
 //! Not a statistic: a sample is one observation, and what is derived here is derived from it alone. All times are
 //! nanoseconds on one monotonic clock. Invariant: intended ≤ picked ≤ sent ≤ first byte ≤ done, and polled ≤ done; a
@@ -138,9 +138,42 @@ pub struct Sample {
     pub times: Times,
 }
 
+/// The first samples that were offered, up to a bound.
+#[derive(Clone, Debug)]
+pub struct SampleBuffer {
+    samples: Vec<Sample>,
+    capacity: usize,
+    overflow: u64,
+}
+
+impl SampleBuffer {
+    /// Room for this many samples (72 bytes each); 0 keeps none and counts none.
+    pub fn new(capacity: usize) -> Self {
+        Self { samples: Vec::with_capacity(capacity), capacity, overflow: 0 }
+    }
+
+    /// Keeps the sample if there is room; else counts it.
+    #[inline]
+    pub fn offer(&mut self, sample: &Sample) {
+        if self.samples.len() < self.capacity {
+            self.samples.push(*sample);
+        } else if self.capacity > 0 {
+            self.overflow += 1;
+        }
+    }
+
+    /// What was kept, in the order it was offered, and how many samples there was no room for.
+    pub fn end(self) -> (Vec<Sample>, u64) {
+        (self.samples, self.overflow)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Times;
+    use brunt_plan::op::OpKind;
+    use brunt_plan::outcome::{Outcome, ReplyKind};
 
     /// Picked and given up after it was due, lag of the busy period → is it the client's that it was never sent?
     #[test]
@@ -211,5 +244,26 @@ mod tests {
     fn times_far_out_of_order_are_a_fault() {
         let times = Times { intended_ns: 5_000_000, done_ns: 1, ..Times::default() };
         times.response_ns();
+    }
+
+    #[test]
+    fn the_first_samples_are_kept_and_the_rest_counted() {
+        for (capacity, kept, overflow) in [(0, 0, 0), (3, 3, 2), (9, 5, 0)] {
+            let mut tap = SampleBuffer::new(capacity);
+            for done_ns in 0..5 {
+                tap.offer(&Sample {
+                    op: OpKind::Get.into(),
+                    class: 0,
+                    outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
+                    busy_lag_ns: None,
+                    times: Times { done_ns, ..Times::default() },
+                });
+            }
+            let (samples, left_out) = tap.end();
+            let times: Vec<u64> = samples.iter().map(|sample| sample.times.done_ns).collect();
+            assert_eq!(times, (0..kept).collect::<Vec<u64>>());
+            assert_eq!(left_out, overflow);
+        }
+        assert!(size_of::<Sample>() <= 72);
     }
 }

@@ -1,19 +1,14 @@
 //! What servers say of themselves: their statistics at instants of a run, and what went on between two instants.
 //!
-//! Not what we counted (those are the books) and not a judgement: here the server is a witness. What a server does not say
-//! is `None`, and so is everything that follows from it. Invariant: times are of the run's clock, and a counter that went
-//! back (the server restarted, or its counters were reset) makes no difference but `None`.
+//! Not what we counted (that is request accounting) and not a judgement. What a server does not say
+//! is `None`, and so is everything that follows from it. Invariants: times are of the run's clock; a counter that went
+//! back (the server restarted, or its counters were reset) makes no difference but `None`; what is read back from a file is what was
+//! written.
 
-mod agreement;
-mod growth;
-mod serialized;
-
-pub(crate) use agreement::open_requests;
-pub use agreement::{StatComparison, agreement};
-pub use growth::Growth;
-
-use crate::measured_window::MeasuredWindow;
+use crate::window::MeasuredWindow;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What kind of number a statistic is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -401,7 +396,7 @@ const REQUESTS_PER_S_MIN: f64 = 100.0;
 
 /// Everything that one server said of itself during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "serialized::SerializedRecord", into = "serialized::SerializedRecord")]
+#[serde(from = "SerializedRecord", into = "SerializedRecord")]
 pub struct ServerRecord {
     snapshots: Vec<Snapshot>,
     /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.
@@ -549,11 +544,6 @@ impl ServerRecord {
         let counts = || ServerStat::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
         is_same_process && counts().all(|(one, other)| one == other) && counts().any(|(one, _)| one > 0)
     }
-
-    /// What went on between each snapshot and the next.
-    pub fn series(&self) -> impl Iterator<Item = ServerSpan> + '_ {
-        self.snapshots.windows(2).map(|pair| ServerSpan::between(&pair[0], &pair[1]))
-    }
 }
 
 /// What went on at a server, or at several together, from one instant to another.
@@ -642,6 +632,118 @@ impl ServerSpan {
     /// `count` per second of the span.
     pub fn per_second(&self, count: u64) -> f64 {
         count as f64 * 1e9 / (self.end_ns - self.start_ns).max(1) as f64
+    }
+}
+
+/// How a stock went from the first point of the window to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// The statistic that grew: items or bytes.
+    pub of: ServerStat,
+    /// At the first point.
+    pub from: u64,
+    /// At the last.
+    pub to: u64,
+    /// From how many points to the next it rose.
+    pub rises: u64,
+    /// Number of steps.
+    pub steps: u64,
+}
+
+/// What servers have as a stock, of items and of bytes.
+const STOCKS: [ServerStat; 4] =
+    [ServerStat::CurrItems, ServerStat::Keys, ServerStat::Bytes, ServerStat::UsedMemory];
+
+impl Growth {
+    /// The growth of every stock that all servers tell of.
+    pub fn of_stocks(records: &[ServerRecord], window: &Range<u64>) -> Vec<Self> {
+        STOCKS.into_iter().filter_map(|stock| Self::of(stock, records, window.clone())).collect()
+    }
+
+    /// The growth of a stock within the window; `None` with fewer than two points at which all servers tell of it.
+    pub fn of(statistic: ServerStat, records: &[ServerRecord], window: Range<u64>) -> Option<Self> {
+        let at = |at_ns: u64| -> Option<u64> {
+            let of = |record: &ServerRecord| record.nearest(at_ns, NEAR_NS)?.get(statistic);
+            (!records.is_empty()).then(|| records.iter().map(of).sum()).flatten()
+        };
+        let starts = (0..).map(|index| window.start + index * STEP_NS);
+        let mut instants: Vec<u64> = starts.take_while(|at_ns| *at_ns < window.end).collect();
+        // A last piece that is short has its snapshots in common with the one before it.
+        if instants.last().is_some_and(|last_ns| window.end - last_ns < STEP_NS && instants.len() > 1) {
+            instants.pop();
+        }
+        instants.push(window.end);
+        let points: Vec<u64> = instants.into_iter().filter_map(at).collect();
+        let (from, to) = (*points.first()?, *points.last()?);
+        let rises = points.windows(2).filter(|pair| pair[1] > pair[0]).count() as u64;
+        let steps = points.len() as u64 - 1;
+        (steps > 0).then_some(Self { of: statistic, from, to, rises, steps })
+    }
+
+    /// By which part of what it came to it grew; negative, shrank.
+    pub fn share(&self) -> f64 {
+        if self.to == 0 { 0.0 } else { (self.to as f64 - self.from as f64) / self.to as f64 }
+    }
+}
+
+/// The snapshots in the order of time, each against the one before; the prepared one against the first.
+#[derive(Default, Serialize, Deserialize)]
+struct SerializedRecord {
+    snapshots: Vec<Changes>,
+    prepared: Option<Changes>,
+    trouble: Option<String>,
+    is_complete: bool,
+}
+
+/// A snapshot with what is not as it was before, `None` where the server no longer says it.
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    asked_ns: u64,
+    at_ns: u64,
+    version: Option<String>,
+    values: BTreeMap<ServerStat, Option<u64>>,
+}
+
+impl Changes {
+    fn of(snapshot: &Snapshot, before: Option<&Snapshot>) -> Self {
+        let values = snapshot.changes_since(before).collect();
+        let Snapshot { asked_ns, at_ns, version, .. } = snapshot.clone();
+        Self { asked_ns, at_ns, version, values }
+    }
+
+    fn after(self, before: Option<&Snapshot>) -> Snapshot {
+        let Self { asked_ns, at_ns, version, values: changed } = self;
+        let mut values = before.map_or([None; ServerStat::COUNT], |before| before.values);
+        changed.into_iter().for_each(|(statistic, value)| values[statistic as usize] = value);
+        Snapshot { asked_ns, at_ns, version, values }
+    }
+}
+
+impl From<ServerRecord> for SerializedRecord {
+    fn from(record: ServerRecord) -> Self {
+        let ServerRecord { snapshots, prepared, trouble, is_complete } = record;
+        let befores = std::iter::once(None).chain(snapshots.iter().map(Some));
+        Self {
+            prepared: prepared.map(|prepared| Changes::of(&prepared, snapshots.first())),
+            snapshots: snapshots
+                .iter()
+                .zip(befores)
+                .map(|(held, before)| Changes::of(held, before))
+                .collect(),
+            trouble,
+            is_complete,
+        }
+    }
+}
+
+impl From<SerializedRecord> for ServerRecord {
+    fn from(carried: SerializedRecord) -> Self {
+        let mut snapshots: Vec<Snapshot> = Vec::with_capacity(carried.snapshots.len());
+        for changes in carried.snapshots {
+            snapshots.push(changes.after(snapshots.last()));
+        }
+        let prepared = carried.prepared.map(|changes| changes.after(snapshots.first()));
+        Self { snapshots, prepared, trouble: carried.trouble, is_complete: carried.is_complete }
     }
 }
 

@@ -3,10 +3,10 @@
 //! No queue waits: departures follow from Lindley's recursion, `done_i = max(due_i, done_{i−1}) + service_i`. Invariant: a generator of
 //! its own makes the numbers, so that no other part of the program decides what a test sees.
 
-use crate::measured_window::MeasuredWindow;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use crate::store::IntervalStore;
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -81,6 +81,17 @@ pub(crate) fn plan(toml: &str) -> Plan {
     resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 5 }).unwrap()
 }
 
+/// Times of an op that was picked when it was sent, and whose reply came at once.
+pub(crate) fn times(intended_ns: u64, sent_ns: u64, done_ns: u64) -> Times {
+    let (picked_ns, polled_ns, first_byte_ns) = (sent_ns, done_ns, done_ns);
+    Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns, done_ns }
+}
+
+/// An op of the first class with its answer.
+pub(crate) fn answered(kind: OpKind, reply: ReplyKind, times: Times) -> Sample {
+    Sample { op: kind.into(), class: 0, outcome: Outcome::of_reply(kind, reply), busy_lag_ns: None, times }
+}
+
 /// What one worker records of a run in which the first class has these requests, answered in the order in which they are due. No more than
 /// `room` of them are counted as due and not answered: the next one is counted when there is room.
 pub(crate) fn record(
@@ -117,17 +128,8 @@ pub(crate) fn record(
             continue;
         }
         let [due_ns, done_ns] = [due_ns, at_ns].map(|at_ns| MEASURE_NS.saturating_add_signed(at_ns));
-        let times = Times {
-            intended_ns: due_ns,
-            picked_ns: due_ns,
-            sent_ns: due_ns,
-            polled_ns: done_ns,
-            first_byte_ns: done_ns,
-            done_ns,
-        };
         let reply = if is_hit { ReplyKind::Value } else { ReplyKind::NotFound };
-        let outcome = Outcome::of_reply(OpKind::Get, reply);
-        let sample = Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns: None, times };
+        let sample = answered(OpKind::Get, reply, times(due_ns, due_ns, done_ns));
         set.sent_many(row, 1, 1, due_ns);
         set.record_many(row, &sample, 1, u32::from(is_hit), 1);
     }

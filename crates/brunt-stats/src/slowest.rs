@@ -3,8 +3,7 @@
 //! Not a sample of them: sums over all. Invariant: the three parts add up to 1. What kernel timestamps would add to the client's part is not
 //! known of each request, and left out.
 
-use crate::histogram::{Histogram, bucket_of, bucket_values};
-use crate::part_sums::{GROUP_BITS, PartSum, PartSums};
+use crate::histogram::{GROUP_BITS, Histogram, PartSum, PartSums, bucket_of, bucket_values};
 use crate::timeline::Timeline;
 use brunt_plan::quantile::Quantile;
 use schemars::JsonSchema;

@@ -8,6 +8,8 @@
 use crate::histogram::Histogram;
 use brunt_plan::objective::Statistic;
 use brunt_plan::quantile::Quantile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Fewer requests with timestamps say nothing.
@@ -74,6 +76,45 @@ impl StackDelay {
     fn difference_ns(&self, rank: u64) -> u64 {
         let ends = self.without_client.at_rank(rank).zip(self.wire.at_rank(rank));
         ends.map_or(0, |(without, wire)| without.end().saturating_sub(*wire.start()) + STAMP_NS)
+    }
+}
+
+brunt_plan::named! {
+    /// What the client error rests on; of several, the largest is the weakest.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ClientBasis {
+        /// Clock readings, which hold wake-ups: an upper bound.
+        Clock = "clock": "upper bound of the client's part",
+        /// Clock readings, and kernel timestamps of a sample of the requests: an estimate.
+        Timestamps = "timestamps": "estimated part of the client",
+        /// Clock readings and the cost of a wake-up, as too few requests have the timestamps that were to be taken.
+        Incomplete = "incomplete": "incomplete bound of the client's part",
+    }
+}
+
+impl ClientBasis {
+    /// Stands between `client` and the error in texts.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Clock => "<=",
+            Self::Timestamps => "<~",
+            Self::Incomplete => "<=?",
+        }
+    }
+
+    /// Stands before the error on pages.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Clock => "≤",
+            Self::Timestamps => "≲",
+            Self::Incomplete => "≤?",
+        }
+    }
+
+    /// A row or a column of client errors, without blanks: `client<=`.
+    pub fn label(self) -> String {
+        format!("client{}", self.sign())
     }
 }
 

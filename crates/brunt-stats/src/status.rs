@@ -10,23 +10,21 @@ mod data;
 mod facts;
 mod load;
 mod message;
-mod repeat;
 
 use crate::backlog::{Backlog, BacklogLevel};
 use crate::bottleneck::{Bottleneck, Limit};
+use crate::change_point;
 use crate::change_point::Steadiness;
-use crate::check::{Check, CheckId, CheckStatus};
-use crate::goal::UntilResult;
-use crate::judgement::Judgement;
-use crate::measured_outage::MeasuredOutage;
-use crate::measured_window::MeasuredWindow;
-use crate::op_summary::{ClassSummary, OpSummary};
-use crate::percentile_mark::PercentileMark;
-use crate::repeat::Spread;
+use crate::check::{Check, CheckId, CheckStatus, Judgement};
+use crate::convergence::UntilResult;
+use crate::median::{DISAGREEMENT_MIN, Spread};
+use crate::op_summary::{ClassSummary, OpSummary, PercentileMark};
+use crate::outage::Outage;
 use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
-use crate::steady;
+use crate::window::MeasuredWindow;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::percent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +62,7 @@ pub(crate) struct Facts<'a> {
     pub classes: &'a [ClassSummary],
     pub steady: &'a Steadiness,
     /// Outages of servers that reached into the window, by start.
-    pub outages: &'a [MeasuredOutage],
+    pub outages: &'a [&'a Outage],
     pub servers: &'a ServerEvidence,
     pub until: Option<&'a UntilResult>,
     /// Of every class with an open loop.
@@ -86,6 +84,11 @@ impl Facts<'_> {
         self.record.plan.has_open_loop()
     }
 
+    /// Does a backlog grow?
+    fn is_overload(&self) -> bool {
+        self.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok)
+    }
+
     /// Was an agent lost, with counts that it had not handed over yet?
     fn is_agent_lost(&self) -> bool {
         self.record.agents.iter().any(|agent| agent.lost.is_some())
@@ -97,13 +100,25 @@ impl Facts<'_> {
     }
 
     /// The outages in which a server gave no answer at all.
-    fn silences(&self) -> impl Iterator<Item = &MeasuredOutage> {
-        self.outages.iter().filter(|outage| !outage.kinds.are_errors_alone())
+    fn silences(&self) -> impl Iterator<Item = &Outage> {
+        self.outages.iter().copied().filter(|outage| !outage.kinds.are_errors_alone())
     }
 
     /// The longest of them.
-    fn longest_silence(&self) -> Option<&MeasuredOutage> {
-        self.silences().max_by_key(|outage| (outage.length_ns, std::cmp::Reverse(outage.at.start)))
+    fn longest_silence(&self) -> Option<&Outage> {
+        self.silences().max_by_key(|outage| (self.silence_ns(outage), std::cmp::Reverse(outage.start_ns)))
+    }
+
+    /// How long one lasted.
+    fn silence_ns(&self, outage: &Outage) -> u64 {
+        let span = outage.span(self.window);
+        span.end - span.start
+    }
+
+    /// The server of an outage.
+    fn server_name(&self, outage: &Outage) -> String {
+        let name = self.record.plan.server_name(usize::from(outage.server));
+        name.unwrap_or_else(|| "the server".to_owned())
     }
 }
 
@@ -162,9 +177,9 @@ impl RunStatus {
         judgement: &Judgement,
     ) -> Self {
         let runs: Vec<Status> = runs.into_iter().collect();
-        let checks = vec![judgement.weigh(repeat::check(spreads))];
+        let checks = vec![judgement.weigh(repeat(spreads))];
         let status = runs.iter().copied().chain([worst(&checks)]).max().unwrap_or(Status::Ok);
-        let (judgement, message) = (judgement.clone(), repeat::message(&runs, &checks[0]));
+        let (judgement, message) = (judgement.clone(), campaign_message(&runs, &checks[0]));
         Self { status, message, quote: None, checks, facts: Vec::new(), limit: None, judgement }
     }
 
@@ -210,14 +225,52 @@ impl RunStatus {
 
 /// In an overload the median grows with the backlog, which LOAD says.
 fn steady_beside_load(facts: &Facts<'_>) -> Check {
-    match facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok) {
+    match facts.is_overload() {
         true => Check::skipped(CheckId::Steady, "the backlog grew, and response times with it"),
-        false => steady::check(facts.steady),
+        false => change_point::check(facts.steady),
     }
 }
 
 fn worst(checks: &[Check]) -> Status {
     checks.iter().map(|check| check.status.into()).max().unwrap_or(Status::Ok)
+}
+
+/// REPEAT: do the runs of one plan agree?
+fn repeat(spreads: &[(String, Spread)]) -> Check {
+    let compared = spreads.iter().filter(|(_, spread)| spread.runs > 1);
+    let order = |spread: &Spread| (spread.disagrees(), spread.relative_range());
+    let worst = compared.max_by(|(_, one), (_, other)| {
+        let ((one_found, one), (other_found, other)) = (order(one), order(other));
+        one_found.cmp(&other_found).then(one.total_cmp(&other))
+    });
+    let Some((name, spread)) = worst else { return Check::skipped(CheckId::Repeat, "one run") };
+    let range = percent(spread.relative_range());
+    let check = if spread.disagrees() {
+        let message = format!("the runs disagree: {name} spreads over {range} of its median");
+        Check::found(CheckId::Repeat, CheckStatus::Caution, message)
+            .with_fix("quote the range, and find what differs from run to run: a restart, memory layout, another program")
+    } else {
+        Check::ok(
+            CheckId::Repeat,
+            format!("{} runs agree: {name} spreads over {range} of its median", spread.runs),
+        )
+    };
+    check.with_value(spread.relative_range(), DISAGREEMENT_MIN)
+}
+
+/// The sentence of a campaign.
+fn campaign_message(runs: &[Status], repeat: &Check) -> String {
+    let count = |status: Status| runs.iter().filter(|run| **run == status).count();
+    let (invalid, cautious) = (count(Status::Invalid), count(Status::Caution));
+    let of = |number: usize, status: Status| {
+        (number > 0).then(|| format!("{number} of {} runs {}", runs.len(), status.name()))
+    };
+    let mut parts: Vec<String> =
+        [of(invalid, Status::Invalid), of(cautious, Status::Caution)].into_iter().flatten().collect();
+    if repeat.status > CheckStatus::Ok {
+        parts.push(repeat.message.clone());
+    }
+    if parts.is_empty() { format!("all {} runs are OK", runs.len()) } else { parts.join("; ") }
 }
 
 #[cfg(test)]

@@ -6,41 +6,35 @@
 
 use crate::assertion::Assertion;
 use crate::backlog::{Backlog, BacklogLevel};
-use crate::batch::BATCHES;
 use crate::bottleneck::{Limit, LimitFacts};
 use crate::bound::Client;
 use crate::change_point::Steadiness;
-use crate::client_basis::ClientBasis;
 use crate::client_budget::ClientBudget;
-use crate::client_time::ClientTime;
-use crate::connection::ConnectionCounts;
-use crate::datagrams::DatagramCounts;
-use crate::fault::FaultTable;
-use crate::goal::UntilResult;
-use crate::histogram::Histogram;
+use crate::confidence::BATCHES;
+use crate::connection::{ConnectionCounts, FaultTable};
+use crate::convergence::UntilResult;
 use crate::interval::Bytes;
 use crate::latency::LatencySummary;
-use crate::measured_outage::{self, MeasuredOutage};
-use crate::measured_window::MeasuredWindow;
 use crate::meter::Meter;
-use crate::op_summary::{ClassSummary, OpRow, OpSummary};
-use crate::outage::{Outage, outages};
+use crate::op_summary::{ClassSummary, OpRow, OpSummary, RowSums, class_summaries};
+use crate::outage::{self, Outage, outages};
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::row_sums::{RowSums, class_summaries};
 use crate::run_record::RunRecord;
 use crate::server::ServerCounts;
-use crate::server_evidence::server_evidence;
-use crate::server_stats::StatComparison;
+use crate::server_evidence::{ServerEvidence, StatComparison};
 use crate::slowest::Slowest;
+use crate::stack_delay::ClientBasis;
 use crate::status::{Facts, RunStatus};
 use crate::store::IntervalStore;
 use crate::timeline::{Timeline, TimelinePoint};
-use crate::usage::{StallCounts, WorkerUsage};
-use crate::worker_counts::WorkerCounts;
+use crate::usage::{ClientTime, StallCounts, WorkerUsage};
+use crate::window::MeasuredWindow;
+use crate::worker_counts::{DatagramCounts, WorkerCounts};
 use brunt_plan::objective::Objective;
 use brunt_plan::op::OpName;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Timestamps, Transport};
+use std::ops::Range;
 
 /// Where a worker was ready to run and did not for more than this share of the window, how long replies of a closed loop lay unread is not known.
 const RUN_DELAY_MAX: f64 = 0.05;
@@ -123,13 +117,18 @@ impl Summary {
         let classes = class_summaries(plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(store, phase)).into();
-        let outages = outages(&store.outages.spans, &store.timeline, &(window.start_ns..window.end_ns));
-        let measured_outages =
-            MeasuredOutage::all(plan, &outages, store.servers.len(), &window, &run.usage.workers);
+        let outages =
+            outages(&store.totals.outages.spans, &store.totals.timeline, &(window.start_ns..window.end_ns));
+        let own = outage::of_servers(&outages, store.totals.servers.len(), &window, &run.usage.workers);
+        let own: Vec<&Outage> = own.collect();
+        // What was due in one is answered up to a batch later.
         let batch_ns = window.duration_ns() / BATCHES;
-        let left_out: Vec<_> = measured_outages.iter().map(|outage| outage.effects(batch_ns)).collect();
+        let effects = |outage: &&Outage| {
+            let Range { start, end } = outage.disturbed(&window);
+            start..end + batch_ns
+        };
+        let left_out: Vec<_> = own.iter().map(effects).collect();
         let steady = Steadiness::of(plan, store, &window, &left_out);
-        let meters = store.meters();
         let client = client_of(&record);
         let until = record
             .convergence
@@ -141,14 +140,14 @@ impl Summary {
         let facts = LimitFacts::of(&record, &window, &total);
         let has_limit = is_over && (is_overload || !plan.has_open_loop() && facts.is_known());
         let limit = has_limit.then(|| Limit::of(&facts));
-        let servers = server_evidence(&record, &window);
+        let servers = ServerEvidence::of(&record, &window);
         let status = RunStatus::of(&Facts {
             record: &record,
             window: &window,
             total: &total,
             classes: &classes,
             steady: &steady,
-            outages: &measured_outages,
+            outages: &own,
             servers: &servers,
             until: until.as_ref(),
             backlogs,
@@ -164,14 +163,15 @@ impl Summary {
             classes,
             phases,
             connections: store.all_connections(),
-            connect_time: duration(&meters, MeterKind::ConnectTime),
-            handshake_time: duration(&meters, MeterKind::HandshakeTime),
+            connect_time: LatencySummary::of(&store.meter(MeterKind::ConnectTime)),
+            handshake_time: LatencySummary::of(&store.meter(MeterKind::HandshakeTime)),
             printed_timeline: store
+                .totals
                 .timeline
                 .is_width_asked()
-                .then(|| store.timeline.clone().at_asked_width()),
-            server_responses: store.server_responses.iter().map(LatencySummary::of).collect(),
-            meters,
+                .then(|| store.totals.timeline.clone().at_asked_width()),
+            server_responses: store.totals.server_responses.iter().map(LatencySummary::of).collect(),
+            meters: store.meters(),
             outages,
             client,
             until,
@@ -193,7 +193,7 @@ impl Summary {
 
     /// What became of the client's time, on the host that lost most of it.
     pub fn client_budget(&self) -> ClientBudget {
-        ClientBudget::of_record(&self.record, &self.window)
+        ClientBudget::of(&self.record, &self.window)
     }
 
     /// What the workers counted beside their intervals.
@@ -224,26 +224,23 @@ impl Summary {
     /// The outages that are the servers' own and in which one of them did not answer, by start: those of which checks speak.
     pub fn server_outages(&self) -> impl Iterator<Item = &Outage> {
         let workers = &self.record.run.usage.workers;
-        let own = measured_outage::of_servers(&self.outages, self.servers().len(), &self.window, workers);
+        let own = outage::of_servers(&self.outages, self.servers().len(), &self.window, workers);
         own.filter(|outage| !outage.kinds.are_errors_alone())
     }
 
     /// Where the slowest 1 % of the completed requests spent their time; `None` with fewer than 1 000.
     pub fn slowest(&self) -> Option<Slowest> {
-        let outages = self.server_outages().map(|outage| {
-            let end_ns = outage.end_ns.unwrap_or(self.window.drained_ns);
-            outage.start_ns..end_ns
-        });
+        let outages = self.server_outages().map(|outage| outage.span(&self.window));
         let stop = StallCounts::longest_of(&self.record.run.usage.workers)
             .map(|worker| worker.stalls.longest_span(self.window.measure_ns));
         let store = &self.record.run.intervals;
         let response = &self.total.latency.response.histogram;
-        Slowest::of(response, &store.part_sums, &store.timeline, outages.chain(stop).collect())
+        Slowest::of(response, &store.totals.part_sums, &store.totals.timeline, outages.chain(stop).collect())
     }
 
     /// Outage spans beyond the capacity, so that outages may be missing.
     pub fn outages_overflow(&self) -> u64 {
-        self.record.run.intervals.outages.overflow
+        self.record.run.intervals.totals.outages.overflow
     }
 
     /// Connection faults.
@@ -288,8 +285,9 @@ impl Summary {
 
     /// The spans that kernel timestamps part a request into, in the order of time; `None` where none were taken.
     pub fn spans(&self) -> Option<[(MeterKind, LatencySummary); 3]> {
-        (self.record.plan.timestamps == Timestamps::Kernel || self.counts().stamps.matched > 0)
-            .then(|| MeterKind::SPANS.map(|kind| (kind, duration(&self.meters, kind))))
+        (self.record.plan.timestamps == Timestamps::Kernel || self.counts().stamps.matched > 0).then(|| {
+            MeterKind::SPANS.map(|kind| (kind, LatencySummary::of(&self.record.run.intervals.meter(kind))))
+        })
     }
 
     /// Bytes on the wire during the measured window.
@@ -312,21 +310,11 @@ impl Summary {
     }
 }
 
-/// A meter as a latency: its percentiles follow the same rules.
-fn duration(meters: &[Meter], kind: MeterKind) -> LatencySummary {
-    let mut histogram = Histogram::new();
-    meters
-        .iter()
-        .filter(|meter| meter.kind == kind)
-        .for_each(|meter| histogram.merge_sparse(&meter.histogram));
-    LatencySummary::of(&histogram)
-}
-
 fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
     let ops: Vec<CountEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
     let mut counts = OpCounts::default();
     ops.iter().for_each(|entry| counts.merge(&entry.counts));
-    PhaseSummary { phase, counts, ops, bytes: store.bytes[phase as usize] }
+    PhaseSummary { phase, counts, ops, bytes: store.totals.bytes[phase as usize] }
 }
 
 /// What bounds the client's own part.

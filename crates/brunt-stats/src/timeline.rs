@@ -7,27 +7,27 @@
 //! the order in which intervals came, but for how wide buckets are; neither changes a sum, a count or an extreme.
 
 mod grid;
-mod serialized;
 mod slice;
 
-pub use grid::{SLICES_MIN, row_ns_after};
-pub use slice::{Slice, SliceRow};
-
-use crate::client_time::ClientTime;
+use crate::counts::Counts;
 use crate::histogram::{GROUPING_POWER, Histogram, SparseHistogram};
-use crate::interval::{Activity, HostMapping, Interval};
+use crate::interval::{Activity, HostMapping, Interval, SLICE_NS};
+use crate::server::ServerCounts;
+use crate::usage::ClientTime;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
 use grid::Grid;
+pub use grid::{SLICES_MIN, row_ns_after};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use slice::{Slice, SliceRow};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of the histograms of all slices. Buckets are joined in pairs and so are slices, and either at most halves this: what is left of it is
-/// more than a result has room for (`SLICES_CHARACTERS_MAX` of `run_data.rs`, about a character per byte), so that no result has wider
+/// more than a result has room for (`SLICES_CHARACTERS_MAX` of `run_record.rs`, about a character per byte), so that no result has wider
 /// buckets for it.
 const ENCODED_BYTES_MAX: usize = 4_000_000;
 
@@ -96,7 +96,7 @@ pub struct TimelinePoint {
 
 /// The slices of a run by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "serialized::SerializedTimeline", into = "serialized::SerializedTimeline")]
+#[serde(try_from = "SerializedTimeline", into = "SerializedTimeline")]
 pub struct Timeline {
     /// By the beginning of the grid cell that each stands for. A copy shares those that do not change any more.
     slices: BTreeMap<u64, Arc<Slice>>,
@@ -261,9 +261,14 @@ impl Timeline {
         (0..count).map(|index| self.slices.get(&(span.start + index * width_ns)).map(Arc::as_ref)).collect()
     }
 
+    /// The slices of the cells that begin in a span, in the order of time.
+    pub(crate) fn slices_in(&self, span: Range<u64>) -> impl Iterator<Item = &Slice> + Clone + '_ {
+        self.slices.range(span.start..span.end.max(span.start)).map(|(_, slice)| slice.as_ref())
+    }
+
     /// The slices whose grid cell reaches beyond an instant, in the order of time.
     pub(crate) fn slices_from(&self, at_ns: u64) -> impl Iterator<Item = &Slice> + '_ {
-        self.slices.range(self.grid.cell_of(at_ns)..).map(|(_, slice)| slice.as_ref())
+        self.slices_in(self.grid.cell_of(at_ns)..u64::MAX)
     }
 
     /// The span in pieces of `width_ns`, a multiple of the length of its slices; the last one may be shorter. Pieces in which nothing was
@@ -283,15 +288,14 @@ impl Timeline {
     /// What the client did in a span that begins and ends with cells of the grid, as those of [`Self::points`] do.
     pub fn client_time(&self, span: Range<u64>) -> ClientTime {
         let mut sum = ClientTime::default();
-        let slices = self.slices.range(span.start..span.end.max(span.start));
-        slices.for_each(|(_, slice)| sum.merge(&slice.client));
+        self.slices_in(span).for_each(|slice| sum.merge(&slice.client));
         sum
     }
 
     fn point(&self, start_ns: u64, end_ns: u64, sum: &mut Histogram) -> TimelinePoint {
         let (mut activity, mut preload) = (Activity::default(), Activity::default());
         let mut client = ClientTime::default();
-        let slices = self.slices.range(start_ns..end_ns).map(|(_, slice)| slice);
+        let slices = self.slices_in(start_ns..end_ns);
         for slice in slices.clone() {
             activity.merge(&slice.activity);
             preload.merge(&slice.preload);
@@ -306,7 +310,7 @@ impl Timeline {
     /// those of [`Self::points`] do.
     pub fn ops(&self, span: Range<u64>) -> Vec<OpPoint> {
         let mut by_op: BTreeMap<OpId, Vec<&SliceRow>> = BTreeMap::new();
-        for row in self.slices.range(span).flat_map(|(_, slice)| &slice.rows) {
+        for row in self.slices_in(span).flat_map(|slice| &slice.rows) {
             by_op.entry(row.op).or_default().push(row);
         }
         let mut sum = Histogram::new();
@@ -321,6 +325,92 @@ impl Timeline {
         };
         by_op.into_iter().map(point).collect()
     }
+}
+
+/// No count of a slice is as large: a million requests a second for nine years. A million slices of such counts add up.
+const COUNT_MAX: u64 = 1 << 48;
+/// Nor are the microseconds of its workers: as many slices of three months each.
+const CLIENT_MAX: u64 = 1 << 43;
+/// Nor is a sum of nanoseconds: as many values of five hours each.
+const SUM_MAX: u128 = 1 << 92;
+
+/// The slices, not looked at yet.
+#[derive(Serialize, Deserialize)]
+struct SerializedTimeline {
+    grid: Grid,
+    /// Ascending: the beginning of a cell, and its slice.
+    slices: Vec<(u64, Slice)>,
+}
+
+impl From<Timeline> for SerializedTimeline {
+    fn from(timeline: Timeline) -> Self {
+        let slices = timeline.slices.into_iter();
+        let slices = slices.map(|(cell_ns, slice)| (cell_ns, Arc::unwrap_or_clone(slice)));
+        Self { grid: timeline.grid, slices: slices.collect() }
+    }
+}
+
+impl TryFrom<SerializedTimeline> for Timeline {
+    type Error = &'static str;
+
+    fn try_from(SerializedTimeline { grid, slices }: SerializedTimeline) -> Result<Self, Self::Error> {
+        check_grid(&grid)?;
+        if !slices.is_sorted_by(|(one, _), (other, _)| one < other) {
+            return Err("slices that are not in the order of time");
+        }
+        if !slices.iter().all(|(cell_ns, _)| grid.cell_of(*cell_ns) == *cell_ns) {
+            return Err("a slice that is not on the grid of slices");
+        }
+        let servers = slices.first().map_or(0, |(_, slice)| slice.servers.len());
+        if slices.iter().any(|(_, slice)| slice.servers.len() != servers) {
+            return Err("slices of different numbers of servers");
+        }
+        slices.iter().try_for_each(|(_, slice)| check(slice))?;
+        let slices = slices.into_iter().map(|(cell_ns, slice)| (cell_ns, Arc::new(slice))).collect();
+        Ok(Self { grid, slices, bucket_bits: 0 })
+    }
+}
+
+fn check_grid(grid: &Grid) -> Result<(), &'static str> {
+    let Grid { lead_ns, slice_ns, asked_ns, .. } = *grid;
+    let is_width =
+        |width_ns: u64| (SLICE_NS..1 << 62).contains(&width_ns) && width_ns.is_multiple_of(SLICE_NS);
+    let is_power =
+        |width_ns: u64, of_ns: u64| width_ns.is_multiple_of(of_ns) && (width_ns / of_ns).is_power_of_two();
+    let fits = |width_ns: u64| match asked_ns {
+        Some(asked_ns) => asked_ns.is_multiple_of(width_ns) || is_power(width_ns, asked_ns),
+        None => is_power(width_ns, SLICE_NS),
+    };
+    let widths = [lead_ns, slice_ns];
+    (widths.into_iter().chain(asked_ns).all(is_width) && widths.into_iter().all(fits))
+        .then_some(())
+        .ok_or("slices of a length that there is not")
+}
+
+fn check(slice: &Slice) -> Result<(), &'static str> {
+    let Slice { start_ns, end_ns, activity, preload, recorded_ns, keys, warmup_keys, .. } = slice;
+    if start_ns > end_ns {
+        return Err("a slice that ends before it begins");
+    }
+    if activity.values().zip(preload.values()).any(|(all, part)| part > all) {
+        return Err("a slice with more of the preload than there is");
+    }
+    let keys = keys.values().chain(warmup_keys.values());
+    let servers = slice.servers.iter().flat_map(ServerCounts::values);
+    let rows = slice.rows.iter().flat_map(|row| [row.completed, row.faulty, row.missed]);
+    let mut all = activity.values().chain(keys).chain(servers).chain(rows);
+    let histograms = || slice.rows.iter().map(|row| &row.response).chain([&slice.warmup_response]);
+    let mut backlogs = slice.rows.iter().map(|row| row.backlog.unsigned_abs());
+    if all.any(|count| count >= COUNT_MAX)
+        || backlogs.any(|count| count >= COUNT_MAX)
+        || *recorded_ns >= 1 << 62
+        || slice.client.values().any(|count| count >= CLIENT_MAX)
+        || histograms().any(|of| of.count() >= COUNT_MAX || of.moments().sum >= SUM_MAX)
+    {
+        return Err("a slice with more than a run can hold");
+    }
+    let order = slice.rows.iter().map(|row| (row.class, row.op));
+    order.is_sorted_by(|one, other| one < other).then_some(()).ok_or("a slice whose rows are in no order")
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! What a run cost the client: processor time, system calls, and what of its time each worker could use.
+//! What a run cost the client and what its hosts did to it: processor time, system calls, clocks, packets that got lost; of the agents and of
+//! each worker, over the window and in each piece of time.
 //!
-//! Measured elsewhere; here it is data for the checks and the report. Everything covers the measured window.
+//! Measured elsewhere; here it is data for the checks and the report. A number that a host does not tell is `None`, which is not 0.
+//! Everything covers the measured window but for what says otherwise. Invariant: pieces of time add up to longer ones in any order.
 
-use crate::interval::Interval;
+use crate::counts::{Most, counts};
+use crate::interval::{CpuTime, Interval, SLICE_NS, WorkerTime};
 use brunt_plan::op::ClassId;
-use brunt_plan::phase::Phase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -108,7 +110,7 @@ impl WorkerBacklog {
             let counts = entry.in_window();
             self.growth += (counts.waiting_at_end + counts.in_flight_at_end) as i64;
             self.growth -= (counts.waiting_at_start + counts.in_flight_at_start) as i64;
-            self.due += if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
+            self.due += entry.due_in_window();
         }
     }
 }
@@ -184,9 +186,216 @@ impl ClientUsage {
     }
 }
 
+/// One agent of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentRecord {
+    /// Name, as given to the controller.
+    pub name: String,
+    /// Name of its host, as the host reports it.
+    pub host: String,
+    /// The number of its first worker in the run.
+    pub first_worker: u32,
+    /// Number of its workers.
+    pub workers: u32,
+    /// Weight of each worker: open-loop requests are divided among all workers in proportion to it.
+    pub weight: u32,
+    /// Its clock less the controller's clock, in nanoseconds.
+    pub clock_offset_ns: i64,
+    /// Limit of the error of `clock_offset_ns`, and of the agent's start.
+    pub clock_error_ns: u64,
+    /// Why it was lost while it measured; what it recorded up to then is in the totals.
+    pub lost: Option<String>,
+    /// How long after the schedule began that was noticed, in nanoseconds.
+    pub lost_after_ns: Option<u64>,
+    /// It was lost while it ended its part after an interruption, which ended the run.
+    pub lost_after_interruption: bool,
+}
+
+/// Clocksources that are read without a system call and tick in nanoseconds, on x86, Arm, RISC-V, Power and in guests of
+/// KVM and Hyper-V. Of all others (`hpet`, `acpi_pm`, `jiffies`) a reading costs a microsecond or is as coarse as a tick.
+const FAST_CLOCKSOURCES: [&str; 6] =
+    ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource", "timebase"];
+
+/// Is reading this clocksource cheap and fine enough to time single requests?
+pub fn is_fast_clocksource(name: &str) -> bool {
+    FAST_CLOCKSOURCES.contains(&name)
+}
+
+/// What the host's clocks did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockEvidence {
+    /// What clock reads come from, at the end of the window.
+    pub source: Option<String>,
+    /// By how much CLOCK_MONOTONIC, which everything is measured with, ran faster than CLOCK_MONOTONIC_RAW, which NTP does not
+    /// adjust; in millionths.
+    pub drift_ppm: Option<f64>,
+    /// The largest step of CLOCK_REALTIME against CLOCK_MONOTONIC, in nanoseconds; 0 where there was none.
+    pub realtime_step_ns: u64,
+    /// How often CLOCK_MONOTONIC was read lower than before.
+    pub backwards: u64,
+}
+
+impl ClockEvidence {
+    /// Adds another host's: the worse of each value.
+    fn merge(&mut self, other: &Self) {
+        let is_slow =
+            |source: &Option<String>| source.as_deref().is_some_and(|name| !is_fast_clocksource(name));
+        if self.source.is_none() || is_slow(&other.source) {
+            self.source.clone_from(&other.source);
+        }
+        let size = |drift: Option<f64>| drift.map(f64::abs);
+        if size(other.drift_ppm) > size(self.drift_ppm) {
+            self.drift_ppm = other.drift_ppm;
+        }
+        self.realtime_step_ns = self.realtime_step_ns.max(other.realtime_step_ns);
+        self.backwards += other.backwards;
+    }
+}
+
+/// What the host did to a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostEvidence {
+    /// How long the host was observed.
+    pub wall_ns: u64,
+    /// The processors that the workers may run on.
+    pub cpus: u64,
+    /// Time of these processors that the hypervisor gave to others, all of them together; the kernel counts it in ticks of
+    /// 10 ms.
+    pub stolen_ns: Option<u64>,
+    /// Time for which these processors worked for any process, this one included, all of them together; in ticks, too.
+    pub busy_ns: Option<u64>,
+    /// How long our control group, or one around it, had used up its quota; on several processors at once it counts once
+    /// for each.
+    pub throttled_ns: Option<u64>,
+    /// How late a timed sleep ends on this host, in nanoseconds: what a wake-up costs. Measured before the schedule began.
+    pub wake_up_ns: u64,
+    /// The clocks.
+    pub clock: ClockEvidence,
+    /// Segments that our connections sent again, from the start of the schedule to the end of the drain.
+    pub retransmits: u64,
+    /// Attempts to connect that servers on this host turned away because they did not accept fast enough, all servers of
+    /// the host together, in the same time; `None` where no server of the plan is on this host.
+    pub listen_drops: Option<u64>,
+}
+
+impl HostEvidence {
+    /// Adds another host of the same run. What is a share of one host's processors is that of the host where it is the worst, for what
+    /// one of them did to its requests is not made better by the others; what is counted is added.
+    pub fn merge(&mut self, other: &Self) {
+        let throttled = |host: &Self| host.throttled_ns.map(|ns| ns as f64 / host.wall_ns.max(1) as f64);
+        self.throttled_ns =
+            if throttled(other) > throttled(self) { other.throttled_ns } else { self.throttled_ns };
+        if self.wall_ns == 0 || other.stolen_share() > self.stolen_share() {
+            (self.wall_ns, self.cpus) = (other.wall_ns, other.cpus);
+            (self.stolen_ns, self.busy_ns) = (other.stolen_ns, other.busy_ns);
+        }
+        self.wake_up_ns = self.wake_up_ns.max(other.wake_up_ns);
+        self.clock.merge(&other.clock);
+        self.retransmits += other.retransmits;
+        self.listen_drops = match (self.listen_drops, other.listen_drops) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+    }
+
+    /// The share of our processors' time that was stolen.
+    pub fn stolen_share(&self) -> Option<f64> {
+        let whole_ns = self.wall_ns as f64 * self.cpus as f64;
+        self.stolen_ns.filter(|_| whole_ns > 0.0).map(|ns| ns as f64 / whole_ns)
+    }
+}
+
+/// In shorter intervals, such as a worker's last one, a share says little.
+const INTERVAL_MIN_NS: u64 = SLICE_NS / 2;
+const MILLION: u64 = 1_000_000;
+
+counts! {
+    /// Times of all workers in a piece of time, and those of their CPUs. Microseconds, as there are hundreds of pieces in a result.
+    pub struct ClientTime {
+        /// The intervals whose workers read their clocks, together.
+        wall_us: u64,
+        busy_us: u64,
+        /// Of `wall_us` the part in which the run delay is known.
+        delay_wall_us: u64,
+        run_delay_us: u64,
+        /// The largest share that one worker was busy or delayed in an interval, in millionths.
+        busiest_ppm: Most,
+        /// The largest share that one worker was delayed, likewise.
+        most_delayed_ppm: Most,
+        cpus_us: u64,
+        stolen_us: u64,
+    }
+}
+
+/// Shares of time, from 0 to 1; `None` where nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientShares {
+    /// Of the workers' time in which they were busy.
+    pub busy: Option<f64>,
+    /// Of 100 ms, the most in which one worker was busy or delayed.
+    pub busiest: Option<f64>,
+    /// Of the workers' time in which they were ready to run, without a CPU.
+    pub run_delay: Option<f64>,
+    /// Of 100 ms, the most in which one worker was.
+    pub most_delayed: Option<f64>,
+    /// Of the CPUs' time that the hypervisor took.
+    pub stolen: Option<f64>,
+}
+
+impl ClientTime {
+    /// What an interval tells.
+    pub fn of(interval: &Interval) -> Self {
+        let mut time = Self::default();
+        let wall_ns = interval.end_ns - interval.start_ns;
+        if let Some(WorkerTime { busy_ns, run_delay_ns }) = interval.worker_time {
+            (time.wall_us, time.busy_us) = (wall_ns / 1_000, busy_ns / 1_000);
+            if let Some(delay_ns) = run_delay_ns {
+                (time.delay_wall_us, time.run_delay_us) = (time.wall_us, delay_ns / 1_000);
+            }
+            let ppm = |ns: u64| u128::from(ns) * u128::from(MILLION) / u128::from(wall_ns.max(1));
+            if wall_ns >= INTERVAL_MIN_NS {
+                // A clock that is read a little later than the interval ends may show more than all of it.
+                let [busiest, delayed] =
+                    [busy_ns.saturating_add(run_delay_ns.unwrap_or(0)), run_delay_ns.unwrap_or(0)]
+                        .map(|ns| Most(ppm(ns).min(MILLION.into()) as u64));
+                (time.busiest_ppm, time.most_delayed_ppm) = (busiest, delayed);
+            }
+        }
+        if let Some(CpuTime { total_ns, stolen_ns }) = interval.cpu_time {
+            (time.cpus_us, time.stolen_us) = (total_ns / 1_000, stolen_ns / 1_000);
+        }
+        time
+    }
+
+    /// The share of the workers' time in which they were busy, exactly; `None` where too little of it is known.
+    pub fn busy_share(&self) -> Option<f64> {
+        share_of_workers(self.busy_us, self.wall_us)
+    }
+
+    /// As shares; `None` where no clock was read.
+    pub fn shares(&self) -> Option<ClientShares> {
+        // In steps of 0.1 %: a result has hundreds of them.
+        let rounded = |share: f64| (share.min(1.0) * 1e3).round() / 1e3;
+        let of = |part: u64, whole: u64| (whole > 0).then(|| rounded(part as f64 / whole as f64));
+        let shares = ClientShares {
+            busy: self.busy_share().map(rounded),
+            busiest: of(self.busiest_ppm.0, MILLION).filter(|_| self.wall_us > 0),
+            run_delay: share_of_workers(self.run_delay_us, self.delay_wall_us).map(rounded),
+            most_delayed: of(self.most_delayed_ppm.0, MILLION).filter(|_| self.delay_wall_us > 0),
+            stolen: of(self.stolen_us, self.cpus_us),
+        };
+        (*self != Self::default()).then_some(shares)
+    }
+}
+
+fn share_of_workers(part_us: u64, whole_us: u64) -> Option<f64> {
+    (whole_us >= INTERVAL_MIN_NS / 1_000).then(|| (part_us as f64 / whole_us as f64).min(1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::{Layout, RecorderSet};
 
     const MS: u64 = 1_000_000;
 
@@ -251,5 +460,45 @@ mod tests {
         let all = StallCounts { total_ns: 80 * MS, count: 3, ..workers[2].stalls };
         assert_eq!(StallCounts::of_all(&workers), all);
         assert_eq!(StallCounts::longest_of(&workers[..1]), None);
+    }
+
+    fn time(length_ns: u64, worker: Option<(u64, Option<u64>)>, cpus: Option<(u64, u64)>) -> ClientTime {
+        let mut interval = RecorderSet::new(&Layout::default()).take_interval(0, 7, 7 + length_ns);
+        interval.worker_time = worker.map(|(busy_ns, run_delay_ns)| WorkerTime { busy_ns, run_delay_ns });
+        interval.cpu_time = cpus.map(|(total_ns, stolen_ns)| CpuTime { total_ns, stolen_ns });
+        ClientTime::of(&interval)
+    }
+
+    /// Two workers, of which one is delayed and one does not know, and an interval that is too short to be a maximum.
+    #[test]
+    fn shares_are_those_of_all_workers_and_of_the_worst() {
+        let pieces = [
+            time(100 * MS, Some((30 * MS, Some(20 * MS))), Some((200 * MS, 10 * MS))),
+            time(100 * MS, Some((10 * MS, Some(0))), Some((200 * MS, 0))),
+            time(100 * MS, Some((44 * MS, None)), None),
+            time(MS, Some((MS, Some(MS))), None),
+            time(100 * MS, None, None),
+        ];
+        let sum = |order: &[usize]| {
+            let mut sum = ClientTime::default();
+            order.iter().for_each(|index| sum.merge(&pieces[*index]));
+            sum
+        };
+        let whole = sum(&[0, 1, 2, 3, 4]);
+        assert_eq!(whole, sum(&[4, 2, 0, 3, 1]));
+        assert_eq!(
+            whole.shares().unwrap(),
+            ClientShares {
+                busy: Some(0.282),
+                busiest: Some(0.5),
+                run_delay: Some(0.104),
+                most_delayed: Some(0.2),
+                stolen: Some(0.025),
+            }
+        );
+        assert_eq!(pieces[4].shares(), None);
+        // What a worker does when it ends takes all of its last interval.
+        assert_eq!(pieces[3].shares().unwrap().busy, None);
+        assert_eq!(pieces[2].shares().unwrap().run_delay, None);
     }
 }

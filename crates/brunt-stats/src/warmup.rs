@@ -2,12 +2,11 @@
 //!
 //! Not STEADY (that looks at the measured window, afterwards), and nothing here moves a window: the control thread does,
 //! ahead of time. A warm-up only gets better: latencies fall, throughput and hit ratio rise. So only what gets better
-//! lengthens it. Invariant: a failure never does. An outage, a fault of a connection or a falling hit ratio ends it at once, so
-//! that neither these nor what follows them can be waited out.
+//! lengthens it. Invariants: a failure never does: an outage, a fault of a connection or a falling hit ratio ends it at once, so
+//! that neither these nor what follows them can be waited out; every value of a series rests on at least half the samples that it needs, or
+//! it is absent.
 
-mod mann_kendall;
-mod series;
-
+use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::SLICE_NS;
 use crate::median::median;
 use crate::store::IntervalStore;
@@ -15,10 +14,11 @@ use crate::timeline::Slice;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, Plan};
+use brunt_plan::quantile::Quantile;
 use brunt_plan::warmup::Warmup;
-use mann_kendall::trend;
 use serde::{Deserialize, Serialize};
-use series::{Cells, HIT_EFFECT, Series};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Values that a trend is looked for in, at least: those of 1 s, where 100 ms hold enough requests.
 const VALUES_MIN: usize = 10;
@@ -113,7 +113,7 @@ fn has_steady_load(class: &Class) -> bool {
 /// Was a connection lost, or could none be made, or did a server send no reply, since the schedule began?
 fn has_trouble(store: &IntervalStore, cells: &Cells<'_>, start_ns: u64) -> bool {
     let has_fault = store.faults().rows().iter().any(|fault| fault.phase == Phase::Warmup);
-    let has_outage = store.outages.spans.iter().any(|span| span.end_ns > start_ns);
+    let has_outage = store.totals.outages.spans.iter().any(|span| span.end_ns > start_ns);
     has_fault || has_outage || (0..store.servers().len()).any(|server| is_silent(cells, server))
 }
 
@@ -210,6 +210,145 @@ fn values(cells: &Cells<'_>, series: Series) -> Option<Vec<f64>> {
     let starts = (0..groups).map(|group| count - (groups - group) * width);
     let values: Vec<f64> = starts.filter_map(|start| cells.value(series, start..start + width)).collect();
     (values.len() >= VALUES_MIN).then_some(values)
+}
+
+/// A trend of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Trend {
+    /// S in standard deviations, after the continuity correction; standard normal without a trend.
+    pub z: f64,
+    /// Sen's slope, the median of `(y_j − y_i)/(j − i)`: per step of the series.
+    pub slope: f64,
+}
+
+/// The trend of a series: `S = Σ_{i<j} sgn(y_j − y_i)`, `Var S = n(n−1)(2n+5)/18`, `Z = (S ∓ 1)/√Var S`. Equal values
+/// are not corrected for; they only make it more reluctant. `None` for fewer than two values.
+fn trend(values: &[f64]) -> Option<Trend> {
+    let mut score = 0_i64;
+    let mut slopes = Vec::with_capacity(values.len() * values.len().saturating_sub(1) / 2);
+    for (later, value) in values.iter().enumerate() {
+        for (earlier, before) in values[..later].iter().enumerate() {
+            score += i64::from(value > before) - i64::from(value < before);
+            slopes.push((value - before) / (later - earlier) as f64);
+        }
+    }
+    let count = values.len() as f64;
+    let variance = count * (count - 1.0) * (2.0 * count + 5.0) / 18.0;
+    let corrected = (score - score.signum()) as f64;
+    Some(Trend { z: corrected / variance.sqrt(), slope: median(&slopes)? })
+}
+
+/// A difference of hit ratios that matters, however large the effect is that is asked for of the other series. It is
+/// more than 2 % of a latency: where 98 % hit, it doubles the load behind the cache.
+pub(crate) const HIT_EFFECT: f64 = 0.02;
+
+brunt_plan::named! {
+    /// A quantity that must be flat; `ALL` is in the order of reports.
+    pub enum Series {
+        /// Logarithm of the median response time.
+        P50 = "p50",
+        /// Logarithm of the p99 of response times.
+        P99 = "p99",
+        /// Requests completed per second, whatever their phase.
+        Throughput = "throughput",
+        /// Keys found among keys asked for, of measured retrievals.
+        HitRatio = "hit ratio",
+    }
+}
+
+impl Series {
+    /// Samples that a value should rest on. A p99 takes what a printed one takes; the others as many as make their noise
+    /// a few per cent once several values are averaged.
+    const fn samples_needed(self) -> u64 {
+        match self {
+            Self::P50 | Self::Throughput => 20,
+            Self::P99 => 1_000,
+            Self::HitRatio => 100,
+        }
+    }
+
+    /// How far a value must lie from a level to be different by the share of `effect`, in the unit of the series. Of the
+    /// hit ratio the share counts as it is, and is at most [`HIT_EFFECT`].
+    fn difference(self, effect: f64, level: f64) -> f64 {
+        match self {
+            Self::P50 | Self::P99 => effect.ln_1p(),
+            Self::Throughput => effect * level,
+            Self::HitRatio => f64::min(effect, HIT_EFFECT),
+        }
+    }
+}
+
+/// The slices of a warm-up.
+struct Cells<'a> {
+    /// One after the other; `None` where nothing was recorded.
+    pub cells: Vec<Option<&'a Slice>>,
+    /// How many workers recorded.
+    pub workers: u32,
+    /// Where the window ends, in nanoseconds.
+    pub end_ns: u64,
+}
+
+impl Cells<'_> {
+    fn slices(&self, range: Range<usize>) -> impl Iterator<Item = &Slice> + '_ {
+        self.cells[range].iter().flatten().copied()
+    }
+
+    fn response(&self, range: Range<usize>) -> Cow<'_, SparseHistogram> {
+        let slices = self.slices(range).map(|slice| &slice.warmup_response);
+        SparseHistogram::merge_all(slices, &mut Histogram::new())
+    }
+
+    /// How many samples a value over these slices rests on.
+    fn samples(&self, series: Series, range: Range<usize>) -> u64 {
+        let slices = self.slices(range);
+        match series {
+            Series::P50 | Series::P99 => slices.map(|slice| slice.warmup_response.count()).sum(),
+            Series::Throughput => slices.map(completed).sum(),
+            Series::HitRatio => slices.map(|slice| slice.warmup_keys.hit + slice.warmup_keys.miss).sum(),
+        }
+    }
+
+    /// The value over these slices; `None` where there are too few samples.
+    fn value(&self, series: Series, range: Range<usize>) -> Option<f64> {
+        match series {
+            Series::P50 | Series::P99 => {
+                let quantile = if series == Series::P50 { Quantile::P50 } else { Quantile::P99 };
+                let response = self.response(range);
+                let is_enough = response.count() >= series.samples_needed() / 2;
+                let value_ns = is_enough.then(|| response.quantile(quantile)).flatten()?;
+                Some((value_ns.max(1) as f64).ln())
+            }
+            Series::Throughput => self.throughput(range),
+            Series::HitRatio => {
+                let asked = self.samples(series, range.clone());
+                let hit: u64 = self.slices(range).map(|slice| slice.warmup_keys.hit).sum();
+                (asked >= series.samples_needed() / 2).then(|| hit as f64 / asked as f64)
+            }
+        }
+    }
+
+    /// Completed per second of what workers recorded, times the workers: an interval that was ended late holds more, and
+    /// took as much longer. None completed is a value, too: 0.
+    fn throughput(&self, range: Range<usize>) -> Option<f64> {
+        let (mut count, mut worker_ns) = (0.0, 0.0);
+        for slice in self.slices(range) {
+            let inside = slice.part_within(&(slice.start_ns..self.end_ns), u64::MAX);
+            worker_ns += slice.recorded_ns as f64 * inside;
+            count += completed(slice) as f64;
+        }
+        (worker_ns > 0.0).then(|| count * f64::from(self.workers) * 1e9 / worker_ns)
+    }
+
+    /// Slices to a value, so that on average it has the samples it needs.
+    fn width(&self, series: Series, range: Range<usize>) -> usize {
+        let (samples, slices) = (self.samples(series, range.clone()), range.len() as u64);
+        (series.samples_needed() * slices).div_ceil(samples.max(1)).max(1) as usize
+    }
+}
+
+/// Completed, but for preload.
+fn completed(slice: &Slice) -> u64 {
+    slice.activity.completed - slice.preload.completed
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! What happened inside the measured window, counted by when it happened: the numerators of rates.
+//! The measured window of a run, the times of its phases, and what happened inside the window, counted by when it happened: the numerators of
+//! rates.
 //!
-//! Not the books, which say what became of the ops that were *due* in it, whenever. An op counts here whatever phase it was
+//! Not request accounting, which says what became of the ops that were *due* in it, whenever. An op counts here whatever phase it was
 //! due in: one of the warm-up that is answered inside the window does, one of the window that is answered in the drain does
 //! not. What waits and what is in flight at either edge is found when an op ends, what was sent when it is sent, so that
 //! the balances can fail. Invariants, once a run has drained, for every (phase, class, op): waiting at the start + due in the
@@ -10,10 +11,17 @@ use crate::counts::counts;
 use crate::sample::overlap_ns;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Did an op that ended so fail? Not the opposite of completed: an unacknowledged op is neither.
 pub const fn is_failed(class: OutcomeClass) -> bool {
     matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
+}
+
+/// Ops of the classes that `of` selects.
+pub(crate) fn ended_so(outcomes: &[u64; OutcomeClass::COUNT], of: impl Fn(OutcomeClass) -> bool) -> u64 {
+    OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| outcomes[class as usize]).sum()
 }
 
 counts! {
@@ -50,27 +58,23 @@ impl WindowCounts {
 
     /// Ops that the server answered as the protocol provides.
     pub fn completed(&self) -> u64 {
-        self.sum(OutcomeClass::is_completed)
+        ended_so(&self.outcomes, OutcomeClass::is_completed)
     }
 
     /// Ops that failed after they were sent: error + timeout + mismatch + lost.
     pub fn failed(&self) -> u64 {
-        self.sum(is_failed)
+        ended_so(&self.outcomes, is_failed)
     }
 
     /// Ops of which all that will be known is known: completed, answered with an error or a wrong value, or sent without
     /// asking for a reply. Ops that timed out or were lost are not among them.
     pub fn answered(&self) -> u64 {
-        self.sum(|class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
+        ended_so(&self.outcomes, |class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
     }
 
     /// Ops that ended, in whatever way.
     pub fn ended(&self) -> u64 {
         self.outcomes.iter().sum()
-    }
-
-    fn sum(&self, of: impl Fn(OutcomeClass) -> bool) -> u64 {
-        OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| self.outcome(class)).sum()
     }
 
     /// Do the numbers add up exactly, where `due` of these ops were due in the window? To be asked when the run has
@@ -138,6 +142,99 @@ impl WindowEdges {
             let each_ns = done_ns.saturating_sub(self.end_ns.max(intended_ns));
             counts.behind_us += u64::from(count) * (each_ns / 1_000);
         }
+    }
+}
+
+/// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredWindow {
+    /// The schedule began: connections are established, preload is over.
+    pub start_ns: u64,
+    /// The measured window began.
+    pub measure_ns: u64,
+    /// It ended.
+    pub end_ns: u64,
+    /// The last op had ended or was given up.
+    pub drained_ns: u64,
+}
+
+impl MeasuredWindow {
+    /// The window of a run with these times.
+    pub const fn of(times: &RunTimes) -> Self {
+        let RunTimes { start_ns, measure_ns, end_ns, drained_ns, .. } = *times;
+        Self { start_ns, measure_ns, end_ns, drained_ns }
+    }
+
+    /// The phase of an instant and the span of time of that phase; what lies before the schedule is preload.
+    pub(crate) fn phase_at(&self, at_ns: u64) -> (Phase, Range<u64>) {
+        let Self { start_ns, measure_ns, end_ns, .. } = *self;
+        if at_ns < start_ns {
+            (Phase::Preload, 0..start_ns)
+        } else if at_ns < measure_ns {
+            (Phase::Warmup, start_ns..measure_ns)
+        } else if at_ns < end_ns {
+            (Phase::Measure, measure_ns..end_ns)
+        } else {
+            (Phase::Drain, end_ns..u64::MAX)
+        }
+    }
+
+    /// Length of the measured window in nanoseconds.
+    pub const fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.measure_ns)
+    }
+
+    /// Length of the measured window in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.duration_ns() as f64 / 1e9
+    }
+
+    /// `count` per second of the window; 0 for a window without length.
+    pub(crate) fn rate(&self, count: u64) -> f64 {
+        if self.duration_ns() == 0 { 0.0 } else { count as f64 / self.seconds() }
+    }
+}
+
+/// The times of a run on its own clock, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTimes {
+    /// Preload was over and the schedule began.
+    pub start_ns: u64,
+    /// The measured window began.
+    pub measure_ns: u64,
+    /// It ended.
+    pub end_ns: u64,
+    /// The last operation had ended or was given up.
+    pub drained_ns: u64,
+    /// From the first attempt to connect until every key was confirmed.
+    pub prepare_ns: u64,
+    /// The wall clock where this clock is at 0, in microseconds since 1970.
+    pub epoch_us: Option<u64>,
+}
+
+impl Default for RunTimes {
+    /// Those of no worker, which every worker's replace.
+    fn default() -> Self {
+        Self {
+            start_ns: u64::MAX,
+            measure_ns: u64::MAX,
+            end_ns: 0,
+            drained_ns: 0,
+            prepare_ns: 0,
+            epoch_us: None,
+        }
+    }
+}
+
+impl RunTimes {
+    /// From the first worker's to the last one's.
+    pub fn merge(&mut self, other: &Self) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.measure_ns = self.measure_ns.min(other.measure_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.drained_ns = self.drained_ns.max(other.drained_ns);
+        self.prepare_ns = self.prepare_ns.max(other.prepare_ns);
+        self.epoch_us = [self.epoch_us, other.epoch_us].into_iter().flatten().min();
     }
 }
 

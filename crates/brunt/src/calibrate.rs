@@ -6,9 +6,7 @@
 
 use crate::calibration_step::STEP;
 use crate::calibrations::{self, StoreResult};
-use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
@@ -16,6 +14,7 @@ use crate::presentation::{LayoutFlags, Presentation};
 use crate::progress::Progress;
 use crate::run::read_plan;
 use crate::terminal::say;
+use crate::{cli, interrupt};
 use brunt_engine::in_process_run::{self, RealTimeRun};
 use brunt_engine::run::DataSets;
 use brunt_plan::arrival::Arrival;
@@ -26,9 +25,8 @@ use brunt_plan::units::{DurationNs, Rate};
 use brunt_plan::warmup::Warmup;
 use brunt_report::{calibration as report, quantity, wall_clock};
 use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, WaitCost, disturbance};
-use brunt_stats::check::{CheckId, CheckStatus};
+use brunt_stats::check::{CheckId, CheckStatus, Judgement};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, HeadroomSearch, Probe, SearchBounds, search};
-use brunt_stats::judgement::Judgement;
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::observer::RunPosition;

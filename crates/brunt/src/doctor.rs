@@ -4,21 +4,20 @@
 //! server is sent anything: whether it accepts a connection is tried, and kernel timestamps on a connection to itself. Invariant: `fail` is only where a run
 //! of this plan would fail.
 
-use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::host_facts::{HostFacts, TimeWaitReuse};
 use crate::limits::Needs;
 use crate::output::Outputs;
 use crate::presentation::Form;
 use crate::terminal::{columns_of, wrapped};
-use crate::{campaign, measurement, run};
+use crate::{campaign, cli, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
 use brunt_report::document::Level;
 use brunt_report::quantity;
-use brunt_stats::fault::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
-use brunt_stats::host::is_fast_clocksource;
+use brunt_stats::connection::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
+use brunt_stats::usage::is_fast_clocksource;
 use serde_json::json;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -10,7 +10,7 @@ use brunt_plan::plan::{Class, Load, OpenRate, Placement, Plan, Transport};
 use brunt_plan::resolve::PlanError;
 use brunt_plan::units::DurationNs;
 use brunt_report::quantity;
-use brunt_stats::fault::MORE_PORTS;
+use brunt_stats::connection::MORE_PORTS;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// Files that a process has open beside connections: its streams, results, and pipes to a child.

@@ -12,9 +12,9 @@ use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
 use crate::terminal::{columns_of, say};
 use brunt_report::layout::Layout;
-use brunt_stats::complete_seconds::SETTLE_NS;
+use brunt_stats::live_run::SETTLE_NS;
 use brunt_stats::observer::{Event, Observer};
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::window::RunTimes;
 use glance::Glance;
 use std::io::{self, IsTerminal, Write};
 

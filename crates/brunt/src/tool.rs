@@ -385,9 +385,9 @@ mod tests {
     use super::*;
     use brunt_plan::phase::Phase;
     use brunt_stats::histogram::Histogram;
-    use brunt_stats::measured_window::MeasuredWindow;
     use brunt_stats::observer::RunPosition;
     use brunt_stats::request_counts::OpCounts;
+    use brunt_stats::window::MeasuredWindow;
 
     /// A tool whose report is what it was told.
     #[derive(Default)]

@@ -11,7 +11,7 @@ use crate::front_end::{
     first_error, status_remarks, unsent_remark,
 };
 use brunt_plan::outcome::ReplyKind;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use brunt_stats::observer::Event;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use brunt_stats::histogram::{Histogram, Moments, bucket_values};
 use brunt_stats::summary::Summary;
 use std::collections::BTreeMap;

@@ -10,8 +10,7 @@ use super::{EXIT_FAILED, VERSION, command_line, help};
 use crate::front_end::{Caller, Console, End, FrontEnd, Next, Outcome, RunFailure, Runs, Setup, Texts};
 use brunt_plan::phase::Phase;
 use brunt_plan::units::{Count, DurationNs};
-use brunt_stats::observer::Event;
-use brunt_stats::period::Period;
+use brunt_stats::observer::{Event, Period};
 use brunt_stats::summary::Summary;
 
 /// The last period of a window may be cut by a clock that is read late; shorter ones have no table.

@@ -9,9 +9,9 @@ use crate::front_end::{first_error, status_remarks, unsent_remark};
 use brunt_plan::op::OpKind;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::object_fault::{ObjectFault, ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 use brunt_stats::request_counts::CountEntry;
 use brunt_stats::summary::Summary;
+use brunt_stats::verification::{ObjectFault, ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 use std::fmt::Write as _;
 
 /// Clears a terminal and goes to its upper left corner.
@@ -346,14 +346,14 @@ mod tests {
     use brunt_plan::op::{KeyRef, Op};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
     use brunt_plan::resolve::{Host, resolve};
-    use brunt_stats::datagrams::DatagramCounts;
     use brunt_stats::recorder::{Layout, RecorderSet};
-    use brunt_stats::run_data::RunData;
+    use brunt_stats::run_record::RunData;
     use brunt_stats::run_record::RunRecord;
-    use brunt_stats::run_times::RunTimes;
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::store::IntervalStore;
-    use brunt_stats::window_counts::WindowCounts;
+    use brunt_stats::verification::ObjectCounts;
+    use brunt_stats::window::RunTimes;
+    use brunt_stats::worker_counts::DatagramCounts;
     use brunt_stats::worker_counts::WorkerCounts;
 
     #[test]
@@ -569,7 +569,7 @@ Total Statistics (6 events)
 
     fn counts() -> WorkerCounts {
         WorkerCounts {
-            windows: WindowCounts {
+            windows: ObjectCounts {
                 verify_failed: 1,
                 verify_misses: 2,
                 expired_get: 3,

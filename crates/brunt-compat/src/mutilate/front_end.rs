@@ -474,7 +474,7 @@ mod tests {
     use super::*;
     use crate::front_end::Answer;
     use crate::front_end::Printed;
-    use brunt_stats::run_times::RunTimes;
+    use brunt_stats::window::RunTimes;
     use std::io::ErrorKind;
 
     fn asked(line: &str) -> Outcome {

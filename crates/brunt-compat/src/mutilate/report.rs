@@ -12,10 +12,10 @@ use brunt_plan::plan::{MeterKind, Trace};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::{Histogram, Moments};
 use brunt_stats::op_summary::{ClassSummary, OpRow};
+use brunt_stats::run_record::TraceRecord;
 use brunt_stats::sample::Sample;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
-use brunt_stats::trace::TraceRecord;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 

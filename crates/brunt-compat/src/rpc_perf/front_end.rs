@@ -17,10 +17,9 @@ use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, RunPosition};
-use brunt_stats::period::Period;
+use brunt_stats::observer::{Event, Period, RunPosition};
 use brunt_stats::summary::Summary;
+use brunt_stats::window::MeasuredWindow;
 use std::io::{self, Write};
 
 const TRACE: &str = "--trace";

@@ -8,12 +8,13 @@ use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::complete_seconds::SECOND_NS;
-use brunt_stats::fault::FaultKind;
-use brunt_stats::histogram::{Histogram, bucket_values};
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::period::Period;
+use brunt_stats::connection::FaultKind;
+use brunt_stats::histogram::Histogram;
+use brunt_stats::histogram::bucket_values;
+use brunt_stats::live_run::SECOND_NS;
+use brunt_stats::observer::Period;
 use brunt_stats::store::IntervalStore;
+use brunt_stats::window::MeasuredWindow;
 
 /// A window, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -334,7 +335,7 @@ mod tests {
     use brunt_plan::op::{KeyRef, Op, OpKind};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
     use brunt_stats::connection::ConnectionEvent;
-    use brunt_stats::fault::FaultKind;
+    use brunt_stats::connection::FaultKind;
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::store::IntervalStore;

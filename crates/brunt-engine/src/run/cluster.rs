@@ -16,7 +16,7 @@ use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NodeAddress, SlotMap, SlotMapError};
-use brunt_stats::cluster::ClusterRecord;
+use brunt_stats::run_record::ClusterRecord;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

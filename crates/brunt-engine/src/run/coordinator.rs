@@ -11,7 +11,7 @@ use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_stats::interval::Interval;
-use brunt_stats::run_data::RunData;
+use brunt_stats::run_record::RunData;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

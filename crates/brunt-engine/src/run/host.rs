@@ -5,8 +5,8 @@
 //! report is `None`.
 
 use crate::transport::Endpoint;
-use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::CpuTime;
+use brunt_stats::usage::{ClockEvidence, HostEvidence};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
 use std::net::{IpAddr, UdpSocket};

@@ -12,7 +12,7 @@ use crate::state::lane::{Feeds, TraceFeed};
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
-use brunt_stats::trace::{FirstUnreadable, TraceRecord};
+use brunt_stats::run_record::{FirstUnreadable, TraceRecord};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, LineError, Record, kind_in_mix, read_line};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

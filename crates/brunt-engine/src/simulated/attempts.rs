@@ -12,7 +12,7 @@ use brunt_plan::outcome::ReplyKind;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::RespCodec;
 use brunt_server::{CoreOptions, Every};
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 

@@ -4,11 +4,10 @@ use super::*;
 use brunt_server::Every;
 use brunt_server::text::DataCommand;
 use brunt_stats::check::{CheckId, CheckStatus};
-use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 use brunt_stats::summary::Summary;
-use brunt_stats::window_counts::WindowCounts;
+use brunt_stats::verification::{ObjectCounts, ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 
-fn windows(outcome: &Outcome) -> WindowCounts {
+fn windows(outcome: &Outcome) -> ObjectCounts {
     outcome.end.data.counts.windows
 }
 
@@ -73,7 +72,7 @@ fn every_wrong_value_is_found() {
             let wrong = outcome.counters[0].faults_wrong;
             assert!(wrong > 50, "{wrong}");
             let gets = outcome.measured(OpKind::Get).keys.requested;
-            let expected = WindowCounts { verify_failed: wrong, ..windows(&outcome) };
+            let expected = ObjectCounts { verify_failed: wrong, ..windows(&outcome) };
             assert_eq!(
                 (windows(&outcome), outcome.count(OutcomeClass::Mismatch)),
                 (expected, wrong),

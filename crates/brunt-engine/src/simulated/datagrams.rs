@@ -4,7 +4,7 @@
 
 use super::*;
 use brunt_server::{DatagramFaults, Division, Every, Faults, Stall};
-use brunt_stats::datagrams::DatagramCounts;
+use brunt_stats::worker_counts::DatagramCounts;
 
 const DIALECTS: [Protocol; 2] = [Protocol::MemcachedText, Protocol::MemcachedMeta];
 /// Stores of the preload, which the script leaves alone.

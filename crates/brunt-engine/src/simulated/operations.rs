@@ -4,7 +4,7 @@ use super::*;
 use brunt_plan::outcome::ReplyKind;
 use brunt_server::Every;
 use brunt_server::text::Verb;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use brunt_stats::window::WindowCounts;
 use brunt_workload::payload::Payload;
 use std::sync::OnceLock;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::simulated::sim::{ConnectFault, ConnectTrouble};
 use brunt_server::Outage as Script;
-use brunt_stats::fault::FaultKind;
-use brunt_stats::outage_span::OutageKind;
+use brunt_stats::connection::FaultKind;
+use brunt_stats::server::OutageKind;
 
 fn gone(spans: &[(u64, u64)]) -> CoreOptions {
     let outages = spans.iter().map(|(at_ns, for_ns)| Script { at_ns: *at_ns, for_ns: *for_ns });

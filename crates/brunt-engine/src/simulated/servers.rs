@@ -2,7 +2,7 @@
 
 use super::*;
 use brunt_server::{Every, Faults, Outage};
-use brunt_stats::outage_span::OutageKind;
+use brunt_stats::server::OutageKind;
 
 const NAMES: [&str; 3] = ["a:1", "b:2", "c:3"];
 

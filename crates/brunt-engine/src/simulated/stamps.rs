@@ -1,7 +1,7 @@
 //! Kernel timestamps in a world whose network and wall clock are known: every span to the nanosecond.
 
 use super::*;
-use brunt_stats::stamps::StampLoss;
+use brunt_stats::worker_counts::StampLoss;
 
 const STAMPED: &str = "timestamps = 'kernel'\nwarmup = '0s'\nkeys = 100\n";
 /// There and back, and the server's part.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::simulated::sim::Deaf;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 
 /// The faults of a kind.
 fn faults(outcome: &Outcome, kind: FaultKind) -> u64 {

@@ -14,7 +14,7 @@ use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec};
-use brunt_stats::fault::FirstError;
+use brunt_stats::connection::FirstError;
 use brunt_stats::request_counts::{OpCounts, RequestCounts};
 use brunt_stats::sample::Sample;
 use brunt_workload::keys::KeyGenerator;

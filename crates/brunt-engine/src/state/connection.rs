@@ -10,7 +10,7 @@ use crate::state::{EntryId, NO_ENTRY, RouteId};
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
 use brunt_proto::{Codec, Encoded, Request};
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
 use brunt_workload::verify::Verifier;
 
 /// State of a connection.

@@ -3,7 +3,7 @@
 //! One state per server, fed by every reply and failure, yields a span whenever a success ends a gap. Invariant: a
 //! span begins no earlier than the last success before it.
 
-use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
+use brunt_stats::server::{OutageKind, OutageKinds, OutageSpan};
 
 /// Shorter failures are no outage: one connection broke, and another went on.
 const OUTAGE_MIN_NS: u64 = 10_000_000;

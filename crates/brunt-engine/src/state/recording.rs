@@ -13,12 +13,11 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{DiscardReason, Recache};
-use brunt_stats::fault::{FirstError, FirstMalformed};
+use brunt_stats::connection::{FirstError, FirstMalformed};
 use brunt_stats::interval::{Interval, WorkerTime};
 use brunt_stats::occupancy::Occupancy;
 use brunt_stats::recorder::{Layout, RecorderSet, RowHandle};
-use brunt_stats::sample::{Sample, Times};
-use brunt_stats::sample_buffer::SampleBuffer;
+use brunt_stats::sample::{Sample, SampleBuffer, Times};
 use brunt_stats::worker_counts::WorkerCounts;
 use std::borrow::Cow;
 

@@ -8,7 +8,7 @@
 use crate::clock::{Conversion, WallReading};
 use crate::io::{Stamps, Transmitted};
 use brunt_stats::sample::Times;
-use brunt_stats::stamps::{StampCounts, StampLoss, StampedTimes};
+use brunt_stats::worker_counts::{StampCounts, StampLoss, StampedTimes};
 
 /// Time from one stamped request to the next. In 5 s this suffices for a p99 of a worker; 5 us per stamp (a longer
 /// call, two reads of the error queue) are 0.1 % of a CPU.

@@ -15,10 +15,9 @@ use crate::state::lane::Picked;
 use crate::state::{NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
-use brunt_stats::connection::ConnectionEvent;
-use brunt_stats::fault::FaultKind;
-use brunt_stats::outage_span::OutageKind;
-use brunt_stats::stamps::StampLoss;
+use brunt_stats::connection::{ConnectionEvent, FaultKind};
+use brunt_stats::server::OutageKind;
+use brunt_stats::worker_counts::StampLoss;
 use brunt_workload::session::DueOp;
 
 impl<C: Codec> Traffic<C> {

@@ -8,8 +8,8 @@ use super::Traffic;
 use crate::state::{EntryId, NO_ENTRY};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, NO_TOKEN};
-use brunt_stats::fault::FaultKind;
-use brunt_stats::stamps::StampLoss;
+use brunt_stats::connection::FaultKind;
+use brunt_stats::worker_counts::StampLoss;
 use brunt_workload::keys::KeyGenerator;
 
 impl<C: Codec> Traffic<C> {

@@ -17,9 +17,9 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Event, Form, Found, KeyNames, Malformed, Matching, Recache};
-use brunt_stats::fault::{FaultKind, FirstError};
-use brunt_stats::outage_span::OutageKind;
+use brunt_stats::connection::{FaultKind, FirstError};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::server::OutageKind;
 use brunt_workload::verify::{Expected, Verifier};
 
 /// Of a value that is not selected only the head is verified, if it has one.

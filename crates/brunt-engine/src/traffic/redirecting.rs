@@ -16,7 +16,7 @@ use brunt_proto::Codec;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::resp::redirect::{Redirect, RedirectKind};
 use brunt_proto::resp::slot::{ASKING, slot_of};
-use brunt_stats::cluster::HOPS_MAX;
+use brunt_stats::worker_counts::HOPS_MAX;
 
 /// The end of a reply.
 #[derive(Clone, Copy, Debug)]

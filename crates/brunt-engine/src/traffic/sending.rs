@@ -16,7 +16,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
 use brunt_stats::recorder::RowHandle;
-use brunt_stats::stamps::StampLoss;
+use brunt_stats::worker_counts::StampLoss;
 use std::io::IoSlice;
 
 /// Result of sending on all connections.

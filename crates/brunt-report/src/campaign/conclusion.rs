@@ -8,9 +8,9 @@ use brunt_plan::quantile::Quantile;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bottleneck::{Bottleneck, Limit};
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::judgement::Judgement;
-use brunt_stats::knee::{Knee, LoadPoint, knee};
-use brunt_stats::repeat::{Estimate, Spread};
+use brunt_stats::check::Judgement;
+use brunt_stats::median::{Estimate, Spread};
+use brunt_stats::rate_scan::{Knee, LoadPoint, knee};
 use brunt_stats::status::{RunStatus, Status};
 
 /// Percentiles of which repetitions are compared, with those that the plan requests.

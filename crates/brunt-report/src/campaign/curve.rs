@@ -12,8 +12,8 @@ use brunt_plan::objective::{Bound, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::knee::Knee;
 use brunt_stats::median::median_of_sorted;
+use brunt_stats::rate_scan::Knee;
 
 /// A setting is named beside its point where it has so many pixels.
 const NAME_ROOM: f64 = 54.0;

@@ -15,7 +15,7 @@ use crate::run_document::head::{self, Labelled};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::Capacity;
-use brunt_stats::knee::Knee;
+use brunt_stats::rate_scan::Knee;
 
 /// The whole document; its tables have the unit of the layout.
 pub(crate) fn document(campaign: &Campaign, layout: &Layout) -> Document {

@@ -13,8 +13,8 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_stats::assertion::{Assertion, Reached};
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::StepResult;
-use brunt_stats::knee::Knee;
-use brunt_stats::repeat::Spread;
+use brunt_stats::median::Spread;
+use brunt_stats::rate_scan::Knee;
 
 /// Rows of a table; the others are in the details.
 const ROWS_MAX: usize = 16;

@@ -13,7 +13,7 @@ use brunt_stats::bound::{Bounds, Decision, decide};
 use brunt_stats::change::ChangeScale;
 
 /// Runs of B from which on their range decides: the range of 5 holds the median of all runs there could be with 93.75 %, less than
-/// the 95 % of the intervals, that of 6 with 96.9 % (`brunt_stats::repeat::Spread::coverage`).
+/// the 95 % of the intervals, that of 6 with 96.9 % (`brunt_stats::median::Spread::coverage`).
 const RANGE_RUNS_MIN: usize = 6;
 
 /// It came out otherwise without the client's part.

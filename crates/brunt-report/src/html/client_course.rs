@@ -7,8 +7,7 @@ use super::columns::{Column, Columns};
 use super::course::{Course, draw, frame};
 use super::frame::{self as chart, Frame, Key, Size, Values};
 use brunt_picture::{Ink, Point, Shape, Stroke};
-use brunt_stats::client_time::{ClientShares, ClientTime};
-use brunt_stats::usage::BUSY;
+use brunt_stats::usage::{BUSY, ClientShares, ClientTime};
 
 const HEIGHT: f64 = 64.0;
 /// Pieces of the window; neighbouring columns are added where there are more.

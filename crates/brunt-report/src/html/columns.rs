@@ -6,11 +6,11 @@
 use crate::quantity;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::client_time::ClientTime;
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::interval::Activity;
 use brunt_stats::summary::{PhaseSummary, Summary};
 use brunt_stats::timeline::Slice;
+use brunt_stats::usage::ClientTime;
 
 /// As many as a chart has room for.
 pub(super) const COLUMNS_MAX: u64 = 300;

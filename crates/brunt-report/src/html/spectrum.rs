@@ -13,10 +13,9 @@ use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture, text_width};
 use brunt_plan::objective::{Metric, Statistic};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::batch::batches;
-use brunt_stats::confidence::{PercentileInterval, intervals};
+use brunt_stats::confidence::{PercentileInterval, batches, intervals};
 use brunt_stats::histogram::Histogram;
-use brunt_stats::percentile_mark::PercentileMark;
+use brunt_stats::op_summary::PercentileMark;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 

@@ -4,14 +4,12 @@ use super::servers::ServerStats;
 use crate::instant::in_window_ns;
 use crate::server;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::cluster::{ClusterRecord, RedirectionCounts};
-use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::fault::{Fault, FaultKind, FirstMalformed};
+use brunt_stats::connection::{Fault, FaultKind, FirstMalformed};
 use brunt_stats::outage::Outage;
-use brunt_stats::recache::RecacheCounts;
+use brunt_stats::run_record::ClusterRecord;
 use brunt_stats::summary::Summary;
-use brunt_stats::verification::{FaultExample, ValueFault};
-use brunt_stats::window_counts::WindowCounts;
+use brunt_stats::verification::{FaultExample, ObjectCounts, ValueFault};
+use brunt_stats::worker_counts::{DatagramCounts, RecacheCounts, RedirectionCounts};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +56,7 @@ pub struct Events {
     /// Wrong values by kind.
     pub value_faults: Vec<ValueFaultRow>,
     /// Objects of windows; `null` without a window.
-    pub windows: Option<WindowCounts>,
+    pub windows: Option<ObjectCounts>,
     /// Stats polled from the servers (docs/formats.md); `null` if not polled.
     pub server_stats: Option<ServerStats>,
 }

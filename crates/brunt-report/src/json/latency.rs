@@ -3,11 +3,11 @@
 use super::whole;
 use brunt_plan::objective::Statistic;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::slowest::Slowest;
+use brunt_stats::stack_delay::ClientBasis;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -159,7 +159,7 @@ impl ServerAccount {
             prepared: answer(record.prepared.as_ref()),
             last: answer(snapshots.last()),
             window: record.span_of_window(&summary.window).map(|span| Span::of(summary, &span)),
-            series: record.series().filter(|_| is_told).map(|span| Span::of(summary, &span)).collect(),
+            series: record.spans().filter(|_| is_told).map(|span| Span::of(summary, &span)).collect(),
         }
     }
 }

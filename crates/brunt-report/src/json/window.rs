@@ -1,10 +1,9 @@
 //! The measured window as JSON: when it was, whether it was steady, and what became of `--until`.
 
-use brunt_plan::until::Precision;
 use brunt_stats::change_point::ChangePoint;
 use brunt_stats::check::CheckId;
 use brunt_stats::confidence::PercentileInterval;
-use brunt_stats::goal::{GoalState, UntilResult};
+use brunt_stats::convergence::{GoalResult, UntilResult};
 use brunt_stats::summary::Summary;
 use brunt_stats::warmup::WarmupEnd;
 use schemars::JsonSchema;
@@ -104,19 +103,19 @@ impl Change {
 
 impl Until {
     fn of(until: &UntilResult) -> Self {
-        let goal = |(goal, state): &(Precision, GoalState)| Goal {
-            goal: goal.to_string(),
-            reached: state.is_reached(),
-            half_width: state.interval().and_then(PercentileInterval::relative_half_width),
+        let goal = |goal: &GoalResult| Goal {
+            goal: goal.precision.to_string(),
+            reached: goal.is_reached,
+            half_width: goal.interval.as_ref().and_then(PercentileInterval::relative_half_width),
         };
         Self {
             reached: until.is_reached() && !until.is_interrupted,
             looks: until.taken,
             looks_max: until.looks,
-            enough_ns: until.enough_at_ns,
-            held_by: until.held_by.clone(),
-            unjudged: until.unjudged.clone(),
-            goals: until.findings.iter().map(goal).collect(),
+            enough_ns: until.enough_at_ns(),
+            held_by: until.look.held_by.clone(),
+            unjudged: until.look.unjudged.clone(),
+            goals: until.look.goals.iter().map(goal).collect(),
         }
     }
 }

@@ -13,11 +13,11 @@ use crate::row::rows;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::recache::RecacheCounts;
 use brunt_stats::request_counts::{KeyCounts, RequestCounts};
+use brunt_stats::run_record::TraceRecord;
 use brunt_stats::summary::{PhaseSummary, Summary};
-use brunt_stats::trace::TraceRecord;
 use brunt_stats::window::WindowCounts;
+use brunt_stats::worker_counts::RecacheCounts;
 
 /// Characters of a server's own words in a short report.
 const QUOTED_MAX: usize = 40;

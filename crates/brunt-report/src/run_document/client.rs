@@ -12,12 +12,11 @@ use crate::wall_clock::date;
 use brunt_plan::plan::{MeterKind, Preset, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
-use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
-use brunt_stats::stack_delay::SAMPLES_MIN;
-use brunt_stats::stamps::{StampCounts, StampLoss};
+use brunt_stats::stack_delay::{ClientBasis, SAMPLES_MIN};
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
+use brunt_stats::worker_counts::{StampCounts, StampLoss};
 
 /// What a request cost the client, without what went into waiting for the next one, and how busy that kept it.
 pub(super) fn client(summary: &Summary) -> Vec<String> {

@@ -11,10 +11,10 @@ use crate::quantity::{self, rate};
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};
 use brunt_stats::check::{CheckId, CheckStatus};
-use brunt_stats::complete_seconds::SECOND_NS;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::connection::FaultKind;
+use brunt_stats::live_run::SECOND_NS;
 use brunt_stats::outage::Outage;
-use brunt_stats::outage_span::OutageKind;
+use brunt_stats::server::OutageKind;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
 

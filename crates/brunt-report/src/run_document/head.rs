@@ -10,9 +10,9 @@ use brunt_plan::plan::{Class, KeyForm, Load, OpRoute, OpenRate, Plan, SessionSco
 use brunt_plan::server::ServerAddress;
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
-use brunt_stats::agent::AgentRecord;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::AgentRecord;
 
 /// Classes that have a line of their own.
 const CLASSES_MAX: usize = 4;

@@ -12,11 +12,10 @@ use crate::row::{self, Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::check::{CheckId, CheckStatus};
-use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::op_summary::{Distribution, OpSummary};
-use brunt_stats::percentile_mark::PercentileMark;
+use brunt_stats::op_summary::{Distribution, OpSummary, PercentileMark};
+use brunt_stats::stack_delay::ClientBasis;
 use brunt_stats::summary::Summary;
 
 /// Percentiles beside each other.

@@ -9,9 +9,9 @@ use crate::paragraph::printable;
 use crate::quantity::{self, rate};
 use crate::server;
 use brunt_stats::check::CheckStatus;
-use brunt_stats::client_time::{ClientShares, ClientTime};
 use brunt_stats::outage::Outage;
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::{ClientShares, ClientTime};
 
 /// Characters of the first column; longer names of servers are cut.
 const NAME_WIDTH: usize = 16;

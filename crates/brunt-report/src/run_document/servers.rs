@@ -6,10 +6,10 @@ use crate::grid::{Column, Grid, shortened};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::server;
-use brunt_stats::cluster::HOPS_MAX;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::server_stats::ServerSpan;
 use brunt_stats::summary::Summary;
+use brunt_stats::worker_counts::HOPS_MAX;
 
 /// All slots of a cluster.
 const SLOTS: u64 = 16_384;

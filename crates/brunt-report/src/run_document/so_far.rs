@@ -5,11 +5,10 @@
 use super::{OpRows, conclusion, events, fact_lines, head, latency};
 use crate::document::{Content, Document, Level};
 use crate::layout::{Layout, Line};
-use crate::quantity;
-use crate::server;
-use brunt_stats::client_time::ClientShares;
+use crate::{quantity, server};
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::ClientShares;
 
 brunt_plan::named! {
     /// A part, in the order in which they stand below each other.

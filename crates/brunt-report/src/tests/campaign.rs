@@ -15,7 +15,7 @@ use brunt_stats::assertion::{Assertion, Reached, Reason};
 use brunt_stats::bottleneck::{Bottleneck, Limit, LimitFacts};
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::knee::Knee;
+use brunt_stats::rate_scan::Knee;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use serde_json::Value;

@@ -7,8 +7,8 @@ use crate::document::Level;
 use crate::html::spectrum::Spectrum;
 use crate::subject::Subject;
 use brunt_plan::plan::MeterKind;
-use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::recorder::Layout;
+use brunt_stats::stack_delay::ClientBasis;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 

@@ -9,8 +9,8 @@ use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
 use crate::subject::Subject;
 use brunt_plan::objective::Requirement;
-use brunt_stats::agent::AgentRecord;
 use brunt_stats::change::Design;
+use brunt_stats::usage::AgentRecord;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 

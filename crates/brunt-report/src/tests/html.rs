@@ -7,7 +7,7 @@ use crate::live::State;
 use crate::stored::StoredResult;
 use crate::subject::Subject;
 use brunt_plan::label::Label;
-use brunt_stats::fault::FirstError;
+use brunt_stats::connection::FirstError;
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::summary::Summary;
@@ -237,10 +237,8 @@ fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     let found = labels.map(|label| strip(&page, label));
     assert_eq!(found, [Some([1, 1, 1]), Some([1, 1, 0])]);
     let mut result: serde_json::Value = serde_json::from_str(&json_text_of(&run)).unwrap();
-    result["record"]["intervals"]["timeline"]
-        .as_object_mut()
-        .unwrap()
-        .insert("client".to_owned(), serde_json::json!([]));
+    let slices = result["record"]["intervals"]["totals"]["timeline"]["slices"].as_array_mut().unwrap();
+    slices.iter_mut().for_each(|slice| slice[1]["t"] = serde_json::json!([]));
     let unobserved = StoredResult::parse(&result.to_string(), "unobserved").unwrap().summary().unwrap();
     let page = text_of(|out| crate::html::write(&unobserved, out));
     assert_eq!(labels.map(|label| strip(&page, label)), [None, None]);

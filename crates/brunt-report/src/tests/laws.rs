@@ -5,11 +5,10 @@ use super::{all_runs, asserted, run};
 use crate::document::{Content, Level};
 use crate::grid::Grid;
 use crate::layout::{Layout, TimeUnit, painted};
-use crate::run_document::OpRows;
-use crate::run_document::document;
 use crate::run_document::latency::is_unbounded;
+use crate::run_document::{OpRows, document};
 use crate::subject::Subject;
-use brunt_stats::judgement::Judgement;
+use brunt_stats::check::Judgement;
 use brunt_stats::summary::Summary;
 use run::Run;
 

@@ -7,10 +7,9 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::recorder::Layout;
-use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::RunRecord;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::run_record::{RunData, RunRecord};
 use brunt_stats::store::IntervalStore;
+use brunt_stats::window::RunTimes;
 use serde_json::Value;
 
 /// A run as it was at an instant, though with all that it recorded.

@@ -4,10 +4,9 @@ use super::run::{self, MS, S};
 use crate::hlog::LiveLog;
 use crate::live::Lines;
 use crate::{csv, ndjson};
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::period::Periods;
+use brunt_stats::observer::Periods;
 use brunt_stats::recorder::Layout;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::window::{MeasuredWindow, RunTimes};
 use serde_json::Value;
 
 const PIECE_MS: u64 = 100;

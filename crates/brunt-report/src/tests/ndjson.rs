@@ -5,11 +5,10 @@ use super::{Run, all_runs, json_of};
 use crate::live::Lines;
 use crate::ndjson::{self, LiveLines};
 use brunt_plan::warmup::Warmup;
-use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::period::Periods;
+use brunt_stats::observer::Periods;
 use brunt_stats::recorder::Layout;
-use brunt_stats::run_times::RunTimes;
 use brunt_stats::summary::Summary;
+use brunt_stats::window::{MeasuredWindow, RunTimes};
 use serde_json::Value;
 
 fn text_of(run: &Run) -> String {

@@ -9,31 +9,26 @@ use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Lookup, Shape};
-use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
-use brunt_stats::connection::ConnectionEvent;
-use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::fault::{FaultKind, FirstError, FirstMalformed};
+use brunt_stats::check::Judgement;
+use brunt_stats::connection::{ConnectionEvent, FaultKind, FirstError, FirstMalformed};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
-use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
-use brunt_stats::judgement::Judgement;
-use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::occupancy::OccupancyTotal;
-use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
-use brunt_stats::recache::RecacheCounts;
 use brunt_stats::recorder::{Layout, RecorderSet};
-use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::{Environment, PreloadResult, RunRecord};
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::run_record::{
+    ClusterRecord, Environment, FirstUnreadable, PreloadResult, RunData, RunRecord, SlotCounts, TraceRecord,
+};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::server::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
-use brunt_stats::stamps::{StampCounts, StampLoss};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
-use brunt_stats::trace::{FirstUnreadable, TraceRecord};
-use brunt_stats::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
+use brunt_stats::usage::{ClientUsage, ClockEvidence, Colocation, HostEvidence, StallCounts, WorkerUsage};
 use brunt_stats::verification::{FaultExample, ValueFault};
-use brunt_stats::worker_counts::WorkerCounts;
+use brunt_stats::window::{MeasuredWindow, RunTimes};
+use brunt_stats::worker_counts::{
+    DatagramCounts, RecacheCounts, RedirectionCounts, StampCounts, StampLoss, WorkerCounts,
+};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;

@@ -2,7 +2,8 @@
 //!
 //! Not what is in it. The made-up response times are spread over a factor of twenty, as those of a busy server are, with a tail.
 
-use super::{json_text_of, run::host};
+use super::json_text_of;
+use super::run::host;
 use crate::stored::StoredResult;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
@@ -11,14 +12,13 @@ use brunt_plan::resolve::resolve;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
 use brunt_stats::recorder::{Layout, RecorderSet};
-use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::RunRecord;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::run_record::{RunData, RunRecord};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::row_ns_after;
+use brunt_stats::window::RunTimes;
 
 const S: u64 = 1_000_000_000;
 const RATE: u64 = 20_000;

@@ -3,10 +3,10 @@
 use super::*;
 use crate::bound::Client;
 use crate::confidence::PercentileInterval;
-use crate::measured_window::MeasuredWindow;
 use crate::request_counts::OpCounts;
 use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
+use crate::window::MeasuredWindow;
 use std::sync::Arc;
 
 const MS: u64 = 1_000_000;

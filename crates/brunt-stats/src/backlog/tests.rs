@@ -4,10 +4,9 @@
 //! release build (`cargo xtask replications`) takes 1 000 and 200. Seeds are fixed: a result changes with the code only.
 
 use super::*;
-use crate::agent::AgentRecord;
-use crate::measured_window::MeasuredWindow;
 use crate::simulated_run::{MS, Request, S, markovian, plan, record};
-use crate::usage::WorkerBacklog;
+use crate::usage::{AgentRecord, WorkerBacklog};
+use crate::window::MeasuredWindow;
 
 const RUNS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
 

@@ -1,14 +1,22 @@
 //! Table of budgets: what a host and its workers did, which part is named, and what is advised.
 
 use super::*;
-use crate::host::HostEvidence;
-use crate::usage::{ClientUsage, Colocation};
-use ClientPart::{OwnWork, Stopped, Waiting, WokenLate};
+use crate::run_record::RunData;
+use crate::server_stats::{ServerRecord, Snapshot};
+use crate::simulated_run::plan;
+use crate::usage::{ClientUsage, Colocation, HostEvidence};
+use ClientPart::{OwnWork, Stopped, WokenLate};
 use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
 
 const MS: u64 = 1_000_000;
 /// Length of the window.
 const WALL_MS: u64 = 10_000;
+const WINDOW: MeasuredWindow = MeasuredWindow {
+    start_ns: MS,
+    measure_ns: MS,
+    end_ns: (WALL_MS + 1) * MS,
+    drained_ns: (WALL_MS + 1) * MS,
+};
 
 /// One worker on one of two processors, sleeping, with a server of this host; in milliseconds.
 #[derive(Clone, Copy)]
@@ -67,6 +75,11 @@ impl Given {
             ..WorkerUsage::default()
         };
         let workers: Vec<_> = (0..self.workers).map(worker).collect();
+        let mut server = ServerRecord::default();
+        for (at_ns, ms) in [(WINDOW.measure_ns, Some(0)), (WINDOW.end_ns, self.server)] {
+            let cpu = ms.map(|ms| format!("{}.{:03}", ms / 1_000, ms % 1_000)).unwrap_or_default();
+            server.push(Snapshot::new(at_ns, at_ns, [("rusage_user", cpu.as_str()), ("rusage_system", "0")]));
+        }
         RunData {
             usage: ClientUsage {
                 cpu_user_ns: workers.iter().map(|worker| worker.cpu_ns).sum(),
@@ -84,33 +97,30 @@ impl Given {
                 listen_drops: Some(0),
                 ..HostEvidence::default()
             },
+            server_records: vec![server],
             ..RunData::default()
         }
     }
 
-    fn beside(&self) -> BesideClient {
-        BesideClient {
-            is_open_loop: self.is_open,
-            server_cpu_ns: self.server.map(|ms| ms * MS),
-            is_by_unix_socket: false,
-        }
+    fn record(&self) -> RunRecord {
+        let plan = plan(if self.is_open { "server = 'a'\nrate = 1000" } else { "server = 'a'" });
+        RunRecord { run: self.run(), ..RunRecord::of(plan) }
     }
 
     fn budget(&self) -> ClientBudget {
-        ClientBudget::of(&self.run(), &[], &self.beside())
+        ClientBudget::of(&self.record(), &WINDOW)
     }
 }
 
 /// What was given → own work, waiting, stopped, woken late in milliseconds; what the budget says and advises.
-type Row = (Given, [u64; 4], ClientPart, Option<WaitedFor>, &'static str, &'static str);
+type Row = (Given, [u64; 4], ClientPart, &'static str, &'static str);
 
 const BUDGETS: [Row; 18] = [
-    (QUIET, [1_000, 0, 0, 0], OwnWork, None, "worker worked for 10.0 % of", "processors are free"),
+    (QUIET, [1_000, 0, 0, 0], OwnWork, "worker worked for 10.0 % of", "processors are free"),
     (
         Given { own_work: 9_800, busy: 19_800, ..QUIET },
         [9_800, 0, 0, 0],
         OwnWork,
-        None,
         "worker worked for 98.0 % of",
         "offer less (--rate",
     ),
@@ -118,8 +128,7 @@ const BUDGETS: [Row; 18] = [
     (
         Given { own_work: 4_000, delay: Some(300), busy: 12_000, ..QUIET },
         [4_000, 300, 0, 0],
-        Waiting,
-        Some(Neighbour),
+        ClientPart::Waiting(Neighbour),
         "waited for a processor for 3.00 % of the window, which another process had",
         "pin the workers to free ones",
     ),
@@ -128,15 +137,13 @@ const BUDGETS: [Row; 18] = [
         Given { own_work: 6_000, delay: Some(1_999), busy: 15_000, ..QUIET },
         [6_000, 1_999, 0, 0],
         OwnWork,
-        Some(Neighbour),
         "worked for 60.0 %",
         "use more --threads (pro",
     ),
     (
         Given { own_work: 6_000, delay: Some(2_001), busy: 19_000, ..QUIET },
         [6_000, 2_001, 0, 0],
-        Waiting,
-        Some(Neighbour),
+        ClientPart::Waiting(Neighbour),
         "waited for a processor for 20.0 %",
         "stop what else runs on this host: no processor is free",
     ),
@@ -151,24 +158,21 @@ const BUDGETS: [Row; 18] = [
             ..QUIET
         },
         [2_000, 4_000, 0, 0],
-        Waiting,
-        Some(Neighbour),
+        ClientPart::Waiting(Neighbour),
         "for 40.0 % of the window, which another process had",
         "no processor is free",
     ),
     (
         Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), cpus: 1, ..QUIET },
         [4_000, 4_000, 0, 0],
-        Waiting,
-        Some(Server),
+        ClientPart::Waiting(Server),
         "which the server had",
         "client host of its own",
     ),
     (
         Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), ..QUIET },
         [4_000, 4_000, 0, 0],
-        Waiting,
-        Some(Server),
+        ClientPart::Waiting(Server),
         "which the server had",
         "put them on different processors",
     ),
@@ -176,32 +180,28 @@ const BUDGETS: [Row; 18] = [
     (
         Given { delay: Some(4_000), server: None, shared_looks: 15, ..QUIET },
         [1_000, 4_000, 0, 0],
-        Waiting,
-        Some(Server),
+        ClientPart::Waiting(Server),
         "which the server had",
         "put them",
     ),
     (
         Given { delay: Some(4_000), server: None, shared_looks: 14, ..QUIET },
         [1_000, 4_000, 0, 0],
-        Waiting,
-        Some(Neighbour),
+        ClientPart::Waiting(Neighbour),
         "which another process had",
         "stop what else",
     ),
     (
         Given { workers: 4, cpus: 1, own_work: 2_000, delay: Some(5_000), busy: 9_000, ..QUIET },
         [8_000, 20_000, 0, 0],
-        Waiting,
-        Some(Workers),
+        ClientPart::Waiting(Workers),
         "the client's 4 workers waited for a processor for 50.0 % of the window, which other workers had",
         "no more --threads",
     ),
     (
         Given { delay: Some(4_000), throttled: 3_000, ..QUIET },
         [1_000, 4_000, 0, 0],
-        Waiting,
-        Some(Quota),
+        ClientPart::Waiting(Quota),
         "as the CPU quota was used up",
         "larger CPU quota",
     ),
@@ -209,8 +209,7 @@ const BUDGETS: [Row; 18] = [
     (
         Given { delay: None, throttled: 3_000, ..QUIET },
         [1_000, 3_000, 0, 0],
-        Waiting,
-        Some(Quota),
+        ClientPart::Waiting(Quota),
         "30.0 %",
         "quota",
     ),
@@ -218,17 +217,15 @@ const BUDGETS: [Row; 18] = [
     (
         Given { delay: Some(100), stolen: 800, ..QUIET },
         [1_000, 500, 0, 0],
-        Waiting,
-        Some(Hypervisor),
+        ClientPart::Waiting(Hypervisor),
         "for 5.00 % of the window, which the hypervisor gave to others",
         "nothing in this guest helps",
     ),
-    (Given { stolen: 20, ..QUIET }, [1_000, 0, 0, 0], OwnWork, None, "10.0 %", "more --threads"),
+    (Given { stolen: 20, ..QUIET }, [1_000, 0, 0, 0], OwnWork, "10.0 %", "more --threads"),
     (
         Given { delay: Some(100), stalls: 1_500, longest: (948, 0), ..QUIET },
         [1_000, 100, 1_400, 0],
         Stopped,
-        Some(Server),
         "the client's worker was stopped for 14.0 % of the window, longest for 948 ms at +700 ms",
         "find what stopped it",
     ),
@@ -236,8 +233,7 @@ const BUDGETS: [Row; 18] = [
     (
         Given { delay: Some(948), stalls: 948, longest: (948, 940), ..QUIET },
         [1_000, 948, 8, 0],
-        Waiting,
-        Some(Server),
+        ClientPart::Waiting(Server),
         "waited for a processor for 9.48 %",
         "put them",
     ),
@@ -246,7 +242,6 @@ const BUDGETS: [Row; 18] = [
         Given { delay: Some(2_000), sleeps: 9_000, ..QUIET },
         [1_000, 2_000, 0, 7_000],
         WokenLate,
-        Some(Server),
         "the client's worker woke late from sleep, for 70.0 % of the window (1.00 ms each time)",
         "--wait spin",
     ),
@@ -254,12 +249,13 @@ const BUDGETS: [Row; 18] = [
 
 #[test]
 fn one_part_is_named_and_the_advice_follows_from_it() {
-    for (given, [own_work, waiting, stopped, woken_late], part, waited_for, sentence, fix) in BUDGETS {
+    for (given, expected, part, sentence, fix) in BUDGETS {
         let budget = given.budget();
-        let times = ClientPart::ALL.map(|part| budget.part_ns(part) / MS);
-        assert_eq!(times, [own_work, waiting, stopped, woken_late], "{budget:?}");
+        let ClientBudget { own_work_ns, waiting_ns, stopped_ns, woken_late_ns, .. } = budget;
+        let times = [own_work_ns, waiting_ns, stopped_ns, woken_late_ns].map(|ns| ns / MS);
+        assert_eq!(times, expected, "{budget:?}");
         assert!(times.iter().sum::<u64>() <= budget.wall_ns / MS, "{budget:?}");
-        assert_eq!((budget.largest(), budget.waited_for), (part, waited_for), "{budget:?}");
+        assert_eq!(budget.largest().0, part, "{budget:?}");
         assert!(budget.sentence().contains(sentence), "{}", budget.sentence());
         assert!(budget.fix().contains(fix), "{}: {}", budget.sentence(), budget.fix());
     }
@@ -276,7 +272,7 @@ fn spinning_is_advised_only_where_a_processor_is_free() {
     ];
     for (is_open, wait, busy, fix) in table {
         let budget = Given { sleeps: 2_000, is_open, wait, busy, ..QUIET }.budget();
-        assert_eq!(budget.largest(), WokenLate);
+        assert_eq!(budget.largest().0, WokenLate);
         assert!(budget.fix().contains(fix), "{wait:?} {busy}: {}", budget.fix());
     }
     let spinning = Given { sleeps: 2_000, wait: Wait::Spin, ..QUIET }.budget();
@@ -285,9 +281,9 @@ fn spinning_is_advised_only_where_a_processor_is_free() {
 
 #[test]
 fn of_several_hosts_the_worst_is_named() {
-    let mut run = Given { workers: 5, ..QUIET }.run();
-    run.usage.workers[3].run_delay_ns = Some(4_000 * MS);
-    run.usage.workers[3].colocation.shared = 20;
+    let mut record = Given { workers: 5, ..QUIET }.record();
+    record.run.usage.workers[3].run_delay_ns = Some(4_000 * MS);
+    record.run.usage.workers[3].colocation.shared = 20;
     let agent = |name: &str, first_worker, workers| AgentRecord {
         name: name.to_owned(),
         host: String::new(),
@@ -300,14 +296,14 @@ fn of_several_hosts_the_worst_is_named() {
         lost_after_ns: None,
         lost_after_interruption: false,
     };
-    let agents = [agent("a:7001", 1, 2), agent("b:7001", 3, 2)];
-    let budget = ClientBudget::of(&run, &agents, &QUIET.beside());
+    record.agents = vec![agent("a:7001", 1, 2), agent("b:7001", 3, 2)];
+    let budget = ClientBudget::of(&record, &WINDOW);
     let sentence =
         "the 2 workers of agent b:7001 waited for a processor for 20.0 % of the window, which the server had";
     assert_eq!(budget.sentence(), sentence);
-    run.usage.workers[0].busy_ns = 9_000 * MS;
-    let budget = ClientBudget::of(&run, &agents, &QUIET.beside());
+    record.run.usage.workers[0].busy_ns = 9_000 * MS;
+    let budget = ClientBudget::of(&record, &WINDOW);
     assert_eq!(budget.sentence(), "the client's worker worked for 90.0 % of the window");
-    let of_none = ClientBudget::of(&RunData::default(), &[], &BesideClient::default());
-    assert_eq!((of_none.largest(), of_none.wall_ns), (OwnWork, 0));
+    let of_none = ClientBudget::of(&RunRecord::of(plan("")), &WINDOW);
+    assert_eq!((of_none.largest().0, of_none.wall_ns), (OwnWork, 0));
 }

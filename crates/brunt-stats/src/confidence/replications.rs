@@ -6,13 +6,13 @@
 //! (`cargo xtask replications`) takes 4 000. Seeds are fixed: a result changes with the code only.
 
 use super::{PercentileInterval, independent, intervals};
-use crate::batch::{BATCHES, Batch, batches};
+use crate::confidence::{BATCHES, Batch, batches};
 use crate::convergence::Convergence;
 use crate::histogram::{Histogram, RecordingHistogram};
 use crate::interval::{IntervalRow, Latencies, SLICE_NS};
-use crate::measured_window::MeasuredWindow;
 use crate::recorder::{Layout, RecorderSet};
 use crate::store::IntervalStore;
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -88,7 +88,7 @@ impl Queue {
             service_ns,
             plan,
             set: RecorderSet::new(&layout),
-            histogram: RecordingHistogram::new(),
+            histogram: RecordingHistogram::default(),
             store,
             until_ns: MEASURE_NS,
         }

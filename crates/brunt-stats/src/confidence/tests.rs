@@ -3,6 +3,12 @@
 //! Not its coverage: `replications.rs` beside this file measures that.
 
 use super::*;
+use crate::interval::SLICE_NS;
+use crate::recorder::{Layout, RecorderSet};
+use crate::simulated_run::{answered, times};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+use brunt_plan::phase::Phase;
 
 impl PercentileInterval {
     /// One that nothing speaks against, for tests to change: half a per cent of the requests to either side of 1 us, by all batches.
@@ -174,4 +180,83 @@ fn without_batches_or_samples_there_is_none() {
     let few: Vec<Batch> = (0..30).map(|index| batch([index])).collect();
     let names = intervals(&few, &Quantile::PRINTED).len();
     assert_eq!(names, 1, "thirty samples support the median and nothing else");
+}
+
+const MS: u64 = 1_000_000;
+const MEASURE_NS: u64 = 5_057 * MS;
+
+/// A window of `length_ns` in which a get and a set complete every millisecond, 7 ms after they were intended, up to
+/// the last one in the drain. The get whose turn it is takes 7 ms and that many nanoseconds.
+fn timeline(length_ns: u64) -> (Timeline, MeasuredWindow) {
+    let ops = vec![vec![OpKind::Get.into(), OpKind::Set.into()]];
+    let layout = Layout { ops, servers: 1, ..Layout::default() };
+    let end_ns = MEASURE_NS + length_ns;
+    let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
+    let mut timeline = Timeline::default();
+    timeline.align(MEASURE_NS);
+    let mut set = RecorderSet::new(&layout);
+    set.set_window(MEASURE_NS, end_ns);
+    // Intervals end 3 ms late, so that one that belongs to the slice before the window holds the first requests.
+    let mut taken_ns = MEASURE_NS - 97 * MS;
+    for turn in 0..length_ns / MS {
+        let intended_ns = MEASURE_NS + turn * MS;
+        let done_ns = intended_ns + if turn < 2 { 0 } else { 7 * MS } + turn;
+        if done_ns >= taken_ns + 100 * MS {
+            timeline.push(&set.take_interval(0, taken_ns, taken_ns + 100 * MS));
+            taken_ns += 100 * MS;
+        }
+        let times = times(intended_ns, intended_ns, done_ns);
+        for (op, reply) in [(OpKind::Get, ReplyKind::Value), (OpKind::Set, ReplyKind::Stored)] {
+            set.record(Phase::Measure, &answered(op, reply, times), 1, 1);
+        }
+    }
+    timeline.push(&set.take_interval(0, taken_ns, end_ns + 20 * MS));
+    (timeline, window)
+}
+
+#[test]
+fn batches_have_equally_many_slices_as_nearly_as_can_be() {
+    // Length in slices → batches, and the shortest and the longest of them but the last, in slices.
+    let table = [
+        (9, 0, 0, 0),
+        (10, 10, 1, 1),
+        (29, 29, 1, 1),
+        (30, 30, 1, 1),
+        (31, 30, 1, 1),
+        (47, 30, 1, 2),
+        (100, 30, 3, 4),
+        (300, 30, 10, 10),
+    ];
+    for (slices, count, shortest, longest) in table {
+        let (timeline, window) = timeline(slices * SLICE_NS + 40 * MS);
+        let batches = batches(&timeline, &window, window.measure_ns, |_, _| true);
+        assert_eq!(batches.len(), count, "{slices} slices");
+        let Some((last, others)) = batches.split_last() else { continue };
+        let lengths = others.iter().map(|batch| (batch.end_ns - batch.start_ns) / SLICE_NS);
+        assert_eq!((lengths.clone().min(), lengths.max()), (Some(shortest), Some(longest)));
+        assert_eq!((batches[0].start_ns, last.end_ns), (window.measure_ns, window.end_ns));
+        assert!(batches.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
+        // Every request is in one of them, those of the drain included.
+        let requests = 2 * (window.duration_ns() / MS);
+        assert_eq!(batches.iter().map(|batch| batch.response.count()).sum::<u64>(), requests);
+        assert_eq!(batches.iter().map(|batch| batch.completed).sum::<u64>(), requests - 2 * 7);
+    }
+}
+
+#[test]
+fn batches_hold_the_selected_rows_from_the_start_on() {
+    let (timeline, window) = timeline(60 * SLICE_NS);
+    let gets = |_: ClassId, op: OpId| op == OpKind::Get.into();
+    let all = batches(&timeline, &window, window.measure_ns, gets);
+    assert_eq!(all.iter().map(|batch| batch.response.count()).sum::<u64>(), 6_000);
+    // The first holds what completed before the first slice of the window began for the workers, and two slices.
+    let first = all[0].response.moments();
+    assert_eq!((first.count, first.min, first.max), (196, 0, 7 * MS + 195));
+    let cut = batches(&timeline, &window, window.measure_ns + 20 * SLICE_NS, gets);
+    assert_eq!(cut.len(), 30);
+    assert_eq!(cut[0].start_ns, window.measure_ns + 2_000 * MS);
+    let first = cut[0].response.moments();
+    // Of 100 ms that begin with what completes 3 ms late.
+    assert_eq!((first.count, first.min), (100, 7 * MS + 1_996));
+    assert_eq!(cut.iter().map(|batch| batch.response.count()).sum::<u64>(), 4_004);
 }

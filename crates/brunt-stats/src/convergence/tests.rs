@@ -6,15 +6,14 @@ use super::*;
 use crate::confidence::PercentileInterval;
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::OpCounts;
-use crate::sample::{Sample, Times};
+use crate::sample::Sample;
+use crate::simulated_run::{answered, plan, times};
 use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -33,9 +32,9 @@ fn row(interval: Option<PercentileInterval>) -> OpSummary {
 }
 
 fn is_reached(goal: &Precision, interval: PercentileInterval) -> bool {
-    let finding = state(goal, &row(Some(interval)));
-    assert_eq!(finding.interval(), Some(&interval));
-    finding.is_reached()
+    let found = GoalResult::of(goal, Some(&row(Some(interval))));
+    assert_eq!(found.interval, Some(interval));
+    found.is_reached
 }
 
 #[test]
@@ -51,9 +50,10 @@ fn a_width_is_reached_with_enough_requests() {
         let interval = interval(low_ns, high_ns, effective_count);
         assert_eq!(is_reached(&goal, interval), expected, "{interval:?}");
     }
-    assert_eq!(state(&goal, &row(None)), GoalState::Unknown);
+    let is_unknown = |goal: &Precision, row: Option<&OpSummary>| GoalResult::of(goal, row).interval.is_none();
+    assert!(is_unknown(&goal, Some(&row(None))) && is_unknown(&goal, None));
     let of_median = "p50=2%".parse().unwrap();
-    assert_eq!(state(&of_median, &row(Some(interval(1, None, 1.0)))), GoalState::Unknown);
+    assert!(is_unknown(&of_median, Some(&row(Some(interval(1, None, 1.0))))));
 }
 
 #[test]
@@ -88,8 +88,7 @@ struct Run {
 
 impl Run {
     fn new(options: &str, spread_ns: u64, late_ns: u64) -> Self {
-        let spec = PlanSpec::from_toml(&format!("rate = '10k'\nmix = 'get'\n{options}")).unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let plan = plan(&format!("rate = '10k'\nmix = 'get'\n{options}"));
         let layout = Layout::of(&plan);
         let mut store = IntervalStore::new(&layout);
         let started = MeasuredWindow { start_ns: S, measure_ns: 2 * S, end_ns: 1_000 * S, drained_ns: 0 };
@@ -109,27 +108,8 @@ impl Run {
                 // A sequence without a pattern that a batch could share: the fractions of multiples of the golden ratio.
                 let fraction = (intended_ns / 100_000).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                 let done_ns = picked_ns + 100_000 + ((self.spread_ns * fraction) >> 32);
-                let times = Times {
-                    intended_ns,
-                    picked_ns,
-                    sent_ns: picked_ns,
-                    polled_ns: done_ns,
-                    first_byte_ns: done_ns,
-                    done_ns,
-                };
-                let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-                self.set.record(
-                    Phase::Measure,
-                    &Sample {
-                        op: OpKind::Get.into(),
-                        class: 0,
-                        outcome,
-                        busy_lag_ns: Some(self.late_ns),
-                        times,
-                    },
-                    1,
-                    1,
-                );
+                let sample = answered(OpKind::Get, ReplyKind::Value, times(intended_ns, picked_ns, done_ns));
+                self.set.record(Phase::Measure, &Sample { busy_lag_ns: Some(self.late_ns), ..sample }, 1, 1);
             }
             self.store.push(&self.set.take_interval(0, start_ns, self.until_ns));
         }
@@ -182,7 +162,7 @@ fn a_run_ends_at_the_first_look_that_reaches_its_goals() {
     run.go_on(3 * S);
     assert!(run.is_enough(&mut convergence));
     let looked = run.end(convergence);
-    assert_eq!((looked.taken, looked.looks, looked.enough_at_ns), (1, 4, Some(S)));
+    assert_eq!((looked.taken, looked.looks, looked.enough_at_ns()), (1, 4, Some(S)));
     assert!(looked.is_reached());
     let text = looked.to_string();
     assert!(text.starts_with("reached at look 1 of 4, after 1.00 s; get.p99=1%: 0."), "{text}");
@@ -209,7 +189,8 @@ fn a_look_sees_the_same_before_and_after_slices_are_merged() {
         }
         let steadiness = |run: &Run| {
             let window = MeasuredWindow { end_ns: run.started.measure_ns + at_ms * MS, ..run.started };
-            steady::check(&Steadiness::of(&run.plan, &run.store, &window, &[])).status == CheckStatus::Ok
+            change_point::check(&Steadiness::of(&run.plan, &run.store, &window, &[])).status
+                == CheckStatus::Ok
         };
         assert!(steadiness(&run), "{at_ms}");
     }
@@ -225,10 +206,10 @@ fn a_run_with_too_little_data_goes_on() {
         assert!(!run.is_enough(&mut convergence), "after {tenth} tenths");
     }
     let looked = run.end(convergence);
-    assert_eq!((looked.taken, looked.looks, looked.enough_at_ns), (3, 3, None));
+    assert_eq!((looked.taken, looked.looks, looked.enough_at_ns()), (3, 3, None));
     let text = looked.to_string();
     assert!(text.starts_with("reached when the time was up; p99.9=50%: "), "{text}");
-    assert_eq!(looked.unjudged, [], "of 6 s everything is judged: {text}");
+    assert_eq!(looked.look.unjudged, [], "of 6 s everything is judged: {text}");
 }
 
 #[test]
@@ -238,7 +219,7 @@ fn a_late_client_prevents_the_end() {
     run.go_on(3 * S);
     assert!(!run.is_enough(&mut convergence));
     let looked = run.end(convergence);
-    assert_eq!((looked.held_by.as_slice(), looked.is_reached()), (&[CheckId::Client][..], false));
+    assert_eq!((looked.look.held_by.as_slice(), looked.is_reached()), (&[CheckId::Client][..], false));
     let text = looked.to_string();
     assert!(text.starts_with("not reached when the time was up; p99=50%: "), "{text}");
     assert!(text.contains("; held up by CLIENT"), "{text}");

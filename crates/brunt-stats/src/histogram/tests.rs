@@ -3,6 +3,7 @@
 //! Not speed (that is measured elsewhere). Everything is seeded: a failure repeats.
 
 use super::*;
+use crate::histogram::bucket_of;
 use proptest::prelude::*;
 
 /// SplitMix64: enough randomness for samples, and the same on every machine.
@@ -31,7 +32,7 @@ impl Random {
 type Draw = fn(&mut Random) -> u64;
 
 fn recorded(values: &[u64]) -> RecordingHistogram {
-    let mut histogram = RecordingHistogram::new();
+    let mut histogram = RecordingHistogram::default();
     values.iter().for_each(|value| {
         histogram.record(*value);
     });
@@ -129,7 +130,7 @@ fn empty_and_single_value_histograms() {
     assert_eq!((empty.quantile(Quantile::P50), empty.min(), empty.max()), (None, None, None));
     assert_eq!((empty.moments().mean(), empty.moments().stddev()), (None, None));
     assert_eq!(empty.buckets().count(), 0);
-    assert_eq!(RecordingHistogram::new().take(), SparseHistogram::default());
+    assert_eq!(RecordingHistogram::default().take(), SparseHistogram::default());
     for value in [0, 1, 2_047, 2_048, 123_456_789, (1 << VALUE_BITS) - 1, 1 << VALUE_BITS, u64::MAX] {
         let histogram = merged(&[recorded(&[value]).take()]);
         for quantile in Quantile::PRINTED {
@@ -247,7 +248,7 @@ proptest! {
 
     #[test]
     fn record_many_equals_repeated_record(values in values(), times in 0..5u32) {
-        let (mut together, mut each) = (RecordingHistogram::new(), RecordingHistogram::new());
+        let (mut together, mut each) = (RecordingHistogram::default(), RecordingHistogram::default());
         for value in values {
             together.record_many(value, times);
             (0..times).for_each(|_| {
@@ -264,5 +265,46 @@ each.record(value);
         let moments = Moments { count: encoder.total, ..Moments::default() };
         let decoded: Vec<(usize, u64)> = encoder.finish(moments).buckets().collect();
         prop_assert_eq!(decoded, counts.into_iter().collect::<Vec<_>>());
+    }
+}
+
+fn recorded_of_part_sums(requests: &[(Times, u32)]) -> PartSums {
+    let mut sums = RecordingPartSums::default();
+    requests.iter().for_each(|(times, count)| sums.add(bucket_of(times.response_ns()), times, *count));
+    let taken = sums.take();
+    assert_eq!(sums.take(), PartSums::default(), "nothing is left");
+    taken
+}
+
+/// Picked 10 late, sent 20 later, unread for 30 at the end.
+fn times(response_ns: u64) -> Times {
+    let (polled_ns, done_ns) = (response_ns - 30, response_ns);
+    Times { intended_ns: 0, picked_ns: 10, sent_ns: 30, polled_ns, first_byte_ns: done_ns, done_ns }
+}
+
+#[test]
+fn parts_are_summed_from_a_response_time_on() {
+    let sums = recorded_of_part_sums(&[
+        (times(1_000), 2),
+        (times(1_010), 1),
+        (times(1 << 20), 1),
+        (times(1 << 50), 3),
+    ]);
+    let from = |response_ns| sums.from_group(bucket_of(response_ns) >> GROUP_BITS);
+    let rest = (1 << 20) + 3 * (1 << 50);
+    assert_eq!(from(0), PartSum(3_010 + rest, 7 * 40, 7 * 20));
+    assert_eq!(from(1_024), PartSum(rest, 4 * 40, 4 * 20));
+    assert_eq!(from((1 << 20) + (1 << 16)), PartSum(3 << 50, 3 * 40, 3 * 20), "the next group");
+    assert_eq!(from(u64::MAX), PartSum(3 << 50, 3 * 40, 3 * 20), "the last one has no end");
+}
+
+#[test]
+fn merging_in_any_order_equals_recording_together() {
+    let [one, other] = [[(times(100), 1), (times(5_000), 7)], [(times(5_010), 2), (times(1 << 30), 4)]];
+    let together = recorded_of_part_sums(&[one, other].concat());
+    for parts in [[&one, &other], [&other, &one]] {
+        let mut merged = PartSums::default();
+        parts.into_iter().for_each(|part| merged.merge(&recorded_of_part_sums(part)));
+        assert_eq!(merged, together);
     }
 }

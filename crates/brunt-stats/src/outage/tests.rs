@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::interval::{Interval, SLICE_NS};
-use crate::outage_span::OutageKind::{self, Refused, Reset, Stalled};
 use crate::recorder::{Layout, RecorderSet};
+use crate::server::OutageKind::{self, Refused, Reset, Stalled};
 
 const MS: u64 = 1_000_000;
 /// Not over when the run ended.

@@ -1,15 +1,13 @@
 //! What a server says, and what follows from it, on both sides of every bound.
 
 use super::*;
-use crate::measured_window::MeasuredWindow;
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::server_evidence::evidence_of;
+use crate::server_evidence::{StatComparison, agreement, kept_of_preload};
+use crate::simulated_run::plan;
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
 
 pub(crate) const S: u64 = 1_000_000_000;
 
@@ -26,11 +24,6 @@ fn record(snapshots: &[&str]) -> ServerRecord {
         record.push(snapshot(second * S, &rows));
     }
     record
-}
-
-fn plan(toml: &str) -> Plan {
-    let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
-    resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap()
 }
 
 #[test]
@@ -116,7 +109,7 @@ fn a_span_is_the_difference_of_two_snapshots() {
         "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 5 rusage_user 1.5 rusage_system 0.75 threads 2 curr_items 9 bytes 90",
         "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 4 curr_items 9 bytes 90 limit_maxbytes 100",
     ]);
-    let spans: Vec<_> = record.series().collect();
+    let spans: Vec<_> = record.spans().collect();
     let first = ServerSpan {
         start_ns: S,
         end_ns: 2 * S,
@@ -172,7 +165,7 @@ fn counter_resets_are_noticed() {
     // Another process may have counted more; that is no difference of anything.
     let restarted =
         record(&["pid 1 get_hits 5 get_misses 0 curr_items 1", "pid 2 get_hits 9 get_misses 9 curr_items 2"]);
-    let span = restarted.series().next().unwrap();
+    let span = restarted.spans().next().unwrap();
     assert_eq!((span.hits, span.hit_ratio(), span.items), (None, None, Some(2)));
     // A stock may fall.
     assert_eq!(record(&["curr_items 5", "curr_items 4"]).counter_reset(), None);
@@ -284,7 +277,6 @@ fn answered_requests_are_counted_exactly() {
         .replace("20-20", "24-24")
         .replace("cmd_touch 7-7, touch_hits 3-3, touch_misses 4-4", "cmd_touch 3-3, touch_hits 3-3");
     assert_eq!(ranges("protocol = 'memcached-meta'\nserver = 'a'", &books), as_meta);
-    assert_eq!(agreement::open_requests(&books), 0);
 }
 
 #[test]
@@ -304,7 +296,6 @@ fn unanswered_requests_make_a_range() {
     let expected =
         "cmd_get 4-17, get_hits 4-17, get_misses 0-13, cmd_set 1-6, delete_hits 2-3, delete_misses 0-1";
     assert_eq!(ranges("mix = 'mget'\nmultiget = 4", &books), expected);
-    assert_eq!(agreement::open_requests(&books), 1 + 1 + 2 + 3 + 5 + 1);
     // A multi-get in flight has its four keys; one that was never sent whole may have reached one of two servers.
     (books[0].counts.requests.in_flight, books[0].counts.requests.unsent) = (1, 1);
     books[0].counts.requests.sent += 1;
@@ -367,8 +358,7 @@ fn preloaded_keys_must_be_present() {
         for record in &mut records {
             record.prepared = record.snapshots().last().cloned();
         }
-        let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-        evidence_of(&plan(toml), is_earlier, &[], &records, &window).cache.unwrap().preload
+        kept_of_preload(&plan(toml), is_earlier, &records)
     };
     let two = "server = ['a', 'b']\nplacement =";
     for (toml, expected) in [
@@ -388,25 +378,7 @@ fn preloaded_keys_must_be_present() {
     assert_eq!(kept("keys = 1000", true), Some((1_000, 700)));
     // Who did not answer then is not judged by what was so before or after.
     let silent = [record(&["curr_items 0", "curr_items 700"])];
-    let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-    let cache = evidence_of(&plan("keys = 1000"), false, &[], &silent, &window).cache.unwrap();
-    assert_eq!(cache.preload, None);
-}
-
-/// A server that does not tell the whole story is named, with its reason.
-#[test]
-fn missing_stats_have_a_reason() {
-    let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-    let silence = |records: &[ServerRecord]| {
-        evidence_of(&plan("server = ['a', 'b']"), false, &[], records, &window).silence
-    };
-    let full = record(&["cmd_get 0", "cmd_get 0"]);
-    let mut broken = full.clone();
-    (broken.is_complete, broken.trouble) = (false, Some("Connection refused".to_owned()));
-    assert_eq!(silence(&[full.clone(), full.clone()]), "");
-    let expected = "no statistics of b:11211 from beginning to end: Connection refused";
-    assert_eq!(silence(&[full, broken]), expected);
-    assert_eq!(silence(&[]), "the servers' statistics were not asked for");
+    assert_eq!(kept_of_preload(&plan("keys = 1000"), false, &silent), None);
 }
 
 mod redis;

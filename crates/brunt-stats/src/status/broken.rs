@@ -4,10 +4,8 @@
 
 use super::Facts;
 use crate::check::{Check, CheckId, CheckStatus};
-use crate::connection::ConnectionCounts;
-use crate::fault::FaultKind;
+use crate::connection::{ConnectionCounts, FaultKind};
 use crate::little;
-use crate::number_text::time;
 use crate::op_summary::{ClassSummary, OpRow};
 use crate::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use crate::verification::ValueFault;
@@ -15,32 +13,35 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
+use brunt_plan::quantity::time;
 
 /// A sentence, what to do, and how often.
 type Finding = (String, &'static str, u64);
 
 const REPORT: &str = "please report this defect of the tool, with the plan and the seed";
 
+type Find = fn(&Facts<'_>) -> Option<Finding>;
+
+/// What is looked for, in the order of sentences, and whether only the end of a run shows it.
+const DEFECTS: [(Find, bool); 8] = [
+    (lost_agent, true),
+    (malformed, false),
+    (wrong_values, false),
+    (clock, false),
+    (accounting, true),
+    (little, true),
+    (fewer_counted, true),
+    (requests_missing, true),
+];
+
 pub(super) fn check(facts: &Facts<'_>) -> Check {
-    let always: [fn(&Facts<'_>) -> Option<Finding>; 3] = [malformed, wrong_values, clock];
-    let at_end: [fn(&Facts<'_>) -> Option<Finding>; 5] =
-        [lost_agent, accounting, little, fewer_counted, requests_missing];
-    let found: Vec<Finding> = match facts.is_over {
-        true => {
-            at_end[..1].iter().chain(&always).chain(&at_end[1..]).filter_map(|find| find(facts)).collect()
-        }
-        false => always.iter().filter_map(|find| find(facts)).collect(),
-    };
-    let Some((message, fix, count)) = found.first() else {
+    let known = DEFECTS.iter().filter(|(_, is_at_end)| facts.is_over || !is_at_end);
+    let found: Vec<Finding> = known.filter_map(|(find, _)| find(facts)).collect();
+    let Some((_, fix, count)) = found.first() else {
         return Check::ok(CheckId::Broken, "accounting, clock and replies are as they must be");
     };
-    let more = match found.len() {
-        1 => String::new(),
-        _ => {
-            format!("; {}", found[1..].iter().map(|(text, ..)| text.as_str()).collect::<Vec<_>>().join("; "))
-        }
-    };
-    Check::found(CheckId::Broken, CheckStatus::Invalid, format!("{message}{more}"))
+    let texts: Vec<&str> = found.iter().map(|(text, ..)| text.as_str()).collect();
+    Check::found(CheckId::Broken, CheckStatus::Invalid, texts.join("; "))
         .with_fix(*fix)
         .with_value(*count as f64, 0.0)
 }
@@ -58,13 +59,11 @@ fn lost_agent(facts: &Facts<'_>) -> Option<Finding> {
             1,
         ));
     }
-    let after_ns = agent.lost_after_ns.map(|ns| {
-        let window = facts.window;
-        (window.start_ns + ns).saturating_sub(window.measure_ns)
-    });
+    let window = facts.window;
+    let after_ns = agent.lost_after_ns.map(|ns| (window.start_ns + ns).saturating_sub(window.measure_ns));
     let when = match after_ns {
         Some(0) => "before the window".to_owned(),
-        Some(ns) => format!("after {} of the window", time(ns.min(facts.window.duration_ns()))),
+        Some(ns) => format!("after {} of the window", time(ns.min(window.duration_ns()))),
         None => "while it measured".to_owned(),
     };
     Some((
@@ -78,7 +77,7 @@ fn lost_agent(facts: &Facts<'_>) -> Option<Finding> {
 fn malformed(facts: &Facts<'_>) -> Option<Finding> {
     let run = &facts.record.run;
     let of_schedule = |phase| matches!(phase, Phase::Warmup | Phase::Measure | Phase::Drain);
-    let rows = run.intervals.faults.rows().iter();
+    let rows = run.intervals.totals.faults.rows().iter();
     let of_connections = rows.filter(|fault| fault.kind == FaultKind::Malformed && of_schedule(fault.phase));
     let count = of_connections.map(|fault| fault.count).sum::<u64>() + run.counts.datagrams.malformed;
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };

@@ -4,16 +4,15 @@
 //! of the percentile and no caution.
 
 use super::Facts;
-use crate::backlog::BacklogLevel;
 use crate::bottleneck::Bottleneck;
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::client_budget::ClientBudget;
-use crate::client_part::{PART_MAX, is_most, judged};
+use crate::counts::share;
 use crate::latency::ClientError;
-use crate::number_text::{percent, share, time};
-use crate::op_summary::OpSummary;
+use crate::op_summary::{OpSummary, PART_MAX, is_most, judged};
 use crate::usage::StallCounts;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::{percent, time};
 
 /// Share of the requests due that may stay unsent for lack of the client's time.
 const UNSENT_MAX: f64 = 0.01;
@@ -27,7 +26,10 @@ struct Finding {
 }
 
 pub(super) fn check(facts: &Facts<'_>) -> Check {
-    let rows = rows(facts.total, facts.classes.iter().map(|class| &class.total));
+    // All requests, and each class where there are several.
+    let classes = if facts.classes.len() > 1 { facts.classes } else { &[] };
+    let rows: Vec<&OpSummary> =
+        std::iter::once(facts.total).chain(classes.iter().map(|class| &class.total)).collect();
     let worst = worst_part(&rows, &facts.asked);
     let value = worst.map_or(0.0, |(_, error)| share(error.error_ns, error.response_ns));
     let found: Vec<Finding> =
@@ -49,7 +51,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
     let status = if is_invalid { CheckStatus::Invalid } else { CheckStatus::Caution };
     let budget = facts
         .is_over
-        .then(|| ClientBudget::of_record(facts.record, facts.window))
+        .then(|| ClientBudget::of(facts.record, facts.window))
         .filter(|budget| budget.wall_ns > 0);
     let texts: Vec<String> = budget
         .iter()
@@ -59,15 +61,6 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
     Check::found(CheckId::Client, status, texts.join("; "))
         .with_fix(budget.map_or("", |budget| budget.fix()))
         .with_value(value, PART_MAX)
-}
-
-/// All requests, and each class where there are several.
-fn rows<'a>(
-    total: &'a OpSummary,
-    classes: impl ExactSizeIterator<Item = &'a OpSummary>,
-) -> Vec<&'a OpSummary> {
-    let several = classes.len() > 1;
-    std::iter::once(total).chain(classes.filter(|_| several)).collect()
 }
 
 /// The percentile of which the client's part is the largest share.
@@ -95,8 +88,10 @@ fn unsent(facts: &Facts<'_>) -> Option<Finding> {
 
 /// An overload of which the client is the limit.
 fn limits(facts: &Facts<'_>) -> Option<Finding> {
-    let is_overload = facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
-    let limit = facts.limit.as_ref().filter(|limit| is_overload && limit.bottleneck == Bottleneck::Client)?;
+    let limit = facts.limit.as_ref().filter(|limit| limit.bottleneck == Bottleneck::Client)?;
+    if !facts.is_overload() {
+        return None;
+    }
     Some(Finding { message: format!("it limits the load: {}", limit.reason), is_invalid: false })
 }
 

@@ -3,12 +3,12 @@
 //! Invariant: a percentile without a number, and one without the end of its interval, are told with what they need.
 
 use super::{Facts, message};
-use crate::backlog::BacklogLevel;
 use crate::check::{Check, CheckId, CheckStatus};
-use crate::number_text::{percent, share, time};
-use crate::percentile_mark::PercentileMark;
+use crate::counts::share;
+use crate::op_summary::PercentileMark;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::{percent, time};
 
 /// A run is INVALID when more than this share of its requests failed.
 const FAILED_MAX: f64 = 0.5;
@@ -36,9 +36,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
         return found(CheckStatus::Invalid, message, why_failed(facts).to_owned());
     }
     // No latency of an overload is quoted, which LOAD says.
-    let is_overload = facts.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
     let of_latencies = |find: fn(&Facts<'_>, u64) -> Option<(String, String)>| {
-        if is_overload && facts.longest_silence().is_none() { None } else { find(facts, due) }
+        if facts.is_overload() && facts.longest_silence().is_none() { None } else { find(facts, due) }
     };
     let parts = [
         of_latencies(of_failures),
@@ -123,13 +122,13 @@ fn too_few(facts: &Facts<'_>) -> Option<(String, String)> {
 fn outage(facts: &Facts<'_>) -> Option<(String, String)> {
     let longest = facts.longest_silence()?;
     let window_ns = facts.window.duration_ns();
-    let at = longest.at.start.max(facts.window.measure_ns)..longest.at.end.min(facts.window.end_ns);
-    let length_ns = at.end.saturating_sub(at.start);
-    let start = message::since_start(facts, longest.at.start);
+    let end_ns = longest.span(facts.window).end.min(facts.window.end_ns);
+    let length_ns = end_ns.saturating_sub(longest.start_ns.max(facts.window.measure_ns));
+    let start = message::since_start(facts, longest.start_ns);
     (length_ns as f64 > OUTAGE_MAX * window_ns as f64).then(|| {
         let text = format!(
             "{} gave no answer for {} of the window of {}: percentiles mix this time with the rest",
-            longest.server,
+            facts.server_name(longest),
             time(length_ns),
             time(window_ns)
         );
@@ -148,7 +147,7 @@ fn without_end(facts: &Facts<'_>) -> Option<(String, String)> {
     let names = message::names(open.clone(), &facts.asked);
     let verb = if open.len() == 1 { "has" } else { "have" };
     if let Some(outage) = message::outage_of(facts, first) {
-        let start = message::since_start(facts, outage.at.start);
+        let start = message::since_start(facts, outage.start_ns);
         let text = format!("{names} {verb} no interval: the requests above waited for one outage");
         return Some((text, format!("see what the server did at {start} (its log, its host)")));
     }
@@ -159,7 +158,7 @@ fn without_end(facts: &Facts<'_>) -> Option<(String, String)> {
 fn goal(facts: &Facts<'_>) -> Option<(String, String)> {
     let until = facts.until.filter(|until| !until.is_interrupted && facts.is_over)?;
     (!until.is_reached()).then(|| {
-        let fix = match until.held_by.is_empty() {
+        let fix = match until.look.held_by.is_empty() {
             true => "allow more --max-time, or ask for less precision with --until".to_owned(),
             false => "see the other checks".to_owned(),
         };

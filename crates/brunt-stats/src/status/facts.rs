@@ -3,13 +3,15 @@
 //! Not the outages, connections and error replies, which have tables of their own.
 
 use super::Facts;
-use crate::host::{ClockEvidence, is_fast_clocksource};
-use crate::number_text::{percent, rounded, share, time};
+use crate::check::rounded;
+use crate::counts::share;
 use crate::server_evidence::CacheEvidence;
 use crate::server_stats::{CounterReset, Growth};
+use crate::usage::{ClockEvidence, is_fast_clocksource};
 use crate::verification::ValueFault;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Transport;
+use brunt_plan::quantity::{percent, time};
 use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// Bytes of an error reply that a sentence quotes.
@@ -120,7 +122,7 @@ fn host(facts: &Facts<'_>) -> Vec<String> {
             percent(share(host.retransmits, sent))
         )
     });
-    let connects = &facts.record.run.intervals.connections;
+    let connects = &facts.record.run.intervals.totals.connections;
     let connects =
         [Phase::Warmup, Phase::Measure, Phase::Drain].iter().any(|phase| connects[*phase as usize].begun > 0);
     // Other servers of this host count into the same number: it concerns a run that connects.

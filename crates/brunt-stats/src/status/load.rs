@@ -7,8 +7,8 @@ use super::{Facts, message};
 use crate::backlog::{Backlog, BacklogLevel, is_uneven};
 use crate::bottleneck::Limit;
 use crate::check::{Check, CheckId, CheckStatus};
-use crate::number_text::{percent, time};
 use crate::usage::StallCounts;
+use brunt_plan::quantity::{percent, time};
 
 /// Growth of the backlog that calls for care, as a share of the requests due.
 const GROWTH: f64 = 0.01;
@@ -64,11 +64,15 @@ fn explained(facts: &Facts<'_>, backlog: &Backlog) -> Option<(String, String)> {
     let explains = |ns: u64| backlog.growth as f64 <= rate * ns as f64 / 1e9;
     let stop = StallCounts::longest_of(&facts.record.run.usage.workers);
     let stop_ns = stop.map_or(0, |worker| worker.stalls.longest_ns);
-    if let Some(outage) = facts.longest_silence().filter(|outage| explains(outage.length_ns)) {
-        let start = message::since_start(facts, outage.at.start);
-        let over = if outage.is_over { "had not drained at the end" } else { "was not over at the end" };
-        let text =
-            format!("the backlog of the outage of {} at {} {over}", time(outage.length_ns), outage.server);
+    if let Some(outage) = facts.longest_silence().filter(|outage| explains(facts.silence_ns(outage))) {
+        let start = message::since_start(facts, outage.start_ns);
+        let over =
+            if outage.end_ns.is_some() { "had not drained at the end" } else { "was not over at the end" };
+        let text = format!(
+            "the backlog of the outage of {} at {} {over}",
+            time(facts.silence_ns(outage)),
+            facts.server_name(outage)
+        );
         return Some((text, format!("see what the server did at {start} (its log, its host)")));
     }
     if explains(stop_ns) {

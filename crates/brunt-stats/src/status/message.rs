@@ -3,13 +3,12 @@
 //! Invariant: each printed percentile of all requests is named once, in ascending order.
 
 use super::{Facts, Status};
-use crate::backlog::BacklogLevel;
-use crate::check::{Check, CheckId, CheckStatus};
-use crate::measured_outage::MeasuredOutage;
-use crate::number_text::{percent, rounded, share, time};
-use crate::percentile_mark::PercentileMark;
+use crate::check::{Check, CheckId, CheckStatus, rounded};
+use crate::counts::share;
+use crate::op_summary::PercentileMark;
+use crate::outage::Outage;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::quantity::listed;
+use brunt_plan::quantity::{listed, percent, time};
 
 /// An outage moves a percentile when it took nearly as much of the time as of all requests lie above that: behind it others wait.
 const MOVES: f64 = 0.8;
@@ -78,46 +77,37 @@ fn no_latencies(facts: &Facts<'_>) -> String {
 /// Which may be quoted, which are upper limits, which are of an outage, which need more time.
 fn percentiles(facts: &Facts<'_>) -> String {
     let shown = facts.record.plan.shown_quantiles();
-    let of_outage = |quantile: Quantile| outage_of(facts, quantile).is_some();
-    let marked = |mark: PercentileMark| -> Vec<Quantile> {
-        let is_so = |quantile: &Quantile| facts.mark(*quantile) == mark && !of_outage(*quantile);
+    let all = |is_so: &dyn Fn(PercentileMark, bool) -> bool| -> Vec<Quantile> {
+        let is_so = |quantile: &Quantile| is_so(facts.mark(*quantile), outage_of(facts, *quantile).is_some());
         shown.iter().copied().filter(is_so).collect()
     };
-    let mut parts = Vec::new();
-    let quoted = marked(PercentileMark::Quoted);
-    if !quoted.is_empty() {
-        parts.push(format!("{} may be quoted", names(quoted, &shown)));
-    }
-    let limits = marked(PercentileMark::UpperLimit);
-    if let Some(worst) =
-        limits.iter().copied().max_by(|one, other| part(facts, *one).total_cmp(&part(facts, *other)))
-    {
-        let (verb, what) = if limits.len() == 1 { ("is", "an upper limit") } else { ("are", "upper limits") };
-        let up_to = if limits.len() == 1 { "" } else { "up to " };
-        let share = percent(part(facts, worst));
-        parts
-            .push(format!("{} {verb} {what}: {up_to}{share} may be brunt's own time", names(limits, &shown)));
-    }
-    let moved: Vec<Quantile> = shown
-        .iter()
-        .copied()
-        .filter(|quantile| of_outage(*quantile) && facts.mark(*quantile) != PercentileMark::TooFew)
-        .collect();
-    if let Some(outage) = moved.first().and_then(|first| outage_of(facts, *first)) {
-        let verb = if moved.len() == 1 { "is" } else { "are" };
-        parts.push(format!("{} {verb} an outage of {}", names(moved, &shown), outage.server));
-    }
-    let missing = marked(PercentileMark::TooFew);
-    if let Some(last) = missing.first().copied() {
-        let verb = if missing.len() == 1 { "needs" } else { "need more time," };
-        let needs = needs(facts, last);
-        let text = match missing.len() {
-            1 => format!("{last} {verb} {needs}"),
-            _ => format!("{} {verb} {last} {needs}", names(missing, &shown)),
-        };
-        parts.push(text);
-    }
-    parts.join("; ")
+    let quoted = all(&|mark, is_moved| mark == PercentileMark::Quoted && !is_moved);
+    let limits = all(&|mark, is_moved| mark == PercentileMark::UpperLimit && !is_moved);
+    let moved = all(&|mark, is_moved| mark != PercentileMark::TooFew && is_moved);
+    let missing = all(&|mark, is_moved| mark == PercentileMark::TooFew && !is_moved);
+    let part = percent(limits.iter().map(|quantile| part(facts, *quantile)).fold(0.0, f64::max));
+    let outage = moved.first().and_then(|quantile| outage_of(facts, *quantile));
+    let server = outage.map(|outage| facts.server_name(outage)).unwrap_or_default();
+    let needs = missing.first().map(|first| (*first, needs(facts, *first)));
+    let needs = |of_one: bool| match &needs {
+        Some((first, needs)) if !of_one => format!("need more time, {first} {needs}"),
+        needs => format!("needs {}", needs.as_ref().map_or("", |(_, needs)| needs)),
+    };
+    let clause = |of: Vec<Quantile>, one: String, more: String| {
+        let rest = if of.len() == 1 { one } else { more };
+        (!of.is_empty()).then(|| format!("{} {rest}", names(of, &shown)))
+    };
+    let clauses = [
+        clause(quoted, "may be quoted".to_owned(), "may be quoted".to_owned()),
+        clause(
+            limits,
+            format!("is an upper limit: {part} may be brunt's own time"),
+            format!("are upper limits: up to {part} may be brunt's own time"),
+        ),
+        clause(moved, format!("is an outage of {server}"), format!("are an outage of {server}")),
+        clause(missing, needs(true), needs(false)),
+    ];
+    clauses.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The client's part of a percentile, as a share of it.
@@ -127,11 +117,14 @@ fn part(facts: &Facts<'_>, quantile: Quantile) -> f64 {
 }
 
 /// The outage that made a percentile what it is.
-pub(super) fn outage_of<'a>(facts: &'a Facts<'_>, quantile: Quantile) -> Option<&'a MeasuredOutage> {
-    let disturbed: u64 = facts.silences().map(|outage| outage.disturbed.end - outage.disturbed.start).sum();
+pub(super) fn outage_of<'a>(facts: &'a Facts<'_>, quantile: Quantile) -> Option<&'a Outage> {
+    let disturbed_ns = |outage: &Outage| {
+        let span = outage.disturbed(facts.window);
+        span.end - span.start
+    };
+    let disturbed: u64 = facts.silences().map(disturbed_ns).sum();
     let share = share(disturbed, facts.window.duration_ns());
-    let is_drained = facts.backlogs.iter().all(|backlog| backlog.level == BacklogLevel::Ok);
-    facts.longest_silence().filter(|_| share >= MOVES * quantile.share_above() || !is_drained)
+    facts.longest_silence().filter(|_| share >= MOVES * quantile.share_above() || facts.is_overload())
 }
 
 /// How much longer a percentile takes to have its number: a time where the rate is known.

@@ -1,14 +1,12 @@
 //! Every check at its thresholds, and the sentence of a status. Each case changes one thing of a run without fault.
 
 use super::*;
-use crate::agent::AgentRecord;
-use crate::fault::{FaultKind, FaultTable};
-use crate::host::ClockEvidence;
-use crate::outage_span::{OutageKind, OutageSpan};
+use crate::connection::{FaultKind, FaultTable};
 use crate::recorder::Layout;
+use crate::server::{OutageKind, OutageSpan};
 use crate::summary::Summary;
 use crate::summary::tests::{Event, MS, WINDOW, gets, intervals, plan, record};
-use crate::usage::{StallCounts, WorkerUsage};
+use crate::usage::{AgentRecord, ClockEvidence, StallCounts, WorkerUsage};
 use crate::verification::{FaultExample, ValueFault};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -53,7 +51,7 @@ fn whatever_is_broken_makes_the_run_invalid() {
             |record| {
                 let mut faults = FaultTable::new();
                 faults.record(Phase::Measure, FaultKind::Malformed, WINDOW.measure_ns);
-                record.run.intervals.faults.merge(&faults);
+                record.run.intervals.totals.faults.merge(&faults);
             },
             "bytes came that are no reply, once",
         ),
@@ -194,12 +192,12 @@ fn what_an_outage_leaves_is_no_overload() {
         event.service_ns = stop.end - event.intended_ns + 50 * MS;
     }
     let server = |record: &mut RunRecord| {
-        record.run.intervals.outages.spans.push(OutageSpan {
+        record.run.intervals.totals.outages.spans.push(OutageSpan {
             server: 0,
             start_ns: stop.start,
             end_ns: stop.end + 50 * MS,
             failed: 0,
-            kinds: crate::outage_span::OutageKinds::NONE.with(OutageKind::Stalled),
+            kinds: crate::server::OutageKinds::NONE.with(OutageKind::Stalled),
         });
     };
     let load = "rate = 10000\nmix = 'get'";

@@ -6,23 +6,20 @@ use super::*;
 use crate::assertion::Reason;
 use crate::bottleneck::Bottleneck;
 use crate::bound::Decision;
-use crate::check::{Check, CheckId, CheckStatus};
+use crate::check::{Check, CheckId, CheckStatus, Judgement};
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
-use crate::judgement::Judgement;
-use crate::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::RequestCounts;
-use crate::run_data::RunData;
-use crate::run_times::RunTimes;
-use crate::sample::{Sample, Times};
+use crate::run_record::RunData;
+use crate::sample::Sample;
+use crate::server::{OutageKind, OutageKinds, OutageSpan};
 use crate::server_stats::{ServerRecord, Snapshot};
+use crate::simulated_run::times;
 use crate::status::Status;
-use brunt_plan::op::ClassId;
-use brunt_plan::op::OpKind;
-use brunt_plan::op::{KeyRef, Op};
-use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::outcome::{Outcome, ReplyKind};
+use crate::window::RunTimes;
+use brunt_plan::op::{ClassId, KeyRef, Op, OpKind};
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
@@ -65,14 +62,7 @@ impl Event {
             class: self.class,
             outcome: Outcome { class: self.class_of_outcome, reply },
             busy_lag_ns: None,
-            times: Times {
-                intended_ns: self.intended_ns,
-                picked_ns,
-                sent_ns: picked_ns,
-                polled_ns: done_ns,
-                first_byte_ns: done_ns,
-                done_ns,
-            },
+            times: times(self.intended_ns, picked_ns, done_ns),
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Grid {
     /// What lies before it is one cell.
     pub start_ns: u64,
     /// The end of the window, as far as is known.
-    #[serde(with = "crate::wide_number::instant")]
+    #[serde(with = "crate::counts::instant")]
     pub end_ns: u64,
     /// Length of the cells before the window.
     pub lead_ns: u64,

@@ -3,182 +3,98 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
-use crate::client_time::ClientTime;
+use crate::counts::{self, is_default};
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
 use crate::request_counts::{CountEntry, KeyCounts};
 use crate::server::{self, ServerCounts};
+use crate::usage::ClientTime;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a slice keeps of one op kind of one class.
+/// What a slice keeps of one op kind of one class. In a file, which has thousands of them, names are short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "RowFields", into = "RowFields")]
 pub struct SliceRow {
     /// The class.
+    #[serde(rename = "c")]
     pub class: ClassId,
     /// The kind of op.
+    #[serde(rename = "o")]
     pub op: OpId,
     /// Ops completed in the slice and inside the measured window, whenever they were due.
+    #[serde(rename = "n")]
     pub completed: u64,
     /// Ops that failed in it as the errors of [`crate::request_counts::RequestCounts::faulty`] do: error, time-out, lost, given up.
+    #[serde(rename = "f", default, skip_serializing_if = "is_default")]
     pub faulty: u64,
     /// Keys that ops completed in it asked for and that were not there.
+    #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     pub missed: u64,
     /// Ops of the window that became due in it, less ops that ended or were given up in it and inside the window: by how many more wait or
     /// are in flight at its end than at its beginning.
+    #[serde(rename = "b", default, skip_serializing_if = "is_default")]
     pub backlog: i64,
     /// Response times of measured ops that completed in the slice, in nanoseconds.
+    #[serde(rename = "r")]
     pub response: SparseHistogram,
 }
 
-/// A piece of a run, all workers together.
+/// A piece of a run, all workers together. As of its rows, names are short in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "SliceFields", into = "SliceFields")]
 pub struct Slice {
     /// When the first of its intervals began.
+    #[serde(rename = "s")]
     pub start_ns: u64,
     /// When the last of its intervals ended.
+    #[serde(rename = "e")]
     pub end_ns: u64,
     /// What went on, whatever its phase.
+    #[serde(rename = "a", with = "counts::list")]
     pub activity: Activity,
     /// The part of `activity` in the preload.
+    #[serde(rename = "p", with = "counts::list")]
     pub preload: Activity,
     /// The lengths of its intervals together: the time it covers, times the workers.
+    #[serde(rename = "l")]
     pub recorded_ns: u64,
     /// Keys of measured retrievals that ended in the slice.
+    #[serde(rename = "k", with = "counts::list")]
     pub keys: KeyCounts,
     /// Keys of those of the warm-up.
+    #[serde(rename = "w", with = "counts::list")]
     pub warmup_keys: KeyCounts,
     /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
+    #[serde(rename = "u")]
     pub warmup_response: SparseHistogram,
     /// What each server did, in the order of the plan.
+    #[serde(rename = "v", with = "counts::lists")]
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
+    #[serde(rename = "o")]
     pub rows: Vec<SliceRow>,
-    /// What workers and their CPUs did. In a file it lies beside the slices.
+    /// What workers and their CPUs did.
+    #[serde(rename = "t", with = "counts::list")]
     pub client: ClientTime,
 }
-
-/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed; backlog; response.
-type RowFields = (ClassId, OpId, [u64; 3], i64, SparseHistogram);
-
-impl From<SliceRow> for RowFields {
-    fn from(row: SliceRow) -> Self {
-        (row.class, row.op, counts_of_row(&row), row.backlog, row.response)
-    }
-}
-
-impl From<RowFields> for SliceRow {
-    fn from((class, op, counts, backlog, response): RowFields) -> Self {
-        let [completed, faulty, missed] = counts;
-        Self { class, op, completed, faulty, missed, backlog, response }
-    }
-}
-
-/// A slice without names: start, end, recorded; activity, preload; keys, keys of the warm-up; response times of the warm-up; servers; rows.
-type SliceFields =
-    ([u64; 3], [[u64; 4]; 2], [[u64; 4]; 2], SparseHistogram, Vec<ServerFields>, Vec<SliceRow>);
 
 /// The counts and times of a slice in a file, those of the client among them, and those of a row.
 const OWN_CHARACTERS: usize = 220;
 const ROW_CHARACTERS: usize = 55;
 
-/// What a server did, of which hundreds are in each of hundreds of slices: most of them only answer.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum ServerFields {
-    /// The number of answers, if all other counts are 0.
-    Answered(u64),
-    /// Answered, failed, unsent, given up, redirected.
-    All([u64; 5]),
-}
-
-impl ServerFields {
-    fn of(server: &ServerCounts) -> Self {
-        match counts_of_server(server) {
-            [answered, 0, 0, 0, 0] => Self::Answered(answered),
-            counts => Self::All(counts),
-        }
-    }
-
-    /// Its characters in a file.
-    fn text_len(&self) -> usize {
-        let digits = |count: &u64| count.checked_ilog10().unwrap_or(0) as usize + 2;
-        match self {
-            Self::Answered(answered) => digits(answered),
-            Self::All(counts) => counts.iter().map(digits).sum::<usize>() + 2,
-        }
-    }
-}
-
-impl From<Slice> for SliceFields {
-    fn from(slice: Slice) -> Self {
-        let keys = |of: KeyCounts| [of.requested, of.hit, of.miss, of.failed];
-        (
-            [slice.start_ns, slice.end_ns, slice.recorded_ns],
-            [counts(&slice.activity), counts(&slice.preload)],
-            [keys(slice.keys), keys(slice.warmup_keys)],
-            slice.warmup_response,
-            slice.servers.iter().map(ServerFields::of).collect(),
-            slice.rows,
-        )
-    }
-}
-
-impl From<SliceFields> for Slice {
-    fn from((times, activities, keys, warmup_response, servers, rows): SliceFields) -> Self {
-        let [activity, preload] = activities.map(|[scheduled, sent, completed, failed]| Activity {
-            scheduled,
-            sent,
-            completed,
-            failed,
-        });
-        let [keys, warmup_keys] =
-            keys.map(|[requested, hit, miss, failed]| KeyCounts { requested, hit, miss, failed });
-        let server = |fields| {
-            let [answered, failed, unsent, abandoned, redirected] = match fields {
-                ServerFields::Answered(answered) => [answered, 0, 0, 0, 0],
-                ServerFields::All(counts) => counts,
-            };
-            ServerCounts { answered, failed, unsent, abandoned, redirected }
-        };
-        let [start_ns, end_ns, recorded_ns] = times;
-        let servers = servers.into_iter().map(server).collect();
-        Self {
-            start_ns,
-            end_ns,
-            activity,
-            preload,
-            recorded_ns,
-            keys,
-            warmup_keys,
-            warmup_response,
-            servers,
-            rows,
-            client: ClientTime::default(),
-        }
-    }
-}
-
-pub(super) fn counts(of: &Activity) -> [u64; 4] {
-    [of.scheduled, of.sent, of.completed, of.failed]
-}
-
-pub(super) fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
-    [of.answered, of.failed, of.unsent, of.abandoned, of.redirected]
-}
-
-pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 3] {
-    [row.completed, row.faulty, row.missed]
-}
-
 impl SliceRow {
     fn empty(class: ClassId, op: OpId) -> Self {
-        (class, op, [0; 3], 0, SparseHistogram::default()).into()
+        Self {
+            class,
+            op,
+            completed: 0,
+            faulty: 0,
+            missed: 0,
+            backlog: 0,
+            response: SparseHistogram::default(),
+        }
     }
 
     fn merge(&mut self, other: &Self, bucket_bits: u32) {
@@ -186,14 +102,14 @@ impl SliceRow {
         self.faulty += other.faulty;
         self.missed += other.missed;
         self.backlog += other.backlog;
-        self.response = self.response.merged(&other.response).into_coarser(bucket_bits);
+        self.response = self.response.merged(&other.response).coarser(bucket_bits);
     }
 }
 
 impl Slice {
     /// How many characters it takes in a file, about.
     pub(super) fn text_len(&self) -> usize {
-        let servers = self.servers.iter().map(|server| ServerFields::of(server).text_len());
+        let servers = self.servers.iter().map(counts::list_len);
         let rows = self.rows.iter().map(|row| ROW_CHARACTERS + row.response.text_len());
         OWN_CHARACTERS + servers.sum::<usize>() + rows.sum::<usize>() + self.warmup_response.text_len()
     }
@@ -206,8 +122,8 @@ impl Slice {
 
     /// Makes buckets hold 2 to the power of `bits` of the narrowest.
     pub(super) fn join_buckets(&mut self, bits: u32) {
-        self.warmup_response = self.warmup_response.coarser(bits);
-        self.rows.iter_mut().for_each(|row| row.response = row.response.coarser(bits));
+        let rows = self.rows.iter_mut().map(|row| &mut row.response);
+        rows.chain([&mut self.warmup_response]).for_each(|held| *held = std::mem::take(held).coarser(bits));
     }
 
     /// As long as an interval, and without anything that it holds.
@@ -229,7 +145,7 @@ impl Slice {
         self.recorded_ns += other.recorded_ns;
         self.keys.merge(&other.keys);
         self.warmup_keys.merge(&other.warmup_keys);
-        self.warmup_response = self.warmup_response.merged(&other.warmup_response).into_coarser(bucket_bits);
+        self.warmup_response = self.warmup_response.merged(&other.warmup_response).coarser(bucket_bits);
         server::merge_all(&mut self.servers, &other.servers);
         self.client.merge(&other.client);
         for row in &other.rows {
@@ -249,20 +165,20 @@ impl Slice {
         let warming = interval.books.iter().filter(|entry| entry.phase == Phase::Warmup);
         warming.for_each(|entry| self.warmup_keys.merge(&entry.counts.keys));
         if interval.warmup.count() > 0 {
-            self.warmup_response = self.warmup_response.merged(&interval.warmup).into_coarser(bucket_bits);
+            self.warmup_response = self.warmup_response.merged(&interval.warmup).coarser(bucket_bits);
         }
         server::merge_all(&mut self.servers, &interval.servers);
         self.client.merge(&ClientTime::of(interval));
         for row in &interval.rows {
             let held = self.row_mut(row.class, row.op);
-            held.response = held.response.merged(&row.latencies.response).into_coarser(bucket_bits);
+            held.response = held.response.merged(&row.latencies.response).coarser(bucket_bits);
         }
         interval.books.iter().for_each(|entry| self.merge_book(entry));
     }
 
     fn merge_book(&mut self, entry: &CountEntry) {
         let counts = entry.in_window();
-        let due = if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
+        let due = entry.due_in_window();
         if counts.ended() + counts.abandoned + due > 0 {
             let held = self.row_mut(entry.class, entry.op);
             held.completed += counts.completed();

@@ -3,16 +3,14 @@
 //! Not what statistics make of slices.
 
 use super::*;
-use crate::batch::batches;
-use crate::connection::ConnectionCounts;
-use crate::fault::FaultTable;
+use crate::confidence::batches;
+use crate::connection::{ConnectionCounts, FaultTable};
+use crate::histogram::PartSums;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
-use crate::measured_window::MeasuredWindow;
-use crate::outage_span::OutageSpans;
-use crate::part_sums::PartSums;
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::run_data::SLICES_CHARACTERS_MAX;
-use crate::server::ServerCounts;
+use crate::run_record::SLICES_CHARACTERS_MAX;
+use crate::server::{OutageSpans, ServerCounts};
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -50,7 +48,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         server_responses: Vec::new(),
         outages: OutageSpans::default(),
         meters: Vec::new(),
-        object_faults: crate::object_fault::ObjectFaults::default(),
+        object_faults: crate::verification::ObjectFaults::default(),
         worker_time: Some(WorkerTime { busy_ns: count * 3_000_000, run_delay_ns: Some(start_ns % 999_999) }),
         cpu_time: Some(CpuTime { total_ns: end_ns - start_ns, stolen_ns: count * 1_000 }),
     }
@@ -230,7 +228,7 @@ proptest! {
         }
         let count = |held: &Timeline| held.slices().map(|slice| slice.activity.completed).sum::<u64>();
         prop_assert_eq!(count(&forwards), 2 * places as u64);
-        let carried = serialized::SerializedTimeline::from(forwards.clone());
+        let carried = SerializedTimeline::from(forwards.clone());
         prop_assert_eq!(Timeline::try_from(carried), Ok(forwards));
     }
 }
@@ -249,33 +247,13 @@ fn copies_share_the_slices_that_are_over() {
     }
 }
 
-/// A run whose workers read no clock has no times of the client.
-#[test]
-fn times_of_the_client_are_those_of_the_slices_or_absent() {
-    let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
-    let read = |change: fn(&mut Vec<ClientTime>)| {
-        let mut carried = serialized::SerializedTimeline::from(held.clone());
-        change(&mut carried.client);
-        Timeline::try_from(carried)
-    };
-    assert_eq!(read(|_| ()), Ok(held.clone()));
-    let older = read(Vec::clear).unwrap();
-    assert!(older.slices().all(|slice| slice.client == ClientTime::default()) && older != held);
-    let refusal = Err("other times of the client than those of its slices");
-    assert_eq!(read(|client| client.truncate(2)), refusal);
-    let endless = Some(WorkerTime { busy_ns: u64::MAX, run_delay_ns: None });
-    let mut carried = serialized::SerializedTimeline::from(held.clone());
-    carried.client[0] = ClientTime::of(&Interval { worker_time: endless, ..tick(MEASURE) });
-    assert_eq!(Timeline::try_from(carried), refusal);
-}
-
 #[test]
 fn slices_off_the_grid_are_rejected() {
     let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
     let refusal = |change: fn(&mut Timeline)| {
         let mut changed = held.clone();
         change(&mut changed);
-        Timeline::try_from(serialized::SerializedTimeline::from(changed)).err()
+        Timeline::try_from(SerializedTimeline::from(changed)).err()
     };
     assert_eq!(refusal(|_| ()), None);
     let length = Some("slices of a length that there is not");
@@ -285,7 +263,14 @@ fn slices_off_the_grid_are_rejected() {
     let off = Some("a slice that is not on the grid of slices");
     assert_eq!(refusal(|held| held.grid.slice_ns = 2 * SLICE_NS), off);
     type Change = fn(&mut Slice);
-    let table: [(Change, &str); 5] = [
+    let table: [(Change, &str); 6] = [
+        (
+            |slice| {
+                let worker_time = Some(WorkerTime { busy_ns: u64::MAX, run_delay_ns: None });
+                slice.client = ClientTime::of(&Interval { worker_time, ..tick(MEASURE) });
+            },
+            "a slice with more than a run can hold",
+        ),
         (|slice| slice.end_ns = 0, "a slice that ends before it begins"),
         (|slice| slice.preload.sent = 2, "a slice with more of the preload than there is"),
         (|slice| slice.activity.sent = 1 << 50, "a slice with more than a run can hold"),
@@ -295,7 +280,7 @@ fn slices_off_the_grid_are_rejected() {
     for (change, expected) in table {
         let mut changed = held.clone();
         changed.slices.values_mut().take(1).map(Arc::make_mut).for_each(change);
-        assert_eq!(Timeline::try_from(serialized::SerializedTimeline::from(changed)).err(), Some(expected));
+        assert_eq!(Timeline::try_from(SerializedTimeline::from(changed)).err(), Some(expected));
     }
 }
 

@@ -1,21 +1,19 @@
 //! Warm-ups through the production recorder, store and slices: when each ends, and why.
 
 use super::*;
-use crate::fault::FaultKind;
-use crate::outage_span::{OutageKind, OutageKinds, OutageSpan};
+use crate::connection::FaultKind;
 use crate::recorder::{Layout, RecorderSet};
-use crate::sample::{Sample, Times};
+use crate::server::{OutageKind, OutageKinds, OutageSpan};
+use crate::simulated_run::{self, answered, times};
 use brunt_plan::op::{KeyRef, Op, OpKind};
-use brunt_plan::outcome::{Outcome, ReplyKind};
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
+use brunt_plan::outcome::ReplyKind;
+use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 const START_NS: u64 = 5_057 * MS;
 
 fn plan(toml: &str) -> Plan {
-    let spec = PlanSpec::from_toml(&format!("warmup = 'auto'\nthreads = 1\nmix = 'get'\n{toml}")).unwrap();
-    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 5 }).unwrap()
+    simulated_run::plan(&format!("warmup = 'auto'\nthreads = 1\nmix = 'get'\n{toml}"))
 }
 
 /// splitmix64.
@@ -117,24 +115,11 @@ impl Server<'_> {
 
 fn record(set: &mut RecorderSet, intended_ns: u64, done_ns: u64, is_hit: bool) {
     let reply = if is_hit { ReplyKind::Value } else { ReplyKind::NotFound };
-    let outcome = Outcome::of_reply(OpKind::Get, reply);
-    let times = Times {
-        intended_ns,
-        picked_ns: intended_ns,
-        sent_ns: intended_ns,
-        polled_ns: done_ns,
-        first_byte_ns: done_ns,
-        done_ns,
-    };
+    let sample = answered(OpKind::Get, reply, times(intended_ns, intended_ns, done_ns));
     let op = Op::of(OpKind::Get, KeyRef::Id(0));
     set.scheduled(Phase::Warmup, &op);
     set.sent(Phase::Warmup, &op, 1, intended_ns);
-    set.record(
-        Phase::Warmup,
-        &Sample { op: OpKind::Get.into(), class: 0, outcome, times, busy_lag_ns: None },
-        1,
-        u32::from(is_hit),
-    );
+    set.record(Phase::Warmup, &sample, 1, u32::from(is_hit));
     set.server(0).answered += 1;
 }
 
@@ -232,4 +217,65 @@ fn series_without_a_test_do_not_extend_a_warm_up() {
         (95..=600).contains(&slices) && matches!(end, WarmupEnd::Level | WarmupEnd::Longest),
         "{end:?} after {slices} slices"
     );
+}
+
+fn check(values: &[f64], z: f64, slope: f64) {
+    let found = trend(values).unwrap();
+    assert!((found.z - z).abs() < 1e-3 && (found.slope - slope).abs() < 1e-9, "{values:?}: {found:?}");
+}
+
+#[test]
+fn z_and_slope_match_hand_calculation() {
+    // All 45 pairs rise: S = 45, Var S = 10 · 9 · 25 / 18 = 125, Z = 44 / 11.1803.
+    check(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0], 3.935_5, 1.0);
+    check(&[10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0], -3.935_5, -1.0);
+    // Pairs: + + + − + + : S = 4, Var S = 4 · 3 · 13 / 18 = 8.667, Z = 3 / 2.944. Slopes 2, 1/2, 1, −1, 1/2, 2.
+    check(&[1.0, 3.0, 2.0, 4.0], 1.019_0, 0.75);
+    // Nothing but ties.
+    check(&[7.0, 7.0, 7.0], 0.0, 0.0);
+    // One value off the scale changes S, not the slope.
+    check(&[1.0, 2.0, 3.0, 1e9, 5.0, 6.0], 1.878_7, 1.0);
+    assert_eq!((trend(&[]), trend(&[1.0])), (None, None));
+}
+
+/// Every order of `count` values, with its S.
+fn scores_of_all_orders(count: usize) -> Vec<i64> {
+    fn walk(rest: &mut Vec<f64>, taken: &mut Vec<f64>, scores: &mut Vec<i64>) {
+        if rest.is_empty() {
+            let pairs = (0..taken.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
+            scores.push(pairs.map(|(i, j)| if taken[j] > taken[i] { 1 } else { -1 }).sum());
+        }
+        for index in 0..rest.len() {
+            taken.push(rest.remove(index));
+            walk(rest, taken, scores);
+            rest.insert(index, taken.pop().unwrap());
+        }
+    }
+    let mut scores = Vec::new();
+    walk(&mut (0..count).map(|value| value as f64).collect(), &mut Vec::new(), &mut scores);
+    scores
+}
+
+#[test]
+fn the_variance_is_that_of_all_orders() {
+    for count in 2..=7 {
+        let scores = scores_of_all_orders(count);
+        let squares: i64 = scores.iter().map(|score| score * score).sum();
+        let exact = squares as f64 / scores.len() as f64;
+        let rising: Vec<f64> = (0..count).map(|value| value as f64).collect();
+        let pairs = (count * (count - 1) / 2) as f64;
+        let formula = ((pairs - 1.0) / trend(&rising).unwrap().z).powi(2);
+        assert!(count == 2 || (formula - exact).abs() < 1e-9, "{count}: {formula} {exact}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_shift_and_a_scale_change_no_z(values in prop::collection::vec(-5.0..5.0_f64, 3..40)) {
+        let found = trend(&values).unwrap();
+        let moved: Vec<f64> = values.iter().map(|value| value * 4.0 + 16.0).collect();
+        prop_assert_eq!(trend(&moved).unwrap().z, found.z);
+        let turned: Vec<f64> = values.iter().rev().copied().collect();
+        prop_assert!((trend(&turned).unwrap().z + found.z).abs() < 1e-9);
+    }
 }

@@ -106,10 +106,9 @@ mod tests {
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
     use brunt_stats::recorder::{Layout, RecorderSet};
-    use brunt_stats::run_data::RunData;
-    use brunt_stats::run_record::RunRecord;
-    use brunt_stats::run_times::RunTimes;
+    use brunt_stats::run_record::{RunData, RunRecord};
     use brunt_stats::sample::{Sample, Times};
+    use brunt_stats::window::RunTimes;
 
     const MS: u64 = 1_000_000;
 

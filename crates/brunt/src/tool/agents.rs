@@ -3,13 +3,12 @@
 //! Not what they say to each other: that is `brunt-fleet`'s, so that agents of `brunt agent` and these are the same. Invariant: standard
 //! output of an agent stays empty, for mutilate's agents are silent; they listen on all addresses, as mutilate's do.
 
-use crate::agent;
 use crate::exit::Failure;
-use crate::terminal;
+use crate::{agent, terminal};
 use brunt_compat::front_end::{AgentCapacity, AgentMode, ControllerMode};
 use brunt_engine::process::cannot;
 use brunt_fleet::{Fleet, STARTING_MAX, TargetFiles};
-use brunt_stats::agent::AgentRecord;
+use brunt_stats::usage::AgentRecord;
 use std::convert::Infallible;
 use std::path::Path;
 

@@ -103,8 +103,8 @@ fn agent_results_add_up_to_the_controllers() {
                  counts.phases.warmup.requests counts.phases.measure counts.phases.drain.requests latency.response_ns \
                  latency.service_ns latency.send_lag_ns latency.including_failures_ns client.connections servers \
                  events.faults events.error_replies events.pushes events.recache events.values_foreign \
-                 record.intervals.rows record.intervals.request_counts record.intervals.bytes record.intervals.connections record.intervals.servers \
-                 record.intervals.meters record.run.counts.occupancy";
+                 record.intervals.totals.rows record.intervals.request_counts record.intervals.totals.bytes record.intervals.totals.connections record.intervals.totals.servers \
+                 record.intervals.totals.meters record.run.counts.occupancy";
     for key in exact.split_whitespace() {
         let (one, other) = (without_rates(merged.at(key)), without_rates(fleet.at(key)));
         assert!(one == other, "{key}: {one} of the agents, {other} of their controller");

@@ -5,7 +5,8 @@ use crate::loopback::{endpoint, plan, run_against, start_server};
 use crate::run::blueprint::{Blueprint, DataSets};
 use brunt_server::CoreOptions;
 use brunt_stats::request_counts::CountEntry;
-use brunt_stats::server_stats::{ServerStat, agreement};
+use brunt_stats::server_evidence::agreement;
+use brunt_stats::server_stats::ServerStat;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 

@@ -62,7 +62,7 @@ fn spans_and_restarts_are_recognized() {
     let mut record = ServerRecord::default();
     record.push(said(S, BEFORE));
     record.push(said(2 * S, &later));
-    let span = record.series().next().unwrap();
+    let span = record.spans().next().unwrap();
     assert_eq!((span.requests, span.hit_ratio(), span.evictions), (Some(100), Some(0.9), Some(0)));
     assert_eq!(span.cpu_ns_per_request(), Some(2_500_000.0));
     assert_eq!((span.items, span.bytes, span.bytes_max), (Some(12), Some(1_000), None));

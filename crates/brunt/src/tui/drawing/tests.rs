@@ -10,14 +10,13 @@ use brunt_plan::spec::PlanSpec;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::interval::{Interval, WorkerTime};
 use brunt_stats::live_run::LiveRun;
-use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recorder::{Layout as Recorded, RecorderSet};
-use brunt_stats::run_data::RunData;
-use brunt_stats::run_record::RunRecord;
-use brunt_stats::run_times::RunTimes;
+use brunt_stats::run_record::{RunData, RunRecord};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::server::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::ClientUsage;
+use brunt_stats::window::RunTimes;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
