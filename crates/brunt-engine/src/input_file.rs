@@ -5,7 +5,7 @@
 //! device, a directory and a FIFO are refused before the first byte; at most one byte more than the limit is read; no read waits longer
 //! than a limit of its own. Standard input is read by its descriptor, which needs neither procfs nor permission to open it again.
 
-use crate::system_error::start_thread;
+use crate::process::start_thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, OpenOptions, canonicalize, metadata, read_link};

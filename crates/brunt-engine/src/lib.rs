@@ -4,33 +4,18 @@
 //! `worker`, which owns its `traffic`, the `state` below that, and one `io`. The folders are the layers: run,
 //! worker, traffic, state, io, transport; imports point downwards.
 
-mod c_library;
 mod clock;
 mod codecs;
-mod hint;
 pub mod input_file;
 mod io;
 pub mod memory;
+pub mod process;
 pub mod run;
 mod run_error;
 mod state;
-pub mod system_error;
 mod traffic;
 mod transport;
 mod worker;
-
-pub use c_library::{standard_output_was_closed, utc_offset_s};
-pub use clock::monotonic_ns;
-pub use codecs::check_commands;
-pub use hint::hint;
-pub use run::flush::flush;
-pub use run::kernel_interface::timestamps_work;
-pub use run::launch::allowed_cpus;
-pub use run::trace_reader::check_traces;
-pub use run::{cluster, coordinator, host, in_process_run, kernel_interface};
-pub use run_error::TraceError;
-pub use transport::endpoint::Address;
-pub use transport::tls_client::{TlsClient, TlsSettings};
 
 #[cfg(test)]
 mod allocations;
@@ -38,3 +23,14 @@ mod allocations;
 mod loopback;
 #[cfg(test)]
 mod simulated;
+
+pub use clock::monotonic_ns;
+pub use codecs::check_commands;
+pub use process::{standard_output_was_closed, utc_offset_s};
+pub use run::control_thread::allowed_cpus;
+pub use run::kernel_interface::{self, timestamps_work};
+pub use run::trace_reader::check_traces;
+pub use run::{cluster, coordinator, flush, host, in_process_run};
+pub use run_error::{TraceError, hint};
+pub use transport::Address;
+pub use transport::tls_client::{TlsClient, TlsSettings};

@@ -1,23 +1,20 @@
-//! A run: what is probed and started before it, the control thread that drives the workers, and what an error says.
+//! A run: what is flushed, probed and started before it, the control thread that drives the workers, and what an error says.
 //!
-//! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariant: an error of a worker
-//! keeps its kind, and is completed with what all workers have seen.
+//! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariants: an error of a worker
+//! keeps its kind, and is completed with what all workers have seen; an unconfirmed deletion before a run is an error.
 
 pub(crate) mod blueprint;
 pub mod cluster;
 pub(crate) mod control_thread;
 pub mod coordinator;
-pub(crate) mod flush;
 pub mod host;
 pub mod in_process_run;
 pub mod kernel_interface;
-pub(crate) mod launch;
 pub(crate) mod stats_poller;
 pub(crate) mod trace_reader;
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::hint::{describe_malformed, hint, tls_hint};
 use crate::run::blueprint::Blueprint;
 pub use crate::run::blueprint::DataSets;
 use crate::run::cluster::SlotMapPoller;
@@ -27,10 +24,12 @@ use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
 pub use crate::run_error::{ErrorOrigin, RunError, ServerFailure};
-pub use crate::transport::endpoint::Endpoint;
+use crate::run_error::{describe_malformed, hint, tls_hint};
+pub use crate::transport::Endpoint;
+use crate::transport::blocking::{QueryError, Stream};
 use crate::transport::socket;
 use crate::worker::WorkerEnd;
-use brunt_plan::plan::{IoChoice, Plan};
+use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstMalformed};
 use brunt_stats::interval::Interval;
@@ -42,6 +41,7 @@ use brunt_stats::usage::ClientUsage;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// An event of a run.
 #[derive(Debug)]
@@ -291,4 +291,49 @@ fn server_names(endpoints: &[Endpoint]) -> String {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
+}
+
+/// Time limit: deleting much data takes long.
+const FLUSH_LIMIT: Duration = Duration::from_secs(60);
+/// Maximum length of a reply.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// Deletes all data of every server of a plan, and waits for each confirmation.
+///
+/// # Errors
+/// A server is unreachable, does not confirm, or has no such command; for a user.
+pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
+    for (server, endpoint) in plan.servers().iter().zip(endpoints) {
+        let refuse = |reason: String| format!("cannot flush {}: {reason}", endpoint.server);
+        if server.protocol.is_stateless() || server.transport == Transport::Udp {
+            return Err(refuse(format!(
+                "{} over {} has no command for it",
+                server.protocol, server.transport
+            )));
+        }
+        let reply = ask_to_flush(plan, server.protocol.is_resp(), endpoint)
+            .map_err(|error| refuse(error.to_string()))?;
+        if !matches!(reply.as_str(), "OK" | "+OK") {
+            return Err(refuse(format!("reply '{}'", reply.escape_debug())));
+        }
+    }
+    Ok(())
+}
+
+/// The server's reply line.
+fn ask_to_flush(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> Result<String, QueryError> {
+    let mut stream = Stream::connect(endpoint, Clock::start(), FLUSH_LIMIT)?;
+    let request: &[u8] = if is_redis {
+        stream.set_up(&resp_codec(plan, plan.protocol)?)?;
+        b"*1\r\n$8\r\nflushall\r\n"
+    } else {
+        b"flush_all\r\n"
+    };
+    let mut answer = Vec::new();
+    stream.exchange(request, |bytes| {
+        answer.extend_from_slice(bytes);
+        Ok(answer.contains(&b'\n') || answer.len() >= ANSWER_BYTES_MAX)
+    })?;
+    let line = String::from_utf8_lossy(&answer);
+    Ok(line.lines().next().unwrap_or_default().to_owned())
 }

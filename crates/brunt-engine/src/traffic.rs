@@ -2,7 +2,7 @@
 //!
 //! What is due and what waits is in `dispatch`, what was sent in `in_flight` (with `groups` of parts and `shared_slots`), and
 //! the connections between them in `connections`; each keeps its place invariants. This file takes due operations and queues
-//! their bytes. `fast_send` and `fast_receive` are the short ways of simple gets; `routing` chooses servers, `sending` passes
+//! their bytes. `fast_path` has the short ways of simple gets; `routing` chooses servers, `sending` passes
 //! bytes to the Io, `receiving` makes samples of replies, `matching` finds their operations, `connecting` covers a
 //! connection's life, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
 //! `failure_handling` covers lost connections and timeouts, `abandoning` ends operations whose server is down. Invariant:
@@ -13,32 +13,28 @@ mod abandoning;
 mod connecting;
 mod datagrams;
 mod failure_handling;
-mod fast_receive;
-mod fast_send;
+mod fast_path;
 mod matching;
 mod receiving;
 mod redirecting;
 mod routing;
 mod sending;
-mod verifying;
+pub(crate) mod verifying;
 
-use crate::state::absences::Stops;
-use crate::state::audit::Audit;
 use crate::state::busy_period::BusyPeriods;
 use crate::state::connection::Connection;
-use crate::state::connections::{ConnectionPlan, Connections};
-use crate::state::dispatch::Dispatch;
+use crate::state::connections::{ConnectionPlan, Connections, Lifetimes};
+use crate::state::dispatch::{Dispatch, Stops};
 use crate::state::group::{Groups, SharedSlots};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
 use crate::state::in_flight::InFlight;
 use crate::state::lane::{Lane, Lanes, Picked};
-use crate::state::lifetime::Lifetimes;
 use crate::state::recording::Recording;
 use crate::state::stamper::Stamper;
 use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::traffic::datagrams::Datagrams;
-use crate::traffic::verifying::WrongBytes;
+use crate::traffic::verifying::{Audit, WrongBytes};
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;

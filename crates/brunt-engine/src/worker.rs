@@ -4,14 +4,12 @@
 //! their sessions, phases in the installed sessions. Invariant: from the first iteration of the warm-up to the last
 //! of the drain, nothing is allocated, locked or logged here.
 
-mod expected_replies;
 pub(crate) mod pace;
 pub(crate) mod unloaded;
 pub(crate) mod usage;
 
-use crate::hint::describe_malformed;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, SendResult, Until};
-use crate::run_error::{RunError, ServerFailure};
+use crate::run_error::{RunError, ServerFailure, describe_malformed};
 use crate::state::connection::{ConnectionState, fault_of_errno};
 use crate::state::connections::SetupStatus;
 use crate::state::hash_slots::SlotTable;
@@ -19,9 +17,8 @@ use crate::state::health::Health;
 use crate::state::lane::{Feeds, Lanes};
 use crate::state::recording::Filled;
 use crate::traffic::Traffic;
-use crate::transport::endpoint::Endpoint;
-use crate::worker::expected_replies::InFlight;
-use crate::worker::pace::{Awaited, Pace};
+use crate::transport::Endpoint;
+use crate::worker::pace::{Awaited, InFlight, Pace};
 use crate::worker::unloaded::Unloaded;
 use crate::worker::usage::{LoopCounters, ThreadUsage, TimeMeter, Waiting};
 use brunt_plan::outcome::OutcomeClass;

@@ -1,6 +1,6 @@
 //! Threads that draw, write or serve beside a run. Workers come first: such a thread has a lower priority.
 
-use brunt_engine::system_error::start_thread;
+use brunt_engine::process::start_thread;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use std::io;

@@ -20,7 +20,7 @@ pub(crate) use view::{HttpView, written};
 
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
-use brunt_engine::system_error::cannot;
+use brunt_engine::process::cannot;
 use brunt_plan::quantity::listed;
 use hosts::Hosts;
 use std::net::{SocketAddr, TcpListener};

@@ -4,7 +4,7 @@
 //! would end the process without a report never does so the first time.
 
 use crate::host_facts::ignored_signals;
-use brunt_engine::system_error::{cannot, start_thread};
+use brunt_engine::process::{cannot, start_thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::fs::File;
 use std::io::{self, Read};

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::limits;
 use crate::terminal::Page;
-use brunt_engine::system_error::cannot;
+use brunt_engine::process::cannot;
 use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};

@@ -22,8 +22,8 @@ use brunt_compat::front_end::{
 };
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
+use brunt_engine::process::cannot;
 use brunt_engine::run::DataSets;
-use brunt_engine::system_error::cannot;
 use brunt_engine::{TraceError, check_traces, input_file};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, PlanError, resolve};

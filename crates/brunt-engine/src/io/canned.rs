@@ -7,7 +7,7 @@
 
 use super::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::clock::Clock;
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeyGenerator;

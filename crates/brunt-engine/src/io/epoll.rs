@@ -8,14 +8,13 @@
 //! of the last read were returned.
 
 use super::kernel_stamps::{self, Control};
-use super::poll_time::{Poll, has_slept};
-use super::sockets::{Backend, Sockets, State, offered};
+use super::sockets::{Backend, Poll, Sockets, State, has_slept, offered};
 use super::tls::Wire;
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, SendResult, Until,
 };
 use crate::clock::Clock;
-use crate::transport::datagrams::{self, Received};
+use crate::transport::socket::{self, Datagrams};
 use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -122,7 +121,7 @@ pub(crate) struct Epoll {
     /// Control messages of the last read.
     control: Control,
     /// Datagrams of the last read that were not reported, and the completion that each gets.
-    datagrams_read: Received,
+    datagrams_read: Datagrams,
     datagram_completion: Completion,
     datagram_generation: u32,
 }
@@ -146,7 +145,7 @@ impl Epoll {
             receive: vec![0; RECEIVE_BYTES],
             full_polls: FullPolls { begin_ns: now_ns, events: 0, seen_ns: now_ns },
             control: Control::EMPTY,
-            datagrams_read: Received::NOTHING,
+            datagrams_read: Datagrams::NOTHING,
             datagram_completion: Completion {
                 index: 0,
                 at_ns: now_ns,
@@ -191,7 +190,7 @@ impl Epoll {
     fn read_datagrams(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
         let socket = self.sockets.entries[index as usize].socket()?;
         self.sockets.syscalls += 1;
-        let received = datagrams::receive(socket, &mut self.receive);
+        let received = socket::receive_datagrams(socket, &mut self.receive);
         let at_ns = self.sockets.clock.now_ns();
         let entry = &mut self.sockets.entries[index as usize];
         let polled_ns = entry.polled_ns(self.sockets.polls.polled_ns);
@@ -226,7 +225,7 @@ impl Epoll {
         if self.sockets.entries[self.datagram_completion.index as usize].generation
             != self.datagram_generation
         {
-            self.datagrams_read = Received::NOTHING;
+            self.datagrams_read = Datagrams::NOTHING;
         }
         let (start, len) = self.datagrams_read.next()?;
         Some(Completion { kind: CompletionKind::Received(Chunk { start, len }), ..self.datagram_completion })

@@ -5,6 +5,7 @@
 //! byte than the last one of the awaited request is never taken for that of the request.
 
 use super::{Stamps, Transmitted};
+use crate::transport::socket::last_errno;
 use rustix::io::Errno;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -183,10 +184,6 @@ fn receive_message(
     let received = usize::try_from(received).map_err(|_| last_errno())?;
     control.len = (header.msg_controllen as usize).min(control.bytes.len());
     Ok(received)
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// The timestamps of one connection.

@@ -7,18 +7,18 @@
 pub(crate) mod canned;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
+
 #[cfg(test)]
 mod tests {
     mod mixed_connections;
 }
-mod poll_time;
 mod sockets;
 pub(crate) mod tls;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
 use crate::io::tls::Tunnels;
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use std::io::IoSlice;
 

@@ -1,33 +1,31 @@
 //! io_uring behind [`super::Io`]: completions as the kernel has them.
 //!
 //! One io_uring_enter per iteration submits the sends and waits. Multishot receives fill buffers that the kernel
-//! picks. A send that is taken whole makes no completion, and the result of each send is known when the enter
+//! picks from a ring of addresses that both sides know. A send that is taken whole makes no completion, and the result of each send is
+//! known when the enter
 //! returns, because a send that would block fails instead (MSG_DONTWAIT). Connects and closes are plain system
-//! calls. Invariant: no completion arrives between two enters; deferred kernel work (IORING_SETUP_DEFER_TASKRUN)
-//! runs within an enter.
+//! calls. Invariants: no completion arrives between two enters; deferred kernel work (IORING_SETUP_DEFER_TASKRUN)
+//! runs within an enter; where the kernel supports it, a wait ends at an absolute instant of CLOCK_MONOTONIC, so that submitting does not
+//! extend it; a buffer is either in the ring and owned by the kernel, or lent to the worker until it is given back.
 
-mod enter;
-mod pool;
-pub(crate) mod probe;
-
-use super::kernel_stamps;
-use super::poll_time::{Poll, has_slept};
-use super::sockets::{Backend, GENERATION_BITS, SocketEntry, Sockets, State, offered};
+use super::sockets::{Backend, GENERATION_BITS, Poll, SocketEntry, Sockets, State, has_slept, offered};
 use super::tls::Wire;
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, SendResult, Until,
+    kernel_stamps,
 };
 use crate::clock::Clock;
 use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
-use enter::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed, RecvMsgOut};
-use io_uring::{IoUring, cqueue, opcode, squeue};
-use pool::{GROUP, Pool};
+use io_uring::{EnterFlags, IoUring, Submitter, cqueue, opcode, squeue, types::BufRingEntry};
 use socket2::Socket;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// What a send takes at most, before any was timed.
 const SEND_START_NS: u64 = 10_000;
@@ -207,7 +205,12 @@ impl Uring {
     }
 
     /// Takes a socket that is connected already.
-    fn adopt(&mut self, index: ConnectionIndex, socket: Socket, kind: ConnectionKind) -> io::Result<()> {
+    pub(crate) fn adopt(
+        &mut self,
+        index: ConnectionIndex,
+        socket: Socket,
+        kind: ConnectionKind,
+    ) -> io::Result<()> {
         self.sockets.entries[index as usize].begin(socket, kind);
         self.add_to_table(index)?;
         self.sockets.establish(index).map_err(io::Error::from_raw_os_error)?;
@@ -733,13 +736,225 @@ impl Drop for Uring {
     }
 }
 
+/// Why a ring cannot be had, for a user.
+pub(crate) fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => "not supported by the kernel, or hidden by a sandbox".to_owned(),
+        Some(libc::EPERM | libc::EACCES) => {
+            "not permitted (kernel.io_uring_disabled, or a sandbox)".to_owned()
+        }
+        Some(libc::EINVAL) => "requires Linux 6.1".to_owned(),
+        _ if error.kind() == io::ErrorKind::OutOfMemory => {
+            "locked-memory limit too low (ulimit -l)".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// `IORING_ENTER_ABS_TIMER`, Linux 6.12: the time-out is an instant.
+const ABSOLUTE_TIMER: u32 = 1 << 5;
+
+/// Kernel features of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Abilities {
+    /// Absolute time-outs, and waits for several completions that end with fewer after a while (Linux 6.12 has both).
+    absolute: bool,
+}
+
+/// `struct io_uring_getevents_arg` of linux/io_uring.h.
+#[repr(C)]
+struct Argument {
+    sigmask: u64,
+    sigmask_bytes: u32,
+    min_wait_us: u32,
+    timespec: u64,
+}
+
+/// `struct __kernel_timespec`.
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+/// How to wait.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Completions that end the wait.
+    want: u32,
+    /// After this long one completion is enough; at most as long as the wait.
+    gather_ns: u64,
+    /// The wait ends after this long,
+    timeout_ns: u64,
+    /// which is this instant of CLOCK_MONOTONIC.
+    monotonic_ns: u64,
+}
+
+impl Abilities {
+    fn of(ring: &IoUring) -> Self {
+        Self { absolute: ring.params().is_feature_min_timeout() }
+    }
+
+    /// Submits everything queued, runs deferred work of the kernel, and waits on request.
+    #[expect(unsafe_code, reason = "the raw call: its newer arguments have no safe wrapper")]
+    fn enter(self, ring: &mut IoUring, waiting: Option<Waiting>) -> io::Result<()> {
+        let to_submit = ring.submission().len() as u32;
+        let submitter = ring.submitter();
+        let Some(waiting) = waiting else {
+            // SAFETY: no argument, and every queued entry was pushed with memory that lives until it has been handed in.
+            unsafe { submitter.enter::<libc::sigset_t>(to_submit, 0, EnterFlags::GETEVENTS.bits(), None)? };
+            return Ok(());
+        };
+        // Where one completion cannot be enough after a while, the wait itself is that short.
+        let is_cut = !self.absolute && waiting.want > 1;
+        let timeout_ns = match (self.absolute, is_cut) {
+            (true, _) => waiting.monotonic_ns,
+            (false, true) => waiting.timeout_ns.min(waiting.gather_ns),
+            (false, false) => waiting.timeout_ns,
+        };
+        let timespec = Timespec {
+            seconds: (timeout_ns / 1_000_000_000) as i64,
+            nanoseconds: (timeout_ns % 1_000_000_000) as i64,
+        };
+        let gathers = self.absolute && waiting.want > 1;
+        let argument = Argument {
+            sigmask: 0,
+            sigmask_bytes: 0,
+            min_wait_us: if gathers {
+                (waiting.gather_ns / 1_000).min(u64::from(u32::MAX)) as u32
+            } else {
+                0
+            },
+            timespec: (&raw const timespec) as u64,
+        };
+        let flags = (EnterFlags::GETEVENTS | EnterFlags::EXT_ARG).bits();
+        let flags = if self.absolute { flags | ABSOLUTE_TIMER } else { flags };
+        // SAFETY: argument and time are valid for the call, which reads them and keeps neither; for the entries see above.
+        match unsafe { submitter.enter(to_submit, waiting.want, flags, Some(&argument)) } {
+            Err(error) if error.raw_os_error() == Some(libc::ETIME) => Ok(()),
+            entered => entered.map(drop),
+        }
+    }
+}
+
+/// Rings and buffers begin with a page; the kernel asks that of the ring.
+const PAGE: usize = 4096;
+/// The only group of buffers that a ring has.
+const GROUP: u16 = 0;
+
+/// Memory that begins with a page.
+struct Pages {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+#[expect(unsafe_code, reason = "memory that begins with a page")]
+impl Pages {
+    fn new(bytes: usize) -> Self {
+        let layout =
+            Layout::from_size_align(bytes.max(1), PAGE).expect("a power of two, and far below isize::MAX");
+        // SAFETY: the size is not 0.
+        let start = unsafe { alloc_zeroed(layout) };
+        Self { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), layout }
+    }
+}
+
+#[expect(unsafe_code, reason = "frees what it has allocated")]
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and dropped once.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// The buffers of one ring.
+struct Pool {
+    ring: Pages,
+    memory: Pages,
+    /// A power of two.
+    count: u16,
+    buffer_bytes: usize,
+    /// Buffers given to the kernel so far, modulo 2¹⁶.
+    tail: u16,
+}
+
+#[expect(unsafe_code, reason = "memory that the kernel writes to, and a ring that it reads")]
+impl Pool {
+    /// `count` buffers of `buffer_bytes` each, both powers of two; registered with `submitter`'s ring.
+    ///
+    /// # Safety
+    /// The pool outlives that ring, and whatever the ring has under way.
+    unsafe fn register(submitter: &Submitter<'_>, count: u16, buffer_bytes: usize) -> io::Result<Self> {
+        assert!(count.is_power_of_two() && buffer_bytes.is_power_of_two(), "{count} × {buffer_bytes}");
+        let mut pool = Self {
+            ring: Pages::new(usize::from(count) * size_of::<BufRingEntry>()),
+            memory: Pages::new(usize::from(count) * buffer_bytes),
+            count,
+            buffer_bytes,
+            tail: 0,
+        };
+        // SAFETY: the address is that of a page, there is room for `count` entries, and the caller keeps the pool alive.
+        unsafe { submitter.register_buf_ring_with_flags(pool.ring.start.as_ptr() as u64, count, GROUP, 0)? };
+        (0..count).for_each(|id| pool.give_back(id));
+        Ok(pool)
+    }
+
+    /// Where a buffer begins, counted from the first.
+    #[inline]
+    fn start(&self, id: u16) -> usize {
+        usize::from(id) * self.buffer_bytes
+    }
+
+    /// Bytes of a buffer that is lent out, if they lie in one.
+    #[inline]
+    fn bytes(&self, start: usize, len: usize) -> Option<&[u8]> {
+        if start + len > self.memory.layout.size() {
+            return None;
+        }
+        // SAFETY: within the memory, which was zeroed and so is initialised; the kernel writes to no buffer that is lent out.
+        Some(unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) })
+    }
+
+    /// Gives a buffer to the kernel.
+    #[inline]
+    fn give_back(&mut self, id: u16) {
+        debug_assert!(id < self.count);
+        let place = usize::from(self.tail & (self.count - 1));
+        let ring = self.ring.start.as_ptr().cast::<BufRingEntry>();
+        // SAFETY: the ring has `count` entries and `id` names one of as many buffers. The kernel reads an entry only when the
+        // tail has moved past it, which the store below does last. The tail lies in the first entry's spare field, which
+        // `set_addr`, `set_len` and `set_bid` leave alone.
+        unsafe {
+            let entry = &mut *ring.add(place);
+            entry.set_addr(self.memory.start.as_ptr().add(self.start(id)) as u64);
+            entry.set_len(self.buffer_bytes as u32);
+            entry.set_bid(id);
+            self.tail = self.tail.wrapping_add(1);
+            let tail = BufRingEntry::tail(ring).cast_mut();
+            AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::io::Io;
-    use crate::transport::endpoint::Address;
+    use crate::transport::Address;
     use std::io::Write;
     use std::net::{TcpListener, UdpSocket};
+
+    #[test]
+    fn refusals_name_the_cause() {
+        let table = [
+            (libc::ENOSYS, "not supported by the kernel, or hidden by a sandbox"),
+            (libc::EPERM, "not permitted (kernel.io_uring_disabled, or a sandbox)"),
+            (libc::EINVAL, "requires Linux 6.1"),
+        ];
+        for (errno, expected) in table {
+            assert_eq!(refusal(&io::Error::from_raw_os_error(errno)), expected);
+        }
+    }
 
     /// What sends took, one after another → what they are taken to take at the most.
     #[test]
@@ -771,7 +986,7 @@ mod tests {
         };
         let mut uring = match Uring::new(shape, Clock::start()) {
             Ok(uring) => uring,
-            Err(error) => return eprintln!("SKIPPED: {}", probe::refusal(&error)),
+            Err(error) => return eprintln!("SKIPPED: {}", refusal(&error)),
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Network(listener.local_addr().unwrap());
@@ -812,7 +1027,7 @@ mod tests {
         };
         let mut uring = match Uring::new(shape, Clock::start()) {
             Ok(uring) => uring,
-            Err(error) => return eprintln!("SKIPPED: {}", probe::refusal(&error)),
+            Err(error) => return eprintln!("SKIPPED: {}", refusal(&error)),
         };
         let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         own.connect(peer.local_addr().unwrap()).unwrap();

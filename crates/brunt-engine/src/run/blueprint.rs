@@ -5,17 +5,15 @@
 mod lanes;
 
 use crate::codecs::commands;
-use crate::io::Io;
-use crate::io::uring;
+use crate::io::{Io, uring};
 use crate::run::kernel_interface::timestamps_work;
-use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
-use crate::state::connections::ConnectionPlan;
+use crate::state::connections::{ConnectionPlan, Lifetimes};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
-use crate::state::lifetime::Lifetimes;
 use crate::state::recording::{Exchange, Recording};
+use crate::traffic::verifying::Audit;
 use crate::traffic::{Traffic, TrafficParts};
-use crate::transport::endpoint::{Address, Endpoint};
+use crate::transport::{Address, Endpoint};
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
 use crate::worker::{MakeLanes, Orders, Worker};

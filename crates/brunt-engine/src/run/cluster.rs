@@ -5,13 +5,12 @@
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::hint::TLS_HINT;
 use crate::io::tls::{PLAIN_HINT, explain};
-use crate::run_error::{RunError, ServerFailure};
+use crate::process::start_thread;
+use crate::run_error::{RunError, ServerFailure, TLS_HINT};
 use crate::state::hash_slots::SharedSlotMap;
-use crate::system_error::start_thread;
+use crate::transport::Endpoint;
 use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
-use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;

@@ -4,7 +4,7 @@
 //! Workers read their own counters, and checks judge. The parsers are pure. Invariant: what the host does not
 //! report is `None`.
 
-use crate::transport::endpoint::Endpoint;
+use crate::transport::Endpoint;
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::CpuTime;
 use rustix::time::{ClockId, Timespec, clock_gettime};

@@ -6,13 +6,12 @@
 //! polled again.
 
 use crate::clock::Clock;
-use crate::system_error::start_thread;
+use crate::process::start_thread;
+use crate::transport::Endpoint;
 use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
-use crate::transport::endpoint::Endpoint;
 use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
-use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::info;
+use brunt_proto::resp::{RespCodec, info};
 use brunt_stats::server_stats::{ServerRecord, SizeShare, Snapshot};
 use brunt_stats::timeline::row_ns_after;
 use std::io;

@@ -6,9 +6,9 @@
 //! [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks per worker.
 
 use crate::input_file;
+use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{Feeds, TraceFeed};
-use crate::system_error::start_thread;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};

@@ -8,7 +8,7 @@ use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, I
 use crate::run::blueprint::{Blueprint, build};
 use crate::simulated::sim::EPOCH_NS;
 use crate::state::recording::Exchange;
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, WorkerEnd};

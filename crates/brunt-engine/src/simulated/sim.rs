@@ -11,7 +11,7 @@ use crate::clock::WallReading;
 use crate::io::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Stamps, Transmitted, Until,
 };
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_server::core::ConnectionId;
 use brunt_server::{Core, CoreOptions, End};

@@ -1,13 +1,18 @@
-//! What a worker's sessions have due, and what waits on their routes for a connection.
+//! What a worker's sessions have due, what waits on their routes for a connection, and when the loop was away meanwhile: from its
+//! schedule while that waited behind a full queue, and from its sockets, so that this time does not count as a server's silence.
 //!
+//! An operation that cannot be taken because a queue is full waits for a connection from when the loop would have
+//! taken it, had there been room: at once while it sleeps, else at the end of the iteration in which it became due.
 //! Invariants: a lane is never due while one of its routes is full; every route with waiting operations is on the list of
-//! backlogged ones.
+//! backlogged ones; the longest iterations are kept with their times, and no other is longer than `others_max_ns`, so what
+//! counts as the client's is never too little; a wait for a server is never shorter than asked for, and of more than
+//! [`STOPS_MAX`] stops within one wait only the latest lengthen it.
 
 use crate::state::RouteId;
-use crate::state::absences::Absences;
-use crate::state::deadline_queue::DeadlineQueue;
 use crate::state::lane::{Lane, Lanes, Picked, Route};
+use brunt_stats::usage::STALL_MIN_NS;
 use brunt_workload::session::PhaseTimes;
+use std::ops::Range;
 
 /// A waiting operation may be picked late by this fraction of the wait of the oldest one, which it will have to
 /// wait itself: client error stays below this fraction of its response time.
@@ -170,5 +175,243 @@ impl Dispatch {
             }
             self.deadlines.set(lane_index, lane.due_ns());
         }
+    }
+}
+
+/// Sessions by when they are due; `u64::MAX` is never.
+#[derive(Debug)]
+pub(crate) struct DeadlineQueue {
+    due_ns: Vec<u64>,
+    /// A binary heap of session numbers by their time.
+    heap: Vec<u32>,
+    /// Position of each session in the heap.
+    place: Vec<u32>,
+}
+
+impl DeadlineQueue {
+    /// For sessions `0..sessions`, none of them due ever.
+    pub(crate) fn new(sessions: u32) -> Self {
+        Self {
+            due_ns: vec![u64::MAX; sessions as usize],
+            heap: (0..sessions).collect(),
+            place: (0..sessions).collect(),
+        }
+    }
+
+    /// The session that is due first, and when.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(u32, u64)> {
+        self.heap.first().map(|session| (*session, self.due_ns[*session as usize]))
+    }
+
+    /// Sets when a session is due.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, session: u32, due_ns: u64) {
+        let before = std::mem::replace(&mut self.due_ns[session as usize], due_ns);
+        // Most workers have one session, which is first whatever it is set to.
+        if self.heap.len() > 1 {
+            self.sift(session, due_ns, before);
+        }
+    }
+
+    /// Restores the heap after the time of a session changed from `before`.
+    #[inline(never)]
+    fn sift(&mut self, session: u32, due_ns: u64, before: u64) {
+        let mut at = self.place[session as usize] as usize;
+        if due_ns < before {
+            while at > 0 && due_ns < self.time_at((at - 1) / 2) {
+                self.swap(at, (at - 1) / 2);
+                at = (at - 1) / 2;
+            }
+        } else {
+            loop {
+                let child = 2 * at + 1;
+                if child >= self.heap.len() {
+                    break;
+                }
+                let earlier_right =
+                    child + 1 < self.heap.len() && self.time_at(child + 1) < self.time_at(child);
+                let child = child + usize::from(earlier_right);
+                if self.time_at(child) >= due_ns {
+                    break;
+                }
+                self.swap(at, child);
+                at = child;
+            }
+        }
+    }
+
+    fn time_at(&self, at: usize) -> u64 {
+        self.due_ns[self.heap[at] as usize]
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        self.place[self.heap[a] as usize] = a as u32;
+        self.place[self.heap[b] as usize] = b as u32;
+    }
+}
+
+/// Kept absences: more than a run has stops of a size that matters, and few enough to go through for each operation.
+const KEPT_MAX: usize = 16;
+
+/// The absences since a queue became full.
+#[derive(Debug)]
+pub(crate) struct Absences {
+    longest: Vec<Range<u64>>,
+    others_max_ns: u64,
+    is_on: bool,
+    /// Iterations up to this long are of no interest.
+    pub ignored_ns: u64,
+}
+
+impl Absences {
+    /// While no queue is full.
+    pub(crate) fn new() -> Self {
+        Self {
+            longest: Vec::with_capacity(KEPT_MAX),
+            others_max_ns: 0,
+            is_on: false,
+            ignored_ns: STALL_MIN_NS,
+        }
+    }
+
+    /// Notes absences from now on, if it does not already.
+    pub(crate) fn start(&mut self) {
+        self.is_on = true;
+        self.ignored_ns = self.others_max_ns.min(STALL_MIN_NS);
+    }
+
+    /// Forgets them: no operation waits behind a full queue any more.
+    pub(crate) fn stop(&mut self) {
+        self.longest.clear();
+        (self.others_max_ns, self.is_on, self.ignored_ns) = (0, false, STALL_MIN_NS);
+    }
+
+    /// Notes an iteration that was longer than `ignored_ns`.
+    pub(crate) fn note(&mut self, away: Range<u64>) {
+        if !self.is_on {
+            return;
+        }
+        self.longest.push(away);
+        if self.longest.len() == KEPT_MAX {
+            let lengths = self.longest.iter().map(|away| away.end - away.start);
+            let shortest = lengths.enumerate().min_by_key(|(_, length_ns)| *length_ns);
+            if let Some((at, length_ns)) = shortest {
+                self.longest.swap_remove(at);
+                self.others_max_ns = self.others_max_ns.max(length_ns);
+            }
+        }
+        self.start();
+    }
+
+    /// When the loop would have taken an operation that it could have taken from `at_ns` on, at the latest.
+    pub(crate) fn back_ns(&self, at_ns: u64) -> u64 {
+        let within = self.longest.iter().find(|away| away.contains(&at_ns));
+        within.map_or(at_ns + self.others_max_ns, |away| away.end)
+    }
+}
+
+/// Kept stops: a wait that has more of them is on a host that tells nothing of a server anyway.
+const STOPS_MAX: usize = 64;
+
+/// The latest stops, ascending.
+#[derive(Debug)]
+pub(crate) struct Stops(Vec<Range<u64>>);
+
+impl Stops {
+    /// Without any.
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(STOPS_MAX))
+    }
+
+    /// Notes a stop.
+    pub(crate) fn note(&mut self, stop: Range<u64>) {
+        if self.0.len() == STOPS_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(stop);
+    }
+
+    /// The end of a wait that began at `since_ns` and lasts for `wait_ns` without stops.
+    pub(crate) fn end_of_wait_ns(&self, since_ns: u64, wait_ns: u64) -> u64 {
+        self.0.iter().fold(since_ns.saturating_add(wait_ns), |end_ns, stop| match stop.start < end_ns {
+            true => end_ns.saturating_add(stop.end.saturating_sub(stop.start.max(since_ns))),
+            false => end_ns,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heap_matches_linear_search() {
+        for sessions in [1u32, 2, 3, 17] {
+            let mut deadlines = DeadlineQueue::new(sessions);
+            let mut due = vec![u64::MAX; sessions as usize];
+            let mut state = u64::from(sessions);
+            for _ in 0..20_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let session = (state >> 33) as u32 % sessions;
+                let time = if state.is_multiple_of(7) { u64::MAX } else { state >> 40 };
+                deadlines.set(session, time);
+                due[session as usize] = time;
+                let (first, time) = deadlines.first().unwrap();
+                assert_eq!(time, *due.iter().min().unwrap());
+                assert_eq!(due[first as usize], time);
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_absences_are_kept_whole() {
+        let mut absences = Absences::new();
+        // Not asked for yet.
+        absences.note(0..50);
+        absences.start();
+        assert_eq!((absences.back_ns(20), absences.ignored_ns), (20, 0));
+        // One of 500 and one of 300 among many of 1 to 5.
+        for number in 0..100 {
+            let start_ns = 1_000 * (number + 1);
+            let length_ns = match number {
+                30 => 500,
+                60 => 300,
+                _ => number % 5 + 1,
+            };
+            absences.note(start_ns..start_ns + length_ns);
+        }
+        let table = [(31_000, 31_500), (31_499, 31_500), (31_500, 31_505), (61_100, 61_300), (900, 905)];
+        for (at_ns, expected_ns) in table {
+            assert_eq!(absences.back_ns(at_ns), expected_ns, "{at_ns}");
+        }
+        assert_eq!(absences.ignored_ns, 5);
+        absences.stop();
+        assert_eq!((absences.back_ns(31_000), absences.ignored_ns), (31_000, STALL_MIN_NS));
+    }
+
+    #[test]
+    fn stops_within_a_wait_lengthen_it() {
+        let mut stops = Stops::new();
+        [100..150, 200..300, 400..1_000].into_iter().for_each(|stop| stops.note(stop));
+        // (begin, length, end)
+        let table = [
+            (0, 100, 100),
+            (0, 101, 151),
+            (120, 20, 170),
+            (120, 50, 200),
+            (150, 100, 350),
+            // What lengthens it reaches the next.
+            (100, 200, 1_050),
+            (400, 1, 1_001),
+            (1_000, 10, 1_010),
+            (0, u64::MAX, u64::MAX),
+        ];
+        for (since_ns, wait_ns, end_ns) in table {
+            assert_eq!(stops.end_of_wait_ns(since_ns, wait_ns), end_ns, "{since_ns} {wait_ns}");
+        }
+        (0..STOPS_MAX as u64).for_each(|number| stops.note(2_000 + 10 * number..2_001 + 10 * number));
+        assert_eq!((stops.end_of_wait_ns(0, 101), stops.0.capacity()), (101, STOPS_MAX));
     }
 }

@@ -7,8 +7,7 @@
 
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
-use crate::state::slab::Slab;
-use crate::state::{GroupId, NO_SHARED_SLOT, SharedSlotId};
+use crate::state::{GroupId, NO_SHARED_SLOT, SharedSlotId, Slab};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 
 /// An operation in parts.

@@ -4,8 +4,8 @@
 //! that is new. Invariants: every slot has a node to send to; without a known owner any node serves, and redirects. From its
 //! first hop until it is recorded, a redirected operation has one state, which remembers its first send.
 
+use crate::state::Slab;
 use crate::state::lane::Picked;
-use crate::state::slab::Slab;
 use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::slot::{NodeAddress, NodeHost, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;

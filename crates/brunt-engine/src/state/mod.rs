@@ -1,24 +1,19 @@
 //! What a worker keeps of its run: sessions with their routes, connections, operations in flight, deadlines, health of
 //! servers, and what it records.
 //!
-//! Nothing here sends, receives or waits: that is `traffic` and `io`. Times are parameters.
+//! Nothing here sends, receives or waits: that is `traffic` and `io`. Times are parameters. Invariant of [`Slab`]: an id names one value from
+//! `insert` to `remove`, and nothing is allocated up to the capacity.
 
-pub(crate) mod absences;
-pub(crate) mod audit;
 pub(crate) mod busy_period;
 pub(crate) mod connection;
 pub(crate) mod connections;
-pub(crate) mod deadline_queue;
 pub(crate) mod dispatch;
 pub(crate) mod group;
 pub(crate) mod hash_slots;
 pub(crate) mod health;
 pub(crate) mod in_flight;
 pub(crate) mod lane;
-pub(crate) mod lifetime;
-pub(crate) mod ready;
 pub(crate) mod recording;
-pub(crate) mod slab;
 pub(crate) mod stamper;
 
 // Numbers by which the parts of this state name each other: each is an index into one table of one worker.
@@ -45,3 +40,57 @@ pub(crate) const NO_SHARED_SLOT: SharedSlotId = u32::MAX;
 pub(crate) type RedirectStateId = u32;
 /// The operation is where it was sent at first.
 pub(crate) const NO_REDIRECT: RedirectStateId = u32::MAX;
+
+/// Values of one kind.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    values: Vec<T>,
+    /// Ids without a value.
+    free: Vec<u32>,
+}
+
+impl<T: Copy> Slab<T> {
+    /// Room for this many values at a time.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { values: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity) }
+    }
+
+    /// Adds a value and returns its id.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.values[id as usize] = value;
+            return id;
+        }
+        debug_assert!(self.values.len() < self.values.capacity(), "the plan bounds the values in use");
+        self.values.push(value);
+        (self.values.len() - 1) as u32
+    }
+
+    /// Frees an id and returns its value.
+    pub(crate) fn remove(&mut self, id: u32) -> T {
+        self.free.push(id);
+        self.values[id as usize]
+    }
+
+    pub(crate) fn get(&self, id: u32) -> &T {
+        &self.values[id as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> &mut T {
+        &mut self.values[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_ids_are_reused() {
+        let mut slab = Slab::with_capacity(2);
+        let (first, second) = (slab.insert("a"), slab.insert("b"));
+        *slab.get_mut(first) = "c";
+        assert_eq!((slab.remove(first), *slab.get(second)), ("c", "b"));
+        assert_eq!((slab.insert("d"), *slab.get(first)), (first, "d"));
+    }
+}

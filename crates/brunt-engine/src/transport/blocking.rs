@@ -5,7 +5,7 @@
 
 use super::socket::{self, Peer};
 use crate::clock::Clock;
-use crate::transport::endpoint::{Address, Endpoint};
+use crate::transport::{Address, Endpoint};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::reply_buffer::ReplyError;
 use brunt_proto::resp::RespCodec;

@@ -1,13 +1,17 @@
 //! Non-blocking sockets: TCP, UDP and Unix.
 //!
-//! Keeps no state beyond the descriptor.
+//! Keeps no state beyond the descriptor. Of a connected socket of UDP one system call takes many datagrams, in both directions: `sendmmsg`
+//! and `recvmmsg`. Invariant: every datagram is sent whole or not at all, and received into memory of its own.
 
-use crate::system_error::cannot;
-use crate::transport::endpoint::Address;
+use crate::process::cannot;
+use crate::transport::Address;
 use brunt_plan::sockets::SocketOptions;
+use brunt_proto::memcached::udp::DATAGRAM_ROOM;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// Receive buffer of a UDP socket, in the kernel's accounting, where a datagram takes two or three times its
@@ -156,11 +160,151 @@ pub(crate) fn reset_on_close(socket: &Socket) {
     let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
+/// Datagrams per sendmmsg or recvmmsg call.
+pub(crate) const BATCH: usize = 32;
+
+/// Datagrams datagrams, each at a multiple of the maximum length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagrams {
+    lens: [u32; BATCH],
+    count: usize,
+    next: usize,
+}
+
+impl Datagrams {
+    pub(crate) const NOTHING: Self = Self { lens: [0; BATCH], count: 0, next: 0 };
+
+    /// More may be in the socket.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count == BATCH
+    }
+
+    /// Start and length of the next one.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(usize, usize)> {
+        if self.next == self.count {
+            return None;
+        }
+        let at = self.next;
+        self.next += 1;
+        Some((at * DATAGRAM_ROOM, self.lens[at] as usize))
+    }
+}
+
+/// Message headers, with one piece each.
+type Headers = [MaybeUninit<libc::mmsghdr>; BATCH];
+type Pieces = [MaybeUninit<libc::iovec>; BATCH];
+
+const NO_HEADERS: Headers = [const { MaybeUninit::uninit() }; BATCH];
+const NO_PIECES: Pieces = [const { MaybeUninit::uninit() }; BATCH];
+
+/// Initialises a message header of this piece.
+fn put_header(header: &mut MaybeUninit<libc::mmsghdr>, piece: &mut MaybeUninit<libc::iovec>) {
+    header.write(libc::mmsghdr {
+        msg_hdr: libc::msghdr {
+            msg_name: std::ptr::null_mut(),
+            msg_namelen: 0,
+            msg_iov: piece.as_mut_ptr(),
+            msg_iovlen: 1,
+            msg_control: std::ptr::null_mut(),
+            msg_controllen: 0,
+            msg_flags: 0,
+        },
+        msg_len: 0,
+    });
+}
+
+/// Receives available datagrams into `memory`, which has room for [`BATCH`].
+#[expect(unsafe_code, reason = "no safe wrapper of this call exists in what we depend on")]
+pub(crate) fn receive_datagrams(socket: impl AsFd, memory: &mut [u8]) -> Result<Datagrams, Errno> {
+    let (mut headers, mut pieces) = (NO_HEADERS, NO_PIECES);
+    let count = memory.len().min(BATCH * DATAGRAM_ROOM) / DATAGRAM_ROOM;
+    for ((header, piece), room) in
+        headers.iter_mut().zip(&mut pieces).zip(memory.chunks_exact_mut(DATAGRAM_ROOM))
+    {
+        piece.write(libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() });
+        put_header(header, piece);
+    }
+    // SAFETY: the first `count` headers were written, each with a piece that was and whose memory is borrowed exclusively for as long
+    // as the call takes. The timeout is none, and nothing is kept.
+    let received = unsafe {
+        libc::recvmmsg(
+            socket.as_fd().as_raw_fd(),
+            headers.as_mut_ptr().cast(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT,
+            std::ptr::null_mut(),
+        )
+    };
+    let received = usize::try_from(received).map_err(|_| last_errno())?;
+    let mut result = Datagrams { count: received, ..Datagrams::NOTHING };
+    for (len, header) in result.lens.iter_mut().zip(&headers[..received]) {
+        // SAFETY: those that were received are among those that were written.
+        *len = unsafe { header.assume_init_ref() }.msg_len;
+    }
+    Ok(result)
+}
+
+/// Sends datagrams, which end at `ends`. Returns the bytes of those taken before the first failure; an error only
+/// if the first one failed.
+pub(crate) fn send_datagrams(
+    socket: impl AsFd,
+    bytes: &[u8],
+    ends: &[u32],
+    syscalls: &mut u64,
+) -> Result<usize, Errno> {
+    let mut taken = 0;
+    for batch in ends.chunks(BATCH) {
+        *syscalls += 1;
+        match send_batch(&socket, bytes, taken, batch) {
+            Ok(0) => return Ok(taken),
+            Ok(sent) => {
+                taken = batch[sent - 1] as usize;
+                if sent < batch.len() {
+                    return Ok(taken);
+                }
+            }
+            Err(error) if taken == 0 => return Err(error),
+            // A pending socket error is cleared by reporting it; a later send reports its own.
+            Err(_) => return Ok(taken),
+        }
+    }
+    Ok(taken)
+}
+
+/// Sends one batch. Returns how many were taken.
+#[expect(unsafe_code, reason = "no safe wrapper of this call exists in what we depend on")]
+fn send_batch(socket: &impl AsFd, bytes: &[u8], from: usize, ends: &[u32]) -> Result<usize, Errno> {
+    let (mut headers, mut pieces) = (NO_HEADERS, NO_PIECES);
+    let mut from = from;
+    for ((header, piece), end) in headers.iter_mut().zip(&mut pieces).zip(ends) {
+        let datagram = &bytes[from..*end as usize];
+        from = *end as usize;
+        piece.write(libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() });
+        put_header(header, piece);
+    }
+    // SAFETY: as many headers were written as `ends` has, which is no more than there are; each has a piece that was written, of memory
+    // that is borrowed for as long as the call takes and that a send only reads.
+    let sent = unsafe {
+        libc::sendmmsg(
+            socket.as_fd().as_raw_fd(),
+            headers.as_mut_ptr().cast(),
+            ends.len() as libc::c_uint,
+            libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+        )
+    };
+    usize::try_from(sent).map_err(|_| last_errno())
+}
+
+pub(crate) fn last_errno() -> Errno {
+    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use brunt_plan::units::DurationNs;
-    use std::net::{SocketAddr, TcpListener};
+    use std::net::{SocketAddr, TcpListener, UdpSocket};
     use std::os::unix::net::UnixListener;
 
     #[test]
@@ -229,5 +373,46 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let long = Address::Unix(format!("/{}", "x".repeat(200)).into());
         assert!(connect(&long, &SocketOptions::default()).is_err());
+    }
+
+    fn pair() -> [UdpSocket; 2] {
+        let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        sockets[0].connect(sockets[1].local_addr().unwrap()).unwrap();
+        sockets[1].connect(sockets[0].local_addr().unwrap()).unwrap();
+        sockets
+    }
+
+    #[test]
+    fn datagrams_keep_their_bounds() {
+        let [here, there] = pair();
+        // More than a call takes, none of them as long as the one before.
+        let count = BATCH + 8;
+        let bytes: Vec<u8> = (0..count).flat_map(|at| vec![at as u8; at + 1]).collect();
+        let ends: Vec<u32> = (1..=count as u32).map(|count| count * (count + 1) / 2).collect();
+        let mut syscalls = 0;
+        assert_eq!(send_datagrams(&here, &bytes, &ends, &mut syscalls), Ok(bytes.len()));
+        assert_eq!(syscalls, 2);
+        let mut memory = vec![0; BATCH * DATAGRAM_ROOM];
+        let mut seen = 0;
+        for expected in [BATCH, 8] {
+            let mut received = receive_datagrams(&there, &mut memory).unwrap();
+            assert_eq!((received.count, received.is_full()), (expected, expected == BATCH));
+            while let Some((start, len)) = received.next() {
+                assert_eq!(memory[start..start + len], vec![seen as u8; seen + 1]);
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, count);
+        assert!(matches!(receive_datagrams(&there, &mut memory), Err(Errno::AGAIN)));
+    }
+
+    #[test]
+    fn missing_listeners_show_with_the_next_call() {
+        let [here, there] = pair();
+        drop(there);
+        let send = |ends: &[u32]| send_datagrams(&here, b"ab", ends, &mut 0);
+        assert_eq!(send(&[2]), Ok(2));
+        assert_eq!(send(&[1, 2]), Err(Errno::CONNREFUSED), "of the one before");
+        assert_eq!(send(&[1, 2]), Ok(1), "the second meets the refusal of the first");
     }
 }

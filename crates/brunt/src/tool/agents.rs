@@ -7,7 +7,7 @@ use crate::agent;
 use crate::exit::Failure;
 use crate::terminal;
 use brunt_compat::front_end::{AgentCapacity, AgentMode, ControllerMode};
-use brunt_engine::system_error::cannot;
+use brunt_engine::process::cannot;
 use brunt_fleet::{Fleet, STARTING_MAX, TargetFiles};
 use brunt_stats::agent::AgentRecord;
 use std::convert::Infallible;

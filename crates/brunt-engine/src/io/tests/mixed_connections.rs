@@ -5,7 +5,7 @@ use crate::io::epoll::Epoll;
 use crate::io::tls::tests::pair;
 use crate::io::uring::{Shape, Uring};
 use crate::io::{CloseMode, CompletionKind, ConnectionIndex, Io, Until};
-use crate::transport::endpoint::Address;
+use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;

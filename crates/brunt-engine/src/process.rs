@@ -1,15 +1,40 @@
-//! What only the C library tells of this process: whether standard output was closed when it began, and its time zone.
+//! This process and the system: what the kernel refused, in words; threads that are started by name; whether standard output was closed
+//! when it began, and its time zone.
 //!
 //! Before `main` the standard library opens /dev/null for standard streams that are closed
 //! (`sanitize_standard_fds`), so a result for standard output would be lost without an error. An open /dev/null
-//! proves nothing: a caller may pass it on purpose. Invariant: that check runs before the standard library does.
+//! proves nothing: a caller may pass it on purpose. Invariants: that check runs before the standard library does; an error of the system
+//! that leaves this crate says what failed.
 
-#![allow(
-    unsafe_code,
-    reason = "functions of .init_array, and localtime_r, for which no safe wrapper is among our dependencies"
-)]
-
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+/// Puts in front of an error what could not be done. Its kind stays.
+pub fn cannot(action: &str) -> impl Fn(io::Error) -> io::Error + use<> {
+    let action = action.to_owned();
+    move |error| io::Error::new(error.kind(), format!("cannot {action}: {error}"))
+}
+
+/// Starts a thread of this name.
+///
+/// # Errors
+/// The kernel refuses it; with its name, and the limit that most likely refused it.
+pub fn start_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(work).map_err(|error| thread_refused(name, error))
+}
+
+/// Why a thread of this name could not be started.
+pub fn thread_refused(name: &str, error: io::Error) -> io::Error {
+    let limit = match error.kind() {
+        io::ErrorKind::WouldBlock => "; see the limits of processes and of memory, ulimit -u and ulimit -v",
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("cannot start the thread {name}: {error}{limit}"))
+}
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -22,9 +47,11 @@ pub fn standard_output_was_closed() -> bool {
 // argv and envp, which a function without parameters may ignore in every C ABI of Linux. `note_closed` uses nothing of the
 // standard library that is set up later.
 #[used]
+#[expect(unsafe_code, reason = "a function of .init_array")]
 #[unsafe(link_section = ".init_array")]
 static NOTE_CLOSED: extern "C" fn() = note_closed;
 
+#[expect(unsafe_code, reason = "the standard library takes descriptors for open")]
 extern "C" fn note_closed() {
     // SAFETY: F_GETFD takes no pointer, and a number that is no descriptor is answered with EBADF.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
@@ -32,6 +59,7 @@ extern "C" fn note_closed() {
 }
 
 /// Seconds that local time is ahead of UTC at this instant, in seconds since 1970; 0 where the C library does not know.
+#[expect(unsafe_code, reason = "no safe wrapper of localtime_r is among our dependencies")]
 pub fn utc_offset_s(unix_s: i64) -> i64 {
     let mut local = std::mem::MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: localtime_r reads one time_t and writes one tm, both valid for that; it fails where a year does not fit, and an
