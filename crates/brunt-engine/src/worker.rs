@@ -270,8 +270,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let flushed = self.traffic.flush(&mut self.io, now_ns);
         now_ns = flushed.now_ns;
         if self.needs_flush || flushed.awaits_results {
-            self.io.submit();
-            self.handle_completions();
+            self.submit();
             now_ns = self.io.now_ns();
         }
         self.close_retired(now_ns);
@@ -280,8 +279,16 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
+    /// Hands in what is queued, and handles the results. Rare, so that the loop has the other call of `handle_completions` inline.
+    #[cold]
+    #[inline(never)]
+    fn submit(&mut self) {
+        self.io.submit();
+        self.handle_completions();
+    }
+
     /// Handles all completions. Returns whether there were any.
-    #[inline]
+    #[inline(always)]
     fn handle_completions(&mut self) -> bool {
         let mut any = false;
         while let Some(completion) = self.io.next() {
@@ -472,8 +479,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         if now_ns >= self.expire_ns {
             // A connection that times out takes unsent requests back: none may be deferred.
-            self.io.submit();
-            self.handle_completions();
+            self.submit();
             // Sends were submitted after the first clock reading.
             now_ns = self.io.now_ns();
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);

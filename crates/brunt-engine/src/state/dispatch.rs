@@ -119,22 +119,28 @@ impl Dispatch {
         self.absences.back_ns(intended_ns.max(begin_ns)).min(end_ns)
     }
 
-    /// Sets when a lane is looked at again. A worker that shares its CPU looks at an open loop when the next operation is due or,
-    /// behind waiting ones, after a small fraction of their wait. Otherwise many workers would preempt each other and a
-    /// local server, the more the further they are behind.
-    #[inline]
+    /// Sets when a lane is looked at again.
+    #[inline(always)]
     pub(crate) fn set_next_look(&mut self, lane_index: u32, now_ns: u64) {
         let lane = &self.lanes[lane_index as usize];
-        let mut look_ns = lane.due_ns();
-        if self.is_crowded && lane.session.is_open() {
-            let routes = &self.routes[lane.routes.start as usize..lane.routes.end as usize];
-            let waited = |route: &Route| {
-                route.waiting.front().map_or(0, |oldest| now_ns.saturating_sub(oldest.intended_ns))
-            };
-            let waited_ns = routes.iter().map(waited).min().unwrap_or(0);
-            look_ns = look_ns.max(now_ns + waited_ns / WAITED_PER_CHECK);
-        }
+        let due_ns = lane.due_ns();
+        let look_ns = match self.is_crowded && lane.session.is_open() {
+            true => due_ns.max(self.next_shared_look_ns(lane_index, now_ns)),
+            false => due_ns,
+        };
         self.deadlines.set(lane_index, look_ns);
+    }
+
+    /// A worker that shares its CPU looks at an open loop when the next operation is due or, behind waiting ones, after a small
+    /// fraction of their wait. Otherwise many workers would preempt each other and a local server, the more the further they are behind.
+    #[inline(never)]
+    fn next_shared_look_ns(&self, lane_index: u32, now_ns: u64) -> u64 {
+        let routes = self.lanes[lane_index as usize].routes.clone();
+        let waited = |route: &Route| {
+            route.waiting.front().map_or(0, |oldest| now_ns.saturating_sub(oldest.intended_ns))
+        };
+        let routes = &self.routes[routes.start as usize..routes.end as usize];
+        now_ns + routes.iter().map(waited).min().unwrap_or(0) / WAITED_PER_CHECK
     }
 
     /// Lets an operation wait on its route. The caller puts the route on the list of backlogged ones.
