@@ -76,13 +76,11 @@ impl Clock {
     }
 
     /// Nanoseconds since the epoch.
-    #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         monotonic_ns() - self.epoch_ns
     }
 
     /// What CLOCK_MONOTONIC shows at one of our instants.
-    #[inline]
     pub(crate) fn monotonic_of(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add(self.epoch_ns)
     }

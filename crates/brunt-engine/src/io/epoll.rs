@@ -220,7 +220,6 @@ impl Epoll {
     }
 
     /// The next datagram of the last read, if its connection is still there.
-    #[inline]
     fn next_datagram(&mut self) -> Option<Completion> {
         if self.sockets.entries[self.datagram_completion.index as usize].generation
             != self.datagram_generation
@@ -390,7 +389,6 @@ impl Epoll {
     }
 
     /// One poll, whose events come behind those that are there.
-    #[inline]
     fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
         let timeout = timespec(timeout_ns);
         self.sockets.syscalls += 1;
@@ -424,12 +422,10 @@ impl Epoll {
 impl Backend for Epoll {
     const DEFERS_SENDS: bool = false;
 
-    #[inline]
     fn sockets(&self) -> &Sockets {
         &self.sockets
     }
 
-    #[inline]
     fn sockets_mut(&mut self) -> &mut Sockets {
         &mut self.sockets
     }
@@ -533,7 +529,6 @@ impl Backend for Epoll {
         }
     }
 
-    #[inline]
     fn received(&self, chunk: Chunk) -> Option<&[u8]> {
         self.receive.get(chunk.start..chunk.start + chunk.len)
     }

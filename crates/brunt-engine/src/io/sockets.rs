@@ -68,7 +68,6 @@ impl SocketEntry {
     }
 
     /// When the bytes that are read now were not there: at `polled_ns`, unless a read has left some.
-    #[inline]
     pub(super) fn polled_ns(&self, polled_ns: u64) -> u64 {
         if self.unread_since_ns == 0 { polled_ns } else { self.unread_since_ns }
     }
@@ -219,7 +218,6 @@ pub(super) trait Backend: Sized {
     }
 
     /// Turns the result of a system call that sends into a [`SendResult`]; a partial send waits for room.
-    #[inline]
     fn send_result(
         &mut self,
         index: ConnectionIndex,
@@ -302,7 +300,6 @@ impl<B: Backend> Wire for B {
 }
 
 impl<B: Backend> Io for B {
-    #[inline]
     fn now_ns(&mut self) -> u64 {
         self.sockets().clock.now_ns()
     }
@@ -333,7 +330,6 @@ impl<B: Backend> Io for B {
         registered
     }
 
-    #[inline]
     #[expect(unsafe_code, reason = "the trait's")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         if matches!(self.sockets().entries[index as usize].state, State::Stream(_)) {
@@ -367,12 +363,10 @@ impl<B: Backend> Io for B {
         self.sockets_mut().polls.wake_up_ns = ns;
     }
 
-    #[inline]
     fn wait(&mut self, now_ns: u64, until: Until) -> u64 {
         self.wait_for_events(now_ns, until)
     }
 
-    #[inline]
     fn next(&mut self) -> Option<Completion> {
         self.next_completion()
     }
@@ -381,7 +375,6 @@ impl<B: Backend> Io for B {
         self.returned_all_ns(index)
     }
 
-    #[inline]
     fn bytes(&self, chunk: Chunk) -> &[u8] {
         self.received(chunk).unwrap_or_else(|| self.sockets().tunnels.plain(chunk))
     }
@@ -492,7 +485,6 @@ impl PollTimes {
 
     /// Notes a poll. One that slept had nothing to return when it began. Otherwise what it returns may have been there since the
     /// end of the last poll; and one that left others out keeps the gap running.
-    #[inline]
     pub(super) fn note(&mut self, poll: Poll) {
         let Poll { enter_ns, timeout_ns, .. } = poll;
         let seen_ns = match poll.is_whole {
@@ -510,14 +502,12 @@ impl PollTimes {
 }
 
 /// Has a poll of this duration and this many events slept?
-#[inline]
 pub(super) fn has_slept(took_ns: u64, events: usize) -> bool {
     took_ns > SLEPT_NS + EVENT_NS * (events as u64).saturating_sub(1)
 }
 
 /// The instant up to which a poll has seen all events that it returns. A timed poll would have returned events from
 /// before its end; a long poll without timeout has polled when it began, and was stopped or preempted for the rest.
-#[inline]
 fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
     match timeout_ns {
         0 if is_long => enter_ns,
@@ -528,7 +518,6 @@ fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> 
 
 /// The last instant at which what a poll returns was not there, if the poll slept and has seen all up to `seen_ns`:
 /// unless its timer ended it, it was over a wake-up before. Nothing was there when it began.
-#[inline]
 fn slept_until_ns(enter_ns: u64, seen_ns: u64, timeout_ns: u64, wake_up_ns: u64) -> u64 {
     let is_timed = seen_ns - enter_ns >= timeout_ns;
     if is_timed { seen_ns } else { seen_ns.saturating_sub(wake_up_ns).max(enter_ns) }

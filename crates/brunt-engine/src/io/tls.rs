@@ -123,25 +123,21 @@ impl Tunnels {
         }
     }
 
-    #[inline]
     fn connection(&mut self, index: ConnectionIndex) -> &mut Connection {
         self.connections[index as usize].as_mut().expect("begun with a client of TLS")
     }
 
     /// Together with the sockets beneath them.
-    #[inline]
     pub(crate) fn over<'a, W: Wire>(&'a mut self, wire: &'a mut W) -> Over<'a, W> {
         Over { tunnels: self, wire }
     }
 
     /// The next thing that the worker is to be queued.
-    #[inline]
     pub(crate) fn next_queued(&mut self) -> Option<Completion> {
         self.queued.pop_front()
     }
 
     /// The bytes of the completion that was returned last.
-    #[inline]
     pub(crate) fn plain(&self, chunk: Chunk) -> &[u8] {
         debug_assert_eq!(chunk.len, self.plain.len());
         &self.plain
@@ -170,7 +166,6 @@ pub(crate) struct Over<'a, W: Wire> {
 
 impl<W: Wire> Over<'_, W> {
     /// Gives the sockets what there is to be sent, unless they are at it.
-    #[inline]
     #[expect(unsafe_code, reason = "a promise to the sockets that the bytes stay")]
     fn hand_over(&mut self, index: ConnectionIndex) -> HandOver {
         let Some(tunnel) = &mut self.tunnels.connection(index).tunnel else { return HandOver::Nothing };
@@ -240,7 +235,6 @@ impl<W: Wire> Over<'_, W> {
     }
 
     /// Records came in, or parts of some.
-    #[inline]
     fn receive(&mut self, completion: Completion, chunk: Chunk) {
         let Completion { index, at_ns, polled_ns, .. } = completion;
         let Tunnels { connections, plain, .. } = &mut *self.tunnels;
@@ -289,7 +283,6 @@ impl<W: Wire> Over<'_, W> {
 
     /// Queues `Connected` once the handshake is over and its last message was taken, which data from the peer
     /// proves.
-    #[inline]
     fn note_handshake(&mut self, index: ConnectionIndex, at_ns: u64, speaks: bool) {
         let entry = self.tunnels.connection(index);
         if let (State::Handshaking { since_ns, .. }, Some(tunnel)) = (entry.state, &entry.tunnel)
@@ -374,7 +367,6 @@ impl<W: Wire> Over<'_, W> {
     }
 
     /// Handles a completion of a socket; [`Tunnels::next_queued`] returns what it means for the worker.
-    #[inline]
     pub(crate) fn take(&mut self, completion: Completion) {
         let Completion { index, at_ns, kind, .. } = completion;
         match kind {
@@ -393,7 +385,6 @@ impl<W: Wire> Over<'_, W> {
     }
 
     /// As [`crate::io::Io::send`]; the bytes are encrypted at once.
-    #[inline]
     pub(crate) fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let entry = self.tunnels.connection(index);
         let Some(tunnel) = entry.tunnel.as_mut().filter(|_| entry.state == State::Open) else {

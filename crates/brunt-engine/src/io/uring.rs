@@ -221,7 +221,6 @@ impl Uring {
     // ---- entries ------------------------------------------------------------------------------------------------------
 
     /// Queues an entry; enters where the ring is full.
-    #[inline]
     #[expect(unsafe_code, reason = "the kernel follows pointers in entries")]
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
@@ -286,7 +285,6 @@ impl Uring {
     }
 
     /// Takes completions out of the ring. Sends that were not taken whole are noted at once.
-    #[inline]
     fn collect(&mut self) {
         for entry in self.ring.completion() {
             if (entry.user_data() >> 32) as u8 == EntryKind::Send as u8 {
@@ -306,7 +304,6 @@ impl Uring {
     }
 
     /// Would an enter submit or collect anything?
-    #[inline]
     fn is_called(&mut self) -> bool {
         let queue = self.ring.submission();
         !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
@@ -315,7 +312,6 @@ impl Uring {
     // ---- completions ----------------------------------------------------------------------------------------------------
 
     /// The buffer that was lent to the worker is the kernel's again.
-    #[inline]
     fn take_back(&mut self) {
         if let CurrentBytes::Buffer(buffer) = std::mem::take(&mut self.current_bytes) {
             self.pool.give_back(buffer);
@@ -323,7 +319,6 @@ impl Uring {
     }
 
     /// Reports the next result of a send.
-    #[inline]
     fn next_send(&mut self) -> Option<Completion> {
         while self.reported < self.handed_in {
             let PendingSend { index, generation, offered, taken, at_ns } = self.sends[self.reported];
@@ -365,7 +360,6 @@ impl Uring {
     }
 
     /// Turns an entry of the current connection into a completion.
-    #[inline]
     fn take(&mut self, index: ConnectionIndex, entry: &cqueue::Entry) -> Option<Completion> {
         match entry.user_data() >> 32 & 0xff {
             kind if kind == EntryKind::Receive as u64 => self.take_received(index, entry),
@@ -496,7 +490,6 @@ impl Message {
 }
 
 /// Does this entry belong to the current connection with its index?
-#[inline]
 fn is_of(entry: &cqueue::Entry, socket: &SocketEntry) -> bool {
     (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == socket.generation
 }
@@ -504,12 +497,10 @@ fn is_of(entry: &cqueue::Entry, socket: &SocketEntry) -> bool {
 impl Backend for Uring {
     const DEFERS_SENDS: bool = true;
 
-    #[inline]
     fn sockets(&self) -> &Sockets {
         &self.sockets
     }
 
-    #[inline]
     fn sockets_mut(&mut self) -> &mut Sockets {
         &mut self.sockets
     }
@@ -555,7 +546,6 @@ impl Backend for Uring {
         }
     }
 
-    #[inline]
     fn hand_in_sends(&mut self) {
         if self.handed_in < self.sends.len() {
             self.hand_in();
@@ -651,7 +641,6 @@ impl Backend for Uring {
         }
     }
 
-    #[inline]
     fn received(&self, chunk: Chunk) -> Option<&[u8]> {
         self.pool.bytes(chunk.start, chunk.len)
     }
@@ -705,7 +694,6 @@ impl Uring {
     }
 
     /// Notes the interval in which the client has polled.
-    #[inline]
     fn note_poll(&mut self, enter_ns: u64, timeout_ns: u64, sends: u64, is_whole: bool, gathers: bool) {
         let took_ns = self.entered_ns - enter_ns;
         // What handing in takes is no sleep; twice the slowest of those that were timed.
@@ -900,13 +888,11 @@ impl Pool {
     }
 
     /// Where a buffer begins, counted from the first.
-    #[inline]
     fn start(&self, id: u16) -> usize {
         usize::from(id) * self.buffer_bytes
     }
 
     /// Bytes of a buffer that is lent out, if they lie in one.
-    #[inline]
     fn bytes(&self, start: usize, len: usize) -> Option<&[u8]> {
         if start + len > self.memory.layout.size() {
             return None;
@@ -916,7 +902,6 @@ impl Pool {
     }
 
     /// Gives a buffer to the kernel.
-    #[inline]
     fn give_back(&mut self, id: u16) {
         debug_assert!(id < self.count);
         let place = usize::from(self.tail & (self.count - 1));

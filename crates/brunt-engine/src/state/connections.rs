@@ -159,7 +159,6 @@ impl<C: Codec> Connections<C> {
     }
 
     /// Adds a retiring connection to the expired ones once nothing is in flight.
-    #[inline]
     pub(crate) fn check_retired(&mut self, index: u32) {
         let connection = &self[index];
         if connection.retiring && connection.state == ConnectionState::Up && connection.outstanding() == 0 {
@@ -168,7 +167,6 @@ impl<C: Codec> Connections<C> {
     }
 
     /// The next expired connection, to be closed.
-    #[inline]
     pub(crate) fn take_retired(&mut self) -> Option<u32> {
         while let Some(index) = self.retired.pop() {
             // The peer may have ended it first.
@@ -181,7 +179,6 @@ impl<C: Codec> Connections<C> {
     }
 
     /// Is a connection in setup?
-    #[inline]
     pub(crate) fn is_in_setup(&self, index: u32) -> bool {
         C::HAS_SETUP && matches!(self[index].state, ConnectionState::Connecting { .. })
     }
@@ -232,7 +229,6 @@ impl<C: Codec> Connections<C> {
     }
 
     /// The errno of the last setup send, if it failed.
-    #[inline]
     pub(crate) fn take_setup_send_error(&mut self) -> Option<i32> {
         if C::HAS_SETUP { self.setup_send_error.take() } else { None }
     }

@@ -153,7 +153,6 @@ impl SlotTable {
     }
 
     /// The node of a slot; without a slot or an owner, the nodes in turn.
-    #[inline]
     pub(crate) fn node_of(&mut self, slot: Option<u16>) -> u32 {
         let known = slot.map_or(UNSERVED, |slot| self.table[usize::from(slot)]);
         if known < ELSEWHERE {

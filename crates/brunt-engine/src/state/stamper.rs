@@ -80,7 +80,6 @@ impl Stamper {
     }
 
     /// Does the plan want timestamps?
-    #[inline]
     pub(crate) fn is_on(&self) -> bool {
         !self.stamped.is_empty()
     }
@@ -91,7 +90,6 @@ impl Stamper {
     }
 
     /// Is the next stamp due?
-    #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
     }
@@ -124,7 +122,6 @@ impl Stamper {
     }
 
     /// Stream position after the stamped request of a connection.
-    #[inline]
     pub(crate) fn awaited(&self, connection: u32) -> Option<u64> {
         self.pending.get(connection as usize).map(|pending| pending.stream_end).filter(|end| *end > 0)
     }

@@ -259,7 +259,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Was a connection lost since the last call, so that another attempt must be scheduled?
-    #[inline]
     pub(crate) fn take_any_lost(&mut self) -> bool {
         std::mem::take(&mut self.any_lost)
     }

@@ -83,7 +83,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Bytes before the request of an operation.
-    #[inline]
     pub(super) fn preamble(&self, redirect_state: RedirectStateId) -> &'static [u8] {
         match &self.slots {
             Some(slots)
@@ -104,7 +103,6 @@ impl<C: Codec> Traffic<C> {
 
     /// Is a reply not the end of its operation? Then the operation was redirected, or the reply was to the
     /// preamble.
-    #[inline]
     pub(super) fn is_redirected(&mut self, index: u32, id: EntryId, reply_end: ReplyEnd<'_>) -> bool {
         self.slots.is_some() && self.follow_redirect(index, id, reply_end)
     }

@@ -15,7 +15,6 @@ use brunt_proto::Codec;
 
 impl<C: Codec> Traffic<C> {
     /// The route of an operation that goes to one server.
-    #[inline]
     pub(super) fn route_of(&mut self, lane_index: u32, op: &Op) -> RouteId {
         let lane = &mut self.dispatch.lanes[lane_index as usize];
         let first = lane.routes.start;
@@ -377,7 +376,6 @@ fn spread_of<'a>(lane: &'a Lane, op: &Op) -> KeyedRoutes<'a> {
 }
 
 /// Writes the key that routes an operation with one key, replacing the buffer.
-#[inline]
 fn write_only_key(lane: &Lane, op: &Op, key_bytes: &mut Vec<u8>) {
     key_bytes.clear();
     if let KeyRef::Offset(place) = op.key {

@@ -54,7 +54,6 @@ impl WrongBytes {
     }
 
     /// Feeds the next piece of a value to its verifier.
-    #[inline]
     pub(super) fn feed(&mut self, index: u32, verifier: &mut Verifier, payload: &Payload, piece: &[u8]) {
         let received = verifier.received_len() as usize;
         verifier.feed(payload, piece);
@@ -97,7 +96,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// A write with its version, if writes are versioned; otherwise `None`.
-    #[inline]
     pub(super) fn with_version(&self, picked: &Picked, id: u64) -> Option<Picked> {
         let is_audited = || self.dispatch.lanes[picked.op.session as usize].is_audited;
         if self.audits.is_empty() || !is_versioned(picked.op.kind) || !is_audited() {
@@ -110,7 +108,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Reports the end of a versioned write to the audit.
-    #[inline]
     pub(super) fn end_write(&mut self, entry: &Entry, class: OutcomeClass, at_ns: u64) {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
             return;
@@ -258,7 +255,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Notes the integrity on a value.
-    #[inline]
     pub(super) fn judge(&mut self, index: u32, head: EntryId, verifier: &Verifier, at_ns: u64) {
         let integrity = verifier.finish(&self.payload);
         if let Some(age_ms) = verifier.expired_ms() {
@@ -385,7 +381,6 @@ impl Audit {
     }
 
     /// Is the next read to be checked?
-    #[inline]
     pub(crate) fn selects(&mut self) -> bool {
         self.draws.next_u64() <= self.chosen_max
     }

@@ -180,7 +180,6 @@ impl Datagrams {
     }
 
     /// Start and length of the next one.
-    #[inline]
     pub(crate) fn next(&mut self) -> Option<(usize, usize)> {
         if self.next == self.count {
             return None;

@@ -104,7 +104,6 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Begins an iteration and ends the one before.
-    #[inline]
     pub(crate) fn enter(&mut self, now_ns: u64, may_only_wait: bool) {
         if self.only_waited {
             let took_ns = now_ns - self.entered_ns;
@@ -115,7 +114,6 @@ impl Waiting {
     }
 
     /// Notes that the iteration did more than wait.
-    #[inline]
     pub(crate) fn came_in(&mut self) {
         self.only_waited = false;
     }
