@@ -24,16 +24,20 @@ pub fn start_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    Builder::new().name(name.to_owned()).spawn(work).map_err(|error| thread_refused(name, error))
+    Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
+        let limit = match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                "; see the limits of processes and of memory, ulimit -u and ulimit -v"
+            }
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("cannot start the thread {name}: {error}{limit}"))
+    })
 }
 
-/// Why a thread of this name could not be started.
-pub fn thread_refused(name: &str, error: io::Error) -> io::Error {
-    let limit = match error.kind() {
-        io::ErrorKind::WouldBlock => "; see the limits of processes and of memory, ulimit -u and ulimit -v",
-        _ => "",
-    };
-    io::Error::new(error.kind(), format!("cannot start the thread {name}: {error}{limit}"))
+/// The result of a thread. If it has panicked, its message is printed already, and this thread must not seem a success.
+pub(crate) fn join<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);

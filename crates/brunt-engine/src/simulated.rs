@@ -34,6 +34,7 @@ mod warmup;
 mod whole_window;
 
 use crate::allocations::allocations;
+use crate::loopback::plan as planned;
 use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::control_thread::WindowStart;
 use crate::run::trace_reader::TraceReaders;
@@ -47,10 +48,8 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan, Protocol, Timestamps, Transport, Wait};
-use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
-use brunt_plan::spec::PlanSpec;
 use brunt_proto::Codec;
 use brunt_proto::memcached::MetaCodec;
 use brunt_proto::memcached::text::TextCodec;
@@ -198,8 +197,7 @@ impl Outcome {
 }
 
 fn resolved(toml: &str) -> Plan {
-    let spec = PlanSpec::from_toml(toml).unwrap();
-    let mut plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+    let mut plan = planned(toml);
     // A world has the timestamps that a test asks for.
     if plan.timestamps == Timestamps::Auto {
         plan.timestamps = Timestamps::Off;

@@ -94,6 +94,21 @@ pub(crate) struct Traffic<C: Codec> {
     pub slots: Option<SlotTable>,
 }
 
+/// What a worker has room for at a time, from the plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacities {
+    /// Of the largest request.
+    pub keys: usize,
+    pub key_bytes: usize,
+    /// Requests on all connections.
+    pub in_flight: usize,
+    /// Operations in parts.
+    pub groups: usize,
+    pub shared_slots: usize,
+    /// Waiting operations of open loops, over all routes.
+    pub waiting: usize,
+}
+
 /// The parts of a [`Traffic`].
 pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
@@ -101,15 +116,9 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub servers: usize,
     pub busy: BusyPeriods,
     pub lifetimes: Vec<Lifetimes>,
-    /// Bytes of a send queue, and the largest request in keys and key bytes.
+    /// Bytes of a send queue.
     pub room: usize,
-    pub keys_max: usize,
-    pub key_bytes_max: usize,
-    /// Maximum requests in flight, over all connections.
-    pub in_flight_max: usize,
-    /// Maximum operations in parts, and shared slots.
-    pub groups_max: usize,
-    pub shared_slots_max: usize,
+    pub capacities: Capacities,
     pub recording: Recording,
     /// By connection: may the kernel take timestamps of its requests? Empty without timestamps.
     pub stamped: Vec<bool>,
@@ -139,9 +148,9 @@ impl<C: Codec> Traffic<C> {
                 .map(|server| Health::new(server as u16, is_by_datagram(server)))
                 .collect(),
             busy: parts.busy,
-            in_flight: InFlight::new(count, parts.in_flight_max),
-            groups: Groups::with_capacity(parts.groups_max),
-            shared_slots: SharedSlots::with_capacity(parts.shared_slots_max),
+            in_flight: InFlight::new(count, parts.capacities.in_flight),
+            groups: Groups::with_capacity(parts.capacities.groups),
+            shared_slots: SharedSlots::with_capacity(parts.capacities.shared_slots),
             recording: parts.recording,
             stamper: Stamper::new(parts.stamped),
             payload: parts.payload,
@@ -152,10 +161,10 @@ impl<C: Codec> Traffic<C> {
             audits: parts.audits,
             any_lost: false,
             rejection: None,
-            key_bytes: Vec::with_capacity(parts.key_bytes_max),
-            key_ends: Vec::with_capacity(parts.keys_max),
+            key_bytes: Vec::with_capacity(parts.capacities.key_bytes),
+            key_ends: Vec::with_capacity(parts.capacities.keys),
             route_keys: vec![0; parts.servers],
-            reply_ids: Vec::with_capacity(parts.keys_max),
+            reply_ids: Vec::with_capacity(parts.capacities.keys),
             reply_ids_of: NO_ENTRY,
             slots: parts.slots,
         }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::clock::{Clock, WallReading};
 use crate::transport::Address;
-use crate::transport::socket::{self, Established};
+use crate::transport::socket::{self, Peer};
 use crate::transport::tls_client::TlsClient;
 use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use brunt_plan::gather::Gather;
@@ -80,8 +80,9 @@ impl SocketEntry {
 
     /// Marks a connection as established, if it is; otherwise returns the errno.
     fn establish(&mut self) -> Result<(), i32> {
-        let Established { is_local } = self.socket().map_or(Err(libc::EBADF), socket::established)?;
-        self.is_local = is_local;
+        let peer = self.socket().map_or(Err(libc::EBADF), socket::established)?;
+        // The kernel reports the sender's CPU.
+        self.is_local = peer == Peer::SameHost;
         self.state = match (std::mem::take(&mut self.state), self.kind) {
             (State::Connecting(socket), ConnectionKind::Stream) => State::Stream(socket),
             (State::Connecting(socket), _) => State::Other(socket),
@@ -141,7 +142,7 @@ impl Sockets {
 
     /// Notes that a connecting socket is established, if it is; otherwise returns the errno.
     pub(super) fn establish(&mut self, index: ConnectionIndex) -> Result<(), i32> {
-        self.syscalls += Established::SYSCALLS;
+        self.syscalls += socket::ESTABLISHED_SYSCALLS;
         let entry = &mut self.entries[index as usize];
         entry.establish()?;
         self.open += 1;

@@ -18,14 +18,15 @@ use crate::clock::Clock;
 use brunt_plan::gather::Gather;
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
-use io_uring::types::{CancelBuilder, Fixed, RecvMsgOut};
-use io_uring::{EnterFlags, IoUring, Submitter, cqueue, opcode, squeue, types::BufRingEntry};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fixed, RecvMsgOut, Timespec};
+use io_uring::{EnterFlags, IoUring, Submitter, cqueue, opcode, squeue};
 use socket2::Socket;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 /// What a send takes at most, before any was timed.
 const SEND_START_NS: u64 = 10_000;
@@ -97,7 +98,8 @@ struct Message {
 pub(crate) struct Uring {
     ring: IoUring,
     pool: Pool,
-    abilities: Abilities,
+    /// Time-outs are absolute, and waits for several completions end with fewer after a while (Linux 6.12 has both).
+    is_absolute: bool,
     /// Completions of the last enter, and the next one to handle.
     arrived: Vec<cqueue::Entry>,
     cursor: usize,
@@ -171,13 +173,13 @@ impl Uring {
         let (count, size) = shape.buffers();
         // SAFETY: `pool` is declared behind `ring`, so that it is dropped after it, and `drop` ends whatever is under way.
         let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
-        let abilities = Abilities::of(&ring);
+        let is_absolute = ring.params().is_feature_min_timeout();
         let now_ns = clock.now_ns();
         let elapsed =
             Waiting { want: 1, gather_ns: 0, timeout_ns: 0, monotonic_ns: clock.monotonic_of(now_ns) };
-        abilities.enter(&mut ring, Some(elapsed))?;
+        enter(&mut ring, is_absolute, Some(elapsed))?;
         Ok(Self {
-            abilities,
+            is_absolute,
             ring,
             pool,
             sockets: Sockets::new(shape.connections, shape.sockets, shape.gather, clock),
@@ -258,7 +260,7 @@ impl Uring {
         self.handed_in = self.sends.len();
         self.messages_used = 0;
         self.sockets.syscalls += 1;
-        let mut entered = self.abilities.enter(&mut self.ring, waiting);
+        let mut entered = enter(&mut self.ring, self.is_absolute, waiting);
         self.collect();
         let mut tries = 0;
         while !self.ring.submission().is_empty() {
@@ -266,7 +268,7 @@ impl Uring {
             tries += 1;
             assert!(tries < TRIES_MAX, "the kernel takes no entries: {entered:?}");
             self.sockets.syscalls += 1;
-            entered = self.abilities.enter(&mut self.ring, None);
+            entered = enter(&mut self.ring, self.is_absolute, None);
             self.collect();
         }
         entered
@@ -742,13 +744,6 @@ pub(crate) fn refusal(error: &io::Error) -> String {
 /// `IORING_ENTER_ABS_TIMER`, Linux 6.12: the time-out is an instant.
 const ABSOLUTE_TIMER: u32 = 1 << 5;
 
-/// Kernel features of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Abilities {
-    /// Absolute time-outs, and waits for several completions that end with fewer after a while (Linux 6.12 has both).
-    absolute: bool,
-}
-
 /// `struct io_uring_getevents_arg` of linux/io_uring.h.
 #[repr(C)]
 struct Argument {
@@ -756,13 +751,6 @@ struct Argument {
     sigmask_bytes: u32,
     min_wait_us: u32,
     timespec: u64,
-}
-
-/// `struct __kernel_timespec`.
-#[repr(C)]
-struct Timespec {
-    seconds: i64,
-    nanoseconds: i64,
 }
 
 /// How to wait.
@@ -778,50 +766,37 @@ struct Waiting {
     monotonic_ns: u64,
 }
 
-impl Abilities {
-    fn of(ring: &IoUring) -> Self {
-        Self { absolute: ring.params().is_feature_min_timeout() }
-    }
-
-    /// Submits everything queued, runs deferred work of the kernel, and waits on request.
-    #[expect(unsafe_code, reason = "the raw call: its newer arguments have no safe wrapper")]
-    fn enter(self, ring: &mut IoUring, waiting: Option<Waiting>) -> io::Result<()> {
-        let to_submit = ring.submission().len() as u32;
-        let submitter = ring.submitter();
-        let Some(waiting) = waiting else {
-            // SAFETY: no argument, and every queued entry was pushed with memory that lives until it has been handed in.
-            unsafe { submitter.enter::<libc::sigset_t>(to_submit, 0, EnterFlags::GETEVENTS.bits(), None)? };
-            return Ok(());
-        };
-        // Where one completion cannot be enough after a while, the wait itself is that short.
-        let is_cut = !self.absolute && waiting.want > 1;
-        let timeout_ns = match (self.absolute, is_cut) {
-            (true, _) => waiting.monotonic_ns,
-            (false, true) => waiting.timeout_ns.min(waiting.gather_ns),
-            (false, false) => waiting.timeout_ns,
-        };
-        let timespec = Timespec {
-            seconds: (timeout_ns / 1_000_000_000) as i64,
-            nanoseconds: (timeout_ns % 1_000_000_000) as i64,
-        };
-        let gathers = self.absolute && waiting.want > 1;
-        let argument = Argument {
-            sigmask: 0,
-            sigmask_bytes: 0,
-            min_wait_us: if gathers {
-                (waiting.gather_ns / 1_000).min(u64::from(u32::MAX)) as u32
-            } else {
-                0
-            },
-            timespec: (&raw const timespec) as u64,
-        };
-        let flags = (EnterFlags::GETEVENTS | EnterFlags::EXT_ARG).bits();
-        let flags = if self.absolute { flags | ABSOLUTE_TIMER } else { flags };
-        // SAFETY: argument and time are valid for the call, which reads them and keeps neither; for the entries see above.
-        match unsafe { submitter.enter(to_submit, waiting.want, flags, Some(&argument)) } {
-            Err(error) if error.raw_os_error() == Some(libc::ETIME) => Ok(()),
-            entered => entered.map(drop),
-        }
+/// Submits everything queued, runs deferred work of the kernel, and waits on request.
+#[expect(unsafe_code, reason = "the raw call: its newer arguments have no safe wrapper")]
+fn enter(ring: &mut IoUring, is_absolute: bool, waiting: Option<Waiting>) -> io::Result<()> {
+    let to_submit = ring.submission().len() as u32;
+    let submitter = ring.submitter();
+    let Some(waiting) = waiting else {
+        // SAFETY: no argument, and every queued entry was pushed with memory that lives until it has been handed in.
+        unsafe { submitter.enter::<libc::sigset_t>(to_submit, 0, EnterFlags::GETEVENTS.bits(), None)? };
+        return Ok(());
+    };
+    // Where one completion cannot be enough after a while, the wait itself is that short.
+    let is_cut = !is_absolute && waiting.want > 1;
+    let timeout_ns = match (is_absolute, is_cut) {
+        (true, _) => waiting.monotonic_ns,
+        (false, true) => waiting.timeout_ns.min(waiting.gather_ns),
+        (false, false) => waiting.timeout_ns,
+    };
+    let timespec = Timespec::from(Duration::from_nanos(timeout_ns));
+    let gathers = is_absolute && waiting.want > 1;
+    let argument = Argument {
+        sigmask: 0,
+        sigmask_bytes: 0,
+        min_wait_us: if gathers { (waiting.gather_ns / 1_000).min(u64::from(u32::MAX)) as u32 } else { 0 },
+        timespec: (&raw const timespec) as u64,
+    };
+    let flags = (EnterFlags::GETEVENTS | EnterFlags::EXT_ARG).bits();
+    let flags = if is_absolute { flags | ABSOLUTE_TIMER } else { flags };
+    // SAFETY: argument and time are valid for the call, which reads them and keeps neither; for the entries see above.
+    match unsafe { submitter.enter(to_submit, waiting.want, flags, Some(&argument)) } {
+        Err(error) if error.raw_os_error() == Some(libc::ETIME) => Ok(()),
+        entered => entered.map(drop),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::state::connections::{ConnectionPlan, Lifetimes};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
 use crate::state::recording::{Exchange, Recording};
 use crate::traffic::verifying::Audit;
-use crate::traffic::{Traffic, TrafficParts};
+use crate::traffic::{Capacities, Traffic, TrafficParts};
 use crate::transport::{Address, Endpoint};
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
@@ -429,15 +429,15 @@ impl Blueprint {
     }
 
     /// The slot table of a worker.
-    fn slots(&self, worker: u32, bounds: &Capacities, keys: usize) -> Option<SlotTable> {
+    fn slots(&self, worker: u32, capacities: &Capacities) -> Option<SlotTable> {
         let slot_map = self.slot_map.clone()?;
         let command_bytes = |command: &Command| {
             let text = &command.template;
             text.len() + text.matches("{key}").count() * KEY_BYTES_MAX
         };
         let room = SlotTableCapacity {
-            operations: bounds.in_flight * keys + bounds.waiting,
-            keys,
+            operations: capacities.in_flight * capacities.keys + capacities.waiting,
+            keys: capacities.keys,
             routed_bytes: self.plan.commands.iter().map(command_bytes).max().unwrap_or(0),
         };
         Some(SlotTable::new(slot_map, self.commands.clone(), room, worker))
@@ -493,8 +493,8 @@ pub(crate) fn build<C: Codec, I: Io>(
     let plan = &blueprint.plan;
     let preload_depth = blueprint.preload_depth(&shard);
     let worker = Arc::new(blueprint.part_of(shard));
-    let bounds = Capacities::of(blueprint, &worker, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
+    let capacities = capacities(blueprint, &worker, preload_depth, (keys_max, key_bytes_max));
     let samples_max = share_of(plan.samples_max, worker.shard.part.index, worker.shard.part.of) as usize;
     let recording = Recording::new(
         RecorderSet::new(&blueprint.layout),
@@ -514,12 +514,8 @@ pub(crate) fn build<C: Codec, I: Io>(
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
         lifetimes: lifetimes(blueprint, &worker),
-        keys_max,
-        key_bytes_max,
-        in_flight_max: bounds.in_flight,
-        slots: blueprint.slots(worker.shard.part.index, &bounds, keys_max),
-        groups_max: bounds.groups,
-        shared_slots_max: bounds.shared_slots,
+        capacities,
+        slots: blueprint.slots(worker.shard.part.index, &capacities),
         recording,
         stamped: blueprint.stamped(&worker),
         payload: blueprint.payload.clone(),
@@ -573,53 +569,47 @@ pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
 }
 
-/// Capacities of a worker, from the plan.
-pub(super) struct Capacities {
-    pub in_flight: usize,
-    pub groups: usize,
-    pub shared_slots: usize,
-    /// Waiting operations of open loops, over all routes.
-    pub waiting: usize,
-}
-
-impl Capacities {
-    fn of(blueprint: &Blueprint, worker: &WorkerPart, preload_depth: u32) -> Self {
-        let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
-        for (class, class_connections) in blueprint.plan.classes.iter().zip(&worker.connections) {
-            let connections = count_of(class_connections);
-            let slots = connections * class.depth as usize;
-            // In a cluster the servers may change.
-            let servers = if blueprint.slot_map.is_some() {
-                blueprint.endpoints.len()
-            } else {
-                class_connections.iter().map(Vec::len).sum()
-            };
-            let fills_misses = class.on_miss == OnMiss::Set;
-            let extra = if fills_misses { slots * keys_max(class) } else { 0 };
-            bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
-            bounds.shared_slots += if fills_misses { slots } else { 0 };
-            let waiting = if matches!(class.load, Load::Open { .. }) {
-                servers * (WAITING_MAX / worker.routes).max(WAITING_MIN)
-            } else {
-                0
-            };
-            bounds.waiting += waiting;
-            let splits = servers > 1 || blueprint.slot_map.is_some();
-            if class.replicas > 1 {
-                bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
-            } else if splits && class.mix.contains(OpKind::Mget) {
-                bounds.groups += slots + waiting;
-            }
+/// Capacities of a worker whose largest request has so many keys, in so many bytes.
+fn capacities(
+    blueprint: &Blueprint,
+    worker: &WorkerPart,
+    preload_depth: u32,
+    (keys, key_bytes): (usize, usize),
+) -> Capacities {
+    let mut bounds = Capacities { keys, key_bytes, in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
+    for (class, class_connections) in blueprint.plan.classes.iter().zip(&worker.connections) {
+        let connections = count_of(class_connections);
+        let slots = connections * class.depth as usize;
+        // In a cluster the servers may change.
+        let servers = if blueprint.slot_map.is_some() {
+            blueprint.endpoints.len()
+        } else {
+            class_connections.iter().map(Vec::len).sum()
+        };
+        let fills_misses = class.on_miss == OnMiss::Set;
+        let extra = if fills_misses { slots * keys_max(class) } else { 0 };
+        bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
+        bounds.shared_slots += if fills_misses { slots } else { 0 };
+        let waiting = if matches!(class.load, Load::Open { .. }) {
+            servers * (WAITING_MAX / worker.routes).max(WAITING_MIN)
+        } else {
+            0
+        };
+        bounds.waiting += waiting;
+        let splits = servers > 1 || blueprint.slot_map.is_some();
+        if class.replicas > 1 {
+            bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
+        } else if splits && class.mix.contains(OpKind::Mget) {
+            bounds.groups += slots + waiting;
         }
-        bounds
     }
+    bounds
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
+    use crate::loopback::plan;
 
     /// What is far behind is sent in few pieces, and connections by the thousand take little memory.
     #[test]
@@ -648,8 +638,7 @@ mod tests {
             "uniform:4112,9000",
         ];
         for text in table {
-            let spec = PlanSpec::from_toml(&format!("value-size = '{text}'")).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+            let plan = plan(&format!("value-size = '{text}'"));
             let sizes = plan.classes[0].keyspace.value_size.clone();
             let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new(), tls: None };
             let (_, _, room) = Blueprint::new(plan, vec![endpoint], DataSets::ToStore).longest_request();
@@ -661,11 +650,6 @@ mod tests {
                 );
             }
         }
-    }
-
-    fn plan_of(toml: &str) -> Plan {
-        let spec = PlanSpec::from_toml(toml).unwrap();
-        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
     }
 
     #[test]
@@ -686,14 +670,14 @@ mod tests {
             ("[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'", Ok(STAMPED_EVERY)),
         ];
         for (toml, expected) in table {
-            let found = stamped_every(&plan_of(toml));
+            let found = stamped_every(&plan(toml));
             assert_eq!(found.as_ref().copied().map_err(Option::as_deref), expected, "{toml}");
         }
     }
 
     /// Which servers the connections of each worker go to, by path.
     fn servers_of_workers(toml: &str) -> Vec<Vec<u16>> {
-        let plan = plan_of(toml);
+        let plan = plan(toml);
         let endpoint = |server: brunt_plan::destination::Server| Endpoint {
             server: server.address.unwrap(),
             addresses: Vec::new(),

@@ -6,7 +6,7 @@
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
 use crate::io::tls::{PLAIN_HINT, explain};
-use crate::process::start_thread;
+use crate::process::{join, start_thread};
 use crate::run_error::{RunError, ServerFailure, TLS_HINT};
 use crate::state::hash_slots::SharedSlotMap;
 use crate::transport::Endpoint;
@@ -198,7 +198,6 @@ impl SlotMapPoller {
     pub(crate) fn end(self) -> ClusterRecord {
         // A thread that has ended is noticed when it is joined.
         let _ = self.end.send(());
-        // A panic has printed its message already.
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        join(self.thread)
     }
 }

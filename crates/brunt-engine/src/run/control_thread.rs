@@ -11,7 +11,7 @@ use crate::codecs::CodecVisitor;
 use crate::io::Io;
 use crate::io::epoll::Epoll;
 use crate::io::uring::Uring;
-use crate::process::{cannot, start_thread};
+use crate::process::{cannot, join, start_thread};
 use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::coordinator::{Coordinator, ReadyState, RemoteError, RemoteStatus, Stop};
 use crate::run::host::{HostWatch, wake_up_ns};
@@ -418,11 +418,6 @@ impl<'a> ControlThread<'a> {
 /// Maps CLOCK_MONOTONIC of this host, which intervals of other hosts use, to the clock of the run.
 fn to_local_clock(clock: &Clock) -> HostMapping {
     HostMapping { clock_shift_ns: -(clock.monotonic_of(0) as i64), ..HostMapping::default() }
-}
-
-fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
-    // A panic has printed its message already; the run must not look like a success.
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn add_backlog(backlogs: &mut BTreeMap<u32, WorkerBacklog>, plan: &Plan, interval: &Interval) {

@@ -253,10 +253,9 @@ fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canne
 mod tests {
     use super::*;
     use crate::allocations::allocations;
+    use crate::loopback::plan as planned;
     use brunt_plan::outcome::OutcomeClass;
     use brunt_plan::plan::Protocol;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
 
     /// Requests, connections, depth, completions per wait at most, mix; whatever it is, all of it is answered and right.
     #[test]
@@ -280,8 +279,7 @@ mod tests {
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\nserver = 'placeholder_endpoint'\n\
                  protocol = '{protocol}'\nconnections = {connections}\ndepth = {depth}\nmix = '{mix}'"
             );
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(&toml);
             let rehearsal = run_in_virtual_time(&plan, Interface { completions_max, defers_sends });
             let book = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
@@ -357,8 +355,7 @@ mod tests {
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'placeholder_endpoint'\n\
                  protocol = '{protocol}'\nconnections = 4\ndepth = 8\n{load}"
             );
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(&toml);
             let blueprint = blueprint(&plan);
             let sum = codecs::with_codec(&plan, plan.protocol, Counted { blueprint: &blueprint, interface })
                 .unwrap();
@@ -371,8 +368,7 @@ mod tests {
     fn real_time_runs_are_answered() {
         for load in ["", "rate = '20k'\n"] {
             let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(&toml);
             let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
             let [RealTimeRun { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
             let book = measured.requests;
@@ -389,8 +385,7 @@ mod tests {
 
     #[test]
     fn real_time_runs_can_be_stopped() {
-        let spec = PlanSpec::from_toml("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n").unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+        let plan = planned("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n");
         let stop = AtomicBool::new(true);
         let echoes = run_in_real_time(&plan, &stop).unwrap();
         assert!(echoes.iter().all(|echo| echo.measured.requests.in_flight == 0));
@@ -404,8 +399,7 @@ mod tests {
                 let toml = format!(
                     "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\n{stop}"
                 );
-                let spec = PlanSpec::from_toml(&toml).unwrap();
-                resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
+                planned(&toml)
             };
             let rehearsal = run_in_virtual_time(&plan("requests = 1001"), Interface::UNBOUNDED);
             assert!(rehearsal.is_balanced);

@@ -51,11 +51,6 @@ pub struct Chosen {
     pub reason: Option<String>,
 }
 
-/// Probes the io_uring features that brunt requires. The error names what does not work.
-pub fn io_uring_works() -> Result<(), String> {
-    probe_io_uring()
-}
-
 /// Did memory run out?
 pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
@@ -162,8 +157,8 @@ const PROBE_NS: u64 = 200_000_000;
 const SEND_BUFFER_BYTES: usize = 16 << 10;
 const FLOOD_BYTES: usize = 1 << 20;
 
-/// Runs the probe; an error names what does not work.
-fn probe_io_uring() -> Result<(), String> {
+/// Probes the io_uring features that brunt requires. The error names what does not work.
+pub fn io_uring_works() -> Result<(), String> {
     let shape = Shape {
         connections: 1,
         reply_bytes: 1,
@@ -249,8 +244,7 @@ impl Probe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
+    use crate::loopback::plan as planned;
 
     #[test]
     fn auto_takes_the_best_working_interface() {
@@ -265,8 +259,7 @@ mod tests {
             ("io = 'uring'", false, true, Err("io_uring unavailable: broken; use --io auto")),
         ];
         for (toml, has_uring, has_epoll, expected) in table {
-            let spec = PlanSpec::from_toml(toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let plan = planned(toml);
             let probe = |works| move || if works { Ok(()) } else { Err("broken".to_owned()) };
             let chosen = choose_by(&plan, probe(has_uring), probe(has_epoll));
             let chosen = chosen.map(|chosen| (chosen.interface.name(), chosen.reason.unwrap_or_default()));
@@ -284,7 +277,7 @@ mod tests {
     /// Where the kernel offers a ring at all, the backend gets through all of it.
     #[test]
     fn the_backend_works_or_reports_why_not() {
-        match probe_io_uring() {
+        match io_uring_works() {
             Ok(()) => {}
             Err(why) => {
                 eprintln!("SKIPPED: {why}");

@@ -6,7 +6,7 @@
 //! polled again.
 
 use crate::clock::Clock;
-use crate::process::start_thread;
+use crate::process::{join, start_thread};
 use crate::transport::Endpoint;
 use crate::transport::blocking::{QUERY_TIMEOUT, QueryError, Stream};
 use brunt_plan::units::DurationNs;
@@ -103,11 +103,7 @@ impl StatsPollers {
     /// Polls for the last time and returns all records.
     pub(crate) fn finish(self) -> Vec<ServerRecord> {
         self.command(PollerCommand::End);
-        // A panic has printed its message already.
-        let join = |handle: PollerHandle| {
-            handle.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        self.handles.into_iter().map(join).collect()
+        self.handles.into_iter().map(|handle| join(handle.thread)).collect()
     }
 
     fn command(&self, order: PollerCommand) {

@@ -368,10 +368,9 @@ fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loopback::plan as planned;
     use brunt_plan::op::OpKind;
-    use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::shard::shards;
-    use brunt_plan::spec::PlanSpec;
     use brunt_workload::trace::Replay;
     use std::path::PathBuf;
     use std::thread::yield_now;
@@ -385,8 +384,7 @@ mod tests {
 
     fn plan(path: &std::path::Path, layout: &str) -> Plan {
         let text = format!("trace = '{}'\ntrace-layout = '{layout}'\nprefix = 'p:'", path.display());
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
-        resolve(&PlanSpec::from_toml(&text).unwrap(), &host).unwrap()
+        planned(&text)
     }
 
     /// The shards of a plan with this many workers.

@@ -430,16 +430,12 @@ impl Lifetimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_plan::spec::PlanSpec;
+    use crate::loopback::plan as planned;
 
     /// Connections that expire before the next opening: connections and servers take turns.
     #[test]
     fn connections_open_to_servers_in_turn() {
-        let spec =
-            PlanSpec::from_toml("server = ['a', 'b', 'c']\nconnect-rate = 10\nreconnect-every = '1ms'")
-                .unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let plan = planned("server = ['a', 'b', 'c']\nconnect-rate = 10\nreconnect-every = '1ms'");
         let shard = brunt_plan::shard::shards(&plan).remove(0);
         let by_server = [0..6, 6..11, 11..16];
         let server_of = |index: u32| by_server.iter().position(|range| range.contains(&index)).unwrap();

@@ -98,27 +98,18 @@ pub(crate) fn peer(socket: &Socket) -> Peer {
     }
 }
 
-/// Result of an established connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Established {
-    /// Its peer is on this host, so that the kernel reports the sender's CPU.
-    pub is_local: bool,
-}
+/// System calls of a successful [`established`].
+pub(crate) const ESTABLISHED_SYSCALLS: u64 = 3;
 
-impl Established {
-    /// System calls of a successful [`established`].
-    pub(crate) const SYSCALLS: u64 = 3;
-}
-
-/// Checks a connecting socket that is writable. An errno if the attempt failed.
-pub(crate) fn established(socket: &Socket) -> Result<Established, i32> {
+/// Checks a connecting socket that is writable. Returns its peer; an errno if the attempt failed.
+pub(crate) fn established(socket: &Socket) -> Result<Peer, i32> {
     if let Some(error) = socket.take_error().unwrap_or_else(Some) {
         return Err(error.raw_os_error().unwrap_or(libc::EIO));
     }
     match peer(socket) {
         // There is no listener.
         Peer::Itself => Err(libc::ECONNREFUSED),
-        peer => Ok(Established { is_local: peer == Peer::SameHost }),
+        peer => Ok(peer),
     }
 }
 
@@ -365,7 +356,7 @@ mod tests {
         assert_eq!(errno(connect(&address, &SocketOptions::default())), Some(libc::ENOENT));
         let listener = UnixListener::bind(&path).unwrap();
         let socket = connect(&address, &SocketOptions::default()).unwrap();
-        assert_eq!(established(&socket), Ok(Established { is_local: false }));
+        assert_eq!(established(&socket), Ok(Peer::Elsewhere));
         assert_eq!(retransmits(&socket), 0);
         drop(listener);
         assert_eq!(errno(connect(&address, &SocketOptions::default())), Some(libc::ECONNREFUSED));
