@@ -391,7 +391,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     /// Handles one completion.
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, completion: Completion) {
         let Completion { index, at_ns, polled_ns, kind } = completion;
         match kind {

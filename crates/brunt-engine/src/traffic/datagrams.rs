@@ -152,7 +152,7 @@ impl<C: Codec> Traffic<C> {
                 &joined[..leftover + payload.len()]
             }
         };
-        let decoded = self.decode(read, input);
+        let decoded = self.decode(read.index, input, read.at_ns, read.polled_ns);
         let connection = &mut self.connections[read.index];
         let (verifier, reply_bytes) = (connection.verifier.take(), connection.reply_bytes);
         self.datagrams.waiting[at] = match decoded {

@@ -60,14 +60,15 @@ impl<C: Codec> Traffic<C> {
             self.take_datagram(ReadTimes { index, at_ns, polled_ns }, input);
             return Ok(());
         }
-        let (read, mut input) = (ReadTimes { index, at_ns, polled_ns }, input);
+        let mut input = input;
         if self.connections[index].leftover > 0 {
             let mut leftovers = self.connections.leftovers.lend();
+            let read = ReadTimes { index, at_ns, polled_ns };
             let rest = self.complete(read, leftovers.bytes_of(index), input);
             self.connections.leftovers = leftovers;
             input = rest?;
         }
-        let used = self.decode(read, input)?;
+        let used = self.decode(index, input, at_ns, polled_ns)?;
         if used < input.len() {
             let rest = &input[used..];
             self.connections.leftovers.bytes_of(index)[..rest.len()].copy_from_slice(rest);
@@ -83,11 +84,12 @@ impl<C: Codec> Traffic<C> {
         joined: &mut [u8],
         mut input: &'a [u8],
     ) -> Result<&'a [u8], ()> {
-        let mut carried = self.connections[read.index].leftover;
+        let ReadTimes { index, at_ns, polled_ns } = read;
+        let mut carried = self.connections[index].leftover;
         while carried > 0 && !input.is_empty() {
             let added = input.len().min(joined.len() - carried);
             joined[carried..carried + added].copy_from_slice(&input[..added]);
-            let used = self.decode(read, &joined[..carried + added])?;
+            let used = self.decode(index, &joined[..carried + added], at_ns, polled_ns)?;
             if used >= carried {
                 input = &input[used - carried..];
                 carried = 0;
@@ -98,18 +100,27 @@ impl<C: Codec> Traffic<C> {
                 carried = carried + added - used;
             }
         }
-        self.connections[read.index].leftover = carried;
+        self.connections[index].leftover = carried;
         Ok(input)
     }
 
     /// Decodes all complete events. Returns the number of bytes used.
     #[inline]
-    pub(super) fn decode(&mut self, read: ReadTimes, input: &[u8]) -> Result<usize, ()> {
-        let is_metered = self.recording.meters(MeterKind::ResponseSize);
+    pub(super) fn decode(
+        &mut self,
+        index: u32,
+        input: &[u8],
+        at_ns: u64,
+        polled_ns: u64,
+    ) -> Result<usize, ()> {
         let mut used = 0;
         loop {
-            // Fast hits first, then one other reply.
-            let found = if is_metered { None } else { self.receive_fast_hits(read, input, &mut used) };
+            let read = ReadTimes { index, at_ns, polled_ns };
+            // Fast hits first, unless replies are metered, then one other reply.
+            let found = match self.recording.meters(MeterKind::ResponseSize) {
+                true => None,
+                false => self.receive_fast_hits(read, input, &mut used),
+            };
             if found.is_none() && used == input.len() {
                 return Ok(used);
             }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// The function around every copy of the loop, as the names of its symbols have it.
-const LOOP: &str = "brunt_engine3run6launch5drive17h";
+const LOOP: &str = "brunt_engine3run14control_thread5drive17h";
 /// Five codecs of streams and two of datagrams, over epoll and over io_uring.
 const COPIES: usize = 7 * 2;
 
