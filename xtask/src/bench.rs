@@ -6,18 +6,14 @@
 
 pub(crate) mod client;
 pub(crate) mod run;
-pub(crate) mod shape;
 pub(crate) mod table;
 
-use crate::server::{Protocol, Server};
-use crate::{cargo, parallel, programs, recorded_text};
-use anyhow::{Context, ensure};
+use crate::process::{Protocol, Server};
+use crate::{cargo, parallel, programs};
 use clap::Args;
-use client::{Client, Kind, PEERS, Peer};
+use client::{Client, Kind, PEAK, PEERS, Policy, SHAPE_NAMES, SHAPES, Shape, Tool};
 use run::Bench;
-use shape::{PEAK, Policy, SHAPES, Shape};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use table::Row;
 
 /// Of brunt's CPU time, what may lie outside the measured window before the report tells so.
@@ -35,8 +31,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     time: u64,
     /// Which shapes of load
-    #[arg(long, value_name = "SHAPE,...", value_delimiter = ',', default_values_t = SHAPES)]
-    shapes: Vec<Shape>,
+    #[arg(long, value_name = "SHAPE,...", value_delimiter = ',', value_parser = SHAPE_NAMES, default_values = SHAPE_NAMES)]
+    shapes: Vec<String>,
     #[command(flatten)]
     named: NamedPeers,
     /// Write the tables to docs/performance.md instead of standard output
@@ -45,9 +41,9 @@ pub(crate) struct Options {
 }
 
 /// A peer with its path.
-type NamedPeer = (&'static Peer, PathBuf);
+type NamedPeer = (&'static Tool, PathBuf);
 /// A peer with its path if it is here.
-pub(crate) type FoundPeer = (&'static Peer, Option<PathBuf>);
+pub(crate) type FoundPeer = (&'static Tool, Option<PathBuf>);
 
 /// Where peers lie.
 #[derive(Clone, Debug, Args)]
@@ -71,7 +67,7 @@ fn named_peer(given: &str) -> Result<NamedPeer, String> {
 impl NamedPeers {
     /// Every peer, with its path if it is here.
     pub(crate) fn find(&self) -> Vec<FoundPeer> {
-        let find = |peer: &'static Peer| {
+        let find = |peer: &'static Tool| {
             let named = self.peers.iter().find(|(named, _)| *named == peer).map(|(_, path)| path.clone());
             (peer, named.or_else(|| programs::on_path(peer.name)))
         };
@@ -92,6 +88,11 @@ pub(crate) fn missing(peers: &[FoundPeer]) -> Option<String> {
 /// brunt does not build, a server does not start, or brunt or the floor fails. A peer that fails has a line in the report.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     programs::ensure_servers()?;
+    let shapes: Vec<Shape> = options
+        .shapes
+        .iter()
+        .filter_map(|name| SHAPES.into_iter().find(|shape| shape.to_string() == *name))
+        .collect();
     let [brunt, floor] = cargo::release_programs()?;
     let directory = tempfile::tempdir()?;
     let bench = Bench { seconds: options.time, directory: directory.path().to_path_buf() };
@@ -101,24 +102,24 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if cpus < 2 {
         remarks.push("One CPU only: server and client share it.".to_owned());
     }
-    let mut clients: Vec<Client> =
-        policies(&options.shapes).into_iter().map(|policy| Client::floor(&floor, policy)).collect();
-    clients.extend(brunts(&options.shapes, &brunt, &mut remarks)?);
-    clients.extend(peers.iter().filter_map(|(peer, path)| Some(Client::peer(peer, path.as_ref()?))));
+    let policies = policies(&shapes);
+    let mut clients: Vec<Client> = policies.iter().map(|policy| Client::floor(&floor, *policy)).collect();
+    clients.extend(policies.iter().map(|policy| brunt_under(*policy, &brunt)));
+    clients.extend(peers.iter().filter_map(|(peer, path)| Some(Client::of(peer, path.as_ref()?))));
     let host = Host { bench, servers: Servers::start(&clients)?, client_cpus: (cpus.min(2) - 1).to_string() };
     for client in &clients {
         let load = host.bench.load(SHAPES[0], host.servers.server_for(client).port);
         remarks.extend(host.bench.prepare(client, &load));
     }
     let mut text = format!("{} {} rounds of {} s.\n", machine()?, options.rounds, options.time);
-    for shape in &options.shapes {
+    for shape in &shapes {
         let rows = host.measure_shape(*shape, options.rounds, &clients)?;
         remarks.extend(outside(shape, &rows));
         text.push_str(&format!("\n{}", table::text(shape, &rows)));
     }
     remarks.iter().for_each(|remark| text.push_str(&format!("\n{remark}\n")));
     if options.record {
-        return recorded_text::record("docs/performance.md", "bench", &text);
+        return table::record("docs/performance.md", "bench", &text);
     }
     println!("\n{text}");
     Ok(())
@@ -135,30 +136,15 @@ fn policies(shapes: &[Shape]) -> Vec<Policy> {
     policies
 }
 
-/// brunt under every policy that it takes; the report names the others.
-fn brunts(shapes: &[Shape], brunt: &Path, remarks: &mut Vec<String>) -> anyhow::Result<Vec<Client>> {
-    let mut clients = Vec::new();
-    for policy in policies(shapes) {
-        let Policy { io, refill, gather } = policy;
-        let options = if policy == PEAK {
-            format!("--io {io} --profile peak --warmup 0s")
-        } else {
-            format!("--io {io} --refill {refill} --gather {gather} --warmup 0s")
-        };
-        let mut try_out = Command::new(brunt);
-        try_out
-            .args(["run", "--print-plan"])
-            .args(options.split(' '))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        if try_out.status().context("cannot run brunt")?.success() {
-            clients.push(Client { policy, ..Client::brunt(brunt, "brunt".to_owned(), &options) });
-        } else {
-            remarks.push(format!("This brunt does not take `{options}`."));
-        }
-    }
-    ensure!(!clients.is_empty(), "brunt takes none of the policies");
-    Ok(clients)
+/// brunt under a policy.
+fn brunt_under(policy: Policy, brunt: &Path) -> Client {
+    let Policy { io, refill, gather } = policy;
+    let options = if policy == PEAK {
+        format!("--io {io} --profile peak --warmup 0s")
+    } else {
+        format!("--io {io} --refill {refill} --gather {gather} --warmup 0s")
+    };
+    Client { policy, ..Client::brunt(brunt, "brunt".to_owned(), &options) }
 }
 
 /// The servers that the clients need.
@@ -173,13 +159,13 @@ impl Servers {
             let server = Server::start(protocol, Some(SERVER_CPU))?;
             server.store_data_set().map(|()| server)
         };
-        let needs_redis = clients.iter().any(|client| client.protocol() == Protocol::Redis);
+        let needs_redis = clients.iter().any(|client| client.tool.protocol == Protocol::Redis);
         let redis = needs_redis.then(|| start(Protocol::Redis)).transpose()?;
         Ok(Self { memcached: start(Protocol::Memcached)?, redis })
     }
 
     fn server_for(&self, client: &Client) -> &Server {
-        match (client.protocol(), &self.redis) {
+        match (client.tool.protocol, &self.redis) {
             (Protocol::Redis, Some(redis)) => redis,
             _ => &self.memcached,
         }
@@ -196,8 +182,8 @@ struct Host {
 impl Host {
     /// All rounds of one shape.
     fn measure_shape(&self, shape: Shape, rounds: u32, clients: &[Client]) -> anyhow::Result<Vec<Row>> {
-        let is_taker = |client: &&Client| match client.kind {
-            Kind::Peer(_) => client.takes_depth(shape.depth),
+        let is_taker = |client: &&Client| match client.tool.kind {
+            Kind::Peer => client.takes_depth(shape.depth),
             Kind::Floor | Kind::Brunt => shape.policies.contains(&client.policy),
         };
         let row = |client: &Client| Row { client: client.clone(), rounds: Vec::new(), failure: None };
@@ -212,10 +198,10 @@ impl Host {
                 if row.failure.is_some() {
                     continue;
                 }
-                match (self.measure(&row.client, shape, &mut requests[index]), row.client.kind) {
+                match (self.measure(&row.client, shape, &mut requests[index]), row.client.tool.kind) {
                     (Ok(measured), _) => row.rounds.push(measured),
                     // Rounds of the others must stay together, so it has none at all.
-                    (Err(error), Kind::Peer(_)) => {
+                    (Err(error), Kind::Peer) => {
                         row.rounds.clear();
                         row.failure = Some(format!("{error:#}"));
                     }
@@ -282,13 +268,13 @@ pub(crate) mod tests {
         let words = ["--rounds", "2", "--shapes", "1x1,64x32", "--peer", "mutilate=/bin/sh", "--record"];
         let options: Options = parsed(&words).unwrap();
         assert_eq!((options.rounds, options.time, options.record), (2, 5, true));
-        assert_eq!(options.shapes, [SHAPES[0], SHAPES[4]]);
+        assert_eq!(options.shapes, ["1x1", "64x32"]);
         let (peer, path) = &options.named.peers[0];
         assert_eq!((peer.name, path.as_path()), ("mutilate", Path::new("/bin/sh")));
-        assert_eq!(parsed::<Options>(&[]).unwrap().shapes, SHAPES);
+        assert_eq!(parsed::<Options>(&[]).unwrap().shapes, SHAPE_NAMES);
         let table: [(&[&str], &str); 5] = [
             (&["--time", "0"], "0 is not in 1..=3600"),
-            (&["--shapes", "3x3"], "expected some of 1x1"),
+            (&["--shapes", "3x3"], "[possible values: 1x1"),
             (&["--peer", "ab=/usr/bin/ab"], "one of memtier_benchmark, mutilate"),
             (&["--peer", "mutilate=/no/such/file"], "there is no file '/no/such/file'"),
             (&["fast"], "unexpected argument 'fast'"),

@@ -34,14 +34,15 @@ pub(crate) fn debug_brunt() -> anyhow::Result<PathBuf> {
 }
 
 /// Builds what these arguments of `cargo build` select, with these environment variables, below a target folder. Never
-/// incrementally, whatever the environment says: crates in pieces are inlined otherwise, and take 3 % more instructions.
+/// incrementally nor by clippy, whatever the environment says: crates in pieces are inlined otherwise, and take 3 % more instructions.
 pub(crate) fn build_release(
     target: &Path,
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> anyhow::Result<()> {
     let mut build = command(&["build", "--release", "--quiet", "--target-dir"]);
-    build.arg(target).args(arguments).env("CARGO_INCREMENTAL", "0").envs(variables.iter().copied());
+    build.arg(target).args(arguments).env("CARGO_INCREMENTAL", "0");
+    build.env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTFLAGS").envs(variables.iter().copied());
     run(&mut build)
 }
 

@@ -7,7 +7,6 @@
 use crate::{cargo, parallel, programs, top};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, value_parser};
-use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,16 +68,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let at_once = parallel::cpus().min(chosen.len());
     let limit = options.limit(chosen.len(), at_once);
     println!("{} targets, {at_once} at a time, each {limit}", chosen.len());
-    println!("{:<22} {:>13} {:>9} {:>9} {:>7}", "target", "executions", "per s", "edges", "inputs");
     let reports = parallel::map(chosen.into_iter().zip(programs).collect(), at_once, |(name, program)| {
         let report = fuzz(&program, &target.join("found").join(&name), &name, &limit)?;
-        println!("{report}");
-        anyhow::Ok(report)
+        println!("{name}: {}", report.text);
+        anyhow::Ok((name, report))
     });
     let reports = reports.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-    println!("{:<22} {:>13}", "in all", reports.iter().map(|report| report.executions).sum::<u64>());
-    let broken = reports.iter().filter(|report| report.broken.is_some());
-    let broken: Vec<&str> = broken.map(|report| report.target.as_str()).collect();
+    let broken = reports.iter().filter(|(_, report)| report.is_broken);
+    let broken: Vec<&str> = broken.map(|(name, _)| name.as_str()).collect();
     ensure!(broken.is_empty(), "broken: {}", broken.join(", "));
     Ok(())
 }
@@ -111,43 +108,24 @@ fn build(target: &Path, host: &str, name: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// What became of a target.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Report {
-    target: String,
-    executions: u64,
-    per_s: u64,
-    edges: u64,
-    inputs: u64,
-    /// What libFuzzer and the target said, if something broke.
-    broken: Option<String>,
+    /// The last line of libFuzzer's about its progress: executions (behind `#`), edges (`cov`), inputs (`corp`), executions per second; or what
+    /// it and the target said, if something broke.
+    text: String,
+    is_broken: bool,
 }
 
 impl Report {
     /// Takes what libFuzzer says apart.
-    fn of(target: &str, said: &str, is_broken: bool) -> Self {
-        let number = |text: &str| {
-            let digits = text.trim_start().split(|letter: char| !letter.is_ascii_digit()).next();
-            digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
-        };
-        let after = |name: &str| said.rsplit_once(name).map_or(0, |(_, text)| number(text));
+    fn of(said: &str, is_broken: bool) -> Self {
         let is_told =
             |line: &&str| !["#", "INFO:", "WARNING:", "stat::"].iter().any(|head| line.starts_with(head));
-        Self {
-            target: target.to_owned(),
-            executions: after("stat::number_of_executed_units:"),
-            per_s: after("stat::average_exec_per_sec:"),
-            edges: after(" cov:"),
-            inputs: after(" corp:"),
-            broken: is_broken.then(|| said.lines().filter(is_told).collect::<Vec<_>>().join("\n")),
-        }
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, executions, per_s, edges, inputs, broken } = self;
-        write!(formatter, "{target:<22} {executions:>13} {per_s:>9} {edges:>9} {inputs:>7}")?;
-        broken.as_ref().map_or(Ok(()), |said| write!(formatter, "  BROKEN\n{said}"))
+        let text = match is_broken {
+            true => format!("BROKEN\n{}", said.lines().filter(is_told).collect::<Vec<_>>().join("\n")),
+            false => said.lines().rfind(|line| line.starts_with('#')).unwrap_or_default().to_owned(),
+        };
+        Self { text, is_broken }
     }
 }
 
@@ -164,17 +142,17 @@ fn fuzz(program: &Path, grown: &Path, target: &str, limit: &str) -> anyhow::Resu
         .arg(format!("-max_len={INPUT_BYTES_MAX}"))
         .arg(format!("-timeout={INPUT_MAX_S}"))
         .arg(format!("-artifact_prefix={}/", crashes.display()))
-        .args(["-print_final_stats=1", "-print_funcs=0"])
+        .arg("-print_funcs=0")
         .output()
         .with_context(|| format!("cannot run {target}"))?;
     // Nothing is left of a folder without a crash.
     let _ = std::fs::remove_dir(&crashes);
     let said = String::from_utf8_lossy(&output.stderr);
-    let mut report = Report::of(target, &said, !output.status.success());
-    if let Some(broken) = &mut report.broken {
+    let mut report = Report::of(&said, !output.status.success());
+    if report.is_broken {
         let file = said.rsplit_once("Test unit written to ").and_then(|(_, rest)| rest.lines().next());
         let replay = format!("{} {}", program.display(), file.unwrap_or("FILE"));
-        write!(broken, "\nto replay: {replay}\nafter a repair: cargo xtask test fuzz")?;
+        report.text += &format!("\nto replay: {replay}\nafter a repair: cargo xtask test fuzz");
     }
     Ok(report)
 }
@@ -202,19 +180,12 @@ mod tests {
 
     #[test]
     fn what_libfuzzer_says_is_taken_apart() {
-        let said = "INFO: Seed: 1\n#2\tINITED cov: 40 ft: 50 corp: 3/90b exec/s: 0 rss: 40Mb\n\
-                    #900\tDONE   cov: 61 ft: 99 corp: 17/1Kb lim: 8 exec/s: 300 rss: 41Mb\n\
-                    thread panicked\nstat::number_of_executed_units: 900\nstat::average_exec_per_sec:     300\n";
-        let report = Report {
-            target: "resp".to_owned(),
-            executions: 900,
-            per_s: 300,
-            edges: 61,
-            inputs: 17,
-            broken: None,
-        };
-        assert_eq!(Report::of("resp", said, false), report);
-        let broken = Some("thread panicked".to_owned());
-        assert_eq!(Report::of("resp", said, true), Report { broken, ..report });
+        let done = "#900\tDONE   cov: 61 ft: 99 corp: 17/1Kb lim: 8 exec/s: 300 rss: 41Mb";
+        let said = format!(
+            "INFO: Seed: 1\n#2\tINITED cov: 40 rss: 40Mb\n{done}\nthread panicked\nstat::peak_rss_mb: 41\n"
+        );
+        assert_eq!(Report::of(&said, false), Report { text: done.to_owned(), is_broken: false });
+        let text = "BROKEN\nthread panicked".to_owned();
+        assert_eq!(Report::of(&said, true), Report { text, is_broken: true });
     }
 }

@@ -8,6 +8,7 @@
 mod baseline;
 mod profile;
 
+use crate::bench::table::grid;
 use crate::{cargo, parallel, programs};
 use anyhow::{Context, ensure};
 use baseline::Baseline;
@@ -57,7 +58,8 @@ pub(crate) fn run(record: bool) -> anyhow::Result<()> {
     let counts = Counts::of(&build()?)?;
     counts.show(&Baseline::read()?)?;
     if record {
-        baseline::record(&machine()?, &counts.shapes)?;
+        let today = programs::first_line("date", &["--utc", "+%F"])?;
+        Baseline::of(today, machine()?, &counts.shapes)?.write()?;
     }
     Ok(())
 }
@@ -95,7 +97,7 @@ pub(crate) fn is_unchanged() -> anyhow::Result<bool> {
 pub(crate) fn gate() -> anyhow::Result<()> {
     let (counts, before, machine) = (Counts::of(&build()?)?, Baseline::read()?, machine()?);
     counts.show(&before)?;
-    let is_elsewhere = before.machine() != machine;
+    let is_elsewhere = before.machine != machine;
     let growth_max = if is_elsewhere { GROWTH_ELSEWHERE_MAX } else { GROWTH_MAX };
     if is_elsewhere {
         let percent = 100.0 * growth_max;
@@ -165,19 +167,17 @@ impl Counts {
     /// A get costs more in one column than in another, where it must not.
     fn show(&self, before: &Baseline) -> anyhow::Result<()> {
         println!("instructions per get, in brackets the change against the baseline ({})", before.origin());
-        print!("{}", table(&self.shapes, before));
-        println!("instructions per get, by the number of workers\n{}", row("", &WORKERS));
-        println!(
-            "{}",
-            row(SHAPES[0], &self.workers.iter().map(|count| format!("{count:.1}")).collect::<Vec<_>>())
-        );
-        println!("instructions per get of the workload alone, by the number of keys\n{}", row("", &KEYS));
-        for (popularity, counts) in POPULARITIES.into_iter().zip(self.keys.chunks(KEYS.len())) {
-            println!(
-                "{}",
-                row(popularity, &counts.iter().map(|count| format!("{count:.1}")).collect::<Vec<_>>())
-            );
-        }
+        println!("{}", table(&self.shapes, before));
+        let (workers, keys) = (WORKERS.map(|workers| workers.to_string()), KEYS.map(|keys| keys.to_string()));
+        let decimals = |counts: &[f64]| counts.iter().map(|count| format!("{count:.1}")).collect::<Vec<_>>();
+        let row = |name: &str, cells: &[String]| [name, &cells[0], &cells[1], &cells[2]].map(str::to_owned);
+        let rows = [row("number of workers", &workers), row(SHAPES[0], &decimals(&self.workers))];
+        println!("{}", grid(&rows));
+        println!("of the workload alone:");
+        let mut rows = vec![row("number of keys", &keys)];
+        let by_popularity = POPULARITIES.into_iter().zip(self.keys.chunks(KEYS.len()));
+        rows.extend(by_popularity.map(|(popularity, counts)| row(popularity, &decimals(counts))));
+        println!("{}", grid(&rows));
         for (name, counts) in [(SHAPES[0], &self.workers[..]), (POPULARITIES[0], &self.keys[..KEYS.len()])] {
             let percent = 100.0 * spread(counts);
             ensure!(
@@ -189,33 +189,31 @@ impl Counts {
     }
 }
 
-fn row(name: &str, cells: &[impl ToString]) -> String {
-    let cells: String = cells.iter().map(|cell| format!("{:>14}", cell.to_string())).collect();
-    format!("{name:10}{cells}")
-}
-
 /// How much the most is above the least.
 fn spread(counts: &[f64]) -> f64 {
     let most = counts.iter().copied().fold(0.0, f64::max);
     most / counts.iter().copied().fold(f64::INFINITY, f64::min) - 1.0
 }
 
+/// A row for each part and the total, a column for each shape.
 fn table(counted: &[(&str, Division)], before: &Baseline) -> String {
-    let mut text = format!("{:10}", "");
-    counted.iter().for_each(|(shape, _)| text.push_str(&format!("{shape:>20}")));
-    for part in PARTS.into_iter().chain(["total"]) {
-        text.push_str(&format!("\n{part:10}"));
-        for (shape, division) in counted {
-            // As the baseline has it: to one decimal.
-            let now = (division.of(part) * 10.0).round() / 10.0;
-            let change = match before.instructions(shape, part) {
-                Some(before) if before > 0.0 => format!("({:+.1} %)", 100.0 * (now - before) / before),
-                _ => "(new)".to_owned(),
-            };
-            text.push_str(&format!("{now:>9.1} {change:>10}"));
+    let cell = |part: &str, (shape, division): &(&str, Division)| {
+        // As the baseline has it: to one decimal.
+        let now = (division.of(part) * 10.0).round() / 10.0;
+        match before.instructions(shape, part) {
+            Some(before) if before > 0.0 => format!("{now:.1} ({:+.1} %)", 100.0 * (now - before) / before),
+            _ => format!("{now:.1} (new)"),
         }
-    }
-    text + "\n"
+    };
+    let line = |name: &str, cells: &dyn Fn(&(&str, Division)) -> String| {
+        let mut line: [String; 1 + SHAPES.len()] = Default::default();
+        name.clone_into(&mut line[0]);
+        line[1..].iter_mut().zip(counted).for_each(|(to, counted)| *to = cells(counted));
+        line
+    };
+    let parts = PARTS.into_iter().chain(["total"]);
+    let lines = parts.map(|part| line(part, &|counted| cell(part, counted)));
+    grid(&[line("part", &|(shape, _)| (*shape).to_owned())].into_iter().chain(lines).collect::<Vec<_>>())
 }
 
 /// Builds the benchmark as released, but with the names of inlined functions. In a target folder of its own, because
@@ -269,13 +267,15 @@ mod tests {
     fn tables_show_what_changed() {
         let parts = PARTS.into_iter().zip([10.0, 20.0, 30.0, 40.0, 50.0, 60.0]).chain([("io", 7.0)]);
         let text = table(&[("16x1", parts.collect())], &Baseline::default());
-        assert!(text.lines().last().unwrap().ends_with("210.0      (new)"), "{text}");
-        assert_eq!(text.lines().count(), 2 + PARTS.len());
+        assert!(text.lines().last().unwrap().contains("210.0 (new)"), "{text}");
+        assert_eq!(text.lines().count(), 3 + PARTS.len());
     }
 
     #[test]
     fn a_shape_may_grow_by_a_part() {
-        let before = Baseline::parse("machine = \"a\"\n[\"16x1\"]\ntotal = 1000.0\n").unwrap();
+        let before =
+            toml::from_str("source = \"\"\nrecorded = \"\"\nmachine = \"a\"\n[\"16x1\"]\ntotal = 1000.0\n")
+                .unwrap();
         let table: [(f64, [&[&str]; 2]); 4] = [
             (1029.9, [&[], &[]]),
             (1030.1, [&["16x1: 1030.1 instead of 1000.0, +3.0 %"], &[]]),

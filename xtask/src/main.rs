@@ -21,13 +21,10 @@ mod peers;
 mod pictures;
 mod process;
 mod programs;
-mod recorded_text;
-mod server;
 mod soak;
 mod terminal_picture;
 mod test;
 mod tidy;
-mod tree;
 mod web_test;
 
 use clap::{Parser, Subcommand};

@@ -3,9 +3,8 @@
 //! Not a benchmark and not a test: what others print is theirs. The truth is a server that freezes for one second of ten
 //! while 1 000 requests/s are due: the p99 is 0.9 s (docs/accuracy.md). Nothing is built or downloaded but brunt.
 
-use crate::bench::client::{Client, Kind, Load};
+use crate::bench::client::{Client, Kind, Load, SHAPES, Shape};
 use crate::bench::run::Bench;
-use crate::bench::shape::Shape;
 use crate::bench::{self, NamedPeers};
 use crate::cargo;
 use crate::process::ReferenceServer;
@@ -24,20 +23,20 @@ pub(crate) fn run(named: &NamedPeers) -> anyhow::Result<()> {
     let found = named.find();
     println!("| tool | its p99 | truth | command |\n|---|---|---|---|");
     let ours = Client::brunt(&brunt, "brunt".to_owned(), "--arrival uniform --warmup 0s");
-    let peers = found.iter().filter_map(|(peer, path)| Some(Client::peer(peer, path.as_ref()?)));
+    let peers = found.iter().filter_map(|(peer, path)| Some(Client::of(peer, path.as_ref()?)));
     let directory = tempfile::tempdir()?;
     let bench = Bench { directory: directory.path().to_path_buf(), seconds: SECONDS };
     for client in [ours].into_iter().chain(peers.filter(Client::keeps_a_rate)) {
         // Frozen for the fifth second after its first request.
         let server = ReferenceServer::start(&brunt, &["--stall", "4s:1s"])?;
-        let shape = Shape { connections: 4, ..bench::shape::SHAPES[0] };
+        let shape = Shape { connections: 4, ..SHAPES[0] };
         let load = Load { rate: Some(RATE), ..bench.load(shape, server.port()?) };
         let p99 = match bench.run(&client, &load, None) {
             Ok(ended) => {
                 let p99 = ended.report.latency.p99;
                 p99.map_or_else(|| "not printed".to_owned(), |us| format!("{:.2} ms", us / 1e3))
             }
-            Err(error) if matches!(client.kind, Kind::Peer(_)) => format!("failed: {error:#}"),
+            Err(error) if client.is(Kind::Peer) => format!("failed: {error:#}"),
             Err(error) => return Err(error),
         };
         println!("| {} | {p99} | {TRUTH} | `{}` |", client.name, client.arguments(&load).join(" "));

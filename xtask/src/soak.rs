@@ -5,13 +5,12 @@
 
 mod accounting;
 mod growth;
-mod outputs;
 
-use crate::process::{Process, ReferenceServer};
-use crate::server::{Protocol, Server, counters};
+use crate::process::{Process, Protocol, ReferenceServer, Server, counters};
 use crate::{cargo, programs};
 use anyhow::{Context, bail, ensure};
 use growth::{Growth, Sample};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -84,8 +83,8 @@ impl Soak {
         let ended = run.await_end(Instant::now() + Duration::from_secs(GRACE_S))?;
         let exit = ended.context("brunt does not end")?.code();
         let said = fs::read_to_string(&notes)?;
-        outputs::check(folder).with_context(|| format!("exit code {exit:?}, {said}"))?;
-        let result = serde_json::from_str(&fs::read_to_string(outputs::path(folder, "--json"))?)?;
+        check_outputs(folder).with_context(|| format!("exit code {exit:?}, {said}"))?;
+        let result = serde_json::from_str(&fs::read_to_string(output_path(folder, "--json"))?)?;
         accounting::check(&result, &before, &counters(&address, Protocol::Memcached)?, exit)?;
         Ok(samples)
     }
@@ -96,8 +95,8 @@ impl Soak {
         command.args(["--mix", accounting::MIX, "--keys", "20000", "--value-size", "uniform:20,400"]);
         // A host that is busy for 10 s is no difference in the accounting.
         command.args(["--timeout", "60s", "--quiet", "--http", "127.0.0.1:0"]);
-        for (option, _) in outputs::OUTPUTS {
-            command.arg(option).arg(outputs::path(folder, option));
+        for (option, _) in OUTPUTS {
+            command.arg(option).arg(output_path(folder, option));
         }
         Process::start(command.stdout(Stdio::null()).stderr(File::create(notes)?))
     }
@@ -178,5 +177,58 @@ fn read_pages(notes: &Path) -> anyhow::Result<()> {
         stream.read_to_string(&mut page).with_context(|| format!("cannot read {path}"))?;
         ensure!(page.starts_with("HTTP/1.1 200 "), "{path}: {:?}", page.lines().next());
     }
+    Ok(())
+}
+
+// --- Files ---
+
+/// An option that writes a file, and what reads that.
+type Output = (&'static str, fn(&str) -> anyhow::Result<()>);
+
+const OUTPUTS: [Output; 5] =
+    [("--json", json), ("--html", html), ("--csv", rows), ("--ndjson", ndjson), ("--hlog", hlog)];
+
+/// Reads every file: all are there, and each reads as what it is.
+fn check_outputs(folder: &Path) -> anyhow::Result<()> {
+    for (option, read) in OUTPUTS {
+        let path = output_path(folder, option);
+        fs::read_to_string(&path).map_err(Into::into).and_then(|text| read(&text)).context(path)?;
+    }
+    Ok(())
+}
+
+/// The path of an option's file.
+fn output_path(folder: &Path, option: &str) -> String {
+    folder.join(format!("soak.{}", &option[2..])).display().to_string()
+}
+
+fn json(text: &str) -> anyhow::Result<()> {
+    Ok(serde_json::from_str::<Value>(text).map(drop)?)
+}
+
+fn ndjson(text: &str) -> anyhow::Result<()> {
+    ensure!(!text.is_empty(), "it is empty");
+    text.lines().try_for_each(json)
+}
+
+fn html(text: &str) -> anyhow::Result<()> {
+    let is_whole = text.to_lowercase().starts_with("<!doctype html") && text.trim_end().ends_with("</html>");
+    ensure!(is_whole, "it does not begin and end as a page");
+    Ok(())
+}
+
+fn hlog(text: &str) -> anyhow::Result<()> {
+    ensure!(text.starts_with("#["), "it does not begin as a log of histograms");
+    rows(text)
+}
+
+/// A head below notes, then rows of as many columns, beside the tag that logs of histograms give the rows of a kind.
+fn rows(text: &str) -> anyhow::Result<()> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let mut columns = lines.map(|line| line.split(',').filter(|cell| !cell.starts_with("Tag=")).count());
+    let head = columns.next().context("it has no head")?;
+    let rows: Vec<usize> = columns.collect();
+    ensure!(!rows.is_empty(), "it has no row");
+    ensure!(rows.iter().all(|count| *count == head), "a row has other columns than the head: {rows:?}");
     Ok(())
 }

@@ -5,7 +5,6 @@
 //! the hypervisor took CPU time from the tests: then it is rerun alone, and named.
 
 mod runner;
-mod stolen;
 
 use crate::{browser, cargo, instructions, programs, soak, tidy, top, web_test};
 use anyhow::{Context, ensure};
@@ -33,22 +32,24 @@ pub(crate) fn run(package: Option<&str>) -> anyhow::Result<()> {
     } else {
         step("lock file", lock_file)?;
         step("format", || cargo::run(&mut cargo::command(&["fmt", "--all", "--check"])))?;
-        let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-        step("clippy", || cargo::run(&mut cargo::command(&clippy)))?;
+        if !is_clippy_the_compiler() {
+            let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+            step("clippy", || cargo::run(&mut cargo::command(&clippy)))?;
+        }
         step("tidy", tidy::run)?;
         notes.extend(step("tests", || run_tests(None))?);
-        step("soak", soak::short)?;
-        // The program whose instructions are counted takes one CPU to link.
+        // The others wait, or take one CPU.
         notes.extend(std::thread::scope(|scope| {
             let documentation = scope.spawn(|| step("documentation", document));
-            let skipped = match instructions::is_unchanged()? {
+            step("soak", soak::short)?;
+            let instructions = match instructions::is_unchanged()? {
                 true => None,
                 false => step_if("instructions", instructions::ready, instructions::gate)?,
             };
+            let page = step_if("page in a browser", browser::ready, web_test::short)?;
             documentation.join().expect("its errors are returned")?;
-            anyhow::Ok(skipped)
+            anyhow::Ok([instructions, page].into_iter().flatten())
         })?);
-        notes.extend(step_if("page in a browser", browser::ready, web_test::short)?);
     }
     println!("==> all steps passed in {:.1} s", start.elapsed().as_secs_f64());
     notes.sort();
@@ -80,6 +81,13 @@ fn step_if(
     }
 }
 
+/// Are our crates checked as they are built, with warnings as errors? So they are in continuous integration, which spares it a pass over
+/// them.
+fn is_clippy_the_compiler() -> bool {
+    let is = |variable: &str, value: &str| std::env::var_os(variable).is_some_and(|found| found == value);
+    is("RUSTC_WORKSPACE_WRAPPER", "clippy-driver") && is("RUSTFLAGS", "-D warnings")
+}
+
 /// Building this program has already brought the lock file up to date, so a change means that the committed one is stale.
 /// A person in the middle of adding a dependency is not bothered.
 fn lock_file() -> anyhow::Result<()> {
@@ -96,7 +104,8 @@ fn lock_file() -> anyhow::Result<()> {
 /// With private items: the source is there to be read, and a broken link misleads inside as it does outside.
 fn document() -> anyhow::Result<()> {
     let document = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
-    cargo::run(cargo::command(&document).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut document = cargo::command(&document);
+    cargo::run(document.env("RUSTDOCFLAGS", "-D warnings").env_remove("RUSTC_WORKSPACE_WRAPPER"))
 }
 
 /// Builds and runs the tests of one crate or of all. Returns what must be known of those that passed. The folder for the files
@@ -107,7 +116,7 @@ fn run_tests(package: Option<&str>) -> anyhow::Result<Vec<String>> {
     let count = tests.len();
     println!("    built in {:.1} s; {count} tests", start.elapsed().as_secs_f64());
     let scratch = tempfile::Builder::new().prefix("brunt-test-").tempdir()?;
-    let before = stolen::read();
+    let before = ticks();
     let ended = runner::run(tests, scratch.path());
     print_slowest(&ended);
     let (passed, failed): (Vec<EndedTest>, Vec<EndedTest>) =
@@ -116,7 +125,7 @@ fn run_tests(package: Option<&str>) -> anyhow::Result<Vec<String>> {
     let mut notes: Vec<String> = passed.into_iter().flat_map(|ended| ended.skipped).collect();
     if !failed.is_empty() {
         failed.iter().for_each(|ended| println!("FAILED: {}", ended.test));
-        let stolen = stolen::fraction(before, stolen::read());
+        let stolen = stolen_fraction(before, ticks());
         ensure!(stolen > STOLEN_MAX && failed.len() <= RERUN_MAX, "tests failed");
         println!("the hypervisor took {:.1} % of the CPUs: those that failed are rerun", stolen * 100.0);
         let failed = failed.into_iter().map(|ended| ended.test).collect();
@@ -137,5 +146,39 @@ fn print_slowest(ended: &[EndedTest]) {
     println!("the slowest tests:");
     for (took, test) in slowest.iter().take(SLOWEST) {
         println!("  {:6.2} s  {test}", took.as_secs_f64());
+    }
+}
+
+/// The ticks of all CPUs since the host was started, and those that the hypervisor took, by the kernel's own count; 0 if it does not count
+/// them.
+fn ticks() -> [u64; 2] {
+    std::fs::read_to_string("/proc/stat").map(|text| ticks_of(&text)).unwrap_or_default()
+}
+
+/// The first eight numbers of proc_stat(5), of which steal is the last: those of guests behind it are part of user and nice.
+fn ticks_of(text: &str) -> [u64; 2] {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+    let ticks: Vec<u64> = line.split_whitespace().take(8).filter_map(|word| word.parse().ok()).collect();
+    [ticks.iter().sum(), ticks.get(7).copied().unwrap_or(0)]
+}
+
+/// Which part of all CPUs' time was stolen between the two.
+fn stolen_fraction(before: [u64; 2], after: [u64; 2]) -> f64 {
+    let [all, stolen] = [0, 1].map(|index| after[index].saturating_sub(before[index]) as f64);
+    stolen / all.max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_fraction_is_of_all_time() {
+        let before = ticks_of("cpu  100 0 50 800 0 0 0 50 7 0\ncpu0 1 2 3\n");
+        assert_eq!(before, [1_000, 50]);
+        let after = ticks_of("cpu  150 0 50 1100 0 0 0 100 9 0\n");
+        assert_eq!(stolen_fraction(before, after), 50.0 / 400.0);
+        assert_eq!(ticks_of("nothing"), [0, 0]);
+        assert_eq!(stolen_fraction(after, after), 0.0);
     }
 }

@@ -6,11 +6,12 @@
 mod circles;
 mod documents;
 mod manifests;
+pub(crate) mod tree;
 
-use crate::tree::{self, File};
 use anyhow::{Context, bail, ensure};
 use std::path::Path;
 use std::process::Command;
+use tree::File;
 
 /// Large files stay out of history; what is needed and large is generated.
 const FILE_BYTES_MAX: usize = 512 * 1024;

@@ -9,17 +9,15 @@ mod load;
 mod requests;
 #[cfg(test)]
 mod tests;
-mod timer;
 mod uring;
 
 use clap::{Args, ValueEnum, value_parser};
-use load::{Load, Refill};
+use load::{Load, Refill, Timer};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use requests::{Requests, TRIES};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use timer::Timer;
 
 /// A pipeline of requests must fit into the smallest buffer of a socket, 4.6 KB, so that a send takes it whole.
 const DEPTH_MAX: i64 = 128;

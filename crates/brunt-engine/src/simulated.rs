@@ -379,7 +379,7 @@ impl<C: Codec> Run<C> {
         sim.settle();
         let servers = self.blueprint.endpoints.len();
         let counters = (0..servers).map(|server| *sim.core(server).counters()).collect();
-        let items = (0..servers).map(|server| sim.core(server).store().items).collect();
+        let items = (0..servers).map(|server| sim.core(server).store().items()).collect();
         let (attempts, sent) = (sim.attempts().to_vec(), sim.sent().to_vec());
         let (looks_in_vain, slept_ns) = (sim.looks_in_vain(), sim.slept_ns());
         let mut end = self.worker.end();

@@ -6,11 +6,10 @@
 //! because a controller names it.
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
-use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
+use crate::credentials::AgentCredentials;
+use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent, printable};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connection_error};
 use crate::phase_limits::LOOKUP_MAX;
-use crate::printable_text::printable;
-use crate::trust::AgentTrust;
 use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
 use brunt_plan::cpus::CpuList;
@@ -37,6 +36,8 @@ const LOOKUPS_MAX: usize = 8;
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// Time limit for sending what is queued when a controller leaves.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
+/// Why a run ends that the controller leaves.
+const ABORTED: &str = "the controller aborted the run";
 /// A schedule begins at most this long before or after the order to start it arrives.
 const START_DISTANCE_MAX: Duration = Duration::from_secs(60);
 
@@ -73,7 +74,7 @@ pub struct TargetFiles {
 /// An agent, with what it needs of the program around it.
 pub struct Agent<'a> {
     /// Who is let in.
-    pub trust: AgentTrust,
+    pub credentials: AgentCredentials,
     /// What it says of itself.
     pub info: AgentInfo,
     /// Processors its workers are pinned to; none: wherever the kernel puts them.
@@ -135,14 +136,14 @@ impl Agent<'_> {
     ) -> Result<(MessageChannel, SessionGuard<'a>), String> {
         let deadline = Instant::now() + HANDSHAKE_MAX;
         let lost = |error: io::Error| connection_error(&error);
-        let mut wire = Wire::new(socket, self.trust.connection()?).map_err(lost)?;
+        let mut wire = Wire::new(socket, self.credentials.connection()?).map_err(lost)?;
         let mut nonce = Nonce::default();
         SystemRandom::new().fill(&mut nonce).map_err(|_| "no random numbers available".to_owned())?;
-        let token = self.trust.token.as_ref();
+        let token = self.credentials.token.as_ref();
         let hello = Hello { version: VERSION, wants_token: token.is_some(), nonce };
         wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
         let mut answer = [0; Answer::BYTES];
-        wire.read_hello(&mut answer, deadline).map_err(lost)?;
+        wire.read_exact(&mut answer, deadline).map_err(lost)?;
         let answer = Answer::read(&answer).ok_or("is not a controller of brunt")?;
         let mut welcome = Welcome::to(&hello, &answer, token, false);
         let turn = if welcome.result == HandshakeResult::Welcome { session.take() } else { None };
@@ -197,20 +198,25 @@ impl Agent<'_> {
             Ok(plans) => plans,
             Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
         };
-        let endpoints = match self.find(link, &plan, assignment.workers, &session.lookups)? {
-            Some(Ok(endpoints)) => endpoints,
-            Some(Err(trouble)) => return link.send_message(&FromAgent::Failed(own_options(trouble))),
-            None => return Ok(()),
+        let mut side = AgentSide::new(link, session);
+        let endpoints = match self.find(&mut side, &plan, assignment.workers) {
+            Ok(endpoints) => endpoints,
+            Err(failure) => {
+                return match (side.lost, side.has_left) {
+                    (Some(why), _) => Err(why),
+                    (None, true) => Ok(()),
+                    (None, false) => link.send_message(&FromAgent::Failed(own_options(failure))),
+                };
+            }
         };
         let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
         (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
         let part = LocalPart { plan: &plan, workers, portion: assignment.portion, classes: &[] };
         let data = if assignment.is_stored { DataSets::Stored } else { DataSets::ToStore };
-        let mut follower = AgentSide::new(link, session);
         let never = AtomicBool::new(false);
         let ended =
-            run_part(&plan, &part, &endpoints, data, &never, &mut |_| RunDecision::Continue, &mut follower);
-        let AgentSide { epoch_ns, lost, start_ns, .. } = follower;
+            run_part(&plan, &part, &endpoints, data, &never, &mut |_| RunDecision::Continue, &mut side);
+        let AgentSide { epoch_ns, lost, start_ns, .. } = side;
         if start_ns.is_some() {
             *idle = Idle { since: Instant::now(), max: session.idle_limits.between };
         }
@@ -237,51 +243,37 @@ impl Agent<'_> {
         }
     }
 
-    /// Finds what a plan needs; nothing where the controller has let us go meanwhile. To look up a name may take longer than a
-    /// controller waits for a heartbeat, and the look-up may never end, so it runs on a detached thread.
-    fn find(
-        &self,
-        link: &mut MessageChannel,
-        plan: &Plan,
-        workers: u32,
-        lookups: &Arc<()>,
-    ) -> Result<Option<Result<Endpoints, RemoteError>>, String> {
+    /// Finds what a plan needs, unless the controller leaves meanwhile. To look up a name may take longer than a controller waits for a
+    /// heartbeat, and the look-up may never end, so it runs on a detached thread.
+    fn find(&self, side: &mut AgentSide<'_>, plan: &Plan, workers: u32) -> Result<Endpoints, RemoteError> {
+        let lookups = &side.session.lookups;
         if Arc::strong_count(lookups) > LOOKUPS_MAX {
             let reason = format!("{LOOKUPS_MAX} earlier look-ups of names hang: restart the agent");
-            return Ok(Some(Err(host_error(reason))));
+            return Err(host_error(reason));
         }
         let (finder, found) = mpsc::channel();
         let (open, plan, counted) = (self.open.clone(), plan.clone(), lookups.clone());
-        let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
-        let started = named.spawn(move || {
+        let thread = std::thread::Builder::new().name("brunt-lookup".to_owned()).spawn(move || {
             // The receiver is gone if the controller has left.
             let _ = finder.send(open(&plan, workers));
             drop(counted);
         });
-        if let Err(error) = started {
-            return Ok(Some(Err(host_error(format!("cannot resolve names: {error}")))));
-        }
+        thread.map_err(|error| host_error(format!("cannot resolve names: {error}")))?;
         let since = Instant::now();
-        loop {
+        while !side.has_left {
             match found.try_recv() {
-                Ok(found) => return Ok(Some(found)),
+                Ok(found) => return found,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    return Ok(Some(Err(host_error("the look-up of its servers ended early".to_owned()))));
+                    return Err(host_error("the look-up of its servers ended early".to_owned()));
                 }
-                Err(mpsc::TryRecvError::Empty) => {}
+                Err(mpsc::TryRecvError::Empty) if since.elapsed() >= LOOKUP_MAX => {
+                    let reason = format!("did not find its servers within {} s", LOOKUP_MAX.as_secs());
+                    return Err(host_error(reason));
+                }
+                Err(mpsc::TryRecvError::Empty) => side.listen(POLL_INTERVAL)?,
             }
-            if since.elapsed() >= LOOKUP_MAX {
-                let reason = format!("did not find its servers within {} s", LOOKUP_MAX.as_secs());
-                return Ok(Some(Err(host_error(reason))));
-            }
-            match link.next_message::<ToAgent>(POLL_INTERVAL)? {
-                Some(ToAgent::Ping { number }) => pong(link, number)?,
-                Some(ToAgent::Leave) => return Ok(None),
-                Some(ToAgent::Prepare(_)) => return Err("started a second run".to_owned()),
-                Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
-            }
-            link.send_heartbeat(&FromAgent::Alive)?;
         }
+        Err(host_error(ABORTED.to_owned()))
     }
 
     /// The plan of all agents, as this host understands it: the very same, or nothing.
@@ -530,7 +522,7 @@ impl Coordinator for AgentSide<'_> {
         self.listen(Duration::ZERO)?;
         match (&self.lost, self.has_left) {
             (Some(why), _) => Err(host_error(why.clone())),
-            (None, true) => Err(host_error("the controller aborted the run".to_owned())),
+            (None, true) => Err(host_error(ABORTED.to_owned())),
             (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop }),
         }
     }
@@ -551,7 +543,7 @@ mod tests {
 
     fn agent(open: Open) -> Agent<'static> {
         Agent {
-            trust: AgentTrust::OPEN,
+            credentials: AgentCredentials::OPEN,
             info: AgentInfo { host: String::new(), version: String::new(), threads: 1, weight: 1 },
             cpus: Vec::new(),
             sleeps: false,
@@ -583,11 +575,11 @@ mod tests {
             heard_twice.send(()).unwrap();
             (link, heard)
         });
-        let found = agent.find(&mut link, &default_plan(), 1, &Arc::default()).unwrap();
+        let session = Session::default();
+        let found = agent.find(&mut AgentSide::new(&mut link, &session), &default_plan(), 1);
         let (_, heard) = controller.join().unwrap();
         assert!(heard.iter().all(|heard| matches!(heard, Some(FromAgent::Alive))), "{heard:?}");
-        let reason = found.and_then(Result::err).map(|trouble| trouble.reason);
-        assert_eq!(reason.as_deref(), Some("unknown after Ok(())"));
+        assert_eq!(found.unwrap_err().reason, "unknown after Ok(())");
     }
 
     /// A look-up that hangs keeps a thread, but no session: the agent is free as soon as its controller leaves or is lost.
@@ -599,22 +591,22 @@ mod tests {
             let _ = hang.lock().unwrap().recv();
             Ok(Vec::new())
         }));
-        let lookups = Arc::default();
+        let session = Session::default();
         let (mut link, far) = pair();
         drop(far);
-        let lost = agent.find(&mut link, &default_plan(), 1, &lookups);
-        assert_eq!(lost.map(|found| found.is_some()), Err("closed the connection".to_owned()));
-        let left = |lookups: &Arc<()>| {
+        let mut side = AgentSide::new(&mut link, &session);
+        assert!(agent.find(&mut side, &default_plan(), 1).is_err());
+        assert_eq!(side.lost.as_deref(), Some("closed the connection"));
+        let left = || {
             let (mut link, far) = pair();
             let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
             controller.send_message(&ToAgent::Leave).unwrap();
-            agent.find(&mut link, &default_plan(), 1, lookups).unwrap()
+            agent.find(&mut AgentSide::new(&mut link, &session), &default_plan(), 1).unwrap_err().reason
         };
         for _ in 1..LOOKUPS_MAX {
-            assert!(left(&lookups).is_none());
+            assert_eq!(left(), ABORTED);
         }
-        let refused = left(&lookups).and_then(Result::err).map(|trouble| trouble.reason);
-        assert_eq!(refused.as_deref(), Some("8 earlier look-ups of names hang: restart the agent"));
+        assert_eq!(left(), "8 earlier look-ups of names hang: restart the agent");
         drop(release);
     }
 

@@ -71,10 +71,12 @@ enum Side {
 }
 
 fn signed_text(who: Side, agent: &Nonce, controller: &Nonce) -> [u8; 1 + 2 * NONCE] {
-    let mut text = [who as u8; 1 + 2 * NONCE];
-    text[1..=NONCE].copy_from_slice(agent);
-    text[1 + NONCE..].copy_from_slice(controller);
-    text
+    joined([&[who as u8], agent, controller, &[]])
+}
+
+/// Parts of a record that are as long as it is together.
+fn joined<const LEN: usize>(parts: [&[u8]; 4]) -> [u8; LEN] {
+    parts.concat().try_into().expect("the parts of a record have fixed lengths")
 }
 
 /// What an agent sends first on a new connection.
@@ -94,13 +96,7 @@ impl Hello {
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        let (magic, rest) = bytes.split_at_mut(MAGIC.len());
-        magic.copy_from_slice(&MAGIC);
-        rest[..2].copy_from_slice(&self.version.to_le_bytes());
-        rest[2] = u8::from(self.wants_token);
-        rest[3..].copy_from_slice(&self.nonce);
-        bytes
+        joined([&MAGIC, &self.version.to_le_bytes(), &[u8::from(self.wants_token)], &self.nonce])
     }
 
     /// From bytes; `None` if the peer is not an agent.
@@ -136,13 +132,7 @@ impl Answer {
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        let (magic, rest) = bytes.split_at_mut(MAGIC.len());
-        magic.copy_from_slice(&MAGIC);
-        rest[..2].copy_from_slice(&self.version.to_le_bytes());
-        rest[2..2 + NONCE].copy_from_slice(&self.nonce);
-        rest[2 + NONCE..].copy_from_slice(&self.proof);
-        bytes
+        joined([&MAGIC, &self.version.to_le_bytes(), &self.nonce, &self.proof])
     }
 
     /// From bytes; `None` if the peer is not a controller.
@@ -166,6 +156,10 @@ pub enum HandshakeResult {
     OtherVersion = 2,
     /// Another controller has the session.
     Busy = 3,
+}
+
+impl HandshakeResult {
+    const ALL: [Self; 4] = [Self::Welcome, Self::Unauthenticated, Self::OtherVersion, Self::Busy];
 }
 
 /// The agent's decision and its own proof: the last part of the handshake. After a rejection the agent closes the connection.
@@ -197,21 +191,13 @@ impl Welcome {
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [self.result as u8; Self::BYTES];
-        bytes[1..].copy_from_slice(&self.proof);
-        bytes
+        joined([&[self.result as u8], &self.proof, &[], &[]])
     }
 
     /// From bytes; `None` if the peer is not an agent.
     pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let (result, proof) = bytes.split_first()?;
-        let result = match result {
-            0 => HandshakeResult::Welcome,
-            1 => HandshakeResult::Unauthenticated,
-            2 => HandshakeResult::OtherVersion,
-            3 => HandshakeResult::Busy,
-            _ => return None,
-        };
+        let result = HandshakeResult::ALL.into_iter().find(|known| *known as u8 == *result)?;
         Some(Self { result, proof: proof.try_into().ok()? })
     }
 

@@ -6,10 +6,10 @@
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::clock_offset::ClockOffset;
+use crate::credentials::ControllerCredentials;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection_error};
 use crate::phase_limits::PhaseLimits;
-use crate::trust::ControllerTrust;
 use brunt_engine::coordinator::{
     Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, START_AHEAD_NS, Stop,
 };
@@ -127,7 +127,7 @@ impl Fleet {
     /// The first that cannot be reached or does not let us in, and why; for a user.
     pub fn open(
         names: &[(String, u16)],
-        trust: &ControllerTrust,
+        credentials: &ControllerCredentials,
         starting_max: Duration,
     ) -> Result<Self, String> {
         let until = Instant::now() + starting_max;
@@ -137,7 +137,7 @@ impl Fleet {
             let host = host.trim_matches(['[', ']']);
             let socket = connect(host, *port, until);
             let socket = socket.map_err(|error| format!("cannot be reached: {error}"));
-            let met = socket.and_then(|socket| Peer::meet(&name, socket, trust));
+            let met = socket.and_then(|socket| Peer::meet(&name, socket, credentials));
             let mut peer = met.map_err(|why| format!("agent {name} {why}"))?;
             while !peer.read_clock(Instant::now() + HANDSHAKE_MAX).map_err(|failure| failure.reason)? {}
             Ok(peer)
@@ -215,9 +215,10 @@ impl Fleet {
 
 impl Peer {
     /// Authenticates both sides of a new connection, and learns what the agent is.
-    fn meet(name: &str, socket: TcpStream, trust: &ControllerTrust) -> Result<Self, String> {
-        let mut wire = Wire::new(socket, trust.connection()?).map_err(|error| connection_error(&error))?;
-        shake_hands(&mut wire, trust)?;
+    fn meet(name: &str, socket: TcpStream, credentials: &ControllerCredentials) -> Result<Self, String> {
+        let mut wire =
+            Wire::new(socket, credentials.connection()?).map_err(|error| connection_error(&error))?;
+        shake_hands(&mut wire, credentials)?;
         let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
         let info = match link.next_message(HANDSHAKE_MAX)? {
             Some(FromAgent::AgentInfo(info)) => info,
@@ -382,11 +383,11 @@ fn has_progress(interval: &Interval) -> bool {
 }
 
 /// The controller's part of the handshake. The error follows the agent's name.
-fn shake_hands(wire: &mut Wire, trust: &ControllerTrust) -> Result<(), String> {
+fn shake_hands(wire: &mut Wire, credentials: &ControllerCredentials) -> Result<(), String> {
     let lost = |error: io::Error| connection_error(&error);
     let deadline = Instant::now() + HANDSHAKE_MAX;
     let mut hello = [0; Hello::BYTES];
-    wire.read_hello(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
+    wire.read_exact(&mut hello, deadline).map_err(|error| match (error.kind(), &credentials.tls) {
         // Where the agent speaks first, one that waits for us to speak TLS says nothing.
         (io::ErrorKind::TimedOut, None) => {
             "sent no handshake within 4 s; if it has --auth, set --auth here too".to_owned()
@@ -397,7 +398,7 @@ fn shake_hands(wire: &mut Wire, trust: &ControllerTrust) -> Result<(), String> {
     if hello.version != VERSION {
         return Err(format!("uses protocol version {}, not {VERSION}", hello.version));
     }
-    let token = trust.token.as_ref();
+    let token = credentials.token.as_ref();
     match (hello.wants_token, token.is_some()) {
         (true, false) => return Err("requires a token: set --auth".to_owned()),
         (false, true) => return Err("has no token: start it with --auth".to_owned()),

@@ -4,26 +4,24 @@
 //! on its own, if it has any; what they say to each other is an implementation of [`brunt_engine::coordinator::Coordinator`] on either
 //! side. Invariant: what agents recorded is added up exactly, as if one host had all the workers.
 //!
-//! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `auth_folder` → `trust` is who may; `agent` and `controller` are the two ends.
+//! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `credentials` is who may; `agent` and `controller` are the two ends.
 
 #![forbid(unsafe_code)]
 
 mod agent;
 pub mod agent_handshake;
-pub mod auth_folder;
 pub mod clock_offset;
 mod controller;
+pub mod credentials;
 pub mod frame;
 pub mod message;
 mod message_channel;
 mod phase_limits;
-mod printable_text;
-mod trust;
 
 pub use agent::{Agent, Endpoints, Open, TargetFiles};
 pub use controller::{Fleet, STARTING_MAX};
 
-pub use trust::{AgentTrust, ControllerTrust};
+pub use credentials::{AgentCredentials, ControllerCredentials};
 
 /// The port of agents, unless another is named: mutilate's.
 pub const PORT: u16 = 5556;

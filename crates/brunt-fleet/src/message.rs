@@ -2,16 +2,16 @@
 //!
 //! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
 //! [`crate::agent_handshake::VERSION`], and two versions do not talk. Invariants: no message from a controller names a file of the agent's
-//! host; what an agent says of itself can be shown (`printable_text.rs`). Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
+//! host; what an agent says of itself can be shown ([`printable`]). Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
-use crate::printable_text;
 use brunt_engine::coordinator::{RemoteError, Stop};
 use brunt_engine::run::RunData;
 use brunt_plan::shard::Portion;
 use brunt_stats::interval::Interval;
 use brunt_stats::sample::Sample;
+use brunt_stats::worker_counts::ErrorReplies;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// From the controller to an agent.
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,23 +76,23 @@ pub enum FromAgent {
     /// Its part is over.
     Ended {
         /// Everything but the intervals and the raw samples.
-        #[serde(deserialize_with = "printable_text::run_data")]
+        #[serde(deserialize_with = "run_data")]
         data: Box<RunData>,
         /// These.
         samples: Vec<Sample>,
     },
     /// Its part came to nothing.
-    Failed(#[serde(deserialize_with = "printable_text::failure")] RemoteError),
+    Failed(#[serde(deserialize_with = "failure")] RemoteError),
 }
 
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentInfo {
     /// The name of its host.
-    #[serde(deserialize_with = "printable_text::text")]
+    #[serde(deserialize_with = "text")]
     pub host: String,
     /// Its version of brunt.
-    #[serde(deserialize_with = "printable_text::text")]
+    #[serde(deserialize_with = "text")]
     pub version: String,
     /// How many workers it takes on where nothing else is asked for; at least 1.
     pub threads: u32,
@@ -118,6 +118,59 @@ pub fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
         Ok((_, rest)) => Err(format!("sent a message with {} bytes behind its end", rest.len())),
         Err(_) => Err("sent a message that cannot be read".to_owned()),
     }
+}
+
+/// The longest text: a reason that quotes a line of a plan.
+const CHARACTERS_MAX: usize = 1000;
+
+/// More first words of error replies than any protocol has.
+const ERROR_WORDS_MAX: usize = 64;
+
+/// Text that another host sent, as it may be shown: it moves no cursor and ends no line. So every text of an agent is decoded, and no other
+/// code has to think of it: the text without control characters and those that change the direction of writing, as far as it may be long.
+pub(crate) fn printable(text: &str) -> String {
+    let is_shown = |character: char| {
+        !character.is_control()
+            && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let shown = |character: char| match character {
+        '\n' | '\t' => ' ',
+        other if is_shown(other) => other,
+        _ => '?',
+    };
+    text.chars().take(CHARACTERS_MAX).map(shown).collect()
+}
+
+/// For a field that is a text.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|text| printable(&text))
+}
+
+/// For why an agent failed.
+fn failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RemoteError, D::Error> {
+    let RemoteError { is_server_error, reason } = RemoteError::deserialize(deserializer)?;
+    Ok(RemoteError { is_server_error, reason: printable(&reason) })
+}
+
+/// For what an agent counted. What only the controller has to say, of servers and traces, is not taken from it.
+fn run_data<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RunData>, D::Error> {
+    let mut data = Box::<RunData>::deserialize(deserializer)?;
+    let usage = &mut data.usage;
+    let texts = [&mut usage.io_reason, &mut usage.timestamps_reason, &mut data.host.clock.source];
+    let texts = texts.into_iter().flatten().chain([&mut usage.io, &mut usage.wait]);
+    texts.for_each(|text| *text = printable(text));
+    let redirections = &mut data.counts.redirections;
+    redirections.unknown_node = redirections.unknown_node.as_deref().map(printable);
+    if let Some(first) = &mut data.counts.first_malformed {
+        first.reason = printable(&first.reason).into();
+    }
+    let mut replies = ErrorReplies::default();
+    for (word, times) in data.counts.error_replies.rows().into_iter().take(ERROR_WORDS_MAX) {
+        replies.count(printable(word).into(), times);
+    }
+    data.counts.error_replies = replies;
+    (data.server_records, data.traces) = (Vec::new(), Vec::new());
+    Ok(data)
 }
 
 #[cfg(test)]
@@ -211,5 +264,19 @@ mod tests {
             let escaped = |text: &str| text.contains("u{1b}") || text.contains("\\n");
             assert!(escaped(&format!("{message:?}")) && !escaped(&decoded), "{decoded}");
         }
+    }
+
+    #[test]
+    fn control_characters_are_replaced() {
+        let table = [
+            ("load-1 Größe 1µs", "load-1 Größe 1µs"),
+            ("a\x1b[2J\x1b]0;title\x07b\x7f\r", "a?[2J?]0;title?b??"),
+            ("one\n\ttwo", "one  two"),
+            ("\u{9b}31m \u{202e}txt \u{2066}\u{feff}", "?31m ?txt ??"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(printable(text), expected);
+        }
+        assert_eq!(printable(&"é".repeat(5000)).chars().count(), CHARACTERS_MAX);
     }
 }

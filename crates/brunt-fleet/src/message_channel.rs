@@ -61,60 +61,30 @@ impl Wire {
         if tls.is_handshaking() && self.socket.peek(&mut begin).is_ok_and(|len| is_zeromq(&begin[..len])) {
             return Err(ErrorKind::Unsupported.into());
         }
-        // The peer answers only after the handshake has begun.
-        Self::write_records(tls, &self.socket)?;
         loop {
             match tls.reader().read(into) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if would_block(&error) => {}
                 ended => return ended,
             }
-            if tls.read_tls(&mut &self.socket)? == 0 {
+            if tls.complete_io(&mut &self.socket)? == (0, 0) {
                 return Ok(0);
             }
-            let processed = tls.process_new_packets();
-            // The alert, which says why, is sent before the error is returned.
-            let sent = Self::write_records(tls, &self.socket);
-            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-            sent?;
         }
     }
 
     /// Writes as much as there is room for.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&self.socket).write(bytes) };
-        Self::write_records(tls, &self.socket)?;
         let taken = tls.writer().write(bytes)?;
-        Self::write_records(tls, &self.socket)?;
-        if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
-    }
-
-    fn write_records(tls: &mut Connection, mut socket: &TcpStream) -> io::Result<()> {
-        while tls.wants_write() {
-            match tls.write_tls(&mut socket) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
+        match tls.complete_io(&mut &self.socket) {
+            Err(error) if !would_block(&error) => Err(error),
+            _ if taken == 0 && (tls.wants_write() || !bytes.is_empty()) => Err(ErrorKind::WouldBlock.into()),
+            _ => Ok(taken),
         }
-        Ok(())
     }
 
-    /// Reads all of these bytes, the first that the other side sends, by the deadline. A ZeroMQ peer sends fewer.
-    pub(crate) fn read_hello(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
-        self.read_exact_unless(into, deadline, is_zeromq)
-    }
-
-    /// Reads all of these bytes, in good time.
+    /// Reads all of these bytes by the deadline. A ZeroMQ peer sends fewer when it speaks first.
     pub(crate) fn read_exact(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
-        self.read_exact_unless(into, deadline, |_| false)
-    }
-
-    fn read_exact_unless(
-        &mut self,
-        into: &mut [u8],
-        deadline: Instant,
-        is_other_protocol: impl Fn(&[u8]) -> bool,
-    ) -> io::Result<()> {
         let mut filled = 0;
         while filled < into.len() {
             match self.read(&mut into[filled..]) {
@@ -123,7 +93,7 @@ impl Wire {
                 Err(error) if would_block(&error) => self.wait(false, time_left(deadline)?)?,
                 Err(error) => return Err(error),
             }
-            if is_other_protocol(&into[..filled]) {
+            if is_zeromq(&into[..filled]) {
                 return Err(ErrorKind::Unsupported.into());
             }
         }

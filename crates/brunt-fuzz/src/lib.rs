@@ -28,7 +28,7 @@ use brunt_proto::memcached::udp::{Header, Reassembly, ReassemblyStep};
 use brunt_proto::message::{MessageCodec, Messages};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::redirect::Redirect;
+use brunt_proto::resp::error::Redirect;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::template::{Framing, Template, Templates};
@@ -48,12 +48,13 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: [Target; 18] = [
-    ("memcached_text", memcached_text),
-    ("memcached_meta", memcached_meta),
-    ("memcached_binary", memcached_binary),
+    // Replies in memcached's text, meta and binary protocols, and in Redis's.
+    ("memcached_text", |data| check_cuts(&TextCodec::default(), data)),
+    ("memcached_meta", |data| check_cuts(&MetaCodec::default(), data)),
+    ("memcached_binary", |data| check_cuts(&BinaryCodec::default(), data)),
     ("memcached_udp", memcached_udp),
     ("memcached_statistics", memcached_statistics),
-    ("resp", resp),
+    ("resp", |data| check_cuts(&RespCodec::default(), data)),
     ("resp_reply", resp_reply),
     ("resp_redirect", resp_redirect),
     ("resp_template", resp_template),
@@ -93,26 +94,6 @@ const fn is_equal(mut one: &[u8], mut other: &[u8]) -> bool {
         (one, other) = (rest, other_rest);
     }
     one.is_empty() && other.is_empty()
-}
-
-/// Replies in memcached's text protocol.
-pub fn memcached_text(data: &[u8]) {
-    check_cuts(&TextCodec::default(), data);
-}
-
-/// Replies in its meta protocol.
-pub fn memcached_meta(data: &[u8]) {
-    check_cuts(&MetaCodec::default(), data);
-}
-
-/// Replies in its binary protocol.
-pub fn memcached_binary(data: &[u8]) {
-    check_cuts(&BinaryCodec::default(), data);
-}
-
-/// Replies in Redis's protocols.
-pub fn resp(data: &[u8]) {
-    check_cuts(&RespCodec::default(), data);
 }
 
 /// Replies to messages: the first byte says which protocol it is, and how many wait.
@@ -162,7 +143,9 @@ fn check_sockets<C: Codec>(dialect: C, data: &[u8]) {
             used += step;
             match event {
                 Event::Bad(_) => codec.skip(),
-                Event::Found { token, .. } | Event::End { token, .. } if token < WAITING => {
+                Event::Found(brunt_proto::Found { token, .. }) | Event::End { token, .. }
+                    if token < WAITING =>
+                {
                     assert!(!codec.is_reading() && ended.insert(token), "{token} twice");
                 }
                 _ => {}

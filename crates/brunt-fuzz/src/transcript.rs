@@ -74,7 +74,7 @@ impl Transcript {
                 }
                 self.said.extend_from_slice(piece);
             }
-            Event::Found { key, flags, value, token } => {
+            Event::Found(brunt_proto::Found { key, flags, value, token }) => {
                 let bytes = u32::try_from(value.len()).expect("a value has at most 4 GiB");
                 self.add(&Event::Begin);
                 self.add(&Event::Key {

@@ -217,16 +217,7 @@ pub enum Event<'a> {
     /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
     /// there in one piece. It stands for `Begin`, a `Key` that is a hit without unique and recache, `Value`, and an `End` with
     /// [`ReplyKind::Value`] and [`Codec::FOUND`]; a codec that never says it is right too.
-    Found {
-        /// As in `Key`.
-        key: &'a [u8],
-        /// As in `Key`.
-        flags: u32,
-        /// The whole value, which may be empty.
-        value: &'a [u8],
-        /// As in `End`.
-        token: u32,
-    },
+    Found(Found<'a>),
     /// A line of a control exchange (statistics, version).
     Control(&'a [u8]),
     /// Bytes of a message that answers nothing (RESP3's push). It may be before, between and behind replies.
@@ -249,13 +240,6 @@ pub struct Found<'a> {
     pub value: &'a [u8],
     /// The token of the request.
     pub token: u32,
-}
-
-impl<'a> From<Found<'a>> for Event<'a> {
-    #[inline]
-    fn from(Found { key, flags, value, token }: Found<'a>) -> Self {
-        Self::Found { key, flags, value, token }
-    }
 }
 
 brunt_plan::named! {
@@ -379,7 +363,7 @@ pub trait Codec: Clone + Send + 'static {
     /// May a connection have something to say before its first request?
     const HAS_SETUP: bool = false;
 
-    /// May an error reply send a request to another server (see [`resp::redirect`])?
+    /// May an error reply send a request to another server (see [`resp::error`])?
     const REDIRECTS: bool = false;
     /// May each request, and each piece of a reply, be a datagram of its own ([`Codec::is_by_datagram`])? Then replies find their requests
     /// by what is before them in their datagrams, and [`Codec::decode`] reads what [`Codec::receive_datagram`] was shown last.
@@ -423,7 +407,7 @@ pub trait Codec: Clone + Send + 'static {
     #[inline]
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         match self.decode_found(input) {
-            Some((used, found)) => (used, Some(found.into())),
+            Some((used, found)) => (used, Some(Event::Found(found))),
             None if input.is_empty() => (0, None),
             None => self.decode_any(input),
         }

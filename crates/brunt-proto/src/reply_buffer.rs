@@ -62,7 +62,7 @@ impl<C: Codec> ReplyBuffer<C> {
             self.used += used;
             match event {
                 Event::Push { .. } => self.start = self.used,
-                Event::End { .. } | Event::Found { .. } => self.is_whole = true,
+                Event::End { .. } | Event::Found(_) => self.is_whole = true,
                 _ => {}
             }
         }

@@ -8,12 +8,10 @@
 
 pub mod error;
 pub mod handshake;
-mod hash;
 pub mod info;
 mod inline;
 mod line;
 mod pairs;
-pub mod redirect;
 pub mod reply;
 mod request;
 pub mod slot;
@@ -210,10 +208,12 @@ impl Codec for RespCodec {
                 self.templates.encode(request, out);
             }
             (_, Commands::Arrays) => request::put(request, out),
-            (_, Commands::Fields(bytes)) => match hash::HashField::of(request.keys.first(), bytes as usize) {
-                Some(place) => hash::put(request, place, out),
-                None => request::put(request, out),
-            },
+            (_, Commands::Fields(bytes)) => {
+                match request::split_field(request.keys.first(), bytes as usize) {
+                    Some(place) => request::put_of_field(request, place, out),
+                    None => request::put(request, out),
+                }
+            }
             (_, Commands::Inline) => inline::put(request, out),
         }
         Encoded { wire_requests: 1, replied: true }

@@ -5,14 +5,12 @@
 //! between them.
 
 mod piece;
-mod random_field;
 mod thrift;
 mod word;
 
 use crate::out::Out;
 use crate::step::LINE_END;
-use crate::template::piece::PieceBuilder;
-use crate::template::word::Extent;
+use crate::template::piece::{Extent, PieceBuilder};
 use crate::{KEY_BYTES_MAX, Request};
 use piece::Piece;
 pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
@@ -248,7 +246,7 @@ fn resp(words: &[Word]) -> Vec<Piece> {
     let mut pieces = PieceBuilder::default();
     pieces.text(format!("*{}\r\n", words.len()).as_bytes());
     for word in words {
-        let extent = word.extent();
+        let extent = Extent::of(word);
         pieces.text(b"$");
         match extent.fixed() {
             Some(bytes) => pieces.text(bytes.to_string().as_bytes()),
@@ -268,13 +266,7 @@ fn inline(words: &[Word]) -> Vec<Piece> {
         pieces.text(if index == 0 { b"" } else { b" " });
         match word.text() {
             Some(text) => piece::quoted(text, &mut pieces.text),
-            None => {
-                // Random letters are plain, so that only the rest must be looked at.
-                let parts = word.parts.clone().into_boxed_slice();
-                let from = pieces.drawn;
-                pieces.drawn += word.extent().bytes as u64;
-                pieces.push(Piece::Quoted { parts, from });
-            }
+            None => pieces.quoted(word),
         }
     }
     pieces.text(LINE_END);
@@ -297,7 +289,7 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
         ));
     }
     let mut pieces = PieceBuilder::default();
-    let length = data.map(Word::extent).unwrap_or_default();
+    let length = data.map(Extent::of).unwrap_or_default();
     for (index, word) in line.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
         pieces.word(word, &length);

@@ -50,45 +50,37 @@ pub(crate) enum FrameKind {
 
 /// What an opcode stands for: what it asks for, whether its usual answer is held back, and whether the key is repeated.
 const fn known(opcode: u8) -> (FrameKind, bool, bool) {
-    match opcode {
-        0x00 => (FrameKind::Get, false, false),
-        0x01 => (FrameKind::Store(Verb::Set), false, false),
-        0x02 => (FrameKind::Store(Verb::Add), false, false),
-        0x03 => (FrameKind::Store(Verb::Replace), false, false),
-        0x04 => (FrameKind::Delete, false, false),
-        0x05 => (FrameKind::Change { is_increment: true }, false, false),
-        0x06 => (FrameKind::Change { is_increment: false }, false, false),
-        0x07 => (FrameKind::Quit, false, false),
-        0x08 => (FrameKind::Flush, false, false),
-        0x09 => (FrameKind::Get, true, false),
-        0x0a => (FrameKind::Noop, false, false),
-        0x0b => (FrameKind::Version, false, false),
-        0x0c => (FrameKind::Get, false, true),
-        0x0d => (FrameKind::Get, true, true),
-        0x0e => (FrameKind::Extend(Verb::Append), false, false),
-        0x0f => (FrameKind::Extend(Verb::Prepend), false, false),
-        0x10 => (FrameKind::Statistics, false, false),
-        0x11 => (FrameKind::Store(Verb::Set), true, false),
-        0x12 => (FrameKind::Store(Verb::Add), true, false),
-        0x13 => (FrameKind::Store(Verb::Replace), true, false),
-        0x14 => (FrameKind::Delete, true, false),
-        0x15 => (FrameKind::Change { is_increment: true }, true, false),
-        0x16 => (FrameKind::Change { is_increment: false }, true, false),
-        0x17 => (FrameKind::Quit, true, false),
-        0x18 => (FrameKind::Flush, true, false),
-        0x19 => (FrameKind::Extend(Verb::Append), true, false),
-        0x1a => (FrameKind::Extend(Verb::Prepend), true, false),
-        0x1b => (FrameKind::Verbosity, false, false),
-        0x1c => (FrameKind::Touch, false, false),
-        0x1d => (FrameKind::GetAndTouch, false, false),
-        0x1e => (FrameKind::GetAndTouch, true, false),
-        0x20 => (FrameKind::SaslMechanisms, false, false),
-        0x21 => (FrameKind::SaslAuth, false, false),
-        0x22 => (FrameKind::SaslStep, false, false),
-        0x23 => (FrameKind::GetAndTouch, false, true),
-        0x24 => (FrameKind::GetAndTouch, true, true),
-        _ => (FrameKind::Unknown, false, false),
-    }
+    let aloud = match opcode {
+        0x09 => 0x00,
+        0x0d | 0x1e | 0x24 => opcode - 1,
+        0x11..=0x18 => opcode - 0x10,
+        0x19 | 0x1a => opcode - 0x0b,
+        _ => opcode,
+    };
+    let what = match aloud {
+        0x00 | 0x0c => FrameKind::Get,
+        0x01 => FrameKind::Store(Verb::Set),
+        0x02 => FrameKind::Store(Verb::Add),
+        0x03 => FrameKind::Store(Verb::Replace),
+        0x04 => FrameKind::Delete,
+        0x05 => FrameKind::Change { is_increment: true },
+        0x06 => FrameKind::Change { is_increment: false },
+        0x07 => FrameKind::Quit,
+        0x08 => FrameKind::Flush,
+        0x0a => FrameKind::Noop,
+        0x0b => FrameKind::Version,
+        0x0e => FrameKind::Extend(Verb::Append),
+        0x0f => FrameKind::Extend(Verb::Prepend),
+        0x10 => FrameKind::Statistics,
+        0x1b => FrameKind::Verbosity,
+        0x1c => FrameKind::Touch,
+        0x1d | 0x23 => FrameKind::GetAndTouch,
+        0x20 => FrameKind::SaslMechanisms,
+        0x21 => FrameKind::SaslAuth,
+        0x22 => FrameKind::SaslStep,
+        _ => FrameKind::Unknown,
+    };
+    (what, aloud != opcode, matches!(aloud, 0x0c | 0x23))
 }
 
 /// A frame as it was read.
@@ -195,6 +187,11 @@ impl Frame<'_> {
             self.what,
             FrameKind::SaslMechanisms | FrameKind::SaslAuth | FrameKind::SaslStep | FrameKind::Version
         )
+    }
+
+    /// Only over an item with this unique, if there is one.
+    fn compare(&self) -> Option<u64> {
+        Some(self.unique).filter(|unique| *unique != 0)
     }
 
     /// The number in the extras at this place.

@@ -177,18 +177,18 @@ impl Cache {
 
     /// Retrieves a key.
     pub(crate) fn find(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
-        self.counters.cmd_get += 1;
-        let item = if self.is_hidden(key) { None } else { self.store.get(key, now_ns) };
-        let outcome =
-            if item.is_some() { &mut self.counters.get_hits } else { &mut self.counters.get_misses };
-        *outcome += 1;
-        item
+        self.find_by(Store::get, key, now_ns)
     }
 
-    /// Retrieves a key without a trace: as [`Cache::find`] to the counters.
-    pub(crate) fn peek(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
+    /// Retrieves a key in a way of the store's: [`Store::peek`] leaves no trace there.
+    pub(crate) fn find_by(
+        &mut self,
+        way: for<'a> fn(&'a mut Store, &[u8], u64) -> Option<Item<'a>>,
+        key: &[u8],
+        now_ns: u64,
+    ) -> Option<Item<'_>> {
         self.counters.cmd_get += 1;
-        let item = if self.is_hidden(key) { None } else { self.store.peek(key, now_ns) };
+        let item = if self.is_hidden(key) { None } else { way(&mut self.store, key, now_ns) };
         let outcome =
             if item.is_some() { &mut self.counters.get_hits } else { &mut self.counters.get_misses };
         *outcome += 1;

@@ -4,8 +4,8 @@
 //! server but through what it finds here.
 
 use crate::cache::{Cache, ValueContent};
-use crate::resp::calls::Calls;
-use crate::session::{Credentials, Session};
+use crate::connection::{Credentials, Session};
+use crate::stats::Calls;
 use crate::udp::Trains;
 
 /// What every protocol says, in its own form, of a request that a script refuses.

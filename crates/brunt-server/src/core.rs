@@ -27,18 +27,17 @@
 
 use crate::cache::{Cache, Counters, Process, ValueContent};
 use crate::command_context::CommandContext;
+use crate::connection::WireProtocol;
 use crate::connection::{Batch, Connection, Reading};
 pub use crate::connection::{ConnectionId, Departure, End};
 use crate::faults::Fault;
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Outages};
 use crate::grammar::{Parsed, Verb};
 use crate::log::{self, Record};
 pub use crate::options::CoreOptions;
-use crate::outage::Outages;
 use crate::outbox::{Outbox, earlier};
 use crate::request::{Request, Work, parse};
-use crate::resp::calls::Calls;
-use crate::session::WireProtocol;
+use crate::stats::Calls;
 use crate::store::Store;
 use crate::udp::{self, Framer, Trains};
 
@@ -68,8 +67,6 @@ pub struct Core {
     trains: Trains,
     framer: Framer,
     records: Vec<Record>,
-    /// The inline command that is being carried out, as an array.
-    array: Vec<u8>,
 }
 
 impl Core {
@@ -89,7 +86,6 @@ impl Core {
             trains: Trains::default(),
             framer: Framer::new(options.datagram_faults),
             records: Vec::new(),
-            array: Vec::new(),
             options,
         }
     }
@@ -288,14 +284,8 @@ impl Core {
 
     /// Carries out the whole commands at the front of `input` and returns how many bytes they were.
     fn serve(&mut self, id: ConnectionId, input: &[u8], now_ns: u64) -> usize {
-        let mut array = std::mem::take(&mut self.array);
-        let used = self.serve_with(id, input, &mut array, now_ns);
-        self.array = array;
-        used
-    }
-
-    /// [`Core::serve`]; inline commands are written as arrays into `array`.
-    fn serve_with(&mut self, id: ConnectionId, input: &[u8], array: &mut Vec<u8>, now_ns: u64) -> usize {
+        // Where inline commands are written as arrays.
+        let mut array = Vec::new();
         let mut used = 0;
         self.connections[id as usize].is_held = false;
         loop {
@@ -322,7 +312,7 @@ impl Core {
                     let protocol = *connection.session.protocol.get_or_insert_with(by_first);
                     let is_authenticated =
                         self.options.credentials.is_none() || connection.session.is_authenticated;
-                    match parse(protocol, rest, array, self.options.value_bytes_max, is_authenticated) {
+                    match parse(protocol, rest, &mut array, self.options.value_bytes_max, is_authenticated) {
                         Parsed::Partial { need } => {
                             connection.need = need;
                             return used;

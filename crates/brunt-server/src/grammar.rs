@@ -4,6 +4,8 @@
 //! Invariants: a request is seen whole or not at all, wherever the input is cut; the number of a kind is the one in the log, and
 //! never changes.
 
+use memchr::memchr;
+
 /// What the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
@@ -31,6 +33,20 @@ impl<T> Parsed<T> {
             Self::Complete { used, request } => Parsed::Complete { used, request: make(request) },
             Self::Broken(last_reply) => Parsed::Broken(last_reply),
         }
+    }
+}
+
+/// The line at the front of the input without its end, and its length with it. One that is longer than this, the line feed left out, is
+/// broken, with this last reply.
+pub(crate) fn line<'a, T>(
+    input: &'a [u8],
+    bytes_max: usize,
+    too_long: &'static [u8],
+) -> Result<(&'a [u8], usize), Parsed<T>> {
+    match memchr(b'\n', &input[..input.len().min(bytes_max + 1)]) {
+        Some(end) => Ok((input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]), end + 1)),
+        None if input.len() > bytes_max => Err(Parsed::Broken(too_long)),
+        None => Err(Parsed::Partial { need: input.len() + 1 }),
     }
 }
 

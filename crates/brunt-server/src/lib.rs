@@ -9,9 +9,8 @@
 //!
 //! The way through this crate: bytes → a grammar ([`text`], `meta`, `binary`, `resp`; `udp` for datagrams), chosen in
 //! `request` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
-//! departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and
+//! departs when and how, by [`fifo`], [`service`], [`faults`] and `outbox`) → [`mod@serve`] (sockets) and
 //! [`log`] (what was done); [`m_d_1`] predicts response times. Everything but `serve` is pure: time is an argument.
-//! [`in_thread`] serves in a thread, for tests.
 //!
 //! Not a production cache: it has one thread, and a client that makes it hold more than its limits is disconnected ([`mod@serve`],
 //! [`core::QUEUED_BYTES_MAX`]). It shares no code with the codecs, the workload or the statistics that are
@@ -24,39 +23,32 @@ pub mod cache;
 mod command_context;
 mod connection;
 pub mod core;
-mod datagram_socket;
-pub mod drip;
 pub mod faults;
 pub mod fifo;
 mod grammar;
 mod hash;
-pub mod in_thread;
 pub mod log;
 pub mod m_d_1;
 mod message;
 mod meta;
 mod options;
-pub mod outage;
 mod outbox;
-mod pausable_listener;
 mod request;
 mod resp;
 pub mod serve;
 pub mod service;
-mod session;
+mod sockets;
 pub mod stats;
 pub mod store;
 pub mod text;
 mod udp;
 
 pub use crate::cache::Process;
+pub use crate::connection::{Credentials, WireProtocol};
 pub use crate::core::{Core, CoreOptions, End};
-pub use crate::drip::Drip;
 pub use crate::faults::{Every, Faults};
-pub use crate::fifo::Stall;
-pub use crate::in_thread::{serve_in_thread, serve_in_thread_at};
-pub use crate::outage::Outage;
-pub use crate::serve::{Listen, Options, serve};
+pub use crate::fifo::{Outage, Stall};
+pub use crate::outbox::Drip;
+pub use crate::serve::{Listen, Options, serve, serve_in_thread, serve_in_thread_at};
 pub use crate::service::Service;
-pub use crate::session::{Credentials, WireProtocol};
 pub use crate::udp::{DatagramFaults, Division};

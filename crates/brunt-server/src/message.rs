@@ -5,15 +5,15 @@
 
 use crate::cache::ValueContent;
 use crate::command_context::{CommandContext, INJECTED, push_value};
-use crate::grammar::Parsed;
-use memchr::{memchr, memchr_iter};
+use crate::grammar::{self, Parsed};
+use memchr::memchr_iter;
 
 /// What is behind the payload of an echo: its CRC-32, highest byte first, and a line end.
 const TAIL_BYTES: usize = 6;
 /// Bytes by which a message may be longer than the longest value.
 const BYTES_BESIDE_VALUE: u64 = 64 << 10;
-/// The longest line that is no ping.
-const LINE_BYTES_MAX: usize = 1024;
+/// The longest line that is no ping, without its line feed.
+const LINE_BYTES_MAX: usize = 1023;
 const LINE_TOO_LONG: &[u8] = b"-ERR line too long\r\n";
 
 /// What the front of a message of Thrift's is, in the version and with the types of a call, a reply and an exception.
@@ -82,14 +82,13 @@ pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
 
 /// Reads a line.
 pub(crate) fn ping(input: &[u8]) -> Parsed<Message<'_>> {
-    let Some(feed) = memchr(b'\n', &input[..input.len().min(LINE_BYTES_MAX)]) else {
-        return match input.len() {
-            LINE_BYTES_MAX.. => Parsed::Broken(LINE_TOO_LONG),
-            len => Parsed::Partial { need: len + 1 },
-        };
-    };
-    let message = if &input[..=feed] == b"PING\r\n" { Message::Ping } else { Message::Unknown };
-    Parsed::Complete { used: feed + 1, request: message }
+    match grammar::line(input, LINE_BYTES_MAX, LINE_TOO_LONG) {
+        Ok((_, used)) => {
+            let is_ping = &input[..used] == b"PING\r\n";
+            Parsed::Complete { used, request: if is_ping { Message::Ping } else { Message::Unknown } }
+        }
+        Err(parsed) => parsed,
+    }
 }
 
 /// Reads a frame with a call.
@@ -209,11 +208,14 @@ mod tests {
             assert_eq!(ping(input), expected, "{}", input.escape_ascii());
         }
         // Whether its end has come or not.
-        let mut long = vec![b'x'; LINE_BYTES_MAX];
+        let mut long = vec![b'x'; LINE_BYTES_MAX + 1];
         assert_eq!(ping(&long), Parsed::Broken(LINE_TOO_LONG));
         long.push(b'\n');
         assert_eq!(ping(&long), Parsed::Broken(LINE_TOO_LONG));
-        assert_eq!(ping(&long[1..]), Parsed::Complete { used: LINE_BYTES_MAX, request: Message::Unknown });
+        assert_eq!(
+            ping(&long[1..]),
+            Parsed::Complete { used: LINE_BYTES_MAX + 1, request: Message::Unknown }
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 pub(crate) mod answer;
 
-use crate::grammar::{Parsed, Verb};
+use crate::grammar::{self, Parsed, Verb};
 use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsigned, words};
 use memchr::memchr;
 
@@ -93,15 +93,11 @@ pub(crate) fn is_meta(input: &[u8]) -> bool {
 
 /// Looks at the front of `input`, which is [one of these](is_meta). Values above `value_bytes_max` are refused.
 pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
-    let Some(end) = memchr(b'\n', &input[..input.len().min(LINE_BYTES_MAX + 1)]) else {
-        return if input.len() > LINE_BYTES_MAX {
-            Parsed::Broken(b"")
-        } else {
-            Parsed::Partial { need: input.len() + 1 }
-        };
+    let (line, end) = match grammar::line(input, LINE_BYTES_MAX, b"") {
+        Ok(found) => found,
+        Err(parsed) => return parsed,
     };
-    let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]).trim_ascii_start();
-    let (code, rest) = line.split_at(2);
+    let (code, rest) = line.trim_ascii_start().split_at(2);
     let what = match code[1] {
         b'g' => CommandKind::Get,
         b's' => CommandKind::Set,
@@ -111,7 +107,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
         _ => CommandKind::Noop,
     };
     if what == CommandKind::Set {
-        return parse_set(input, end + 1, rest, value_bytes_max);
+        return parse_set(input, end, rest, value_bytes_max);
     }
     let mut command = Command::of(what, rest);
     if what == CommandKind::Noop {
@@ -121,7 +117,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
     } else if let Err(reply) = command.read_flags() {
         command.what = CommandKind::Refused(reply);
     }
-    Parsed::Complete { used: end + 1, request: command }
+    Parsed::Complete { used: end, request: command }
 }
 
 /// The command with a value, which begins at `body`.

@@ -2,14 +2,13 @@
 //!
 //! Plain data: nothing here changes once the server has started.
 
-use crate::drip::Drip;
+use crate::connection::{Credentials, WireProtocol};
 use crate::faults::Faults;
-use crate::fifo::Stall;
+use crate::fifo::{Outage, Stall};
 #[cfg(doc)]
 use crate::log::Record;
-use crate::outage::Outage;
+use crate::outbox::Drip;
 use crate::service::Service;
-use crate::session::{Credentials, WireProtocol};
 use crate::udp::{DatagramFaults, Division};
 use std::num::NonZeroU64;
 

@@ -1,12 +1,18 @@
 //! The replies that wait for their departure, in its order.
 //!
 //! Bytes and times; `core` knows what they say, and whether their connection is still open. Invariant: departures never
-//! decrease, so a plain queue keeps them in order; those that drip have an order of their own.
+//! decrease, so a plain queue keeps them in order. Those that drip leave in small pieces, with a pause between the pieces of one
+//! connection, and have an order of their own: a connection's bytes keep theirs and its next reply begins when the last piece of its
+//! former one has had its pause; other connections do not wait for it.
 
 use crate::connection::{ConnectionId, End};
-use crate::drip::{Drip, DripQueue};
-use std::collections::VecDeque;
+use brunt_plan::units::DurationNs;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::str::FromStr;
 
 /// The buffer is no larger than this once it is empty: a few replies of the longest values.
 const BYTES_KEPT: usize = 16 << 20;
@@ -80,9 +86,7 @@ impl Outbox {
     /// Takes what leaves at the time that [`Outbox::next_ns`] told. None: it was nothing after all.
     pub(crate) fn pop(&mut self, at_ns: u64) -> Option<DueReply> {
         if self.pending.front().is_none_or(|pending| pending.departure_ns != at_ns) {
-            let piece = self.drip_queue.as_mut().and_then(DripQueue::pop)?;
-            let (connection, departure_ns, end) = (piece.connection, piece.departure_ns, piece.end);
-            return Some(DueReply { connection, serial: None, departure_ns, range: piece.range, end });
+            return self.drip_queue.as_mut().and_then(DripQueue::pop);
         }
         let Pending { connection, serial, departure_ns, len, end } = self.pending.pop_front()?;
         let begin = self.begin;
@@ -171,9 +175,157 @@ impl Outbox {
 
 /// The earlier of two times, of which none, one or both are there.
 pub(crate) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        _ => one.or(other),
+    one.into_iter().chain(other).min()
+}
+
+/// How replies are cut into pieces. Text form `BYTES:US`: bytes and microseconds, such as `1:0` or `16:200`; a pause
+/// with a unit, `16:2ms`, is taken too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drip {
+    /// The most that one piece has.
+    pub piece_bytes: NonZeroUsize,
+    /// From one piece of a connection to its next, in nanoseconds. With 0 all pieces leave at one instant, still one by
+    /// one.
+    pub pause_ns: u64,
+}
+
+impl FromStr for Drip {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pause = |text: &str| {
+            // A bare number counts microseconds, the natural unit of a cache server.
+            let duration = format!("{text}us").parse::<DurationNs>().or_else(|_| text.parse());
+            duration.ok().map(|duration| duration.0)
+        };
+        text.split_once(':')
+            .and_then(|(bytes, time)| {
+                Some(Self { piece_bytes: bytes.parse().ok()?, pause_ns: pause(time)? })
+            })
+            .ok_or_else(|| {
+                format!("'{text}' is no drip: expected BYTES:US, bytes from 1 and microseconds, such as 1:0 or 16:200")
+            })
+    }
+}
+
+impl fmt::Display for Drip {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.piece_bytes, DurationNs(self.pause_ns))
+    }
+}
+
+/// Replies of one connection that are on their way, in order.
+#[derive(Debug, Default)]
+struct ReplyQueue {
+    /// The bytes of the replies, from `begin` on.
+    bytes: Vec<u8>,
+    begin: usize,
+    replies: VecDeque<Reply>,
+    /// The next piece does not leave before.
+    free_ns: u64,
+    /// The number of its next piece in the schedule, if it has one; other entries of this connection are stale.
+    scheduled: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Reply {
+    departure_ns: u64,
+    len: usize,
+    end: End,
+}
+
+/// All that drips.
+#[derive(Debug)]
+struct DripQueue {
+    drip: Drip,
+    /// By connection.
+    queues: Vec<ReplyQueue>,
+    /// When pieces leave: (time, number, connection). At most one entry of each connection counts.
+    schedule: BinaryHeap<Reverse<(u64, u64, ConnectionId)>>,
+    /// Numbers given so far.
+    last_number: u64,
+    queued_bytes: usize,
+}
+
+impl DripQueue {
+    fn new(drip: Drip) -> Self {
+        Self { drip, queues: Vec::new(), schedule: BinaryHeap::new(), last_number: 0, queued_bytes: 0 }
+    }
+
+    /// Bytes that have not left.
+    fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Takes a reply whose first piece leaves at `departure_ns` or when its connection is free.
+    fn push(&mut self, connection: ConnectionId, departure_ns: u64, bytes: &[u8], end: End) {
+        let index = connection as usize;
+        if self.queues.len() <= index {
+            self.queues.resize_with(index + 1, ReplyQueue::default);
+        }
+        let queue = &mut self.queues[index];
+        if queue.begin > queue.bytes.len() / 2 {
+            queue.bytes.drain(..queue.begin);
+            queue.begin = 0;
+        }
+        queue.bytes.extend_from_slice(bytes);
+        self.queued_bytes += bytes.len();
+        queue.replies.push_back(Reply { departure_ns, len: bytes.len(), end });
+        if queue.scheduled.is_none() {
+            self.schedule_next(connection);
+        }
+    }
+
+    /// When the next piece leaves; with stale entries, not before.
+    fn next_ns(&self) -> Option<u64> {
+        self.schedule.peek().map(|Reverse((at_ns, _, _))| *at_ns)
+    }
+
+    /// Takes the piece that is due at [`DripQueue::next_ns`]. `None`: its entry was stale.
+    fn pop(&mut self) -> Option<DueReply> {
+        let Reverse((departure_ns, number, connection)) = self.schedule.pop()?;
+        let queue = &mut self.queues[connection as usize];
+        if queue.scheduled != Some(number) {
+            return None;
+        }
+        let reply = queue.replies.front_mut().expect("a scheduled queue has a reply");
+        let len = reply.len.min(self.drip.piece_bytes.get());
+        reply.len -= len;
+        let end = if reply.len == 0 { reply.end } else { End::Stays };
+        let range = queue.begin..queue.begin + len;
+        queue.begin += len;
+        self.queued_bytes -= len;
+        queue.free_ns = departure_ns.saturating_add(self.drip.pause_ns);
+        if reply.len == 0 {
+            queue.replies.pop_front();
+        }
+        queue.scheduled = None;
+        if !queue.replies.is_empty() {
+            self.schedule_next(connection);
+        }
+        Some(DueReply { connection, serial: None, departure_ns, range, end })
+    }
+
+    /// The bytes of a connection, for the range of a piece that was just taken.
+    fn bytes(&self, connection: ConnectionId) -> &[u8] {
+        &self.queues[connection as usize].bytes
+    }
+
+    /// Throws away what a connection has queued; its next reply is free to leave.
+    fn forget(&mut self, connection: ConnectionId) {
+        if let Some(queue) = self.queues.get_mut(connection as usize) {
+            self.queued_bytes -= queue.bytes.len() - queue.begin;
+            *queue = ReplyQueue::default();
+        }
+    }
+
+    /// Schedules the next piece of a connection with replies.
+    fn schedule_next(&mut self, connection: ConnectionId) {
+        let queue = &mut self.queues[connection as usize];
+        let departure_ns = queue.replies.front().map_or(0, |reply| reply.departure_ns);
+        self.last_number += 1;
+        queue.scheduled = Some(self.last_number);
+        self.schedule.push(Reverse((departure_ns.max(queue.free_ns), self.last_number, connection)));
     }
 }
 
@@ -196,5 +348,78 @@ mod tests {
         while outbox.pop(outbox.next_ns().unwrap_or(0)).is_some() {}
         outbox.compact();
         assert_eq!((outbox.end(), outbox.end_max(1 << 20)), (0, 1 << 20));
+    }
+
+    /// Pushes (connection, departure, bytes), then takes everything: (connection, departure, bytes).
+    fn check(drip: &str, pushes: &[(u32, u64, &str)], expected: &[(u32, u64, &str)]) {
+        let mut drip_queue = DripQueue::new(drip.parse().unwrap());
+        for (connection, departure_ns, bytes) in pushes {
+            drip_queue.push(*connection, *departure_ns, bytes.as_bytes(), End::Stays);
+        }
+        let mut left = Vec::new();
+        while let Some(next_ns) = drip_queue.next_ns() {
+            let piece = drip_queue.pop().unwrap();
+            assert_eq!(piece.departure_ns, next_ns);
+            let bytes = String::from_utf8(drip_queue.bytes(piece.connection)[piece.range].to_vec()).unwrap();
+            left.push((piece.connection, piece.departure_ns, bytes));
+        }
+        let expected: Vec<_> =
+            expected.iter().map(|(id, at_ns, bytes)| (*id, *at_ns, (*bytes).to_owned())).collect();
+        assert_eq!(left, expected, "{drip} {pushes:?}");
+        assert_eq!(drip_queue.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn pieces_by_hand() {
+        check("2:1", &[(0, 10, "abcde")], &[(0, 10, "ab"), (0, 1010, "cd"), (0, 2010, "e")]);
+        // The next reply waits for the pause of the last piece; a late one does not wait.
+        check("2:1", &[(0, 10, "abc"), (0, 20, "d")], &[(0, 10, "ab"), (0, 1010, "c"), (0, 2010, "d")]);
+        check("9:1", &[(0, 10, "abc"), (0, 5000, "d")], &[(0, 10, "abc"), (0, 5000, "d")]);
+        // Connections do not wait for each other.
+        check(
+            "1:1",
+            &[(0, 10, "ab"), (1, 500, "xy")],
+            &[(0, 10, "a"), (1, 500, "x"), (0, 1010, "b"), (1, 1500, "y")],
+        );
+        // Without a pause: one by one at one instant.
+        check("1:0", &[(0, 10, "abc")], &[(0, 10, "a"), (0, 10, "b"), (0, 10, "c")]);
+    }
+
+    #[test]
+    fn ends_follow_the_last_piece_and_dropped_replies_have_none() {
+        let mut drip_queue = DripQueue::new("2:0".parse().unwrap());
+        drip_queue.push(3, 5, b"abc", End::Closes);
+        drip_queue.push(1, 6, b"zzz", End::Stays);
+        drip_queue.forget(1);
+        drip_queue.push(1, 7, b"", End::Resets);
+        let mut ends = Vec::new();
+        while drip_queue.next_ns().is_some() {
+            ends.extend(drip_queue.pop().map(|piece| (piece.connection, piece.range.len(), piece.end)));
+        }
+        assert_eq!(ends, [(3, 2, End::Stays), (3, 1, End::Closes), (1, 0, End::Resets)]);
+    }
+
+    #[test]
+    fn texts() {
+        let table = [
+            ("1:0", Some((1, 0))),
+            ("16:200", Some((16, 200_000))),
+            ("16:2ms", Some((16, 2_000_000))),
+            ("0:1", None),
+            ("-1:1", None),
+            ("1", None),
+            ("1:", None),
+            ("1:x", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let drip = text.parse::<Drip>();
+            let numbers = drip.clone().ok().map(|drip| (drip.piece_bytes.get(), drip.pause_ns));
+            assert_eq!(numbers, expected, "{text:?}");
+            match drip {
+                Ok(drip) => assert_eq!(drip.to_string().parse::<Drip>(), Ok(drip)),
+                Err(message) => assert!(message.contains("BYTES:US"), "{message}"),
+            }
+        }
     }
 }

@@ -4,8 +4,8 @@
 //! service times and faults are decided on [`Work`] alone, so they do not depend on the protocol.
 
 use crate::command_context::CommandContext;
+use crate::connection::WireProtocol;
 use crate::grammar::{Parsed, Verb};
-use crate::session::WireProtocol;
 use crate::text::Command as TextCommand;
 use crate::{binary, message, meta, resp, text};
 
@@ -49,14 +49,12 @@ pub(crate) fn parse<'a>(
         WireProtocol::Text if meta::is_meta(input) => meta::parse(input, value_bytes_max).map(Request::Meta),
         WireProtocol::Text => text::parse(input, value_bytes_max).map(Request::Text),
         WireProtocol::Binary => binary::parse(input, value_bytes_max).map(Request::Binary),
-        WireProtocol::Inline if input.first() != Some(&b'*') => match resp::inline::to_array(input, array) {
-            Parsed::Partial { need } => Parsed::Partial { need },
-            Parsed::Broken(last_reply) => Parsed::Broken(last_reply),
-            Parsed::Complete { used, .. } => match resp::parse(array, value_bytes_max, is_authenticated) {
+        WireProtocol::Inline if input.first() != Some(&b'*') => match resp::inline_to_array(input, array) {
+            Ok(used) => match resp::parse(array, value_bytes_max, is_authenticated).map(of_words) {
                 Parsed::Complete { request, .. } => Parsed::Complete { used, request },
                 parsed => parsed,
-            }
-            .map(of_words),
+            },
+            Err(parsed) => parsed,
         },
         WireProtocol::Resp | WireProtocol::Inline => {
             resp::parse(input, value_bytes_max, is_authenticated).map(of_words)

@@ -1,17 +1,17 @@
 //! Redis's protocol, versions 2 and 3, from the server's side: bytes to commands.
 //!
 //! Only the grammar: `answer` writes the replies. A command is an array of strings and is seen whole or not at all; the
-//! same bytes, cut anywhere, are the same commands. Inline commands are refused unless an option allows them. Words,
+//! same bytes, cut anywhere, are the same commands. Inline commands are refused unless an option allows them; their
+//! words are separated and quoted as redis-server 7.0 reads them (`sdssplitargs`). Words,
 //! limits and texts are those of redis-server 7.0.
 
 pub(crate) mod answer;
-pub(crate) mod calls;
-pub(crate) mod inline;
 
 use crate::cache::integer;
-use crate::grammar::{Parsed, Verb};
+use crate::grammar::{self, Parsed, Verb};
+use crate::text::push_decimal;
+use answer::{COMMANDS, Known};
 use memchr::memchr;
-use std::ops::RangeInclusive;
 
 /// The most arguments of a command, its name included.
 const ARGUMENTS_MAX: i64 = 1 << 20;
@@ -24,8 +24,6 @@ const COMMAND_BYTES_BESIDE_VALUE: usize = 1 << 20;
 /// Limits of a request before AUTH: arguments, and bytes of each (redis-server 7.0, `networking.c`).
 const ARGUMENTS_MAX_BEFORE_LOGIN: i64 = 10;
 const ARGUMENT_BYTES_MAX_BEFORE_LOGIN: i64 = 16 << 10;
-/// The longest name of a command that is known.
-const NAME_BYTES_MAX: usize = 12;
 
 const EXPECTED_ARRAY: &[u8] = b"-ERR Protocol error: expected '*', inline commands are refused\r\n";
 const EXPECTED_STRING: &[u8] = b"-ERR Protocol error: expected '$'\r\n";
@@ -43,10 +41,15 @@ pub(crate) struct Words<'a> {
     left: usize,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
     /// How many are still to come.
     pub(crate) const fn len(&self) -> usize {
         self.left
+    }
+
+    /// The next one, of a command whose arguments were counted.
+    pub(crate) fn word(&mut self) -> &'a [u8] {
+        self.next().unwrap_or_default()
     }
 }
 
@@ -127,51 +130,11 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) 
     Parsed::Complete { used: at, request: Words { rest: &input[begin..at], left: count } }
 }
 
-/// What a command does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CommandKind {
-    Get,
-    Mget,
-    Set,
-    /// A time to live between key and value.
-    SetEx {
-        unit_ms: i64,
-    },
-    /// By one, or by the number behind the key.
-    Incr {
-        is_increment: bool,
-    },
-    Append,
-    Delete,
-    Touch,
-    /// A time to live.
-    Expire {
-        unit_ms: i64,
-    },
-    Ttl,
-    Exists,
-    StringLength,
-    HashSet,
-    HashGet,
-    HashGetAll,
-    Hello,
-    Auth,
-    Select,
-    Client,
-    Ping,
-    Echo,
-    Info,
-    DatabaseSize,
-    FlushAll,
-    CommandList,
-    Quit,
-}
-
 /// A command as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     /// One that is known, with as many arguments as it takes; it concerns items where it has a verb.
-    Known { name: &'static str, what: CommandKind, verb: Option<Verb>, arguments: Words<'a> },
+    Known { known: &'static Known, verb: Option<Verb>, arguments: Words<'a> },
     /// One that is known, with too many arguments or too few.
     WrongCount(&'a [u8]),
     /// One that is not known, and its arguments.
@@ -180,61 +143,14 @@ pub(crate) enum Command<'a> {
     Nothing,
 }
 
-/// What a name stands for: its name among the counters, where the two that remove are one, and so are the two that empty; what it does, to items or not, and how many arguments it takes behind the name.
-fn known(name: &[u8]) -> Option<(&'static str, CommandKind, Option<Verb>, RangeInclusive<usize>)> {
-    const MANY: usize = usize::MAX;
-    let data = |name, what, verb, arguments| Some((name, what, Some(verb), arguments));
-    let control = |name, what, arguments| Some((name, what, None, arguments));
-    match name {
-        b"GET" => data("get", CommandKind::Get, Verb::Get, 1..=1),
-        b"SET" => data("set", CommandKind::Set, Verb::Set, 2..=MANY),
-        b"MGET" => data("mget", CommandKind::Mget, Verb::Get, 1..=MANY),
-        b"SETEX" => data("setex", CommandKind::SetEx { unit_ms: 1000 }, Verb::Set, 3..=3),
-        b"PSETEX" => data("psetex", CommandKind::SetEx { unit_ms: 1 }, Verb::Set, 3..=3),
-        b"INCR" => data("incr", CommandKind::Incr { is_increment: true }, Verb::Incr, 1..=1),
-        b"INCRBY" => data("incrby", CommandKind::Incr { is_increment: true }, Verb::Incr, 2..=2),
-        b"DECR" => data("decr", CommandKind::Incr { is_increment: false }, Verb::Decr, 1..=1),
-        b"DECRBY" => data("decrby", CommandKind::Incr { is_increment: false }, Verb::Decr, 2..=2),
-        b"APPEND" => data("append", CommandKind::Append, Verb::Append, 2..=2),
-        b"DEL" | b"UNLINK" => data("del", CommandKind::Delete, Verb::Delete, 1..=MANY),
-        b"TOUCH" => data("touch", CommandKind::Touch, Verb::Touch, 1..=MANY),
-        b"EXPIRE" => data("expire", CommandKind::Expire { unit_ms: 1000 }, Verb::Touch, 2..=2),
-        b"PEXPIRE" => data("pexpire", CommandKind::Expire { unit_ms: 1 }, Verb::Touch, 2..=2),
-        b"TTL" => data("ttl", CommandKind::Ttl, Verb::Get, 1..=1),
-        b"EXISTS" => data("exists", CommandKind::Exists, Verb::Get, 1..=MANY),
-        b"STRLEN" => data("strlen", CommandKind::StringLength, Verb::Get, 1..=1),
-        b"HSET" => data("hset", CommandKind::HashSet, Verb::Set, 3..=MANY),
-        b"HGET" => data("hget", CommandKind::HashGet, Verb::Get, 2..=2),
-        b"HGETALL" => data("hgetall", CommandKind::HashGetAll, Verb::Get, 1..=1),
-        b"HELLO" => control("hello", CommandKind::Hello, 0..=MANY),
-        b"AUTH" => control("auth", CommandKind::Auth, 1..=MANY),
-        b"SELECT" => control("select", CommandKind::Select, 1..=1),
-        b"CLIENT" => control("client", CommandKind::Client, 1..=MANY),
-        b"PING" => control("ping", CommandKind::Ping, 0..=1),
-        b"ECHO" => control("echo", CommandKind::Echo, 1..=1),
-        b"INFO" => control("info", CommandKind::Info, 0..=MANY),
-        b"DBSIZE" => control("dbsize", CommandKind::DatabaseSize, 0..=0),
-        b"FLUSHALL" | b"FLUSHDB" => control("flushall", CommandKind::FlushAll, 0..=1),
-        b"COMMAND" => control("command", CommandKind::CommandList, 0..=MANY),
-        b"QUIT" => control("quit", CommandKind::Quit, 0..=MANY),
-        _ => None,
-    }
-}
-
 impl<'a> Command<'a> {
     /// The command that these words are. Names are in any case.
     pub(crate) fn of(mut words: Words<'a>) -> Self {
         let Some(name) = words.next() else { return Self::Nothing };
-        let mut upper = [0; NAME_BYTES_MAX];
-        let found = upper.get_mut(..name.len()).and_then(|upper| {
-            upper.copy_from_slice(name);
-            upper.make_ascii_uppercase();
-            known(upper)
-        });
-        match found {
-            Some((name, what, verb, counts)) if counts.contains(&words.len()) => {
-                let verb = if what == CommandKind::Set { Some(verb_of_set(words)) } else { verb };
-                Self::Known { name, what, verb, arguments: words }
+        match COMMANDS.iter().find(|known| known.name.as_bytes().eq_ignore_ascii_case(name)) {
+            Some(known) if known.arguments.contains(&words.len()) => {
+                let verb = if known.name == "set" { Some(verb_of_set(words)) } else { known.verb };
+                Self::Known { known, verb, arguments: words }
             }
             Some(_) => Self::WrongCount(name),
             None => Self::Unknown(name, words),
@@ -250,12 +166,11 @@ impl<'a> Command<'a> {
     }
 
     /// Is it allowed before login?
-    pub(crate) const fn is_allowed_before_login(&self) -> bool {
-        matches!(
-            self,
-            Self::Nothing
-                | Self::Known { what: CommandKind::Hello | CommandKind::Auth | CommandKind::Quit, .. }
-        )
+    pub(crate) fn is_allowed_before_login(&self) -> bool {
+        match self {
+            Self::Known { known, .. } => ["hello", "auth", "quit"].contains(&known.name),
+            other => *other == Self::Nothing,
+        }
     }
 }
 
@@ -268,6 +183,86 @@ fn verb_of_set(arguments: Words<'_>) -> Verb {
         Verb::Replace
     } else {
         Verb::Set
+    }
+}
+
+// --- Inline commands: a line of words becomes the array that says the same ---
+
+/// The longest line (`PROTO_INLINE_MAX_SIZE`).
+const INLINE_BYTES_MAX: usize = 64 << 10;
+const INLINE_TOO_LONG: &[u8] = b"-ERR Protocol error: too big inline request\r\n";
+const UNBALANCED: &[u8] = b"-ERR Protocol error: unbalanced quotes in request\r\n";
+
+/// Writes the line at the front of `input` as an array; how long it is.
+pub(crate) fn inline_to_array<T>(input: &[u8], array: &mut Vec<u8>) -> Result<usize, Parsed<T>> {
+    let (line, used) = grammar::line(input, INLINE_BYTES_MAX, INLINE_TOO_LONG)?;
+    let Some(words) = split_line(line) else { return Err(Parsed::Broken(UNBALANCED)) };
+    array.clear();
+    array.push(b'*');
+    push_decimal(array, words.len() as u64);
+    array.extend_from_slice(b"\r\n");
+    for word in words {
+        array.push(b'$');
+        push_decimal(array, word.len() as u64);
+        array.extend_from_slice(b"\r\n");
+        array.extend_from_slice(&word);
+        array.extend_from_slice(b"\r\n");
+    }
+    Ok(used)
+}
+
+/// The words of a line; `None` where a quote is not closed, or something follows it at once.
+fn split_line(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut rest = line.iter().copied().peekable();
+    loop {
+        while rest.next_if(u8::is_ascii_whitespace).is_some() {}
+        if rest.peek().is_none() {
+            return Some(words);
+        }
+        let mut word = Vec::new();
+        while let Some(byte) = rest.next_if(|byte| !byte.is_ascii_whitespace()) {
+            match byte {
+                b'"' | b'\'' => {
+                    quoted(byte, &mut rest, &mut word)?;
+                    if rest.peek().is_some_and(|behind| !behind.is_ascii_whitespace()) {
+                        return None;
+                    }
+                    break;
+                }
+                byte => word.push(byte),
+            }
+        }
+        words.push(word);
+    }
+}
+
+/// Reads up to the closing quote.
+fn quoted(quote: u8, rest: &mut impl Iterator<Item = u8>, word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let byte = rest.next()?;
+        if byte == quote {
+            return Some(());
+        }
+        if byte != b'\\' {
+            word.push(byte);
+            continue;
+        }
+        let escaped = rest.next()?;
+        match (quote, escaped) {
+            (b'\'', b'\'') => word.push(b'\''),
+            (b'\'', _) => word.extend_from_slice(&[b'\\', escaped]),
+            (_, b'x') => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                word.push((digit()? * 16 + digit()?) as u8);
+            }
+            (_, b'n') => word.push(b'\n'),
+            (_, b'r') => word.push(b'\r'),
+            (_, b't') => word.push(b'\t'),
+            (_, b'b') => word.push(8),
+            (_, b'a') => word.push(7),
+            (_, other) => word.push(other),
+        }
     }
 }
 
@@ -338,5 +333,31 @@ mod tests {
             panic!("nothing")
         };
         assert_eq!(Command::of(words), Command::Nothing);
+    }
+
+    fn check_inline_refused(line: &[u8], expected: Parsed<()>) {
+        assert_eq!(inline_to_array(line, &mut Vec::new()), Err(expected), "{}", line.escape_ascii());
+    }
+
+    #[test]
+    fn inline_commands_become_arrays() {
+        let table = [
+            ("GET a\r\n", "*2|$3|GET|$1|a|"),
+            ("  get\ta  \n", "*2|$3|get|$1|a|"),
+            ("SET a \"b c\\x00\\n\\\"\\\\\"\r\n", "*3|$3|SET|$1|a|$7|b c\0\n\"\\|"),
+            ("SET a 'it\\'s'\r\n", "*3|$3|SET|$1|a|$4|it's|"),
+            ("SET a \"\"\r\n", "*3|$3|SET|$1|a|$0||"),
+            ("\r\n", "*0|"),
+        ];
+        for (line, expected) in table {
+            let mut array = Vec::new();
+            assert_eq!(inline_to_array::<()>(line.as_bytes(), &mut array), Ok(line.len()), "{line:?}");
+            assert_eq!(String::from_utf8_lossy(&array).replace("\r\n", "|"), expected, "{line:?}");
+        }
+        for line in ["SET a \"b\n", "SET a 'b\n", "SET a \"b\"c\n", "SET a \"\\xg0\"\n"] {
+            check_inline_refused(line.as_bytes(), Parsed::Broken(UNBALANCED));
+        }
+        check_inline_refused(b"GET", Parsed::Partial { need: 4 });
+        check_inline_refused(&vec![b'x'; INLINE_BYTES_MAX + 1], Parsed::Broken(INLINE_TOO_LONG));
     }
 }

@@ -9,12 +9,11 @@
 
 use crate::cache::Process;
 use crate::core::{ConnectionId, Core, CoreOptions, End};
-use crate::datagram_socket::DatagramSocket;
 use crate::log::{Header, Log};
 use crate::options::Epoch;
 use crate::outbox::earlier;
-pub use crate::pausable_listener::Listen;
-use crate::pausable_listener::PausableListener;
+pub use crate::sockets::Listen;
+use crate::sockets::{DatagramSocket, PausableListener};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -23,10 +22,10 @@ use rustix::net::{self, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 /// Events taken in one turn.
@@ -90,13 +89,17 @@ impl Default for Options {
     }
 }
 
-/// Serves until `stop` can be read from; without one until a signal ends the process. When connections are accepted, one
-/// line `listening on ADDRESS:PORT`, or `listening on unix:PATH`, goes to `announcement`, and it is flushed.
+/// Serves until `stop` can be read from; without one until a signal ends the process. When connections are accepted, `announce` is
+/// called with the place, its port filled in.
 ///
 /// # Errors
 /// The address cannot be bound, the log cannot be written, or the process is out of descriptors at the start; the
 /// message names which.
-pub fn serve(options: Options, stop: Option<OwnedFd>, announcement: &mut dyn Write) -> io::Result<()> {
+pub fn serve(
+    options: Options,
+    stop: Option<OwnedFd>,
+    announce: impl FnOnce(&Listen) -> io::Result<()>,
+) -> io::Result<()> {
     if options.die_with_parent {
         watch_parent()?;
     }
@@ -104,10 +107,39 @@ pub fn serve(options: Options, stop: Option<OwnedFd>, announcement: &mut dyn Wri
     if let Some(stop) = &stop {
         epoll::add(&server.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
     }
-    writeln!(announcement, "listening on {}", server.listener.place)?;
-    announcement.flush()?;
+    announce(&server.listener.place)?;
     while !server.run_once()? {}
     server.write_log(true)
+}
+
+/// Starts a server on a free port of the loopback interface, in a thread that lives as long as the process, for tests of clients: not for
+/// measuring, as it shares the client's process. Returns its address.
+///
+/// # Errors
+/// The server did not start.
+pub fn serve_in_thread(core: CoreOptions) -> io::Result<SocketAddr> {
+    let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    match serve_in_thread_at(Options { listen, core, ..Options::default() })? {
+        Listen::Tcp(address) => Ok(address),
+        Listen::Unix(_) => unreachable!("it was to listen at a port"),
+    }
+}
+
+/// Starts a server at the address of the options, with datagrams if they ask for them. Returns the place with its port filled in:
+/// connections to it are accepted. A socket file is not removed, as the server never ends.
+///
+/// # Errors
+/// The server did not start.
+pub fn serve_in_thread_at(options: Options) -> io::Result<Listen> {
+    let (sender, announced) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("reference-server".to_owned());
+    let announce = move |place: &Listen| sender.send(place.clone()).map_err(io::Error::other);
+    let thread = thread.spawn(move || serve(options, None, announce))?;
+    // A server ends only by failing, and by what it failed it says.
+    announced.recv().map_err(|_| match thread.join() {
+        Ok(Err(error)) => error,
+        Ok(Ok(())) | Err(_) => io::Error::other("the reference server ended before it listened"),
+    })
 }
 
 /// A parent that died before the kernel was asked to watch it would never be noticed, so look once more.

@@ -1,11 +1,14 @@
 //! Counters of the server, and their rows in statistics, in every protocol alike.
 //!
-//! Only names and numbers: `cache` and `core` count, each protocol writes rows in its own form. Names are memcached's.
+//! Only names and numbers: `cache` and `core` count, each protocol writes rows in its own form. Names are memcached's, and those of
+//! [`Counters`] are its fields.
 
 use crate::store::Store;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What is counted, by memcached's names. Counts of keys where a command has several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names are memcached's own")]
 pub struct Counters {
     pub curr_connections: u64,
@@ -63,6 +66,33 @@ impl Counters {
     }
 }
 
+/// What Redis counts beside what is counted of every protocol alike: calls of each command, and keys of commands that read. A command is
+/// counted when it is carried out, whatever comes of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls {
+    by_command: BTreeMap<&'static str, u64>,
+    /// Keys that a `TOUCH` found: it reads, and changes nothing.
+    pub(crate) touch_hits: u64,
+    /// Keys that it did not find.
+    pub(crate) touch_misses: u64,
+}
+
+impl Calls {
+    pub(crate) fn count(&mut self, name: &'static str) {
+        *self.by_command.entry(name).or_default() += 1;
+    }
+
+    /// Commands of every kind.
+    pub(crate) fn total(&self) -> u64 {
+        self.by_command.values().sum()
+    }
+
+    /// Redis's rows, each with its name.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = String> {
+        self.by_command.iter().map(|(name, calls)| format!("cmdstat_{name}:calls={calls}"))
+    }
+}
+
 /// The process that serves, as its system sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
@@ -89,61 +119,30 @@ pub(crate) struct StatsSnapshot<'a> {
 
 impl StatsSnapshot<'_> {
     /// Every row as (name, text), in the order in which it is told.
-    pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn rows(&self) -> Vec<(String, String)> {
         let cpu = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-        let mut rows = vec![
-            ("pid", self.process.pid.to_string()),
-            ("uptime", self.uptime_s.to_string()),
-            ("version", VERSION.to_owned()),
-            ("rusage_user", cpu(self.process.user_us)),
-            ("rusage_system", cpu(self.process.system_us)),
-        ];
-        rows.extend(self.numbers().map(|(name, number)| (name, number.to_string())));
+        let mut rows: Vec<(String, String)> = Vec::new();
+        let mut tell = |name: &str, told: &dyn ToString| rows.push((name.to_owned(), told.to_string()));
+        tell("pid", &self.process.pid);
+        tell("uptime", &self.uptime_s);
+        tell("version", &VERSION);
+        tell("rusage_user", &cpu(self.process.user_us));
+        tell("rusage_system", &cpu(self.process.system_us));
+        tell("time", &self.time_s);
+        tell("pointer_size", &usize::BITS);
+        tell("threads", &1);
+        let counters = serde_json::to_value(self.counters).expect("names and numbers can be written");
+        for (name, number) in counters.as_object().into_iter().flatten() {
+            tell(name, number);
+            // The last of memcached's own counters.
+            if name == "bytes_written" {
+                tell("limit_maxbytes", &self.store.bytes_max);
+                tell("bytes", &self.store.bytes);
+                tell("curr_items", &self.store.items());
+                tell("total_items", &self.store.items_total);
+                tell("evictions", &self.store.evictions);
+            }
+        }
         rows
-    }
-
-    fn numbers(&self) -> [(&'static str, u64); 39] {
-        let Self { counters, store, .. } = self;
-        [
-            ("time", self.time_s),
-            ("pointer_size", u64::from(usize::BITS)),
-            ("threads", 1),
-            ("curr_connections", counters.curr_connections),
-            ("total_connections", counters.total_connections),
-            ("cmd_get", counters.cmd_get),
-            ("cmd_set", counters.cmd_set),
-            ("cmd_flush", counters.cmd_flush),
-            ("cmd_touch", counters.cmd_touch),
-            ("get_hits", counters.get_hits),
-            ("get_misses", counters.get_misses),
-            ("delete_misses", counters.delete_misses),
-            ("delete_hits", counters.delete_hits),
-            ("incr_misses", counters.incr_misses),
-            ("incr_hits", counters.incr_hits),
-            ("decr_misses", counters.decr_misses),
-            ("decr_hits", counters.decr_hits),
-            ("cas_misses", counters.cas_misses),
-            ("cas_hits", counters.cas_hits),
-            ("cas_badval", counters.cas_badval),
-            ("touch_hits", counters.touch_hits),
-            ("touch_misses", counters.touch_misses),
-            ("bytes_read", counters.bytes_read),
-            ("bytes_written", counters.bytes_written),
-            ("limit_maxbytes", store.bytes_max),
-            ("bytes", store.bytes),
-            ("curr_items", store.items as u64),
-            ("total_items", store.items_total),
-            ("evictions", store.evictions),
-            ("faults_dropped", counters.faults_dropped),
-            ("faults_reset", counters.faults_reset),
-            ("faults_cut", counters.faults_cut),
-            ("faults_error", counters.faults_error),
-            ("faults_wrong", counters.faults_wrong),
-            ("client_output_buffer_limit_disconnections", counters.client_output_buffer_limit_disconnections),
-            ("client_query_buffer_limit_disconnections", counters.client_query_buffer_limit_disconnections),
-            ("datagrams_dropped", counters.datagrams_dropped),
-            ("datagrams_duplicated", counters.datagrams_duplicated),
-            ("datagrams_swapped", counters.datagrams_swapped),
-        ]
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Invariant: `bytes` is the sum of the charges of all live items and never exceeds the limit.
 
+use hashbrown::HashTable;
 use rapidhash::v3::rapidhash_v3;
 
 /// What an item costs besides its key and value: its slot (64 bytes, checked in a test) and its share of the index.
@@ -67,7 +68,6 @@ struct Slot {
     live: bool,
     /// Read since the hand came by.
     referenced: bool,
-    hash: u32,
     flags: u32,
     unique: u64,
     /// The item is gone at this time and later.
@@ -77,6 +77,10 @@ struct Slot {
 }
 
 impl Slot {
+    fn key(&self) -> &[u8] {
+        &self.data[..usize::from(self.key_len)]
+    }
+
     fn item(&self) -> Item<'_> {
         let &Self { flags, unique, expires_ns, accessed_ns, marks, .. } = self;
         Item { value: &self.data[usize::from(self.key_len)..], flags, unique, expires_ns, accessed_ns, marks }
@@ -88,11 +92,8 @@ impl Slot {
 pub struct Store {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Open addressing with linear probing: hash in the upper half, slot + 1 in the lower, 0 is empty. The hash lies
-    /// here so that a probe passes over strangers without touching their items.
-    index: Vec<u64>,
-    /// Items held, those among them that have expired unseen included.
-    pub items: usize,
+    /// Slots by the hash of their key.
+    index: HashTable<u32>,
     /// Bytes charged.
     pub bytes: u64,
     /// The bound on `bytes`.
@@ -108,13 +109,15 @@ pub struct Store {
     pub items_total: u64,
 }
 
-/// The first index size; a power of two like all later ones.
-const INDEX_LEN_FIRST: usize = 1024;
-
 impl Store {
     /// An empty store for at most `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Self {
-        Self { index: vec![0; INDEX_LEN_FIRST], bytes_max, ..Self::default() }
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Items held, those among them that have expired unseen included.
+    pub fn items(&self) -> usize {
+        self.index.len()
     }
 
     /// Reads an item.
@@ -158,8 +161,7 @@ impl Store {
         expires_ns: u64,
         now_ns: u64,
     ) -> Result<(), OutOfMemory> {
-        let hash = hash_of(key);
-        if let Some(slot) = self.find(key, hash) {
+        if let Some(slot) = self.find(key) {
             if self.slots[slot].data.len() == key.len() + value.len() {
                 self.items_total += 1;
                 self.overwrite(slot, value, flags, expires_ns);
@@ -169,7 +171,7 @@ impl Store {
             }
             self.remove_slot(slot);
         }
-        self.insert(hash, key, [value, &[]], flags, expires_ns, now_ns)
+        self.insert(key, [value, &[]], flags, expires_ns, now_ns)
     }
 
     /// Adds a piece to the value of a live item, which keeps its flags and its expiry. `Ok(false)`: no such item. On
@@ -183,7 +185,7 @@ impl Store {
         let old = self.remove_slot(slot);
         let value = &old[key.len()..];
         let pieces = if end == End::Back { [value, piece] } else { [piece, value] };
-        self.insert(hash_of(key), key, pieces, flags, expires_ns, now_ns)?;
+        self.insert(key, pieces, flags, expires_ns, now_ns)?;
         Ok(true)
     }
 
@@ -198,7 +200,7 @@ impl Store {
         } else {
             self.remove_slot(slot);
             // Out of memory only if the whole store is smaller than this one item; then the item is gone.
-            let _ = self.insert(hash_of(key), key, [value, &[]], flags, expires_ns, now_ns);
+            let _ = self.insert(key, [value, &[]], flags, expires_ns, now_ns);
         }
     }
 
@@ -241,7 +243,6 @@ impl Store {
 
     fn insert(
         &mut self,
-        hash: u32,
         key: &[u8],
         value: [&[u8]; 2],
         flags: u32,
@@ -256,19 +257,14 @@ impl Store {
         while self.bytes + charge > self.bytes_max {
             self.evict_one(now_ns);
         }
-        let mut data = Vec::with_capacity(data_len);
-        data.extend_from_slice(key);
-        data.extend_from_slice(value[0]);
-        data.extend_from_slice(value[1]);
         self.unique_last += 1;
         self.items_total += 1;
         self.bytes += charge;
         let item = Slot {
-            data: data.into_boxed_slice(),
+            data: [key, value[0], value[1]].concat().into_boxed_slice(),
             key_len: key.len() as u16,
             live: true,
             referenced: false,
-            hash,
             flags,
             unique: self.unique_last,
             expires_ns,
@@ -286,14 +282,15 @@ impl Store {
                     .expect("four thousand million items exceed any bound in bytes")
             }
         };
-        self.index_insert(hash, slot);
+        let slots = &self.slots;
+        self.index.insert_unique(hash_of(key), slot, |slot| hash_of(slots[*slot as usize].key()));
         Ok(())
     }
 
     /// Moves the hand to the next item that has expired or was not read since the hand's last round, and removes it.
     /// Two rounds always find one, because the first clears every flag.
     fn evict_one(&mut self, now_ns: u64) {
-        assert!(self.items > 0, "bytes are charged but nothing is held");
+        assert!(self.items() > 0, "bytes are charged but nothing is held");
         loop {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
             let slot = &mut self.slots[self.hand];
@@ -312,7 +309,8 @@ impl Store {
     }
 
     fn remove_slot(&mut self, slot: usize) -> Box<[u8]> {
-        self.index_remove(self.slots[slot].hash, slot as u32);
+        let entry = self.index.find_entry(hash_of(self.slots[slot].key()), |held| *held as usize == slot);
+        entry.expect("a live item is in the index").remove();
         let data = std::mem::take(&mut self.slots[slot].data);
         self.slots[slot].live = false;
         self.free.push(slot as u32);
@@ -322,7 +320,7 @@ impl Store {
 
     /// The slot of a key that has not expired; one that has is removed.
     fn find_live(&mut self, key: &[u8], now_ns: u64) -> Option<usize> {
-        let slot = self.find(key, hash_of(key))?;
+        let slot = self.find(key)?;
         if self.slots[slot].expires_ns <= now_ns {
             self.remove_slot(slot);
             self.expirations += 1;
@@ -331,80 +329,14 @@ impl Store {
         Some(slot)
     }
 
-    fn find(&self, key: &[u8], hash: u32) -> Option<usize> {
-        let mask = self.index.len() - 1;
-        let mut position = hash as usize & mask;
-        loop {
-            let entry = self.index[position];
-            if entry == 0 {
-                return None;
-            }
-            if entry_hash(entry) == hash {
-                let slot = &self.slots[entry_slot(entry) as usize];
-                if slot.data[..usize::from(slot.key_len)] == *key {
-                    return Some(entry_slot(entry) as usize);
-                }
-            }
-            position = (position + 1) & mask;
-        }
-    }
-
-    fn index_insert(&mut self, hash: u32, slot: u32) {
-        self.items += 1;
-        if self.items * 4 > self.index.len() * 3 {
-            let doubled = vec![0; self.index.len() * 2];
-            for entry in std::mem::replace(&mut self.index, doubled) {
-                if entry != 0 {
-                    place(&mut self.index, entry);
-                }
-            }
-        }
-        place(&mut self.index, (u64::from(hash) << 32) | (u64::from(slot) + 1));
-    }
-
-    /// Removes an entry and closes the gap: every follower in the run moves up unless that would put it before its own
-    /// place. So there are no tombstones, and probes stay as short as the load allows.
-    fn index_remove(&mut self, hash: u32, slot: u32) {
-        self.items -= 1;
-        let mask = self.index.len() - 1;
-        let mut gap = hash as usize & mask;
-        while self.index[gap] != (u64::from(hash) << 32) | (u64::from(slot) + 1) {
-            assert!(self.index[gap] != 0, "a live item is in the index");
-            gap = (gap + 1) & mask;
-        }
-        let mut next = (gap + 1) & mask;
-        while self.index[next] != 0 {
-            let home = entry_hash(self.index[next]) as usize & mask;
-            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(gap) & mask) {
-                self.index[gap] = self.index[next];
-                gap = next;
-            }
-            next = (next + 1) & mask;
-        }
-        self.index[gap] = 0;
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        let is_it = |slot: &u32| self.slots[*slot as usize].key() == key;
+        self.index.find(hash_of(key), is_it).map(|slot| *slot as usize)
     }
 }
 
-fn hash_of(key: &[u8]) -> u32 {
-    rapidhash_v3(key) as u32
-}
-
-fn entry_hash(entry: u64) -> u32 {
-    (entry >> 32) as u32
-}
-
-fn entry_slot(entry: u64) -> u32 {
-    entry as u32 - 1
-}
-
-/// Puts an entry at the first free place of its probe sequence; the load of at most 3/4 leaves one.
-fn place(index: &mut [u64], entry: u64) {
-    let mask = index.len() - 1;
-    let mut position = entry_hash(entry) as usize & mask;
-    while index[position] != 0 {
-        position = (position + 1) & mask;
-    }
-    index[position] = entry;
+fn hash_of(key: &[u8]) -> u64 {
+    rapidhash_v3(key)
 }
 
 #[cfg(test)]
@@ -425,13 +357,13 @@ mod tests {
             store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
             assert!(store.bytes <= store.bytes_max);
         }
-        assert_eq!((store.items, store.bytes, store.evictions, store.items_total), (10, 1000, 15, 25));
+        assert_eq!((store.items(), store.bytes, store.evictions, store.items_total), (10, 1000, 15, 25));
         let alive: Vec<_> =
             (0..25).filter(|n| store.get(format!("{n:04}").as_bytes(), 0).is_some()).collect();
         assert_eq!(alive.len(), 10);
         // Everything is referenced now; one more item must still find room.
         store.set(b"last", &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
-        assert_eq!((store.items, store.evictions), (10, 16));
+        assert_eq!((store.items(), store.evictions), (10, 16));
     }
 
     #[test]
@@ -455,7 +387,7 @@ mod tests {
         for number in 10..20 {
             store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 60).unwrap();
         }
-        assert_eq!((store.items, store.evictions), (10, 0));
+        assert_eq!((store.items(), store.evictions), (10, 0));
         assert!(store.get(b"0003", 60).is_none());
     }
 
@@ -464,7 +396,7 @@ mod tests {
         let mut store = Store::new(1000);
         store.set(b"a", b"old", 0, NEVER_NS, 0).unwrap();
         assert_eq!(store.set(b"a", &[0; 920], 0, NEVER_NS, 0), Err(OutOfMemory));
-        assert_eq!((value_of(&mut store, b"a", 0), store.bytes, store.items), (None, 0, 0));
+        assert_eq!((value_of(&mut store, b"a", 0), store.bytes, store.items()), (None, 0, 0));
         store.set(b"a", &[0; 919], 0, NEVER_NS, 0).unwrap();
         assert_eq!(store.bytes, 1000);
     }
@@ -475,7 +407,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map: sets, removals and extensions of few keys, so that runs in the index form and close.
+        /// Against a plain map: sets, removals and extensions of few keys, so that slots are used again.
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((0u8..4, 0u16..3000, 0usize..5), 1..3000)) {
             let (mut store, mut map) = (Store::new(u64::MAX), HashMap::<Vec<u8>, Vec<u8>>::new());
@@ -493,7 +425,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert_eq!(store.items, map.len());
+            prop_assert_eq!(store.items(), map.len());
             let bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
             prop_assert_eq!(store.bytes, bytes as u64 + map.len() as u64 * ITEM_OVERHEAD_BYTES);
             for (key, value) in map {

@@ -6,6 +6,7 @@
 
 pub(crate) mod answer;
 
+use crate::grammar;
 pub use crate::grammar::{Parsed, Verb};
 use memchr::memchr;
 
@@ -79,16 +80,11 @@ pub enum Command<'a> {
 /// Looks at the front of `input`. Values above `value_bytes_max` are refused.
 pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
     let bound = if is_retrieval(input) { RETRIEVAL_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
-    // One more than the bound for the line feed itself.
-    let Some(end) = memchr(b'\n', &input[..input.len().min(bound + 1)]) else {
-        return if input.len() > bound {
-            Parsed::Broken(b"")
-        } else {
-            Parsed::Partial { need: input.len() + 1 }
-        };
+    let (line, end) = match grammar::line(input, bound, b"") {
+        Ok(found) => found,
+        Err(parsed) => return parsed,
     };
-    let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
-    let rest = &input[end + 1..];
+    let rest = &input[end..];
     let command = match line_of(line) {
         Line::Whole(command) => command,
         Line::Write { command, value_bytes } if value_bytes > value_bytes_max => {
@@ -97,7 +93,7 @@ pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
         }
         Line::Write { command, value_bytes } => {
             let body_bytes = value_bytes as usize + 2;
-            let used = end + 1 + body_bytes;
+            let used = end + body_bytes;
             if rest.len() < body_bytes {
                 return Parsed::Partial { need: used };
             }
@@ -108,7 +104,7 @@ pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
             return Parsed::Complete { used, request: command };
         }
     };
-    Parsed::Complete { used: end + 1, request: command }
+    Parsed::Complete { used: end, request: command }
 }
 
 fn is_retrieval(input: &[u8]) -> bool {

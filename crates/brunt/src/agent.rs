@@ -13,7 +13,7 @@ use brunt_engine::coordinator::RemoteError;
 use brunt_engine::process::cannot;
 use brunt_engine::run::{DataSets, RunData};
 use brunt_fleet::message::AgentInfo;
-use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, TargetFiles, auth_folder};
+use brunt_fleet::{AgentCredentials, ControllerCredentials, Fleet, PORT, TargetFiles, credentials};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::sockets::{Identity, TlsOptions};
@@ -31,11 +31,11 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     if let Some(folder) = &flags.new_auth {
         return new_auth(folder);
     }
-    let trust = agent_trust(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
+    let credentials = agent_credentials(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
     let target = target_files(flags)?;
     let json = flags.json.as_deref().map(|path| (Document::Json, path));
     let json = Destination::open_all(json.as_slice())?.pop();
-    let listener = listen(flags.listen, trust.is_open())?;
+    let listener = listen(flags.listen, credentials.is_open())?;
     let address =
         listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;
     let allowed = brunt_engine::allowed_cpus();
@@ -55,12 +55,12 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // The port may have been chosen by the kernel.
     show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    AgentConfig { threads, weight: 1, cpus, sleeps: false, target, json }.serve(trust, &listener, &note)
+    AgentConfig { threads, weight: 1, cpus, sleeps: false, target, json }.serve(credentials, &listener, &note)
 }
 
 /// Makes the folder of a fleet, and says what to do with it.
 fn new_auth(folder: &Path) -> Result<Exit, Failure> {
-    auth_folder::create(folder).map_err(Failure::usage)?;
+    credentials::create(folder).map_err(Failure::usage)?;
     let folder = folder.display();
     show(
         format!(
@@ -73,28 +73,28 @@ fn new_auth(folder: &Path) -> Result<Exit, Failure> {
 }
 
 /// Whom an agent lets in: everyone without a folder.
-pub(crate) fn agent_trust(folder: Option<&Path>) -> Result<AgentTrust, String> {
+pub(crate) fn agent_credentials(folder: Option<&Path>) -> Result<AgentCredentials, String> {
     note_files(folder);
-    folder.map_or(Ok(AgentTrust::OPEN), AgentTrust::of_agent)
+    folder.map_or(Ok(AgentCredentials::OPEN), AgentCredentials::of_agent)
 }
 
 /// Takes the files of an authentication folder for ones that are read, so that no result replaces them. Warns of secrets that others can
 /// read.
 fn note_files(folder: Option<&Path>) {
-    for path in folder.map(auth_folder::files).iter().flatten() {
+    for path in folder.map(credentials::files).iter().flatten() {
         input::note(path);
     }
     // No error: secrets that a container is given may have modes that cannot be changed there.
-    for path in folder.map(auth_folder::exposed_secrets).into_iter().flatten() {
+    for path in folder.map(credentials::exposed_secrets).into_iter().flatten() {
         let path = path.display();
         say(format_args!("warning: '{path}' is accessible to other users: chmod 600 '{path}'"));
     }
 }
 
 /// Whom a controller talks to: everyone without a folder.
-pub(crate) fn controller_trust(folder: Option<&Path>) -> Result<ControllerTrust, String> {
+pub(crate) fn controller_credentials(folder: Option<&Path>) -> Result<ControllerCredentials, String> {
     note_files(folder);
-    folder.map_or(Ok(ControllerTrust::OPEN), ControllerTrust::of_controller)
+    folder.map_or(Ok(ControllerCredentials::OPEN), ControllerCredentials::of_controller)
 }
 
 /// The port that is asked for, else the usual one: of all addresses, but for an open agent those of this host.
@@ -162,10 +162,15 @@ pub(crate) struct AgentConfig {
 
 impl AgentConfig {
     /// Waits for controllers, for ever.
-    pub(crate) fn serve(self, trust: AgentTrust, listener: &TcpListener, note: &(dyn Fn(&str) + Sync)) -> ! {
+    pub(crate) fn serve(
+        self,
+        credentials: AgentCredentials,
+        listener: &TcpListener,
+        note: &(dyn Fn(&str) + Sync),
+    ) -> ! {
         limits::raise_open_files();
         let agent = brunt_fleet::Agent {
-            trust,
+            credentials,
             info: AgentInfo {
                 host: host_facts::host_name(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -224,10 +229,10 @@ pub(crate) fn connect_agents(run: &mut RunSpec, auth: &cli::AuthFlags) -> Result
             _ => Ok(None),
         };
     }
-    let trust = controller_trust(auth.auth.as_deref()).map_err(Failure::usage)?;
+    let credentials = controller_credentials(auth.auth.as_deref()).map_err(Failure::usage)?;
     let names: Vec<(String, u16)> =
         names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
-    let fleet = Fleet::open(&names, &trust, Duration::ZERO).map_err(Failure::failed)?;
+    let fleet = Fleet::open(&names, &credentials, Duration::ZERO).map_err(Failure::failed)?;
     if run.threads.is_some_and(|threads| threads.0 < names.len() as u64) {
         return Err(Failure::usage(format!(
             "--threads is below the number of agents: expected at least {}, one for each",

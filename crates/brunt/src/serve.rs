@@ -11,7 +11,7 @@ use brunt_engine::process::cannot;
 use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io::LineWriter;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Serves until a signal comes.
@@ -61,7 +61,8 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
         busy_poll: flags.busy_poll,
     };
     let interrupted = interrupt::descriptor().map_err(Failure::failed)?;
-    let served = brunt_server::serve(options, Some(interrupted), &mut LineWriter::new(Page));
+    let announce = |place: &Listen| Page.write_all(format!("listening on {place}\n").as_bytes());
+    let served = brunt_server::serve(options, Some(interrupted), announce);
     served.map_err(cannot("serve")).map_err(Failure::failed)?;
     Ok(Exit::Done)
 }

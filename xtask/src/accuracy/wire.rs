@@ -6,55 +6,27 @@
 mod capture;
 mod comparison;
 mod pairing;
-mod segment;
-mod table;
 
-use crate::bench::client::{Client, Kind, Load};
+use crate::bench::client::{Client, Kind, Load, SHAPES, Shape};
 use crate::bench::run::Bench;
-use crate::bench::shape::{SHAPES, Shape};
+use crate::bench::table;
 use crate::bench::{self, NamedPeers, SERVER_CPU};
-use crate::process::Process;
-use crate::server::{Protocol, Server};
-use crate::{cargo, parallel, recorded_text};
+use crate::process::{Process, Protocol, Server};
+use crate::{cargo, parallel};
 use anyhow::{Context, ensure};
 use capture::Capture;
 use clap::{Args, value_parser};
-use comparison::Comparison;
+use comparison::{Comparison, Row, Table};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::str::FromStr;
-use table::{Row, Table};
 
 /// Requests of a run at least, so that it has a p99.
 const REQUESTS_MIN: u64 = 2000;
 /// What brunt does before its measured window: polling for replies begins in it.
 const WARMUP: &str = "500ms";
 
-/// Requests per second; without one, a closed loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rate(Option<u64>);
-
-/// All rates.
-const RATES: [Rate; 5] =
-    [Rate(Some(1_000)), Rate(Some(5_000)), Rate(Some(20_000)), Rate(Some(50_000)), Rate(None)];
-
-impl std::fmt::Display for Rate {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(rate) => write!(formatter, "{rate}"),
-            None => write!(formatter, "closed"),
-        }
-    }
-}
-
-impl FromStr for Rate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = RATES.into_iter().find(|rate| rate.to_string() == text);
-        known.ok_or_else(|| format!("expected some of {}", RATES.map(|rate| rate.to_string()).join(",")))
-    }
-}
+/// Requests per second, or a closed loop.
+const RATES: [&str; 5] = ["1000", "5000", "20000", "50000", "closed"];
 
 /// Options of the command.
 #[derive(Clone, Debug, Args)]
@@ -66,8 +38,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u64).range(1..=3600))]
     time: u64,
     /// Requests per second, or closed
-    #[arg(long, value_name = "RATE,...", value_delimiter = ',', default_values_t = RATES)]
-    loads: Vec<Rate>,
+    #[arg(long, value_name = "RATE,...", value_delimiter = ',', value_parser = RATES, default_values = RATES)]
+    loads: Vec<String>,
     /// Requests in flight on each of 16 connections; with 64, none waits for a connection
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=3600))]
     depth: u32,
@@ -103,7 +75,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let text = measure(options, directory.path())?;
     if options.record {
         let command = if options.busy > 0 { "accuracy wire --busy" } else { "accuracy wire" };
-        return recorded_text::record("docs/accuracy.md", command, &text);
+        return table::record("docs/accuracy.md", command, &text);
     }
     println!("\n{text}");
     Ok(())
@@ -137,21 +109,19 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
             format!("--cpus {} --io {io} --wait {wait} --warmup {WARMUP} --no-server-stats", experiment.cpu);
         Client::brunt(&brunt, brunt_name(io, wait), &options)
     });
-    let here = peers.iter().filter_map(|(peer, path)| Some(Client::peer(peer, path.as_ref()?)));
+    let here = peers.iter().filter_map(|(peer, path)| Some(Client::of(peer, path.as_ref()?)));
     let clients: Vec<Client> = ours.chain(here).collect();
     let (bench, shape) = (&experiment.bench, experiment.shape);
     let load = bench.load(shape, experiment.server.port);
     remarks.extend(clients.iter().filter_map(|client| bench.prepare(client, &load)));
     let _busy = busy(options.busy, experiment.cpu)?;
-    let takes = |client: &&Client, rate: Rate| {
-        client.takes_depth(shape.depth) && (rate.0.is_none() || client.keeps_a_rate())
-    };
-    let table = |&rate: &Rate| {
-        let takers = clients.iter().filter(|client| takes(client, rate));
-        Table {
-            rate: rate.0,
-            rows: takers.map(|client| Row { client: client.clone(), runs: Vec::new() }).collect(),
-        }
+    let table = |rate: &String| {
+        let rate = rate.parse().ok();
+        let takes =
+            |client: &&Client| client.takes_depth(shape.depth) && (rate.is_none() || client.keeps_a_rate());
+        let rows =
+            clients.iter().filter(takes).map(|client| Row { client: client.clone(), runs: Vec::new() });
+        Table { rate, rows: rows.collect() }
     };
     let mut tables: Vec<Table> = options.loads.iter().map(table).collect();
     for round in 0..options.rounds as usize {
@@ -187,7 +157,7 @@ fn text(options: &Options, tables: &[Table], remarks: &[String]) -> anyhow::Resu
         options.time.max(REQUESTS_MIN / 1000)
     );
     tables.iter().for_each(|table| text.push_str(&format!("\n{}", table.text())));
-    text.push_str(&format!("\n{}", table::total(tables)));
+    text.push_str(&format!("\n{}", comparison::total(tables)));
     remarks.iter().for_each(|remark| text.push_str(&format!("\n{remark}\n")));
     Ok(text)
 }
@@ -211,18 +181,18 @@ impl Experiment {
     fn run(&self, client: &Client, rate: Option<u64>) -> anyhow::Result<Result<Comparison, String>> {
         let load = Load { rate, ..self.bench.load(self.shape, self.server.port) };
         // brunt pins its worker itself: under `taskset` it would take the host for one with a single CPU.
-        let cpus = match client.kind {
+        let cpus = match client.tool.kind {
             Kind::Brunt => format!("{SERVER_CPU},{}", self.cpu),
-            Kind::Peer(_) | Kind::Floor => self.cpu.to_string(),
+            Kind::Peer | Kind::Floor => self.cpu.to_string(),
         };
         let capture = self.capture()?;
         let ended = match self.bench.run(client, &load, Some(&cpus)) {
             Ok(ended) => ended,
-            Err(error) if client.kind == Kind::Brunt => return Err(error.context(client.name.clone())),
+            Err(error) if client.is(Kind::Brunt) => return Err(error.context(client.name.clone())),
             Err(error) => return Ok(Err(format!("{error:#}"))),
         };
         let captured = capture.end()?;
-        let pairing = pairing::pair(&segment::segments(&captured.file, self.server.port)?);
+        let pairing = pairing::pair(&capture::segments(&captured.file, self.server.port)?);
         let dropped = |reason| match captured.dropped {
             0 => reason,
             dropped => format!("{reason}, the kernel dropped {dropped} packets"),
@@ -255,9 +225,9 @@ mod tests {
         let options: Options = parsed(&words).unwrap();
         let Options { rounds, time, loads, depth, busy, .. } = options;
         assert_eq!((rounds, time, depth, busy), (1, 2, 64, 1));
-        assert_eq!(loads, [Rate(Some(5000)), Rate(None)]);
+        assert_eq!(loads, ["5000", "closed"]);
         assert_eq!(parsed::<Options>(&[]).unwrap().loads, RATES);
         let error = parsed::<Options>(&["--loads", "5000,7"]).unwrap_err();
-        assert!(error.contains("expected some of 1000,5000,20000,50000,closed"), "{error}");
+        assert!(error.contains("[possible values: 1000, 5000, 20000, 50000, closed]"), "{error}");
     }
 }

@@ -1,27 +1,94 @@
-//! The clients that are compared: how each is given the same load, and where it tells what it did. The one description of other
-//! load generators: `cargo xtask bench`, `accuracy wire` and `peers` run them by it.
+//! What is compared: shapes of load, under each the kernel interfaces and policies of brunt and of the floor, and the clients: how each is
+//! given the same load, and where it tells what it did. The one description of other load generators: `cargo xtask bench`, `accuracy wire`
+//! and `peers` run them by it.
 //!
-//! Not a ranking of features: what each does beside sending gets is its own affair. Invariant: a client gets one thread,
-//! one CPU, the shape's connections and depth, and keys that are all there; one that cannot be given a load has no row in it.
+//! Not a ranking of features: what each does beside sending gets is its own affair. Invariants: a client gets one thread,
+//! one CPU, the shape's connections and depth, and keys that are all there; one that cannot be given a load has no row in it; every policy
+//! of a shape is asked of the floor too, so that each row of brunt's has one to be divided by.
 
-use super::shape::{EPOLL, PEAK, Policy, Shape, URING};
-use crate::process::ALLOW;
-use crate::server::{KEY_BYTES, KEYS, Protocol};
+use crate::process::{ALLOW, KEY_BYTES, KEYS, Protocol};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// How a client asks the kernel, and when it asks for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// `epoll` or `uring`, as both programs call them.
+    pub(crate) io: &'static str,
+    /// `eager` or `batch`.
+    pub(crate) refill: &'static str,
+    /// Completions per wait.
+    pub(crate) gather: u32,
+}
+
+const fn policy(io: &'static str, refill: &'static str, gather: u32) -> Policy {
+    Policy { io, refill, gather }
+}
+
+pub(crate) const EPOLL: Policy = policy("epoll", "eager", 1);
+pub(crate) const URING: Policy = policy("uring", "eager", 1);
+/// What `--profile peak` is compared with.
+pub(crate) const PEAK: Policy = policy("uring", "batch", 8);
+
+impl std::fmt::Display for Policy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}, {}", self.io, self.refill)?;
+        if self.gather > 1 {
+            write!(formatter, ", gather {}", self.gather)?;
+        }
+        Ok(())
+    }
+}
+
+/// One shape of load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) connections: u32,
+    pub(crate) depth: u32,
+    pub(crate) policies: &'static [Policy],
+    /// What brunt's CPU per request may be, divided by the floor's.
+    pub(crate) target: f64,
+    /// The one policy that the target is for, and then against the best floor of all; without one: all, each against
+    /// its own.
+    pub(crate) target_policy: Option<Policy>,
+}
+
+const fn shape(connections: u32, depth: u32, target: f64) -> Shape {
+    Shape { connections, depth, policies: &[EPOLL, URING], target, target_policy: None }
+}
+
+/// All shapes, and their names.
+pub(crate) const SHAPE_NAMES: [&str; 5] = ["1x1", "16x1", "64x1", "16x16", "64x32"];
+pub(crate) const SHAPES: [Shape; 5] = [
+    shape(1, 1, 1.10),
+    shape(16, 1, 1.10),
+    shape(64, 1, 1.10),
+    shape(16, 16, 1.15),
+    Shape {
+        policies: &[EPOLL, policy("epoll", "batch", 1), URING, policy("uring", "batch", 1), PEAK],
+        target_policy: Some(PEAK),
+        ..shape(64, 32, 1.3)
+    },
+];
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}x{}", self.connections, self.depth)
+    }
+}
 
 /// Whose program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Floor,
     Brunt,
-    Peer(&'static Peer),
+    Peer,
 }
 
 /// One row: a program under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
-    pub(crate) kind: Kind,
+    pub(crate) tool: &'static Tool,
     pub(crate) name: String,
     pub(crate) program: PathBuf,
     /// Of a peer: that of the floor which its system calls are nearest to.
@@ -30,9 +97,10 @@ pub(crate) struct Client {
     pub(crate) options: String,
 }
 
-/// Another load generator.
+/// A load generator, or the floor.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct Tool {
+    pub(crate) kind: Kind,
     pub(crate) name: &'static str,
     pub(crate) protocol: Protocol,
     nearest: Policy,
@@ -48,16 +116,16 @@ pub(crate) struct Peer {
     /// It takes a number of requests and no time.
     pub(crate) takes_requests: bool,
     /// Its report, out of what it printed and what it wrote to the file `{out}`.
-    report: fn(&str, &str) -> Report,
+    pub(crate) report: fn(&str, &str) -> Report,
 }
 
-impl PartialEq for Peer {
+impl PartialEq for Tool {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Peer {}
+impl Eq for Tool {}
 
 /// Latencies in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -89,8 +157,9 @@ pub(crate) struct Report {
     pub(crate) client_error: Latency,
 }
 
-const fn peer(name: &'static str, arguments: &'static str, report: fn(&str, &str) -> Report) -> Peer {
-    Peer {
+const fn tool(name: &'static str, arguments: &'static str, report: fn(&str, &str) -> Report) -> Tool {
+    Tool {
+        kind: Kind::Peer,
         name,
         protocol: Protocol::Memcached,
         nearest: EPOLL,
@@ -104,12 +173,33 @@ const fn peer(name: &'static str, arguments: &'static str, report: fn(&str, &str
     }
 }
 
-/// Those that can be asked.
-pub(crate) static PEERS: [Peer; 5] = [
-    Peer {
+static FLOOR: Tool = Tool {
+    kind: Kind::Floor,
+    ..tool(
+        "floor",
+        "floor --server 127.0.0.1:{port} --connections {connections} --depth {depth} --io {io} --refill {refill} \
+         --gather {gather} --keys {keys} --time-ms {milliseconds}",
+        floor,
+    )
+};
+
+static BRUNT: Tool = Tool {
+    kind: Kind::Brunt,
+    paced: "-r {rate}",
+    ..tool(
+        "brunt",
+        "run -s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} \
+         --no-preload --quiet {allow} --json -",
+        brunt,
+    )
+};
+
+/// The others, which can be asked.
+pub(crate) static PEERS: [Tool; 5] = [
+    Tool {
         paced: "--rate-limiting={connection_rate}",
         // It does not pad numbers: it asks for the upper half of the padded keys.
-        ..peer(
+        ..tool(
             "memtier_benchmark",
             "--server=127.0.0.1 --port={port} --protocol=memcache_text --threads=1 --clients={connections} \
              --pipeline={depth} --test-time={seconds} --ratio=0:1 --key-prefix={zeros} --key-minimum={keys} \
@@ -118,27 +208,27 @@ pub(crate) static PEERS: [Peer; 5] = [
             memtier,
         )
     },
-    Peer {
+    Tool {
         preparation: Some("-s 127.0.0.1:{port} -K 30 -V 200 -r {keys} --loadonly"),
         paced: "-q {rate}",
-        ..peer(
+        ..tool(
             "mutilate",
             "-s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} -t {seconds} -K 30 -V 200 -r {keys} -u 0 --noload {paced}",
             mutilate,
         )
     },
     // memaslap as Debian names it. It stores what it requests itself, in every run; it keeps no rate.
-    Peer {
+    Tool {
         has_pipelines: false,
         // Without a line for sets it makes sets only.
         configuration: "key\n30 30 1\nvalue\n200 200 1\ncmd\n0 0\n1 1\n",
-        ..peer(
+        ..tool(
             "memcaslap",
             "-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s -S {seconds}s -w 1k -F {conf}",
             memaslap,
         )
     },
-    Peer {
+    Tool {
         nearest: URING,
         paced: "rate_limit = {rate}\n",
         // It stores its keys itself, in every run.
@@ -148,13 +238,13 @@ pub(crate) static PEERS: [Peer; 5] = [
                         [workload]\n{paced}prefill = true\n[workload.keyspace]\nlength = 30\ncount = {keys}\n\
                         [workload.commands]\nget = 100\nset = 0\n[workload.values]\nlength = 200\n\
                         [admin]\nformat = \"json\"\n",
-        ..peer("cachecannon", "{conf}", cachecannon)
+        ..tool("cachecannon", "{conf}", cachecannon)
     },
     // Its own test of gets takes keys of 16 bytes; a command of ours has the digits that it draws filled up to 30.
-    Peer {
+    Tool {
         protocol: Protocol::Redis,
         takes_requests: true,
-        ..peer(
+        ..tool(
             "redis-benchmark",
             "-h 127.0.0.1 -p {port} -c {connections} -P {depth} -n {requests} -r {keys} -q \
              GET 000000000000000000__rand_int__",
@@ -212,86 +302,58 @@ impl Load<'_> {
 
 impl Client {
     pub(crate) fn floor(program: &Path, policy: Policy) -> Self {
-        let (program, options) = (program.to_path_buf(), String::new());
-        Self { kind: Kind::Floor, name: "floor".to_owned(), program, policy, options }
+        Self { policy, ..Self::of(&FLOOR, program) }
     }
 
     /// brunt with these options beside those of every load.
     pub(crate) fn brunt(program: &Path, name: String, options: &str) -> Self {
-        let (program, options) = (program.to_path_buf(), options.to_owned());
-        Self { kind: Kind::Brunt, name, program, policy: EPOLL, options }
+        Self { name, options: options.to_owned(), ..Self::of(&BRUNT, program) }
     }
 
-    pub(crate) fn peer(peer: &'static Peer, program: &Path) -> Self {
-        let (name, program) = (peer.name.to_owned(), program.to_path_buf());
-        Self { kind: Kind::Peer(peer), name, program, policy: peer.nearest, options: String::new() }
+    pub(crate) fn of(tool: &'static Tool, program: &Path) -> Self {
+        let (name, program) = (tool.name.to_owned(), program.to_path_buf());
+        Self { tool, name, program, policy: tool.nearest, options: String::new() }
     }
 
-    pub(crate) fn protocol(&self) -> Protocol {
-        match self.kind {
-            Kind::Peer(peer) => peer.protocol,
-            Kind::Floor | Kind::Brunt => Protocol::Memcached,
-        }
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        self.tool.kind == kind
     }
 
     /// What the row calls the policy of the client.
     pub(crate) fn policy_text(&self) -> String {
-        match self.kind {
+        match self.tool.kind {
             Kind::Brunt if self.policy == PEAK => "uring, --profile peak".to_owned(),
             Kind::Floor | Kind::Brunt => self.policy.to_string(),
-            Kind::Peer(_) => String::new(),
+            Kind::Peer => String::new(),
         }
     }
 
     /// Can it be given this many requests in flight on a connection?
     pub(crate) fn takes_depth(&self, depth: u32) -> bool {
-        !matches!(self.kind, Kind::Peer(peer) if !peer.has_pipelines) || depth == 1
+        self.tool.has_pipelines || depth == 1
     }
 
     pub(crate) fn keeps_a_rate(&self) -> bool {
-        !matches!(self.kind, Kind::Peer(peer) if peer.paced.is_empty())
+        !self.tool.paced.is_empty()
     }
 
     /// Its command line, the program left out.
     pub(crate) fn arguments(&self, load: &Load<'_>) -> Vec<String> {
-        let Policy { io, refill, gather } = self.policy;
-        let text = match self.kind {
-            Kind::Floor => format!(
-                "floor --server 127.0.0.1:{{port}} --connections {{connections}} --depth {{depth}} --io {io} --refill {refill} \
-                 --gather {gather} --keys {{keys}} --time-ms {{milliseconds}}"
-            ),
-            Kind::Brunt => format!(
-                "run -s 127.0.0.1:{{port}} -T 1 -c {{connections}} -d {{depth}} {} {} -t {{seconds}}s --mix get --keys {{keys}} \
-                 --no-preload --quiet {ALLOW} --json -",
-                load.rate.map_or("", |_| "-r {rate}"),
-                self.options
-            ),
-            Kind::Peer(peer) => peer.paced(peer.arguments, load),
-        };
-        load.fill(&text).split_whitespace().map(str::to_owned).collect()
+        self.fill(self.tool.arguments, load).split_whitespace().map(str::to_owned).collect()
     }
 
     /// The text of its configuration; empty for those that have none.
     pub(crate) fn configuration(&self, load: &Load<'_>) -> String {
-        match self.kind {
-            Kind::Peer(peer) => load.fill(&peer.paced(peer.configuration, load)),
-            Kind::Floor | Kind::Brunt => String::new(),
-        }
+        self.fill(self.tool.configuration, load)
     }
 
-    /// Its report, out of what it printed and what it wrote.
-    pub(crate) fn report(&self, printed: &str, written: &str) -> Report {
-        match self.kind {
-            Kind::Floor => floor(printed),
-            Kind::Brunt => brunt(printed),
-            Kind::Peer(peer) => (peer.report)(printed, written),
-        }
-    }
-}
-
-impl Peer {
-    fn paced(&self, text: &str, load: &Load<'_>) -> String {
-        text.replace("{paced}", if load.rate.is_some() { self.paced } else { "" })
+    fn fill(&self, text: &str, load: &Load<'_>) -> String {
+        let Policy { io, refill, gather } = self.policy;
+        let text = text.replace("{paced}", if load.rate.is_some() { self.tool.paced } else { "" });
+        let text = text.replace("{options}", &self.options).replace("{allow}", ALLOW);
+        load.fill(
+            &text.replace("{io}", io).replace("{refill}", refill).replace("{gather}", &gather.to_string()),
+        )
     }
 }
 
@@ -299,7 +361,7 @@ fn cpu_us(json: &Value) -> Option<[f64; 2]> {
     Some([json["cpu_user_ns"].as_f64()? / 1e3, json["cpu_system_ns"].as_f64()? / 1e3])
 }
 
-fn floor(printed: &str) -> Report {
+fn floor(printed: &str, _: &str) -> Report {
     let json: Value = serde_json::from_str(printed).unwrap_or_default();
     Report {
         requests: json["requests"].as_u64(),
@@ -310,7 +372,7 @@ fn floor(printed: &str) -> Report {
     }
 }
 
-fn brunt(printed: &str) -> Report {
+fn brunt(printed: &str, _: &str) -> Report {
     let json: Value = serde_json::from_str(printed).unwrap_or_default();
     let phases = json["counts"]["phases"].as_object().map(|phases| phases.values());
     let requests =
@@ -379,7 +441,6 @@ fn after<'a>(text: &'a str, head: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shape::SHAPES;
     use super::*;
 
     fn load() -> Load<'static> {
@@ -387,7 +448,7 @@ mod tests {
     }
 
     fn peers() -> impl Iterator<Item = Client> {
-        PEERS.iter().map(|peer| Client::peer(peer, Path::new("")))
+        PEERS.iter().map(|peer| Client::of(peer, Path::new("")))
     }
 
     #[test]
@@ -457,11 +518,11 @@ mod tests {
         ];
         for (name, printed, written, (requests, mean, p50, p90, p99)) in table {
             let peer = peers().find(|peer| peer.name == name).unwrap();
-            let Report { requests: found, latency, .. } = peer.report(printed, written);
+            let Report { requests: found, latency, .. } = (peer.tool.report)(printed, written);
             let rounded = |us: Option<f64>| us.map(|us| (us * 10.0).round() / 10.0);
             let latency = [latency.mean, latency.p50, latency.p90, latency.p99].map(rounded);
             assert_eq!((found, latency), (requests, [mean, p50, p90, p99]), "{name}");
-            assert_eq!(peer.report("no output", "none"), Report::default(), "{name}");
+            assert_eq!((peer.tool.report)("no output", "none"), Report::default(), "{name}");
         }
     }
 
@@ -485,8 +546,8 @@ mod tests {
             service: latency,
             client_error: Latency { p50: Some(2.0), ..Latency::default() },
         };
-        assert_eq!(brunt(&printed), expected);
-        assert_eq!(brunt("nothing"), Report::default());
+        assert_eq!(brunt(&printed, ""), expected);
+        assert_eq!(brunt("nothing", ""), Report::default());
         let printed =
             r#"{"requests": 4, "cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls": 12, "tried": 3}"#;
         let expected = Report {
@@ -496,6 +557,17 @@ mod tests {
             window_cpu_us: Some([1.0, 2.0]),
             ..Report::default()
         };
-        assert_eq!(floor(printed), expected);
+        assert_eq!(floor(printed, ""), expected);
+    }
+
+    #[test]
+    fn shapes_have_their_names_and_policies() {
+        assert_eq!(SHAPES.map(|shape| shape.to_string()), SHAPE_NAMES);
+        assert_eq!(PEAK.to_string(), "uring, batch, gather 8");
+        assert!(
+            SHAPES
+                .iter()
+                .all(|shape| shape.target_policy.is_none_or(|policy| shape.policies.contains(&policy)))
+        );
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! Invariant: what a client reports and what the server saw are beside each other; where they differ, the row tells so.
 
-use super::client::{Client, Kind, Load, Report};
-use super::shape::Shape;
-use crate::server::Server;
+use super::client::{Client, Kind, Load, Report, Shape};
+use crate::process::Server;
 use anyhow::{Context, bail, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -68,8 +67,7 @@ impl Bench {
 
     /// Lets a client store its keys if it writes them in its own way. Returns what went wrong.
     pub(crate) fn prepare(&self, client: &Client, load: &Load<'_>) -> Option<String> {
-        let Kind::Peer(peer) = client.kind else { return None };
-        let arguments = load.fill(peer.preparation?);
+        let arguments = load.fill(client.tool.preparation?);
         let stored = self.output(&client.program, arguments.split_whitespace(), None);
         stored.err().map(|error| format!("{} cannot store its keys: {error:#}.", client.name))
     }
@@ -90,8 +88,8 @@ impl Bench {
         let printed = self.output(&client.program, client.arguments(load), cpus)?;
         let (wall_s, after) = (start.elapsed().as_secs_f64(), children_cpu_us()?);
         let written = std::fs::read_to_string(load.output_path()).unwrap_or_default();
-        let report = client.report(&printed, &written);
-        let is_read = matches!(client.kind, Kind::Peer(_)) || report.requests.is_some();
+        let report = (client.tool.report)(&printed, &written);
+        let is_read = client.is(Kind::Peer) || report.requests.is_some();
         ensure!(is_read, "{} printed no result: {printed}", client.name);
         Ok(EndedRun { report, wall_s, cpu_us: [0, 1].map(|index| after[index] - before[index]) })
     }
@@ -133,12 +131,12 @@ impl Bench {
         ensure!(hits + misses > 0, "the server saw no request");
         let requests = report.requests.unwrap_or(hits + misses) as f64;
         // The floor tries its keys out first, which is no part of it: without that it is lower.
-        let [user, system] = match client.kind {
+        let [user, system] = match client.tool.kind {
             Kind::Floor => report.window_cpu_us.context("the floor reports no time")?,
-            Kind::Brunt | Kind::Peer(_) => cpu_us,
+            Kind::Brunt | Kind::Peer => cpu_us,
         };
         let sum = |times: [f64; 2]| times[0] + times[1];
-        let window = report.window_cpu_us.filter(|_| client.kind == Kind::Brunt);
+        let window = report.window_cpu_us.filter(|_| client.is(Kind::Brunt));
         Ok(Measured {
             user_us: user / requests,
             system_us: system / requests,
@@ -158,7 +156,7 @@ impl Bench {
         cpus: &str,
     ) -> anyhow::Result<u64> {
         const TRIAL: u64 = 20_000;
-        if !matches!(client.kind, Kind::Peer(peer) if peer.takes_requests) {
+        if !client.tool.takes_requests {
             return Ok(0);
         }
         let trial = self.measure(client, &Load { requests: TRIAL, ..*load }, server, cpus)?;

@@ -1,12 +1,15 @@
-//! The table of a shape: medians over the rounds with their range, and ratios taken round by round.
+//! The table of a shape: medians over the rounds with their range, and ratios taken round by round; and the places of documents that tables
+//! are written to.
 //!
 //! A host that is busy for a while slows a whole round down; a ratio within the round hardly feels it, a ratio of two
-//! medians does. Invariant: only runs of the same round are divided by one another.
+//! medians does. Invariants: only runs of the same round are divided by one another; everything outside the marks of a document stays as it
+//! is.
 
-use super::client::{Client, Kind};
+use super::client::{Client, Kind, Shape};
 use super::run::Measured;
-use super::shape::Shape;
-use crate::server::Protocol;
+use crate::process::Protocol;
+use crate::top;
+use anyhow::Context;
 
 /// A client with what came of its rounds.
 #[derive(Clone, Debug)]
@@ -93,7 +96,7 @@ fn line(shape: &Shape, rows: &[Row], row: &Row) -> [String; HEADINGS.len()] {
     let each = |of: fn(&Measured) -> f64| Spread::of(row.rounds.iter().map(of));
     let median = |of: fn(&Measured) -> f64| each(of).map_or(0.0, |spread| spread.median);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
-    let is_floor = row.client.kind == Kind::Floor;
+    let is_floor = row.client.is(Kind::Floor);
     [
         row.client.name.clone(),
         row.client.policy_text(),
@@ -105,10 +108,10 @@ fn line(shape: &Shape, rows: &[Row], row: &Row) -> [String; HEADINGS.len()] {
         or_dash(target(shape, row).map(|target| format!("≤ {target:.2}"))),
         or_dash(
             calls_to_floor(rows, row)
-                .filter(|_| row.client.kind == Kind::Brunt)
+                .filter(|_| row.client.is(Kind::Brunt))
                 .map(|ratio| format!("{ratio:.2}")),
         ),
-        or_dash(to_brunt(rows, row).filter(|_| row.client.kind != Kind::Brunt).map(Spread::text)),
+        or_dash(to_brunt(rows, row).filter(|_| !row.client.is(Kind::Brunt)).map(Spread::text)),
     ]
 }
 
@@ -118,12 +121,12 @@ fn calls(row: &Row) -> Option<f64> {
 
 /// Is the row compared with the best of all floors, not with that of its own policy?
 fn faces_the_best_floor(shape: &Shape, row: &Row) -> bool {
-    row.client.kind == Kind::Brunt && shape.target_policy == Some(row.client.policy)
+    row.client.is(Kind::Brunt) && shape.target_policy == Some(row.client.policy)
 }
 
 fn target(shape: &Shape, row: &Row) -> Option<f64> {
     let is_asked = shape.target_policy.is_none_or(|policy| policy == row.client.policy);
-    (row.client.kind == Kind::Brunt && is_asked).then_some(shape.target)
+    (row.client.is(Kind::Brunt) && is_asked).then_some(shape.target)
 }
 
 /// The least that rows of a kind took in a round.
@@ -138,12 +141,12 @@ fn ratios(row: &Row, divisor: impl Fn(usize) -> Option<f64>) -> Option<Spread> {
 }
 
 fn floors(rows: &[Row]) -> impl Iterator<Item = &Row> + Clone {
-    rows.iter().filter(|row| row.client.kind == Kind::Floor)
+    rows.iter().filter(|row| row.client.is(Kind::Floor))
 }
 
 /// By the floor of the same interface and policy, or by the best one.
 fn to_floor(shape: &Shape, rows: &[Row], row: &Row) -> Option<Spread> {
-    if row.client.protocol() != Protocol::Memcached {
+    if row.client.tool.protocol != Protocol::Memcached {
         return None;
     }
     let is_any = faces_the_best_floor(shape, row);
@@ -154,10 +157,10 @@ fn to_floor(shape: &Shape, rows: &[Row], row: &Row) -> Option<Spread> {
 
 /// By whatever brunt does best in this shape.
 fn to_brunt(rows: &[Row], row: &Row) -> Option<Spread> {
-    if row.client.protocol() != Protocol::Memcached {
+    if row.client.tool.protocol != Protocol::Memcached {
         return None;
     }
-    ratios(row, |round| least(rows.iter().filter(|row| row.client.kind == Kind::Brunt), round))
+    ratios(row, |round| least(rows.iter().filter(|row| row.client.is(Kind::Brunt)), round))
 }
 
 fn calls_to_floor(rows: &[Row], row: &Row) -> Option<f64> {
@@ -165,14 +168,41 @@ fn calls_to_floor(rows: &[Row], row: &Row) -> Option<f64> {
     Some(calls(row)? / calls(floor)?)
 }
 
+// --- Text of a document ---
+
+const END: &str = "<!-- to here -->";
+
+fn begin(command: &str) -> String {
+    format!("<!-- cargo xtask {command} --record writes from here -->")
+}
+
+/// Writes `text` between the marks of `cargo xtask COMMAND` in a document below the top of the source tree.
+///
+/// # Errors
+/// The document cannot be read or written, or lacks a mark.
+pub(crate) fn record(document: &str, command: &str, text: &str) -> anyhow::Result<()> {
+    let path = top().join(document);
+    let before = std::fs::read_to_string(&path).with_context(|| document.to_owned())?;
+    std::fs::write(&path, replaced(&before, command, text)?).with_context(|| document.to_owned())?;
+    println!("recorded in {}", path.display());
+    Ok(())
+}
+
+/// The document with `text` between the marks.
+fn replaced(document: &str, command: &str, text: &str) -> anyhow::Result<String> {
+    let begin = begin(command);
+    let (before, rest) = document.split_once(&begin).with_context(|| format!("'{begin}' is missing"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("'{END}' is missing"))?;
+    Ok(format!("{before}{begin}\n\n{text}\n{END}{after}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::client::PEERS;
-    use super::super::shape::{EPOLL, PEAK, Policy, SHAPES, URING};
+    use super::super::client::{EPOLL, PEAK, PEERS, Policy, SHAPES, URING};
     use super::*;
     use std::path::Path;
 
-    fn row(kind: Kind, policy: Policy, cpu_us: &[f64]) -> Row {
+    fn row(client: Client, cpu_us: &[f64]) -> Row {
         let measured = |&cpu_us: &f64| Measured {
             user_us: 0.0,
             system_us: cpu_us,
@@ -181,21 +211,21 @@ mod tests {
             outside: None,
             note: None,
         };
-        let client = match kind {
-            Kind::Floor => Client::floor(Path::new(""), policy),
-            Kind::Brunt => Client { policy, ..Client::brunt(Path::new(""), "brunt".to_owned(), "") },
-            Kind::Peer(peer) => Client::peer(peer, Path::new("")),
-        };
         Row { client, rounds: cpu_us.iter().map(measured).collect(), failure: None }
+    }
+
+    fn brunt(policy: Policy) -> Client {
+        Client { policy, ..Client::brunt(Path::new(""), "brunt".to_owned(), "") }
     }
 
     #[test]
     fn ratios_are_taken_within_a_round() {
+        let here = Path::new("");
         let rows = [
-            row(Kind::Floor, EPOLL, &[10.0, 100.0, 20.0]),
-            row(Kind::Floor, URING, &[5.0, 200.0, 10.0]),
-            row(Kind::Brunt, EPOLL, &[11.0, 120.0, 21.0]),
-            row(Kind::Brunt, PEAK, &[6.0, 130.0, 15.0]),
+            row(Client::floor(here, EPOLL), &[10.0, 100.0, 20.0]),
+            row(Client::floor(here, URING), &[5.0, 200.0, 10.0]),
+            row(brunt(EPOLL), &[11.0, 120.0, 21.0]),
+            row(brunt(PEAK), &[6.0, 130.0, 15.0]),
         ];
         let spread = |median, low, high| Some(Spread { median, low, high });
         assert_eq!(to_floor(&SHAPES[0], &rows, &rows[2]), spread(1.1, 1.05, 1.2));
@@ -210,12 +240,13 @@ mod tests {
 
     #[test]
     fn tables_have_their_layout() {
-        let peer = Client::peer(&PEERS[1], Path::new(""));
-        let mut noted = row(Kind::Peer(&PEERS[0]), EPOLL, &[20.0, 22.0]);
+        let here = Path::new("");
+        let peer = Client::of(&PEERS[1], here);
+        let mut noted = row(Client::of(&PEERS[0], here), &[20.0, 22.0]);
         noted.rounds[1].note = Some("1.0 % misses".to_owned());
         let rows = [
-            row(Kind::Floor, EPOLL, &[10.0, 10.0]),
-            row(Kind::Brunt, EPOLL, &[11.0, 12.0]),
+            row(Client::floor(here, EPOLL), &[10.0, 10.0]),
+            row(brunt(EPOLL), &[11.0, 12.0]),
             noted,
             Row { client: peer, rounds: Vec::new(), failure: Some("ended with 1".to_owned()) },
         ];
@@ -233,5 +264,23 @@ memtier_benchmark: 1.0 % misses.
 mutilate: ended with 1.
 ";
         assert_eq!(text(&SHAPES[0], &rows), expected);
+    }
+
+    #[test]
+    fn only_text_between_the_marks_is_replaced() {
+        let begin = begin("bench");
+        let document = format!("a\n{begin}\nold\n{END}\nb\n");
+        let expected = format!("a\n{begin}\n\nnew\n\n{END}\nb\n");
+        assert_eq!(replaced(&document, "bench", "new\n").unwrap(), expected);
+        assert!(replaced(&document, "accuracy wire", "new").is_err());
+        assert!(replaced("a", "bench", "new").is_err());
+        for (path, command) in [
+            ("docs/performance.md", "bench"),
+            ("docs/accuracy.md", "accuracy wire"),
+            ("docs/accuracy.md", "accuracy wire --busy"),
+        ] {
+            let document = std::fs::read_to_string(top().join(path)).unwrap();
+            assert!(replaced(&document, command, "new").is_ok(), "{path}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing is compared with itself. One side is brunt's result, the other what the server counted meanwhile.
 
-use crate::server::Counters;
+use crate::process::Counters;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 

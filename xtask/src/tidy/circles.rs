@@ -13,9 +13,6 @@ type Module = Vec<String>;
 /// The imports of a file: the modules, each with the line that names it first.
 type Imports = BTreeMap<Module, usize>;
 
-/// A word, a bracket or punctuation of the product's code, with its line.
-type Word = (String, usize);
-
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, BTreeMap<Module, &File>> = BTreeMap::new();
     for file in files {
@@ -33,17 +30,17 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
 }
 
 fn check_crate(modules: &BTreeMap<Module, &File>) -> Vec<Finding> {
-    let (mut words, mut tests) = (BTreeMap::new(), BTreeSet::new());
-    for (path, file) in modules {
-        let of_file: &mut Vec<Word> = words.entry(path).or_default();
-        let stream = file.text().parse().unwrap_or_default();
-        let names = read(stream, of_file);
-        tests.extend(names.into_iter().map(|name| [path.as_slice(), &[name]].concat()));
+    let (mut named, mut tests) = (BTreeMap::new(), BTreeSet::new());
+    for (module, file) in modules {
+        let mut paths = Vec::new();
+        let names = read_paths(file.text().parse().unwrap_or_default(), &[], &mut paths);
+        tests.extend(names.into_iter().map(|name| [module.as_slice(), &[name]].concat()));
+        named.insert(module, paths);
     }
-    let is_test = |path: &Module| (1..=path.len()).any(|count| tests.contains(&path[..count]));
-    let product = words.iter().filter(|(path, _)| !is_test(path));
+    let is_test = |module: &Module| (1..=module.len()).any(|count| tests.contains(&module[..count]));
+    let product = named.iter().filter(|(module, _)| !is_test(module));
     let imports: BTreeMap<&Module, Imports> =
-        product.map(|(path, words)| (*path, imports_of(path, words, modules))).collect();
+        product.map(|(module, paths)| (*module, imports_of(module, paths, modules))).collect();
     let (mut findings, mut seen) = (Vec::new(), BTreeSet::new());
     for (path, of_file) in &imports {
         let is_in_circle = |other: &&Module| *other != *path && reached(other, &imports).contains(path);
@@ -72,94 +69,71 @@ fn reached<'a>(from: &Module, imports: &'a BTreeMap<&Module, Imports>) -> BTreeS
     found
 }
 
-/// Adds the words outside of items for tests. Returns the names of files that are modules for tests.
-fn read(stream: TokenStream, words: &mut Vec<Word>) -> Vec<String> {
-    let (mut tests, mut trees) = (Vec::new(), stream.into_iter());
+/// Adds the paths outside of items for tests, each with its line; `prefix` is what is before the braces of a tree such as `a::{b, c::d}`.
+/// Returns the names of files that are modules for tests.
+fn read_paths(tokens: TokenStream, prefix: &[String], paths: &mut Vec<(Module, usize)>) -> Vec<String> {
+    let (mut tests, mut trees) = (Vec::new(), tokens.into_iter().peekable());
     while let Some(tree) = trees.next() {
         let line = tree.span().start().line;
         match tree {
             TokenTree::Group(group) if is_test_attribute(&group) => {
-                let mut before = String::new();
-                for tree in trees.by_ref() {
-                    let is_body =
-                        matches!(&tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
-                    if is_body || tree.to_string() == ";" {
-                        break;
-                    }
-                    tests.extend((before == "mod").then(|| tree.to_string()));
-                    before = tree.to_string();
+                let is_end = |tree: &TokenTree| is_brace(tree) || tree.to_string() == ";";
+                let item: Vec<TokenTree> = trees.by_ref().take_while(|tree| !is_end(tree)).collect();
+                if let [.., TokenTree::Ident(word), TokenTree::Ident(name)] = &item[..]
+                    && word == "mod"
+                {
+                    tests.push(name.to_string());
                 }
             }
-            TokenTree::Group(group) => {
-                let is_brace = group.delimiter() == Delimiter::Brace;
-                words.push(((if is_brace { "{" } else { "(" }).to_owned(), line));
-                tests.extend(read(group.stream(), words));
-                words.push(((if is_brace { "}" } else { ")" }).to_owned(), line));
+            TokenTree::Group(group) => tests.extend(read_paths(group.stream(), &[], paths)),
+            TokenTree::Ident(first) => {
+                let mut path = [prefix, &[first.to_string()]].concat();
+                while is_colon(trees.peek()) {
+                    trees.nth(1);
+                    match trees.peek() {
+                        Some(TokenTree::Ident(name)) => path.push(name.to_string()),
+                        Some(TokenTree::Group(group)) => {
+                            read_paths(group.stream(), &std::mem::take(&mut path), paths);
+                        }
+                        _ => break,
+                    }
+                    trees.next();
+                }
+                paths.extend((!path.is_empty()).then_some((path, line)));
             }
-            TokenTree::Punct(colon) if colon.as_char() == ':' && colon.spacing() == Spacing::Joint => {
-                trees.next();
-                words.push(("::".to_owned(), line));
-            }
-            tree => words.push((tree.to_string(), line)),
+            _ => {}
         }
     }
     tests
+}
+
+fn is_brace(tree: &TokenTree) -> bool {
+    matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
+}
+
+/// Is it the first colon of two?
+fn is_colon(tree: Option<&TokenTree>) -> bool {
+    matches!(tree, Some(TokenTree::Punct(colon)) if colon.as_char() == ':' && colon.spacing() == Spacing::Joint)
 }
 
 fn is_test_attribute(group: &Group) -> bool {
     group.delimiter() == Delimiter::Bracket && group.stream().to_string().replace(' ', "") == "cfg(test)"
 }
 
-fn imports_of(own: &Module, words: &[Word], modules: &BTreeMap<Module, &File>) -> Imports {
+fn imports_of(own: &Module, paths: &[(Module, usize)], modules: &BTreeMap<Module, &File>) -> Imports {
     let mut imports = Imports::new();
-    for (at, (word, line)) in words.iter().enumerate() {
-        let is_root = matches!(word.as_str(), "crate" | "super" | "self");
-        if !is_root || !is(words, at + 1, "::") || (at > 0 && is(words, at - 1, "::")) {
-            continue;
-        }
-        let mut paths = Vec::new();
-        read_paths(words, at, Vec::new(), &mut paths);
-        for path in paths {
-            let full = resolved(own, &path);
-            let module =
-                (1..=full.len()).rev().map(|count| &full[..count]).find(|part| modules.contains_key(*part));
-            // A parent's own items, and a parent that wires its children, are nesting.
-            let is_nesting = |module: &[String]| own.starts_with(module) || module.starts_with(own);
-            if let Some(module) = module.filter(|module| !is_nesting(module)) {
-                imports.entry(module.to_vec()).or_insert(*line);
-            }
+    let is_inside = |path: &Module| path.len() > 1 && ["crate", "super", "self"].contains(&path[0].as_str());
+    for (path, line) in paths.iter().filter(|(path, _)| is_inside(path)) {
+        let full = resolved(own, path);
+        let module =
+            (1..=full.len()).rev().map(|count| &full[..count]).find(|part| modules.contains_key(*part));
+        // A parent's own items, and a parent that wires its children, are nesting.
+        let is_nesting = |module: &[String]| own.starts_with(module) || module.starts_with(own);
+        if let Some(module) = module.filter(|module| !is_nesting(module)) {
+            imports.entry(module.to_vec()).or_insert(*line);
         }
     }
     imports
-}
-
-fn is(words: &[Word], at: usize, word: &str) -> bool {
-    words.get(at).is_some_and(|(found, _)| found == word)
-}
-
-/// Reads a path, or the paths of a tree such as `a::{b, c::d}`, from `at` on, behind `path`. Returns where it ends.
-fn read_paths(words: &[Word], mut at: usize, mut path: Module, paths: &mut Vec<Module>) -> usize {
-    while let Some((word, _)) = words.get(at) {
-        at += 1;
-        if word == "{" {
-            while at < words.len() && !is(words, at, "}") {
-                at = read_paths(words, at, path.clone(), paths);
-                // Behind the path may be `as name`.
-                while at < words.len() && !is(words, at, ",") && !is(words, at, "}") {
-                    at += 1;
-                }
-                at += usize::from(is(words, at, ","));
-            }
-            return at + 1;
-        }
-        path.push(word.clone());
-        if !is(words, at, "::") {
-            break;
-        }
-        at += 1;
-    }
-    paths.push(path);
-    at
 }
 
 /// The path from the root of the crate that a path in this module means.

@@ -4,8 +4,7 @@
 //! Edge-triggered: one read takes everything in flight on a connection, so no bytes are left without an event, and
 //! the kernel need not poll each socket again (3 to 5 % of all at depth 1).
 
-use super::load::Load;
-use super::timer::{Ring, Timer};
+use super::load::{Load, Ring, Timer};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};

@@ -6,8 +6,7 @@
 
 #![allow(unsafe_code, reason = "entries of io_uring carry addresses that the kernel reads and writes")]
 
-use super::load::Load;
-use super::timer::{Ring, Timer};
+use super::load::{Load, Ring, Timer};
 use io_uring::types::{BufRingEntry, Fixed};
 use io_uring::{IoUring, SubmissionQueue, Submitter, cqueue, opcode, squeue};
 use std::io;

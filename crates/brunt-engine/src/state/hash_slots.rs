@@ -6,7 +6,7 @@
 
 use crate::state::Slab;
 use crate::state::lane::Picked;
-use brunt_proto::resp::redirect::Redirect;
+use brunt_proto::resp::error::Redirect;
 use brunt_proto::resp::slot::{NodeAddress, NodeHost, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;
 use brunt_stats::run_record::SlotCounts;
@@ -246,7 +246,7 @@ impl RedirectState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_proto::resp::redirect::RedirectKind;
+    use brunt_proto::resp::error::RedirectKind;
     use brunt_proto::resp::reply::WholeReply;
 
     /// The map of nodes 127.0.0.1:7001 and so on, each with the slots from one of these up to the next.

@@ -211,7 +211,7 @@ impl<C: Codec> Traffic<C> {
         }
         let (reply, text) = match event {
             Event::End { reply, text, .. } => (reply, text),
-            Event::Found { .. } => (ReplyKind::Value, &[][..]),
+            Event::Found(_) => (ReplyKind::Value, &[][..]),
             _ => return Ok(()),
         };
         if !self.connections.accept_setup_reply(index, reply, text) {

@@ -21,7 +21,9 @@ impl<C: Codec> Traffic<C> {
             (Matching::Fifo, _) => connection.chain.head,
             (
                 Matching::Token,
-                Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. },
+                Event::Key { token, .. }
+                | Event::Found(brunt_proto::Found { token, .. })
+                | Event::End { token, .. },
             ) => {
                 let id = if *token == NO_TOKEN && self.may_be_unmatched(index) {
                     NO_ENTRY
@@ -71,7 +73,7 @@ impl<C: Codec> Traffic<C> {
             }
             // The value of an unmatched reply is not verified.
             Event::Key { .. } => connection.verifier = None,
-            Event::Found { .. } => self.discard_unmatched(index, &[]),
+            Event::Found(_) => self.discard_unmatched(index, &[]),
             Event::End { text, .. } => self.discard_unmatched(index, text),
             Event::Control(_) | Event::Push { .. } | Event::Bad(_) => {}
         }

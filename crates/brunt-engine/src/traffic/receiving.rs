@@ -143,11 +143,11 @@ impl<C: Codec> Traffic<C> {
     ) -> Result<(usize, bool), ()> {
         let (index, mut used) = (read.index, 0);
         let mut next = match found {
-            Some((step, found)) => (step, Some(found.into())),
+            Some((step, found)) => (step, Some(Event::Found(found))),
             None => self.connections[index].codec.decode_any(input),
         };
         while let (step, Some(event)) = next {
-            let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
+            let is_over = matches!(event, Event::Found(_) | Event::End { .. });
             self.meter_reply(index, &event, step as u64);
             if let Err(reason) = self.take_in(read, event) {
                 // A valid reply that does not fit its operation is shown whole.
@@ -174,7 +174,7 @@ impl<C: Codec> Traffic<C> {
         }
         let connection = &mut self.connections[index];
         connection.reply_bytes += bytes;
-        if matches!(event, Event::Found { .. } | Event::End { .. }) {
+        if matches!(event, Event::Found(_) | Event::End { .. }) {
             let reply_bytes = std::mem::take(&mut connection.reply_bytes);
             let id = self.answered(index, event);
             if id != NO_ENTRY && self.in_flight.get(id).phase == Phase::Measure {
@@ -193,7 +193,7 @@ impl<C: Codec> Traffic<C> {
             Event::Push { is_over } => self.recording.counts.pushes += u64::from(is_over),
             _ if id == NO_ENTRY => return self.handle_unmatched(index, event, at_ns),
             Event::Begin => self.in_flight.get_mut(id).details.first_byte_ns = at_ns,
-            Event::Found { key, value, .. } => {
+            Event::Found(brunt_proto::Found { key, value, .. }) => {
                 let reply = self.meaning(index, id, ReplyKind::Value, C::FOUND)?;
                 if !self.receive_found(read, id, key, value) {
                     return Err(Malformed::UnknownReply);

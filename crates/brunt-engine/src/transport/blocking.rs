@@ -67,7 +67,7 @@ impl Stream {
                     Some(Event::End { reply, text, .. }) => {
                         return Err(QueryError::Declined(codec.setup_error(replies, reply, text)));
                     }
-                    Some(Event::Found { .. } | Event::Bad(_)) => {
+                    Some(Event::Found(_) | Event::Bad(_)) => {
                         return Err(QueryError::Invalid("invalid reply to connection setup".to_owned()));
                     }
                     Some(_) => {}

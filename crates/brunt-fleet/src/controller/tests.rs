@@ -70,7 +70,7 @@ fn fake_agent(
             link.send_heartbeat(&FromAgent::Alive)?;
         }
     });
-    Fleet::open(&[("127.0.0.1".to_owned(), port)], &ControllerTrust::OPEN, Duration::ZERO)
+    Fleet::open(&[("127.0.0.1".to_owned(), port)], &ControllerCredentials::OPEN, Duration::ZERO)
 }
 
 fn pong(message: Option<&ToAgent>) -> Vec<FromAgent> {

@@ -449,22 +449,37 @@ impl Status {
     }
 }
 
+/// Statuses with what such a reply says and a text for one that has none. What no document names is the server's error.
+const STATUSES: [(u16, ReplyKind, &[u8]); 15] = [
+    (0x03, ReplyKind::ServerError, b"value too large (status 0x0003)"),
+    (0x04, ReplyKind::ClientError, b"invalid arguments (status 0x0004)"),
+    (0x06, ReplyKind::ClientError, b"non-numeric value (status 0x0006)"),
+    // Not this server's partition.
+    (0x07, ReplyKind::Redirect, b"wrong server (status 0x0007)"),
+    (0x08, ReplyKind::ServerError, b"authentication error (status 0x0008)"),
+    (0x09, ReplyKind::ServerError, b"authentication continues (status 0x0009)"),
+    (0x20, ReplyKind::ClientError, b"authentication error (status 0x0020)"),
+    (CONTINUES, ReplyKind::ClientError, b"authentication continues (status 0x0021)"),
+    (0x24, ReplyKind::ClientError, b"no access (status 0x0024)"),
+    (0x81, ReplyKind::Error, b"unknown command (status 0x0081)"),
+    (0x82, ReplyKind::ServerError, b"out of memory (status 0x0082)"),
+    (0x83, ReplyKind::Error, b"not supported (status 0x0083)"),
+    (0x84, ReplyKind::ServerError, b"internal error (status 0x0084)"),
+    (0x85, ReplyKind::ServerError, b"busy (status 0x0085)"),
+    (0x86, ReplyKind::ServerError, b"temporary failure (status 0x0086)"),
+];
+
 /// What a status other than success means as the answer to this opcode.
-const fn declined(opcode: Opcode, status: u16) -> ReplyKind {
-    match (status, opcode) {
-        (0x01, Opcode::Replace) => ReplyKind::NotStored,
-        (NOT_FOUND, _) => ReplyKind::NotFound,
-        (0x02, Opcode::Add) => ReplyKind::NotStored,
-        (0x02, _) => ReplyKind::Exists,
-        (0x05, _) => ReplyKind::NotStored,
-        // Not this server's partition.
-        (0x07, _) => ReplyKind::Redirect,
-        // Arguments, no number, no or wrong authentication, no access.
-        (0x04 | 0x06 | 0x20 | CONTINUES | 0x24, _) => ReplyKind::ClientError,
-        // Unknown, not supported.
-        (0x81 | 0x83, _) => ReplyKind::Error,
-        // Too large, out of memory, internal, busy, for now; and what no document names.
-        _ => ReplyKind::ServerError,
+fn declined(opcode: Opcode, status: u16) -> ReplyKind {
+    match (Status::of(status), opcode) {
+        (Status::NotFound, Opcode::Replace) | (Status::Exists, Opcode::Add) => ReplyKind::NotStored,
+        (Status::NotFound, _) => ReplyKind::NotFound,
+        (Status::Exists, _) => ReplyKind::Exists,
+        (Status::NotStored, _) => ReplyKind::NotStored,
+        _ => {
+            let known = STATUSES.iter().find(|(known, ..)| *known == status);
+            known.map_or(ReplyKind::ServerError, |(_, reply, _)| *reply)
+        }
     }
 }
 
@@ -487,9 +502,15 @@ const fn done(opcode: Opcode) -> ReplyKind {
     }
 }
 
-/// The text of an error, or its status where it has none.
+/// The text of an error, or the name and the number of its status where it has none.
 fn text_or_status(text: &[u8], status: u16) -> &[u8] {
-    if text.is_empty() { status_text(status) } else { text }
+    if !text.is_empty() {
+        return text;
+    }
+    match STATUSES.iter().find(|(known, ..)| *known == status) {
+        Some((.., text)) => text,
+        None => NUMBERS.get(usize::from(status)).map_or(b"status above 0x00ff", |text| &text[..]),
+    }
 }
 
 /// Is the text of such a reply of use to anyone?
@@ -695,28 +716,6 @@ impl Progress {
                 own == token && matches!(opcode, Opcode::GetKQ | Opcode::Noop)
             }
         }
-    }
-}
-
-/// The name and the number of a status of the binary protocol.
-fn status_text(status: u16) -> &'static [u8] {
-    match status {
-        0x03 => b"value too large (status 0x0003)",
-        0x04 => b"invalid arguments (status 0x0004)",
-        0x06 => b"non-numeric value (status 0x0006)",
-        0x07 => b"wrong server (status 0x0007)",
-        0x08 => b"authentication error (status 0x0008)",
-        0x09 => b"authentication continues (status 0x0009)",
-        0x20 => b"authentication error (status 0x0020)",
-        0x21 => b"authentication continues (status 0x0021)",
-        0x24 => b"no access (status 0x0024)",
-        0x81 => b"unknown command (status 0x0081)",
-        0x82 => b"out of memory (status 0x0082)",
-        0x83 => b"not supported (status 0x0083)",
-        0x84 => b"internal error (status 0x0084)",
-        0x85 => b"busy (status 0x0085)",
-        0x86 => b"temporary failure (status 0x0086)",
-        other => NUMBERS.get(usize::from(other)).map_or(b"status above 0x00ff", |text| &text[..]),
     }
 }
 

@@ -364,8 +364,9 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         if self.is_stream() {
             let (used, mut event) = self.fresh.decode_any(input);
             if C::MATCHING == Matching::Fifo
-                && let Some(Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. }) =
-                    &mut event
+                && let Some(
+                    Event::Key { token, .. } | Event::Found(Found { token, .. }) | Event::End { token, .. },
+                ) = &mut event
             {
                 *token = NO_TOKEN;
             }
@@ -376,7 +377,8 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         let own = place.token;
         // Errors name no request, and nor does anything in a protocol without tokens.
         let is_own = |token: &u32| C::MATCHING == Matching::Fifo || *token == NO_TOKEN;
-        if let Some(Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. }) = &event
+        if let Some(Event::Key { token, .. } | Event::Found(Found { token, .. }) | Event::End { token, .. }) =
+            &event
             && !is_own(token)
             && *token != own
         {
@@ -384,7 +386,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
             return (0, Some(Event::Bad(Malformed::OtherRequest)));
         }
         let said = match &event {
-            Some(Event::Found { .. }) => Some((ReplyKind::Value, C::FOUND)),
+            Some(Event::Found(_)) => Some((ReplyKind::Value, C::FOUND)),
             Some(Event::End { reply, form, .. }) => Some((*reply, *form)),
             _ => None,
         };
@@ -401,7 +403,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
                     *token = own;
                 }
             }
-            Some(Event::Found { token, .. } | Event::End { token, .. }) => {
+            Some(Event::Found(Found { token, .. }) | Event::End { token, .. }) => {
                 if is_own(token) {
                     *token = own;
                 }
@@ -553,7 +555,7 @@ mod tests {
                 while let (step, Some(event)) = codec.decode(&payload[used..]) {
                     used += step;
                     match event {
-                        Event::Found { token, .. } => end = Some((token, ReplyKind::Value)),
+                        Event::Found(Found { token, .. }) => end = Some((token, ReplyKind::Value)),
                         Event::End { token, reply, .. } => end = Some((token, reply)),
                         Event::Bad(reason) => return (format!("{reason:?}"), None),
                         _ => {}

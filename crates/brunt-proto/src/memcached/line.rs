@@ -34,6 +34,39 @@ pub(super) fn word_len(line: &[u8], len_max: usize) -> Option<usize> {
     line.iter().take(len_max + 1).position(|byte| ends_word(*byte))
 }
 
+/// Bytes that most replies have in common with the one before them: to compare takes less than to read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastBytes {
+    /// The first byte in the lowest place.
+    bytes: u128,
+    /// The bits that are of them, and not of what follows.
+    mask: u128,
+    pub(super) len: usize,
+}
+
+impl Default for LastBytes {
+    /// Zeros, which no reply has.
+    fn default() -> Self {
+        Self { bytes: 0, mask: u128::MAX, len: 0 }
+    }
+}
+
+impl LastBytes {
+    /// These, if they are one at least and not too many.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let (len, mut all) = (bytes.len(), [0; size_of::<u128>()]);
+        all.get_mut(..len)?.copy_from_slice(bytes);
+        Some(Self { bytes: u128::from_le_bytes(all), mask: u128::MAX >> (8 * (all.len() - len)), len })
+    }
+
+    /// Does the input begin with them?
+    #[inline(always)]
+    pub(super) fn fit(&self, input: &[u8]) -> bool {
+        let Some(front) = input.first_chunk() else { return false };
+        (u128::from_le_bytes(*front) ^ self.bytes) & self.mask == 0
+    }
+}
+
 /// The text of an error line whose word has this length, or that word where there is no text; and the length of the line with its end.
 pub(super) fn error_text(line: &[u8], word_len: usize) -> Step<(&[u8], usize)> {
     let word = &line[..word_len];

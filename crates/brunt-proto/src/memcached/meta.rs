@@ -7,10 +7,12 @@
 
 mod pairs;
 
-use super::line::{decimal, decimal_u32, error_text, is_word, persistence, rest_of_line};
+use super::line::{LastBytes, decimal, decimal_u32, error_text, is_word, persistence, rest_of_line};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::{Codec, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, NO_TOKEN, Recache, Request};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use memchr::{memchr, memchr2};
@@ -345,20 +347,12 @@ fn put_key(command: &[u8], key: &[u8], out: &mut Out) {
 fn put_key_alone(key: &[u8], out: &mut Out) -> bool {
     let is_encoded = !is_word(key);
     if is_encoded {
-        key.chunks(3).for_each(|bytes| out.put(&base64(bytes)));
+        let room = out.grow(4 * key.len().div_ceil(3));
+        STANDARD.encode_slice(key, room).expect("four letters stand for up to three bytes");
     } else {
         out.put(key);
     }
     is_encoded
-}
-
-/// The four letters of base64 (RFC 4648) for one to three bytes.
-fn base64(bytes: &[u8]) -> [u8; 4] {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(bytes.get(at).copied().unwrap_or(0)));
-    let letter =
-        |at: usize| if at > bytes.len() { b'=' } else { LETTERS[(bits >> (18 - 6 * at) & 63) as usize] };
-    [letter(0), letter(1), letter(2), letter(3)]
 }
 
 #[inline]
@@ -759,48 +753,31 @@ impl MetaCodec {
     /// and what it holds.
     #[inline(always)]
     fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
-        if !self.last_header.fits(input) {
+        if !self.last_header.header.fit(input) {
             self.last_header = LastHeader::of(input)?;
         }
-        let LastHeader { header_len, flags, value_len, .. } = self.last_header;
-        let (letters, rest) = input.get(header_len..)?.split_first_chunk()?;
+        let LastHeader { header, flags, value_len } = self.last_header;
+        let (letters, rest) = input.get(header.len..)?.split_first_chunk()?;
         let (line_end, rest) = rest.split_first_chunk()?;
         let (value, rest) = rest.split_at_checked(value_len)?;
         let token = token_of(*letters)?;
-        let used = header_len + TOKEN_BYTES + value_len + 2 * LINE_END.len();
+        let used = header.len + TOKEN_BYTES + value_len + 2 * LINE_END.len();
         let ends = line_end == b"\r\n" && rest.starts_with(LINE_END);
         ends.then_some((used, Found { key: &[], flags, value, token }))
     }
 }
 
 /// The form of the last reply of a single key. Most look like the one before them in all but the token and the value's
-/// bytes, and to compare takes less than to read: whatever does not fit is read anew.
-#[derive(Clone, Copy, Debug)]
+/// bytes: whatever does not fit is read anew.
+#[derive(Clone, Copy, Debug, Default)]
 struct LastHeader {
-    /// What is before the token, the first byte in the lowest place: `VA BYTES fFLAGS Og`.
-    header: u128,
-    /// The bits that are of it, and not of what follows.
-    header_mask: u128,
-    header_len: usize,
+    /// What is before the token: `VA BYTES fFLAGS Og`.
+    header: LastBytes,
     flags: u32,
     value_len: usize,
 }
 
-impl Default for LastHeader {
-    /// The form of nothing: a header of zeros.
-    fn default() -> Self {
-        Self { header: 0, header_mask: u128::MAX, header_len: 0, flags: 0, value_len: 0 }
-    }
-}
-
 impl LastHeader {
-    /// Does a reply that begins so have this form?
-    #[inline]
-    fn fits(&self, input: &[u8]) -> bool {
-        let Some(header) = input.first_chunk() else { return false };
-        (u128::from_le_bytes(*header) ^ self.header) & self.header_mask == 0
-    }
-
     /// Reads the form. Nothing is decided here: what is cut, rare or wrong is `None`, and left to
     /// [`Codec::decode_any`].
     #[inline(never)]
@@ -812,15 +789,7 @@ impl LastHeader {
         let flags_at = at + input.get(at..)?.starts_with(b" f").then_some(2)?;
         let (flags, at) = decimal_u32(input, flags_at).ok()?;
         let header_len = at + input.get(at..)?.starts_with(b" Og").then_some(3)?;
-        let mut header = [0; size_of::<u128>()];
-        header.get_mut(..header_len)?.copy_from_slice(&input[..header_len]);
-        Some(Self {
-            header: u128::from_le_bytes(header),
-            header_mask: u128::MAX >> (8 * (size_of::<u128>() - header_len)),
-            header_len,
-            flags,
-            value_len: value_len as usize,
-        })
+        Some(Self { header: LastBytes::of(&input[..header_len])?, flags, value_len: value_len as usize })
     }
 }
 

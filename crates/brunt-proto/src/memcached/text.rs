@@ -6,7 +6,9 @@
 
 mod pairs;
 
-use super::line::{decimal, decimal_u32, error_text, is_word, persistence, rest_of_line, word_len};
+use super::line::{
+    LastBytes, decimal, decimal_u32, error_text, is_word, persistence, rest_of_line, word_len,
+};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
@@ -371,10 +373,10 @@ impl Codec for TextCodec {
         if !self.last_header.fits(line) {
             self.last_header = LastHeader::of(line)?;
         }
-        let LastHeader { key_len, header_len, flags, value_len, .. } = self.last_header;
+        let LastHeader { key_len, header, flags, value_len } = self.last_header;
         let (key, rest) = line.split_at_checked(key_len)?;
-        let (value, end) = rest.get(header_len..)?.split_at_checked(value_len)?;
-        let used = VALUE.len() + key_len + header_len + value_len + FOUND_END.len();
+        let (value, end) = rest.get(header.len..)?.split_at_checked(value_len)?;
+        let used = VALUE.len() + key_len + header.len + value_len + FOUND_END.len();
         let found = Found { key, flags: u32::from(flags), value, token: 0 };
         end.starts_with(FOUND_END).then_some((used, found))
     }
@@ -410,36 +412,22 @@ impl Codec for TextCodec {
 const FOUND_END: &[u8; 7] = b"\r\nEND\r\n";
 
 /// The form of the last reply of one value. Most look like the one before them in all but the key's letters and the
-/// value's bytes, and to compare takes less than to read: whatever does not fit is read anew.
-#[derive(Clone, Copy, Debug)]
+/// value's bytes: whatever does not fit is read anew.
+#[derive(Clone, Copy, Debug, Default)]
 struct LastHeader {
     key_len: usize,
-    /// What is behind the key, the first byte in the lowest place: ` FLAGS BYTES\r\n`, and whatever follows it.
-    header: u128,
-    /// The bits of `header` that are not of what follows.
-    header_mask: u128,
-    /// Length of the header with its line end.
-    header_len: usize,
+    /// What is behind the key: ` FLAGS BYTES\r\n`.
+    header: LastBytes,
     flags: u8,
     value_len: usize,
 }
 
-impl Default for LastHeader {
-    /// The form of nothing: a header of zeros, where no value ends.
-    fn default() -> Self {
-        Self { key_len: 0, header: 0, header_mask: u128::MAX, header_len: 0, flags: 0, value_len: 0 }
-    }
-}
-
 impl LastHeader {
-    const HEADER_MAX: usize = size_of::<u128>();
-
     /// Does the line of a value, from its key on, have this form?
     #[inline(always)]
     fn fits(&self, line: &[u8]) -> bool {
         let Some((key, rest)) = line.split_at_checked(self.key_len) else { return false };
-        let Some(header) = rest.first_chunk() else { return false };
-        (u128::from_le_bytes(*header) ^ self.header) & self.header_mask == 0 && is_word(key)
+        self.header.fit(rest) && is_word(key)
     }
 
     /// Reads the form of such a line. Nothing is decided here: what is cut, rare or wrong is `None`, and left to
@@ -451,17 +439,8 @@ impl LastHeader {
         // brunt sets no flags, so that one digit is the rule.
         let &[b' ', flags @ b'0'..=b'9', b' ', ref digits @ ..] = rest else { return None };
         let (value_len, digits_len) = decimal_u32(digits, 0).ok()?;
-        let header_len = line_end(rest, 3 + digits_len, BAD_NUMBER).ok()?;
-        let mut header = [0; Self::HEADER_MAX];
-        header.get_mut(..header_len)?.copy_from_slice(&rest[..header_len]);
-        (key_len > 0).then_some(Self {
-            key_len,
-            header: u128::from_le_bytes(header),
-            header_mask: u128::MAX >> (8 * (Self::HEADER_MAX - header_len)),
-            header_len,
-            flags: flags - b'0',
-            value_len: value_len as usize,
-        })
+        let header = LastBytes::of(&rest[..line_end(rest, 3 + digits_len, BAD_NUMBER).ok()?])?;
+        (key_len > 0).then_some(Self { key_len, header, flags: flags - b'0', value_len: value_len as usize })
     }
 }
 

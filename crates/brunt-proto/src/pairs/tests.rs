@@ -52,7 +52,7 @@ fn letter_of<C: Codec>(codec: &mut C, kind: OpKind, reply: &[u8], piece: usize) 
                 continue;
             }
             Some(Event::Bad(_)) => return '.',
-            Some(Event::Found { .. }) => codec.meaning(kind, ReplyKind::Value, C::FOUND),
+            Some(Event::Found(_)) => codec.meaning(kind, ReplyKind::Value, C::FOUND),
             Some(Event::End { reply, form, .. }) => codec.meaning(kind, reply, form),
             Some(_) => continue,
         };

@@ -3,6 +3,7 @@
 //! Replies are the same as to arrays. Words are written as they are where Redis reads them so, and else in double quotes with
 //! escapes, so that keys and values of any bytes arrive.
 
+use super::request::command;
 use crate::Request;
 use crate::out::Out;
 use crate::step::LINE_END;
@@ -20,32 +21,15 @@ pub(super) fn with_bound(templates: Templates) -> Templates {
 
 /// Every kind but raw commands.
 pub(super) fn put(request: &Request<'_>, out: &mut Out) {
-    let amount = (request.operand != 1).then_some(request.operand);
-    let ttl = (request.ttl_s != 0).then_some(u64::from(request.ttl_s));
-    let (name, number): (&[u8], Option<u64>) = match (request.kind, amount, ttl) {
-        (OpKind::Get, ..) => (b"GET", None),
-        (OpKind::Mget, ..) => (b"MGET", None),
-        (OpKind::Set | OpKind::Add | OpKind::Replace, ..) => (b"SET", None),
-        (OpKind::Append, ..) => (b"APPEND", None),
-        (OpKind::Incr, None, _) => (b"INCR", None),
-        (OpKind::Incr, ..) => (b"INCRBY", amount),
-        (OpKind::Decr, None, _) => (b"DECR", None),
-        (OpKind::Decr, ..) => (b"DECRBY", amount),
-        (OpKind::Delete, ..) => (b"DEL", None),
-        // As in `request.rs`: EXPIRE with 0 deletes.
-        (OpKind::Touch, _, None) => (b"TOUCH", None),
-        (OpKind::Touch, ..) => (b"EXPIRE", ttl),
-        (OpKind::Gets | OpKind::Cas | OpKind::Prepend | OpKind::Raw, ..) => {
-            unreachable!("a plan with {} is refused for Redis", request.kind)
-        }
-    };
-    out.put(name);
+    let (head, number) = command(request);
+    // The last line of the head of an array is the name.
+    out.put(head.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default());
     for key in request.keys.iter() {
         out.put(b" ");
         put_quoted(out, |take| take(key));
     }
     if request.kind.carries_value() {
-        put_value(request, ttl.filter(|_| request.kind != OpKind::Append), out);
+        put_value(request, out);
     }
     if let Some(number) = number {
         out.put(b" ");
@@ -55,16 +39,16 @@ pub(super) fn put(request: &Request<'_>, out: &mut Out) {
 }
 
 /// The value and what is behind it.
-fn put_value(request: &Request<'_>, ttl: Option<u64>, out: &mut Out) {
+fn put_value(request: &Request<'_>, out: &mut Out) {
     let value = &request.value;
     out.put(b" ");
     put_quoted(out, |take| {
         take(value.head);
         take(&value.block[value.offset..value.offset + value.len]);
     });
-    if let Some(ttl) = ttl {
+    if request.ttl_s != 0 && request.kind != OpKind::Append {
         out.put(b" EX ");
-        out.put_decimal(ttl);
+        out.put_decimal(u64::from(request.ttl_s));
     }
     match request.kind {
         OpKind::Add => out.put(b" NX"),

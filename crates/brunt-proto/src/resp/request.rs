@@ -24,6 +24,8 @@ pub(super) fn encoded_len_max(keys: usize, key_bytes: usize) -> usize {
 }
 
 const GET: &[u8] = b"*2\r\n$3\r\nGET\r\n";
+/// Behind the number of arguments.
+const MGET: &[u8] = b"\r\n$4\r\nMGET\r\n";
 
 /// `GET key`, of a key that `write` is to put where it belongs.
 #[inline(always)]
@@ -43,73 +45,92 @@ pub(super) fn put_get_in_place(key_len: usize, out: &mut Out, write: impl FnOnce
     }
 }
 
-/// Every kind but raw commands.
-pub(super) fn put(request: &Request<'_>, out: &mut Out) {
-    let key = request.keys.first();
+/// How the array of a command begins, up to its name, and the number behind its key.
+pub(super) fn command(request: &Request<'_>) -> (&'static [u8], Option<u64>) {
     let amount = (request.operand != 1).then_some(request.operand);
-    match (request.kind, amount, request.ttl_s) {
-        (OpKind::Get, ..) => put_change(GET, key, None, out),
-        (OpKind::Mget, ..) => put_mget(request, out),
-        (OpKind::Set, _, 0) => put_store(b"*3\r\n$3\r\nSET\r\n", &[], request, out),
-        (OpKind::Set, ..) => put_store(b"*5\r\n$3\r\nSET\r\n", &[], request, out),
-        (OpKind::Add, _, 0) => put_store(b"*4\r\n$3\r\nSET\r\n", b"$2\r\nNX\r\n", request, out),
-        (OpKind::Add, ..) => put_store(b"*6\r\n$3\r\nSET\r\n", b"$2\r\nNX\r\n", request, out),
-        (OpKind::Replace, _, 0) => put_store(b"*4\r\n$3\r\nSET\r\n", b"$2\r\nXX\r\n", request, out),
-        (OpKind::Replace, ..) => put_store(b"*6\r\n$3\r\nSET\r\n", b"$2\r\nXX\r\n", request, out),
-        (OpKind::Append, ..) => {
-            put_store(b"*3\r\n$6\r\nAPPEND\r\n", &[], &Request { ttl_s: 0, ..*request }, out);
-        }
-        (OpKind::Incr, None, _) => put_change(b"*2\r\n$4\r\nINCR\r\n", key, None, out),
-        (OpKind::Incr, ..) => put_change(b"*3\r\n$6\r\nINCRBY\r\n", key, amount, out),
-        (OpKind::Decr, None, _) => put_change(b"*2\r\n$4\r\nDECR\r\n", key, None, out),
-        (OpKind::Decr, ..) => put_change(b"*3\r\n$6\r\nDECRBY\r\n", key, amount, out),
-        (OpKind::Delete, ..) => put_change(b"*2\r\n$3\r\nDEL\r\n", key, None, out),
+    let ttl = (request.ttl_s != 0).then_some(u64::from(request.ttl_s));
+    match (request.kind, amount, ttl) {
+        (OpKind::Get, ..) => (GET, None),
+        (OpKind::Mget, ..) => (MGET, None),
+        (OpKind::Set, _, None) => (b"*3\r\n$3\r\nSET\r\n", None),
+        (OpKind::Set, ..) => (b"*5\r\n$3\r\nSET\r\n", None),
+        (OpKind::Add | OpKind::Replace, _, None) => (b"*4\r\n$3\r\nSET\r\n", None),
+        (OpKind::Add | OpKind::Replace, ..) => (b"*6\r\n$3\r\nSET\r\n", None),
+        (OpKind::Append, ..) => (b"*3\r\n$6\r\nAPPEND\r\n", None),
+        (OpKind::Incr, None, _) => (b"*2\r\n$4\r\nINCR\r\n", None),
+        (OpKind::Incr, ..) => (b"*3\r\n$6\r\nINCRBY\r\n", amount),
+        (OpKind::Decr, None, _) => (b"*2\r\n$4\r\nDECR\r\n", None),
+        (OpKind::Decr, ..) => (b"*3\r\n$6\r\nDECRBY\r\n", amount),
+        (OpKind::Delete, ..) => (b"*2\r\n$3\r\nDEL\r\n", None),
         // EXPIRE with 0 deletes, and PERSIST says the same of a key that is gone and of one that never expires.
-        (OpKind::Touch, _, 0) => put_change(b"*2\r\n$5\r\nTOUCH\r\n", key, None, out),
-        (OpKind::Touch, ..) => {
-            put_change(b"*3\r\n$6\r\nEXPIRE\r\n", key, Some(u64::from(request.ttl_s)), out)
-        }
+        (OpKind::Touch, _, None) => (b"*2\r\n$5\r\nTOUCH\r\n", None),
+        (OpKind::Touch, ..) => (b"*3\r\n$6\r\nEXPIRE\r\n", ttl),
         (OpKind::Gets | OpKind::Cas | OpKind::Prepend | OpKind::Raw, ..) => {
             unreachable!("a plan with {} is refused for Redis", request.kind)
         }
     }
 }
 
-/// `MGET key…`
-fn put_mget(request: &Request<'_>, out: &mut Out) {
-    out.put(b"*");
-    out.put_decimal(1 + request.keys.ends.len() as u64);
-    out.put(b"\r\n$4\r\nMGET\r\n");
-    for key in request.keys.iter() {
-        put_bulk(key, out);
+/// Every kind but raw commands.
+pub(super) fn put(request: &Request<'_>, out: &mut Out) {
+    let (head, number) = command(request);
+    if request.kind == OpKind::Mget {
+        out.put(b"*");
+        out.put_decimal(1 + request.keys.ends.len() as u64);
+        out.put(head);
+        return request.keys.iter().for_each(|key| put_bulk(key, out));
+    }
+    out.put(head);
+    put_bulk(request.only_key(), out);
+    if request.kind.carries_value() {
+        put_value(request, out);
+        if request.ttl_s != 0 && request.kind != OpKind::Append {
+            out.put(b"$2\r\nEX\r\n");
+            put_number(u64::from(request.ttl_s), out);
+        }
+        match request.kind {
+            OpKind::Add => out.put(b"$2\r\nNX\r\n"),
+            OpKind::Replace => out.put(b"$2\r\nXX\r\n"),
+            _ => {}
+        }
+    }
+    if let Some(number) = number {
+        put_number(number, out);
     }
 }
 
-/// A command with a key and a value; the time to live, if there is one, and what else is behind them.
+/// A key whose last `field_bytes` are the field of a hash; `None` where it stands for itself, because fields have no
+/// bytes or less than two would be left.
 #[inline]
-fn put_store(head: &[u8], tail: &[u8], request: &Request<'_>, out: &mut Out) {
-    out.put(head);
-    put_bulk(request.only_key(), out);
+pub(super) fn split_field(key: &[u8], field_bytes: usize) -> Option<(&[u8], &[u8])> {
+    let is_split = field_bytes > 0 && key.len() > field_bytes + 1;
+    is_split.then(|| key.split_at(key.len() - field_bytes))
+}
+
+/// An op of one field. Longer heads than those of plain keys are within [`encoded_len_max`], which has room for a time to live that no
+/// field has.
+pub(super) fn put_of_field(request: &Request<'_>, (hash, field): (&[u8], &[u8]), out: &mut Out) {
+    out.put(match request.kind {
+        OpKind::Get => b"*3\r\n$4\r\nHGET\r\n",
+        OpKind::Delete => b"*3\r\n$4\r\nHDEL\r\n",
+        OpKind::Set => b"*4\r\n$4\r\nHSET\r\n",
+        kind => unreachable!("a plan with {kind} is refused where keys are split"),
+    });
+    put_bulk(hash, out);
+    put_bulk(field, out);
+    if request.kind == OpKind::Set {
+        put_value(request, out);
+    }
+}
+
+/// The value as an argument.
+#[inline]
+fn put_value(request: &Request<'_>, out: &mut Out) {
     out.put(b"$");
     out.put_decimal(request.value.total_len() as u64);
     out.put(LINE_END);
     out.put_value(&request.value);
     out.put(LINE_END);
-    if request.ttl_s != 0 {
-        out.put(b"$2\r\nEX\r\n");
-        put_number(u64::from(request.ttl_s), out);
-    }
-    out.put(tail);
-}
-
-/// A command with a key and perhaps a number.
-#[inline]
-fn put_change(head: &[u8], key: &[u8], number: Option<u64>, out: &mut Out) {
-    out.put(head);
-    put_bulk(key, out);
-    if let Some(number) = number {
-        put_number(number, out);
-    }
 }
 
 /// An argument.

@@ -5,14 +5,13 @@
 //! the cuts were, equal streams give equal text. In tables `|` stands for a line end, and `¦` for a bar.
 
 use super::*;
-use crate::out::PARTS_MAX;
+use crate::memcached::tests::transcript::{self, positions};
 use crate::template::{Framing, Template};
 use crate::{Keys, Value};
 use brunt_plan::login::{Login, Password};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use handshake::Version;
 use proptest::prelude::*;
-use std::io::IoSlice;
 
 const TEMPLATES: [&str; 3] = ["HSET {key} f {value}", "HGETALL {key}", "PING"];
 
@@ -33,17 +32,9 @@ fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
 }
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.
-fn encode(codec: &mut RespCodec, request: &Request<'_>) -> Vec<u8> {
-    let keys = request.keys;
-    let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
-    let mut out = Out::with_room(bound);
-    let encoded = codec.encode(request, &mut out);
+fn encode(codec: &RespCodec, request: &Request<'_>) -> Vec<u8> {
+    let (bytes, encoded) = transcript::encode(codec.clone(), request);
     assert_eq!(encoded, Encoded { wire_requests: 1, replied: true });
-    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-    let count = out.gather(request.value.block, &mut parts);
-    let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
-    assert_eq!(bytes.len(), out.len());
-    assert!(bytes.len() <= bound, "{} bytes, bound {bound}", bytes.len());
     bytes
 }
 
@@ -191,7 +182,7 @@ fn outcome_of(mut codec: RespCodec, kind: OpKind, answer: &[u8]) -> (OutcomeClas
         let (step, event) = codec.decode(&answer[used..]);
         used += step;
         let reply = match event.expect("a whole reply") {
-            Event::Found { .. } => codec.meaning(kind, ReplyKind::Value, RespCodec::FOUND),
+            Event::Found(_) => codec.meaning(kind, ReplyKind::Value, RespCodec::FOUND),
             Event::End { reply, form, .. } => codec.meaning(kind, reply, form),
             _ => continue,
         };
@@ -206,7 +197,7 @@ fn golden_exchanges_with_redis() {
     for Exchange { request, bytes, answer, answer3, outcome } in exchanges() {
         for request in [request, Request { noreply: true, flags: 7, token: 9, ..request }] {
             assert_eq!(
-                encode(&mut codec(), &request).escape_ascii().to_string(),
+                encode(&codec(), &request).escape_ascii().to_string(),
                 wire(bytes).escape_ascii().to_string()
             );
         }
@@ -266,7 +257,7 @@ fn keys_may_be_hash_fields() {
     for (request, bytes, answer, outcome) in table {
         let mut codec = codec().with_hash_field(4);
         assert_eq!(
-            encode(&mut codec, &request).escape_ascii().to_string(),
+            encode(&codec, &request).escape_ascii().to_string(),
             wire(bytes).escape_ascii().to_string()
         );
         let outcome_of = outcome_of(codec.clone(), request.kind, &wire(answer));
@@ -287,7 +278,7 @@ fn in_place_gets_match_copied_gets() {
         let mut codec = RespCodec::default();
         let mut out = Out::with_room(codec.encoded_len_max(1, key.len(), 0));
         codec.encode_get(key.len(), 0, &mut out, |place| place.copy_from_slice(&key));
-        let expected = encode(&mut codec, &Request::of(OpKind::Get, Keys { bytes: &key, ends: &[len] }));
+        let expected = encode(&codec, &Request::of(OpKind::Get, Keys { bytes: &key, ends: &[len] }));
         assert_eq!(out.contiguous(), Some(&expected[..]), "{len}");
     }
 }
@@ -305,7 +296,7 @@ fn the_bound_counts_every_field_at_its_longest() {
         assert!(out.len() - value.len <= codec.encoded_len_max(1, keys.bytes.len(), 0));
     }
     let longest = Request { operand: u64::MAX, ..request(OpKind::Decr, keys, Value::NONE) };
-    encode(&mut RespCodec::default(), &longest);
+    encode(&RespCodec::default(), &longest);
 }
 
 /// A command as a server reads it.
@@ -351,7 +342,7 @@ proptest! {
         let has_value = kind.carries_value() || kind == OpKind::Raw;
         let value = if has_value { written } else { Value::NONE };
         let request = Request { ttl_s, operand, ..request(kind, Keys { bytes: &bytes, ends: &ends }, value) };
-        let words = read_command(&encode(&mut codec(), &request));
+        let words = read_command(&encode(&codec(), &request));
 
         let is_one = operand == 1;
         let verb = match kind {
@@ -402,7 +393,7 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
             assert!(!piece.is_empty());
             format!("value {}", piece.escape_ascii())
         }
-        Event::Found { key: b"", flags: 0, value, token: 0 } => {
+        Event::Found(crate::Found { key: b"", flags: 0, value, token: 0 }) => {
             let form = RespCodec::FOUND;
             let end = Event::End { reply: ReplyKind::Value, form, number: 0, token: 0, text: &[] };
             let all = [Event::Begin, super::key(true, value.len() as u32), Event::Value(value), end];
@@ -442,60 +433,20 @@ fn note(event: &Event<'_>, seen: &mut Vec<String>) {
     }
 }
 
-/// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
-/// never more than `window` bytes at once.
 fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
-    let mut codec = RespCodec::default();
-    let mut seen: Vec<String> = Vec::new();
-    let mut used_total = 0usize;
-    let mut calls = 0;
-    for &arrived in cuts.iter().chain([&stream.len()]) {
-        loop {
-            let input = &stream[used_total..arrived.min(used_total.saturating_add(window))];
-            let (used, event) = codec.decode(input);
-            calls += 1;
-            assert!(calls <= 2 * (stream.len() + cuts.len() + 2), "no progress");
-            used_total += used;
-            let Some(event) = event else {
-                assert_eq!(used, 0, "bytes used up without an event");
-                let bad = codec.expects == Expects::Nothing;
-                assert!(bad || input.len() < RespCodec::UNIT_BYTES_MAX, "a whole unit and no event");
-                break;
-            };
-            assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
-            note(&event, &mut seen);
-        }
-    }
-    seen
+    transcript::decode_cut_by(note, RespCodec::default(), stream, cuts, window)
 }
 
 fn decode(stream: &[u8]) -> Vec<String> {
     decode_cut(stream, &[], usize::MAX)
 }
 
-/// As [`decode`], but every reply goes the long way through the state machine.
 fn decode_general_path(stream: &[u8]) -> Vec<String> {
-    let (mut codec, mut seen, mut used_total) = (RespCodec::default(), Vec::new(), 0);
-    while used_total < stream.len()
-        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
-    {
-        assert!(!matches!(event, Event::Found { .. }));
-        used_total += used;
-        note(&event, &mut seen);
-    }
-    seen
+    transcript::decode_general_path(note, RespCodec::default(), stream)
 }
 
-/// The same events at every single cut, byte by byte, and through a window of one unit.
 fn check_cuts(stream: &[u8]) {
-    let expected = decode(stream);
-    for cut in 0..=stream.len() {
-        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
-    }
-    let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
-    assert_eq!(decode_cut(stream, &[], RespCodec::UNIT_BYTES_MAX), expected, "through a window");
-    assert_eq!(decode_general_path(stream), expected, "the long way");
+    transcript::check_cuts_by(note, &RespCodec::default(), stream);
 }
 
 /// Well-formed replies, and the events that each is. The examples of the specification are among them.
@@ -756,10 +707,14 @@ fn lines_end_within_the_unit() {
                 accepted,
                 "{front} {len}: {seen:?}"
             );
-            check_cuts_at_ends(&line);
+            transcript::check_cuts_at_ends(note, &RespCodec::default(), &line);
             // The same line when it is looked at together with the line end of a value.
             if front != ">" {
-                check_cuts_at_ends(&[&wire("*2|$1|x|"), &line[..]].concat());
+                transcript::check_cuts_at_ends(
+                    note,
+                    &RespCodec::default(),
+                    &[&wire("*2|$1|x|"), &line[..]].concat(),
+                );
             }
         }
     }
@@ -767,21 +722,11 @@ fn lines_end_within_the_unit() {
         let stream = wire(&format!("!{len}|{}|", "e".repeat(len)));
         let seen = decode(&stream);
         assert_eq!(seen[1] == "bad LineTooLong", !accepted, "{len}");
-        check_cuts_at_ends(&stream);
+        transcript::check_cuts_at_ends(note, &RespCodec::default(), &stream);
         // Within other values the text may be of any length.
         let seen = decode(&wire(&format!("*1|!{}|{}|", 10 * len, "e".repeat(10 * len))));
         assert_eq!(seen[seen.len() - 1], "end ok");
     }
-}
-
-/// As [`check_cuts`], but for long streams: cuts near both ends only, and byte by byte.
-fn check_cuts_at_ends(stream: &[u8]) {
-    let expected = decode(stream);
-    for cut in (0..20).chain(stream.len() - 20..stream.len()) {
-        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
-    }
-    let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(decode_cut(stream, &everywhere, RespCodec::UNIT_BYTES_MAX), expected, "byte by byte");
 }
 
 #[test]
@@ -836,7 +781,7 @@ fn a_whole_reply_of_one_value_is_one_event() {
             let (step, event) = RespCodec::default().decode(&stream);
             assert_eq!(
                 (step, event),
-                (used, Some(Event::Found { key: &[], flags: 0, value: &value, token: 0 }))
+                (used, Some(Event::Found(crate::Found { key: &[], flags: 0, value: &value, token: 0 })))
             );
         }
     }
@@ -996,12 +941,6 @@ fn near_replies() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
 }
 
-fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
-    let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
-    positions.sort_unstable();
-    positions
-}
-
 proptest! {
     #[test]
     fn every_reply_has_one_begin_and_one_end(
@@ -1102,7 +1041,7 @@ fn operations_become_lines() {
     ];
     let codec = RespCodec::default().with_inline_commands();
     for (request, expected) in table {
-        assert_eq!(encode(&mut codec.clone(), &request), wire(expected), "{expected}");
+        assert_eq!(encode(&codec.clone(), &request), wire(expected), "{expected}");
     }
     let mut out = Out::with_room(100);
     let write = |place: &mut [u8]| place.copy_from_slice(b"k1");
@@ -1111,10 +1050,10 @@ fn operations_become_lines() {
     // The longest, all of it escaped, is within the bound.
     let (keys, block) = ([0; 250 * 3], [b'\n'; 4000]);
     let keys = Keys { bytes: &keys, ends: &[250, 500, 750] };
-    encode(&mut codec.clone(), &Request::of(OpKind::Mget, keys));
+    encode(&codec.clone(), &Request::of(OpKind::Mget, keys));
     let keys = Keys { bytes: keys.first(), ends: &[250] };
     let value = Value { head: b"", block: &block, offset: 0, len: block.len() };
-    encode(&mut codec.clone(), &Request { ttl_s: u32::MAX, ..request(OpKind::Replace, keys, value) });
+    encode(&codec.clone(), &Request { ttl_s: u32::MAX, ..request(OpKind::Replace, keys, value) });
     let short = Keys { bytes: b" ", ends: &[1] };
-    encode(&mut codec.clone(), &request(OpKind::Set, short, value));
+    encode(&codec.clone(), &request(OpKind::Set, short, value));
 }

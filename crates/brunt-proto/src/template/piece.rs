@@ -4,9 +4,9 @@
 //! written. Nothing here allocates.
 
 use crate::out::Out;
-use crate::template::random_field::{Number, RandomField};
-use crate::template::word::{Extent, Part, Word};
+use crate::template::word::{Number, Part, Word};
 use crate::{KEY_BYTES_MAX, Request};
+use brunt_plan::split_mix::output;
 
 /// The longest decimal of a length.
 const LENGTH_BYTES_MAX: usize = "18446744073709551615".len();
@@ -37,10 +37,7 @@ pub(super) enum Piece {
     /// A whole number, drawn for each operation, in decimal.
     Number(Number),
     /// A word of an inline command, quoted if key or value need it.
-    Quoted {
-        parts: Box<[Part]>,
-        from: u64,
-    },
+    Quoted(Vec<Piece>),
 }
 
 impl Piece {
@@ -56,22 +53,20 @@ impl Piece {
             Self::Key | Self::Value => 0,
             Self::Random { len, .. } => *len as usize,
             Self::Number(_) => Number::BYTES_MAX,
-            Self::Quoted { parts, .. } => {
-                let of = |part: &Part| match part {
-                    Part::Text(text) => ESCAPED_BYTES * text.len(),
-                    Part::Random(len) => *len as usize,
-                    Part::Number(_) => Number::BYTES_MAX,
+            Self::Quoted(pieces) => {
+                let of = |piece: &Self| match piece {
+                    Self::Text(text) => ESCAPED_BYTES * text.len(),
                     // Beyond the value itself, which the caller counts.
-                    Part::Value => (ESCAPED_BYTES - 1) * INLINE_VALUE_BYTES_MAX,
-                    Part::Key | Part::Length => 0,
+                    Self::Value => (ESCAPED_BYTES - 1) * INLINE_VALUE_BYTES_MAX,
+                    other => other.fixed_bytes(),
                 };
-                parts.iter().map(of).sum::<usize>() + 2
+                pieces.iter().map(of).sum::<usize>() + 2
             }
         }
     }
 
     /// What it takes in a command of a group of pieces.
-    pub(super) fn extent(&self) -> Extent {
+    fn extent(&self) -> Extent {
         match self {
             Self::Text(text) => Extent { bytes: text.len(), ..Extent::default() },
             Self::Length { is_binary, .. } => {
@@ -82,7 +77,7 @@ impl Piece {
             Self::Value => Extent { values: 1, ..Extent::default() },
             Self::Random { len, .. } => Extent { bytes: *len as usize, ..Extent::default() },
             Self::Number(number) => Extent { numbers: vec![*number], ..Extent::default() },
-            Self::Quoted { .. } => unreachable!("nothing counts the bytes of an inline command"),
+            Self::Quoted(_) => unreachable!("nothing counts the bytes of an inline command"),
         }
     }
 
@@ -102,10 +97,9 @@ impl Piece {
             Self::Number(number) => {
                 out.put(number.decimal(request.operand, &mut [0; Number::BYTES_MAX]));
             }
-            Self::Quoted { parts, from } => put_quoted(out, |take| {
-                let mut at = *from;
-                parts.iter().for_each(|part| visit_part(part, &mut at, request, take));
-            }),
+            Self::Quoted(pieces) => {
+                put_quoted(out, |take| pieces.iter().for_each(|piece| piece.visit(request, take)));
+            }
         }
     }
 
@@ -117,24 +111,10 @@ impl Piece {
             Self::Value => visit_value(request, take),
             Self::Random { len, draw: _, from } => visit_letters(*len, *from, request, take),
             Self::Number(number) => take(number.decimal(request.operand, &mut [0; Number::BYTES_MAX])),
-            Self::Length { .. } | Self::Quoted { .. } => {
-                unreachable!("a payload has neither lengths nor quotes")
+            Self::Length { .. } | Self::Quoted(_) => {
+                unreachable!("a payload has neither lengths nor quotes, and nor has a quoted word")
             }
         }
-    }
-}
-
-fn visit_part(part: &Part, at: &mut u64, request: &Request<'_>, take: &mut dyn FnMut(&[u8])) {
-    match part {
-        Part::Text(text) => take(text),
-        Part::Key => take(request.keys.first()),
-        Part::Value => visit_value(request, take),
-        Part::Length => unreachable!("only memcached's commands have lengths"),
-        Part::Random(len) => {
-            visit_letters(*len, *at, request, take);
-            *at += u64::from(*len);
-        }
-        Part::Number(number) => take(number.decimal(request.operand, &mut [0; Number::BYTES_MAX])),
     }
 }
 
@@ -212,7 +192,7 @@ pub(super) struct PieceBuilder {
     list: Vec<Piece>,
     pub text: Vec<u8>,
     /// Bytes of random fields so far: no two of them draw the same.
-    pub drawn: u64,
+    drawn: u64,
 }
 
 impl PieceBuilder {
@@ -247,10 +227,104 @@ impl PieceBuilder {
         }
     }
 
+    /// A word of an inline command. Random letters are plain, so that only the rest must be looked at.
+    pub(super) fn quoted(&mut self, word: &Word) {
+        let mut pieces = Self { drawn: self.drawn, ..Self::default() };
+        pieces.word(word, &Extent::default());
+        self.drawn = pieces.drawn;
+        self.push(Piece::Quoted(pieces.end()));
+    }
+
     pub(super) fn end(mut self) -> Vec<Piece> {
         if !self.text.is_empty() {
             self.list.push(Piece::Text(self.text.into_boxed_slice()));
         }
         self.list
+    }
+}
+
+/// A length: bytes, keys, values and decimals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub bytes: usize,
+    pub keys: usize,
+    pub values: usize,
+    /// Numbers in decimal.
+    pub numbers: Vec<Number>,
+}
+
+impl Extent {
+    /// Of a word on the wire.
+    pub(super) fn of(word: &Word) -> Self {
+        let mut pieces = PieceBuilder::default();
+        pieces.word(word, &Self::default());
+        Self::of_all(&pieces.end())
+    }
+
+    /// Of pieces together.
+    pub(super) fn of_all(pieces: &[Piece]) -> Self {
+        pieces.iter().map(Piece::extent).fold(Self::default(), Self::plus)
+    }
+
+    /// Its length, where that is always the same.
+    pub(super) fn fixed(&self) -> Option<usize> {
+        (self.keys + self.values + self.numbers.len() == 0).then_some(self.bytes)
+    }
+
+    fn plus(mut self, other: Self) -> Self {
+        self.numbers.extend(other.numbers);
+        Self {
+            bytes: self.bytes + other.bytes,
+            keys: self.keys + other.keys,
+            values: self.values + other.values,
+            numbers: self.numbers,
+        }
+    }
+
+    /// Length in bytes for a request.
+    pub(super) fn encoded_len(&self, request: &Request<'_>) -> usize {
+        let of_numbers: usize = self.numbers.iter().map(|number| number.len(request.operand)).sum();
+        of_numbers
+            + self.bytes
+            + self.keys * request.keys.first().len()
+            + self.values * request.value.total_len()
+    }
+}
+
+// --- Random bytes: functions of the operation's own number and of the place of the draw ---
+
+/// What random bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RandomField {
+    /// Letters and digits, each as often as the others.
+    Letters,
+    /// Any bytes.
+    Bytes,
+    /// 0 or 1.
+    Bool,
+    /// The eight bytes of a floating-point number from 0 to 1, the highest first.
+    UnitDouble,
+}
+
+const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+impl RandomField {
+    /// The bytes from `at` on of an operation's draws, as many as `to` has room for.
+    pub(super) fn write(self, number: u64, at: u64, to: &mut [u8]) {
+        match self {
+            Self::UnitDouble => {
+                let double = (output(number, at) >> 11) as f64 / (1_u64 << 53) as f64;
+                to.copy_from_slice(&double.to_be_bytes());
+            }
+            _ => to.iter_mut().zip(at..).for_each(|(byte, at)| *byte = self.byte(output(number, at))),
+        }
+    }
+
+    fn byte(self, draw: u64) -> u8 {
+        match self {
+            Self::Letters => LETTERS[(((draw >> 32) * LETTERS.len() as u64) >> 32) as usize],
+            Self::Bytes | Self::UnitDouble => (draw >> 56) as u8,
+            Self::Bool => (draw >> 63) as u8,
+        }
     }
 }

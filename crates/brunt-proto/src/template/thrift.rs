@@ -5,10 +5,9 @@
 //! `doc/specs/thrift-binary-protocol.md` (strict encoding) and `thrift-rpc.md` (framed transport). The sequence number is 0.
 
 use super::piece::Piece;
-use super::random_field::RandomField;
+use super::piece::RandomField;
 use super::word::{Part, Word};
-use crate::template::piece::PieceBuilder;
-use crate::template::word::Extent;
+use crate::template::piece::{Extent, PieceBuilder};
 
 /// Version 1 and the type of a call.
 const CALL: [u8; 4] = [0x80, 0x01, 0x00, 0x01];
@@ -54,7 +53,7 @@ pub(super) fn call(text: &str, words: &[Word]) -> Result<Vec<Piece>, String> {
     body.text(&[STOP]);
     let body = body.end();
     let mut frame = PieceBuilder::default();
-    put_length(body.iter().map(Piece::extent).fold(Extent::default(), Extent::plus), &mut frame);
+    put_length(Extent::of_all(&body), &mut frame);
     for piece in body {
         match piece {
             Piece::Text(text) => frame.text(&text),
@@ -141,7 +140,7 @@ fn random(kind: &str) -> Option<(u32, RandomField)> {
 }
 
 fn put_string(word: &Word, to: &mut PieceBuilder) {
-    put_length(word.extent(), to);
+    put_length(Extent::of(word), to);
     to.word(word, &Extent::default());
 }
 

@@ -2,8 +2,7 @@
 //!
 //! Words are the same in every protocol; `template.rs` turns them into bytes. Invariant: a word has at least one part.
 
-use crate::Request;
-use crate::template::random_field::Number;
+use brunt_plan::split_mix::output;
 
 /// What a word consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +16,6 @@ pub(super) enum Part {
     Random(u32),
     /// A whole number, drawn for each operation.
     Number(Number),
-}
-
-impl Part {
-    fn number(&self) -> Option<Number> {
-        if let Self::Number(number) = self { Some(*number) } else { None }
-    }
 }
 
 /// A word of a command.
@@ -45,21 +38,6 @@ impl Word {
     /// Number of parts equal to this one.
     pub(super) fn count(&self, wanted: &Part) -> usize {
         self.parts.iter().filter(|part| *part == wanted).count()
-    }
-
-    /// Its length on the wire, as far as it is fixed, and what adds to it.
-    pub(super) fn extent(&self) -> Extent {
-        let of = |part: &Part| match part {
-            Part::Text(text) => text.len(),
-            Part::Random(len) => *len as usize,
-            Part::Key | Part::Value | Part::Length | Part::Number(_) => 0,
-        };
-        Extent {
-            bytes: self.parts.iter().map(of).sum(),
-            keys: self.count(&Part::Key),
-            values: self.count(&Part::Value),
-            numbers: self.parts.iter().filter_map(Part::number).collect(),
-        }
     }
 }
 
@@ -238,38 +216,108 @@ fn placeholder(letters: &[Letter]) -> Option<Vec<u8>> {
     (end > 0 && is_named && rest[end] == (b'}', false)).then_some(word)
 }
 
-/// A length: bytes, keys, values and decimals.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub bytes: usize,
-    pub keys: usize,
-    pub values: usize,
-    /// Numbers in decimal.
-    pub numbers: Vec<Number>,
+// --- Numbers: functions of the operation's own number and of the place of the draw ---
+
+/// Its draws lie behind those of all letters of a command.
+const FIRST_DRAW: u64 = 1 << 63;
+
+/// A number from `min` to `max`, each as often as the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    min: i64,
+    max: i64,
+    /// The place of its draw.
+    from: u64,
 }
 
-impl Extent {
-    /// Its length, where that is always the same.
-    pub(super) fn fixed(&self) -> Option<usize> {
-        (self.keys + self.values + self.numbers.len() == 0).then_some(self.bytes)
+impl Number {
+    /// The longest decimal: `-9223372036854775808`.
+    pub(super) const BYTES_MAX: usize = 20;
+
+    /// What `MIN,MAX` says; `None` if that is no range.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (min, max) = text.split_once(',')?;
+        let (min, max) = (min.parse().ok()?, max.parse().ok()?);
+        (min <= max).then_some(Self { min, max, from: FIRST_DRAW })
     }
 
-    pub(super) fn plus(mut self, other: Self) -> Self {
-        self.numbers.extend(other.numbers);
-        Self {
-            bytes: self.bytes + other.bytes,
-            keys: self.keys + other.keys,
-            values: self.values + other.values,
-            numbers: self.numbers,
+    /// The number at this place of its command: no two have the same draw.
+    pub(super) fn at(self, place: usize) -> Self {
+        Self { from: FIRST_DRAW + place as u64, ..self }
+    }
+
+    fn value(self, operand: u64) -> i128 {
+        let span = (i128::from(self.max) - i128::from(self.min) + 1) as u128;
+        // The high half of the product: off by less than a part in 2^64 / span.
+        let above = (u128::from(output(operand, self.from)) * span) >> 64;
+        i128::from(self.min) + above as i128
+    }
+
+    /// The decimal of an operation, in the end of `room`.
+    pub(super) fn decimal(self, operand: u64, room: &mut [u8; Self::BYTES_MAX]) -> &[u8] {
+        let value = self.value(operand);
+        let mut rest = value.unsigned_abs() as u64;
+        let mut at = Self::BYTES_MAX;
+        loop {
+            at -= 1;
+            room[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if value < 0 {
+            at -= 1;
+            room[at] = b'-';
+        }
+        &room[at..]
+    }
+
+    /// How long that is.
+    pub(super) fn len(self, operand: u64) -> usize {
+        self.decimal(operand, &mut [0; Self::BYTES_MAX]).len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<(i64, i64)>) {
+        let number = Number::parse(text);
+        assert_eq!(number.map(|number| (number.min, number.max)), expected, "{text}");
+    }
+
+    #[test]
+    fn ranges() {
+        check("1,100", Some((1, 100)));
+        check("-3,-3", Some((-3, -3)));
+        check("-9223372036854775808,9223372036854775807", Some((i64::MIN, i64::MAX)));
+        for text in ["", "1", "2,1", "1,", "a,b", "1,2,3", "1,9223372036854775808"] {
+            check(text, None);
         }
     }
 
-    /// Length in bytes for a request.
-    pub(super) fn encoded_len(&self, request: &Request<'_>) -> usize {
-        let of_numbers: usize = self.numbers.iter().map(|number| number.len(request.operand)).sum();
-        of_numbers
-            + self.bytes
-            + self.keys * request.keys.first().len()
-            + self.values * request.value.total_len()
+    #[test]
+    fn numbers_of_a_range_are_uniform() {
+        let number = Number::parse("-2,7").unwrap();
+        let mut counts = [0_i64; 10];
+        for operand in 0..100_000_u64 {
+            let mut room = [0; Number::BYTES_MAX];
+            let text = std::str::from_utf8(number.decimal(output(7, operand), &mut room)).unwrap().to_owned();
+            assert_eq!(number.len(output(7, operand)), text.len());
+            counts[(text.parse::<i64>().unwrap() + 2) as usize] += 1;
+        }
+        // Four standard deviations of 100000 draws with a share of 0.1.
+        assert!(counts.iter().all(|count| (count - 10_000).abs() < 380), "{counts:?}");
+    }
+
+    #[test]
+    fn the_widest_range_does_not_overflow() {
+        for text in ["-9223372036854775808,-9223372036854775808", "9223372036854775807,9223372036854775807"] {
+            let mut room = [0; Number::BYTES_MAX];
+            let decimal = Number::parse(text).unwrap().decimal(3, &mut room);
+            assert_eq!(std::str::from_utf8(decimal).unwrap(), text.split(',').next().unwrap());
+        }
     }
 }

@@ -37,18 +37,14 @@ pub(crate) fn execute(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
         FrameKind::Store(verb) => store(frame, verb, context),
         FrameKind::Extend(verb) => {
             let mode = if verb == Verb::Append { Mode::Append } else { Mode::Prepend };
-            let compare = Some(frame.unique).filter(|unique| *unique != 0);
-            let write = Write { compare, ..Write::of(mode, frame.key, frame.value) };
+            let write = Write { compare: frame.compare(), ..Write::of(mode, frame.key, frame.value) };
             written(frame, &write, NOT_STORED, context);
         }
-        FrameKind::Delete => {
-            let compare = Some(frame.unique).filter(|unique| *unique != 0);
-            match context.cache.delete(frame.key, compare, context.now_ns) {
-                Deleted::Gone => done(frame, 0, context),
-                Deleted::NotFound => failed(frame, NOT_FOUND, context),
-                Deleted::Exists => failed(frame, EXISTS, context),
-            }
-        }
+        FrameKind::Delete => match context.cache.delete(frame.key, frame.compare(), context.now_ns) {
+            Deleted::Gone => done(frame, 0, context),
+            Deleted::NotFound => failed(frame, NOT_FOUND, context),
+            Deleted::Exists => failed(frame, EXISTS, context),
+        },
         FrameKind::Change { is_increment } => change(frame, is_increment, context),
         FrameKind::Touch => touch(frame, context),
         _ => unreachable!("the other commands concern no items"),
@@ -85,7 +81,7 @@ pub(crate) fn control(frame: &Frame<'_>, context: &mut CommandContext<'_>) -> bo
     }
     match frame.what {
         FrameKind::Noop | FrameKind::Verbosity => done(frame, 0, context),
-        FrameKind::Version => put(frame, 0, 0, &[], &[], VERSION.as_bytes(), context),
+        FrameKind::Version => put(frame, 0, 0, [&[], &[], VERSION.as_bytes()], context),
         FrameKind::Statistics => statistics(frame, context),
         FrameKind::Flush => {
             let delay_s = if frame.extras.is_empty() { 0 } else { frame.exptime_s(0) };
@@ -113,18 +109,16 @@ fn retrieve(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
         return match (frame.is_quiet, frame.names_key) {
             (true, _) => {}
             // The key takes the place of the text.
-            (false, true) => put(frame, NOT_FOUND.0, 0, &[], key, &[], context),
+            (false, true) => put(frame, NOT_FOUND.0, 0, [&[], key, &[]], context),
             (false, false) => failed(frame, NOT_FOUND, context),
         };
     };
     let flags = item.flags.to_be_bytes();
-    put_head(frame, 0, item.unique, flags.len(), key.len(), item.value.len(), context.out);
+    put_head(frame, 0, item.unique, [flags.len(), key.len(), item.value.len()], context.out);
     context.out.extend_from_slice(&flags);
     context.out.extend_from_slice(key);
     context.value_bytes += push_value(context.out, item.value, context.value_content);
-    if context.out.len() > context.out_bytes_max {
-        context.out.truncate(begin);
-        context.value_bytes = 0;
+    if context.take_back_excess(begin, b"") {
         failed(frame, OUT_OF_MEMORY, context);
     }
 }
@@ -133,7 +127,7 @@ fn store(frame: &Frame<'_>, verb: Verb, context: &mut CommandContext<'_>) {
     let expires_ns = context.cache.expires_ns(frame.exptime_s(4), context.now_ns);
     let flags = frame.number::<4>(0) as u32;
     // With a unique, whatever it is becomes a cas.
-    let compare = Some(frame.unique).filter(|unique| *unique != 0);
+    let compare = frame.compare();
     let (mode, not_stored) = match (compare, verb) {
         (None, Verb::Add) => (Mode::Add, EXISTS),
         (None, Verb::Replace) => (Mode::Replace, NOT_FOUND),
@@ -160,14 +154,14 @@ fn change(frame: &Frame<'_>, is_increment: bool, context: &mut CommandContext<'_
         key: frame.key,
         amount: frame.number::<8>(0),
         is_increment,
-        compare: Some(frame.unique).filter(|unique| *unique != 0),
+        compare: frame.compare(),
         expires_ns: None,
         creates,
     };
     match context.cache.change(&delta, context.now_ns) {
         Changed::Number { .. } if frame.is_quiet => {}
         Changed::Number { number, unique, .. } => {
-            put(frame, 0, unique, &[], &[], &number.to_be_bytes(), context);
+            put(frame, 0, unique, [&[], &[], &number.to_be_bytes()], context);
         }
         Changed::NotFound => failed(frame, NOT_FOUND, context),
         Changed::Exists => failed(frame, EXISTS, context),
@@ -185,21 +179,21 @@ fn touch(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     // A time to live in the past has removed it.
     let held = context.cache.store.peek(frame.key, context.now_ns).map(|item| (item.flags, item.unique));
     let (flags, unique) = held.unwrap_or_default();
-    put(frame, 0, unique, &flags.to_be_bytes(), &[], &[], context);
+    put(frame, 0, unique, [&flags.to_be_bytes(), &[], &[]], context);
 }
 
 fn statistics(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     match frame.key {
         b"" => {
             for (name, text) in context.cache.stats_snapshot(context.now_ns).rows() {
-                put(frame, 0, 0, &[], name.as_bytes(), text.as_bytes(), context);
+                put(frame, 0, 0, [&[], name.as_bytes(), text.as_bytes()], context);
             }
         }
         b"reset" => context.cache.reset_counters(),
         b"items" | b"slabs" | b"sizes" | b"settings" | b"conns" => {}
         _ => return failed(frame, NOT_FOUND, context),
     }
-    put(frame, 0, 0, &[], &[], &[], context);
+    put(frame, 0, 0, [&[], &[], &[]], context);
 }
 
 /// SASL PLAIN (RFC 4616): identity to act for, user and password, with zeros between them. Where no login is needed, clients may
@@ -207,14 +201,14 @@ fn statistics(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
 fn sasl(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     let Some(credentials) = context.credentials else { return failed(frame, UNKNOWN_COMMAND, context) };
     if frame.what == FrameKind::SaslMechanisms {
-        return put(frame, 0, 0, &[], &[], PLAIN, context);
+        return put(frame, 0, 0, [&[], &[], PLAIN], context);
     }
     let mut words = frame.value.splitn(3, |byte| *byte == 0).skip(1);
     let (user, password) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     context.session.is_authenticated =
         frame.what == FrameKind::SaslAuth && frame.key == PLAIN && credentials.admit(user, password);
     if context.session.is_authenticated {
-        put(frame, 0, 0, &[], &[], b"Authenticated", context);
+        put(frame, 0, 0, [&[], &[], b"Authenticated"], context);
     } else {
         failed(frame, AUTH_FAILURE, context);
     }
@@ -223,43 +217,29 @@ fn sasl(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
 /// It is done; a quiet one does not say so.
 fn done(frame: &Frame<'_>, unique: u64, context: &mut CommandContext<'_>) {
     if !frame.is_quiet {
-        put(frame, 0, unique, &[], &[], &[], context);
+        put(frame, 0, unique, [&[], &[], &[]], context);
     }
 }
 
 /// It is not; a quiet one says so, too.
 fn failed(frame: &Frame<'_>, (status, text): Status, context: &mut CommandContext<'_>) {
-    put(frame, status, 0, &[], &[], text, context);
+    put(frame, status, 0, [&[], &[], text], context);
 }
 
-fn put(
-    frame: &Frame<'_>,
-    status: u16,
-    unique: u64,
-    extras: &[u8],
-    key: &[u8],
-    value: &[u8],
-    context: &mut CommandContext<'_>,
-) {
-    put_head(frame, status, unique, extras.len(), key.len(), value.len(), context.out);
-    [extras, key, value].iter().for_each(|part| context.put(part));
+/// A reply with these extras, key and value.
+fn put(frame: &Frame<'_>, status: u16, unique: u64, parts: [&[u8]; 3], context: &mut CommandContext<'_>) {
+    put_head(frame, status, unique, parts.map(<[u8]>::len), context.out);
+    parts.iter().for_each(|part| context.put(part));
 }
 
-fn put_head(
-    frame: &Frame<'_>,
-    status: u16,
-    unique: u64,
-    extras_len: usize,
-    key_len: usize,
-    value_len: usize,
-    out: &mut Vec<u8>,
-) {
+/// What is before parts of these lengths.
+fn put_head(frame: &Frame<'_>, status: u16, unique: u64, lens: [usize; 3], out: &mut Vec<u8>) {
     let mut header = [0; HEADER_BYTES];
     (header[0], header[1]) = (REPLY_MAGIC, frame.opcode);
-    header[2..4].copy_from_slice(&(key_len as u16).to_be_bytes());
-    header[4] = extras_len as u8;
+    header[2..4].copy_from_slice(&(lens[1] as u16).to_be_bytes());
+    header[4] = lens[0] as u8;
     header[6..8].copy_from_slice(&status.to_be_bytes());
-    header[8..12].copy_from_slice(&((extras_len + key_len + value_len) as u32).to_be_bytes());
+    header[8..12].copy_from_slice(&(lens.iter().sum::<usize>() as u32).to_be_bytes());
     header[12..16].copy_from_slice(&frame.opaque);
     header[16..].copy_from_slice(&unique.to_be_bytes());
     out.extend_from_slice(&header);

@@ -7,7 +7,7 @@ use super::{Command, CommandKind, KeyRoom};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};
 use crate::command_context::{CommandContext, push_value};
 use crate::grammar::Verb;
-use crate::store::{Item, NEVER_NS};
+use crate::store::{Item, NEVER_NS, Store};
 use crate::text::answer::{
     NOT_A_NUMBER, OUT_OF_MEMORY, OUT_OF_MEMORY_READING, TOO_LARGE, put_injected_error,
 };
@@ -80,7 +80,7 @@ fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let found = match (command.verb(), flags.is_traceless) {
         // Counted as a touch, above.
         (Some(Verb::Touch), _) => context.cache.store.peek(key, now_ns),
-        (_, true) => context.cache.peek(key, now_ns),
+        (_, true) => context.cache.find_by(Store::peek, key, now_ns),
         (_, false) => context.cache.find(key, now_ns),
     };
     let Some(item) = found else {

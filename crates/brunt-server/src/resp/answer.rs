@@ -3,16 +3,16 @@
 //! Only words and types: `cache` executes, the parent parses. All databases are one store. Invariant: the words and
 //! types are those of redis-server 7.0, in the version that the connection requested.
 
-use super::calls::Calls;
-use super::{Command, CommandKind, Words};
+use super::{Command, Words};
 use crate::cache::{ChangeError, Deleted, Mode, ValueContent, Write, Written, integer};
 use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::connection::RespVersion;
 use crate::grammar::Verb;
 use crate::hash::{self, Fields};
-use crate::session::RespVersion;
-use crate::stats::VERSION;
+use crate::stats::{Calls, VERSION};
 use crate::store::NEVER_NS;
 use crate::text::push_decimal;
+use std::ops::RangeInclusive;
 
 const OK: &[u8] = b"+OK\r\n";
 const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
@@ -57,64 +57,105 @@ const DATABASES: i64 = 16;
 /// The store's bound.
 const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Carries out a data command and writes the reply.
-pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
-    let &Command::Known { name, what, verb: Some(verb), arguments } = command else {
-        unreachable!("data commands are known and have a verb")
-    };
-    let mut rest = arguments;
-    let Some(key) = rest.next() else { unreachable!("a data command has a key: its arguments were counted") };
-    if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(|key| key.len() > KEY_BYTES_MAX)
-    {
-        return context.put(KEY_TOO_LONG);
-    }
-    context.calls.count(name);
-    match what {
-        CommandKind::Get => get(key, context),
-        CommandKind::Mget => mget(arguments, context),
-        CommandKind::Set => set(verb, key, rest, context),
-        CommandKind::SetEx { unit_ms } => set_with_end(key, rest, unit_ms, context),
-        CommandKind::Incr { is_increment } => add(key, is_increment, rest.next(), context),
-        CommandKind::Append => append(key, rest, context),
-        CommandKind::Delete => {
-            let now_ns = context.now_ns;
-            let gone =
-                arguments.filter(|key| context.cache.delete(key, None, now_ns) == Deleted::Gone).count();
-            put_number(context.out, gone as i64);
-        }
-        CommandKind::Touch => touch(arguments, context),
-        CommandKind::Expire { unit_ms } => expire(key, rest, unit_ms, context),
-        CommandKind::Ttl => ttl(key, context),
-        CommandKind::Exists => {
-            let now_ns = context.now_ns;
-            let found = arguments.filter(|key| context.cache.find(key, now_ns).is_some()).count();
-            put_number(context.out, found as i64);
-        }
-        CommandKind::StringLength => match context.cache.find(key, context.now_ns) {
-            Some(item) if item.marks.hash => context.put(WRONG_TYPE),
-            found => {
-                let len = found.map_or(0, |item| item.value.len());
-                put_number(context.out, len as i64);
-            }
-        },
-        CommandKind::HashSet => hash_set(key, rest, context),
-        CommandKind::HashGet => hash_get(key, rest, context),
-        CommandKind::HashGetAll => hash_get_all(key, context),
-        _ => unreachable!("the other commands concern no items"),
+/// A command that is known.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// In small letters.
+    pub(super) name: &'static str,
+    /// Its name among the counters: the two that remove are one there, and so are the two that empty.
+    counted: &'static str,
+    /// What it does to items, if it concerns any. Then it has a key.
+    pub(super) verb: Option<Verb>,
+    /// All arguments are keys.
+    takes_keys: bool,
+    /// How many arguments it takes behind its name.
+    pub(super) arguments: RangeInclusive<usize>,
+    /// Carries it out and writes the reply.
+    execute: fn(Words<'_>, &mut CommandContext<'_>),
+}
+
+/// Names are all that there is of a command to be compared.
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 }
 
-/// Are all arguments keys?
-const fn takes_keys(what: CommandKind) -> bool {
-    matches!(what, CommandKind::Mget | CommandKind::Delete | CommandKind::Touch | CommandKind::Exists)
+impl Eq for Known {}
+
+type Execute = fn(Words<'_>, &mut CommandContext<'_>);
+
+const fn other(name: &'static str, arguments: RangeInclusive<usize>, execute: Execute) -> Known {
+    Known { name, counted: name, verb: None, takes_keys: false, arguments, execute }
+}
+
+const fn data(name: &'static str, verb: Verb, arguments: RangeInclusive<usize>, execute: Execute) -> Known {
+    Known { verb: Some(verb), ..other(name, arguments, execute) }
+}
+
+const fn of_keys(name: &'static str, verb: Verb, execute: Execute) -> Known {
+    Known { takes_keys: true, ..data(name, verb, 1..=MANY, execute) }
+}
+
+const MANY: usize = usize::MAX;
+
+/// Every command that is known. A set becomes an add or a replace by its options.
+pub(super) static COMMANDS: [Known; 33] = [
+    data("get", Verb::Get, 1..=1, get),
+    data("set", Verb::Set, 2..=MANY, set),
+    of_keys("mget", Verb::Get, mget),
+    data("setex", Verb::Set, 3..=3, |words, context| set_with_end(words, 1000, b"setex", context)),
+    data("psetex", Verb::Set, 3..=3, |words, context| set_with_end(words, 1, b"psetex", context)),
+    data("incr", Verb::Incr, 1..=1, |words, context| add(words, true, context)),
+    data("incrby", Verb::Incr, 2..=2, |words, context| add(words, true, context)),
+    data("decr", Verb::Decr, 1..=1, |words, context| add(words, false, context)),
+    data("decrby", Verb::Decr, 2..=2, |words, context| add(words, false, context)),
+    data("append", Verb::Append, 2..=2, append),
+    of_keys("del", Verb::Delete, delete),
+    Known { counted: "del", ..of_keys("unlink", Verb::Delete, delete) },
+    of_keys("touch", Verb::Touch, touch),
+    data("expire", Verb::Touch, 2..=2, |words, context| expire(words, 1000, context)),
+    data("pexpire", Verb::Touch, 2..=2, |words, context| expire(words, 1, context)),
+    data("ttl", Verb::Get, 1..=1, ttl),
+    of_keys("exists", Verb::Get, exists),
+    data("strlen", Verb::Get, 1..=1, string_length),
+    data("hset", Verb::Set, 3..=MANY, hash_set),
+    data("hget", Verb::Get, 2..=2, hash_get),
+    data("hgetall", Verb::Get, 1..=1, hash_get_all),
+    other("hello", 0..=MANY, hello),
+    other("auth", 1..=MANY, auth),
+    other("select", 1..=1, select),
+    other("client", 1..=MANY, client),
+    other("ping", 0..=1, |mut words, context| match words.next() {
+        Some(text) => put_string(context.out, text),
+        None => context.put(b"+PONG\r\n"),
+    }),
+    other("echo", 1..=1, |mut words, context| put_string(context.out, words.word())),
+    other("info", 0..=MANY, |_, context| info(context)),
+    other("dbsize", 0..=0, |_, context| put_number(context.out, context.cache.store.items() as i64)),
+    other("flushall", 0..=1, flush),
+    Known { counted: "flushall", ..other("flushdb", 0..=1, flush) },
+    other("command", 0..=MANY, |_, context| put_head(context.out, b'*', 0)),
+    other("quit", 0..=MANY, |_, context| context.put(OK)),
+];
+
+/// Carries out a data command and writes the reply.
+pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
+    let &Command::Known { known, arguments, .. } = command else { unreachable!("data commands are known") };
+    let keys = if known.takes_keys { arguments.len() } else { 1 };
+    if arguments.take(keys).any(|key| key.len() > KEY_BYTES_MAX) {
+        return context.put(KEY_TOO_LONG);
+    }
+    context.calls.count(known.counted);
+    (known.execute)(arguments, context);
 }
 
 /// Refuses a data command by script.
 pub(crate) fn refuse(command: &Command<'_>, context: &mut CommandContext<'_>) {
-    let &Command::Known { what, verb: Some(verb), arguments, .. } = command else {
+    let &Command::Known { known, verb: Some(verb), arguments } = command else {
         unreachable!("data commands are known and have a verb")
     };
-    let keys = if takes_keys(what) { arguments.len() as u64 } else { 1 };
+    let keys = if known.takes_keys { arguments.len() as u64 } else { 1 };
     context.cache.count_refused(verb, keys);
     put_error(context.out, &[b"ERR ", INJECTED]);
 }
@@ -126,55 +167,40 @@ pub(crate) fn reject_unauthenticated(context: &mut CommandContext<'_>) {
 
 /// Carries out any other command. True: the connection is to be closed.
 pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -> bool {
-    let (name, what, mut arguments) = match *command {
-        Command::Known { name, what, arguments, .. } => (name, what, arguments),
+    match *command {
+        Command::Known { known, arguments, .. } => {
+            context.calls.count(known.counted);
+            (known.execute)(arguments, context);
+            return known.name == "quit";
+        }
         Command::WrongCount(name) => {
             let name = name.to_ascii_lowercase();
             put_error(context.out, &[b"ERR wrong number of arguments for '", &name, b"' command"]);
-            return false;
         }
-        Command::Unknown(name, arguments) => {
-            put_unknown(name, arguments, context.out);
-            return false;
-        }
-        Command::Nothing => return false,
-    };
-    context.calls.count(name);
-    match what {
-        CommandKind::Hello => hello(arguments, context),
-        CommandKind::Auth => auth(arguments, context),
-        CommandKind::Select => match arguments.next().and_then(integer) {
-            Some(0..DATABASES) => context.put(OK),
-            Some(_) => context.put(b"-ERR DB index is out of range\r\n"),
-            None => context.put(NOT_AN_INTEGER),
-        },
-        CommandKind::Client => client(arguments, context),
-        CommandKind::Ping => match arguments.next() {
-            Some(text) => put_string(context.out, text),
-            None => context.put(b"+PONG\r\n"),
-        },
-        CommandKind::Echo => put_string(context.out, arguments.next().unwrap_or_default()),
-        CommandKind::Info => info(context),
-        CommandKind::DatabaseSize => put_number(context.out, context.cache.store.items as i64),
-        CommandKind::FlushAll => {
-            context.cache.flush(0, context.now_ns);
-            context.put(OK);
-        }
-        CommandKind::CommandList => put_head(context.out, b'*', 0),
-        CommandKind::Quit => {
-            context.put(OK);
-            return true;
-        }
-        _ => unreachable!("data commands go through `execute`"),
+        Command::Unknown(name, arguments) => put_unknown(name, arguments, context.out),
+        Command::Nothing => {}
     }
     false
 }
 
+fn select(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    match words.next().and_then(integer) {
+        Some(0..DATABASES) => context.put(OK),
+        Some(_) => context.put(b"-ERR DB index is out of range\r\n"),
+        None => context.put(NOT_AN_INTEGER),
+    }
+}
+
+fn flush(_: Words<'_>, context: &mut CommandContext<'_>) {
+    context.cache.flush(0, context.now_ns);
+    context.put(OK);
+}
+
 // --- Strings ---
 
-fn get(key: &[u8], context: &mut CommandContext<'_>) {
+fn get(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let begin = context.out.len();
-    match context.cache.find(key, context.now_ns) {
+    match context.cache.find(words.word(), context.now_ns) {
         None => put_null(context.out, context.session.resp_version),
         Some(item) if item.marks.hash => context.put(WRONG_TYPE),
         Some(item) => context.value_bytes += put_value(context.out, item.value, context.value_content),
@@ -197,38 +223,29 @@ fn mget(keys: Words<'_>, context: &mut CommandContext<'_>) {
 }
 
 /// `SET key value [NX | XX] [EX seconds | PX milliseconds]`
-fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
-    let value = rest.next().unwrap_or_default();
-    let (mut expires_ns, mut conditions) = (NEVER_NS, 0);
-    while let Some(option) = rest.next() {
+fn set(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    let (key, value) = (words.word(), words.word());
+    let (mut expires_ns, mut mode) = (NEVER_NS, Mode::Set);
+    while let Some(option) = words.next() {
         let unit_ms = match &option.to_ascii_uppercase()[..] {
-            b"NX" | b"XX" => {
-                conditions += 1;
+            condition @ (b"NX" | b"XX") if mode == Mode::Set => {
+                mode = if condition == b"NX" { Mode::Add } else { Mode::Replace };
                 continue;
             }
             b"EX" => 1000,
             b"PX" => 1,
             _ => return context.put(SYNTAX),
         };
-        let Some(time) = rest.next().filter(|_| expires_ns == NEVER_NS) else { return context.put(SYNTAX) };
+        let Some(time) = words.next().filter(|_| expires_ns == NEVER_NS) else { return context.put(SYNTAX) };
         let Some(end_ns) = end_of(time, unit_ms, b"set", context) else { return };
         expires_ns = end_ns;
     }
-    if conditions > 1 {
-        return context.put(SYNTAX);
-    }
-    let mode = match verb {
-        Verb::Add => Mode::Add,
-        Verb::Replace => Mode::Replace,
-        _ => Mode::Set,
-    };
     store(&Write { expires_ns, ..Write::of(mode, key, value) }, context);
 }
 
 /// `SETEX key time value`
-fn set_with_end(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
-    let (time, value) = (rest.next().unwrap_or_default(), rest.next().unwrap_or_default());
-    let name: &[u8] = if unit_ms == 1 { b"psetex" } else { b"setex" };
+fn set_with_end(mut words: Words<'_>, unit_ms: i64, name: &[u8], context: &mut CommandContext<'_>) {
+    let (key, time, value) = (words.word(), words.word(), words.word());
     if let Some(expires_ns) = end_of(time, unit_ms, name, context) {
         store(&Write { expires_ns, ..Write::of(Mode::Set, key, value) }, context);
     }
@@ -258,8 +275,10 @@ fn end_of(text: &[u8], unit_ms: i64, name: &[u8], context: &mut CommandContext<'
     Some(context.now_ns.saturating_add(time_ms.saturating_mul(1_000_000)))
 }
 
-fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, context: &mut CommandContext<'_>) {
-    let Some(amount) = amount.map_or(Some(1), integer) else { return context.put(NOT_AN_INTEGER) };
+/// By one, or by the number behind the key.
+fn add(mut words: Words<'_>, is_increment: bool, context: &mut CommandContext<'_>) {
+    let key = words.word();
+    let Some(amount) = words.next().map_or(Some(1), integer) else { return context.put(NOT_AN_INTEGER) };
     match context.cache.add_signed(key, amount, is_increment, context.now_ns) {
         Ok(number) => put_number(context.out, number),
         Err(ChangeError::NotAnInteger) => context.put(NOT_AN_INTEGER),
@@ -270,8 +289,8 @@ fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, context: &mut Comm
 }
 
 /// Where nothing is there, it stores.
-fn append(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
-    let value = rest.next().unwrap_or_default();
+fn append(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    let (key, value) = (words.word(), words.word());
     let held = context.cache.store.peek(key, context.now_ns).map(|item| item.marks.hash);
     let mode = match held {
         Some(true) => return context.put(WRONG_TYPE),
@@ -282,6 +301,28 @@ fn append(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
         Written::Stored { value_bytes, .. } => put_number(context.out, value_bytes as i64),
         Written::OutOfMemory => context.put(OUT_OF_MEMORY),
         Written::NotStored | Written::NotFound | Written::Exists => context.put(TOO_LONG),
+    }
+}
+
+fn delete(keys: Words<'_>, context: &mut CommandContext<'_>) {
+    let now_ns = context.now_ns;
+    let gone = keys.filter(|key| context.cache.delete(key, None, now_ns) == Deleted::Gone).count();
+    put_number(context.out, gone as i64);
+}
+
+fn exists(keys: Words<'_>, context: &mut CommandContext<'_>) {
+    let now_ns = context.now_ns;
+    let found = keys.filter(|key| context.cache.find(key, now_ns).is_some()).count();
+    put_number(context.out, found as i64);
+}
+
+fn string_length(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    match context.cache.find(words.word(), context.now_ns) {
+        Some(item) if item.marks.hash => context.put(WRONG_TYPE),
+        found => {
+            let len = found.map_or(0, |item| item.value.len());
+            put_number(context.out, len as i64);
+        }
     }
 }
 
@@ -301,8 +342,9 @@ fn touch(keys: Words<'_>, context: &mut CommandContext<'_>) {
 }
 
 /// A time to live of none removes the item.
-fn expire(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
-    let Some(time) = rest.next().and_then(integer) else { return context.put(NOT_AN_INTEGER) };
+fn expire(mut words: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
+    let key = words.word();
+    let Some(time) = words.next().and_then(integer) else { return context.put(NOT_AN_INTEGER) };
     let time_ms = u64::try_from(time.saturating_mul(unit_ms)).unwrap_or(0);
     let expires_ns = context.now_ns.saturating_add(time_ms.saturating_mul(1_000_000));
     let is_there = context.cache.touch(key, expires_ns, context.now_ns);
@@ -310,8 +352,8 @@ fn expire(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandCo
 }
 
 /// In seconds, rounded to the nearest; -1 means no expiry, -2 is not there.
-fn ttl(key: &[u8], context: &mut CommandContext<'_>) {
-    let ttl_s = match context.cache.find(key, context.now_ns).map(|item| item.expires_ns) {
+fn ttl(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    let ttl_s = match context.cache.find(words.word(), context.now_ns).map(|item| item.expires_ns) {
         None => -2,
         Some(NEVER_NS) => -1,
         Some(expires_ns) => {
@@ -323,8 +365,9 @@ fn ttl(key: &[u8], context: &mut CommandContext<'_>) {
 
 // --- Hashes ---
 
-fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
-    if !rest.len().is_multiple_of(2) {
+fn hash_set(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    let key = words.word();
+    if !words.len().is_multiple_of(2) {
         return put_error(context.out, &[b"ERR wrong number of arguments for 'hset' command"]);
     }
     let (held, expires_ns): (&[u8], u64) = match context.cache.store.peek(key, context.now_ns) {
@@ -332,7 +375,7 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
         Some(item) => (item.value, item.expires_ns),
         None => (&[], NEVER_NS),
     };
-    let pairs = std::iter::from_fn(|| Some((rest.next()?, rest.next()?)));
+    let pairs = std::iter::from_fn(|| Some((words.next()?, words.next()?)));
     let (fields, added) = hash::with(held, pairs);
     match context.cache.write(&Write { expires_ns, ..Write::of(Mode::Set, key, &fields) }, context.now_ns) {
         Written::Stored { .. } => {
@@ -343,8 +386,8 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     }
 }
 
-fn hash_get(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
-    let name = rest.next().unwrap_or_default();
+fn hash_get(mut words: Words<'_>, context: &mut CommandContext<'_>) {
+    let (key, name) = (words.word(), words.word());
     let begin = context.out.len();
     match context.cache.find(key, context.now_ns) {
         Some(item) if !item.marks.hash => context.put(WRONG_TYPE),
@@ -356,9 +399,9 @@ fn hash_get(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     context.take_back_excess(begin, OUT_OF_MEMORY);
 }
 
-fn hash_get_all(key: &[u8], context: &mut CommandContext<'_>) {
+fn hash_get_all(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let begin = context.out.len();
-    let stored: &[u8] = match context.cache.find(key, context.now_ns) {
+    let stored: &[u8] = match context.cache.find(words.word(), context.now_ns) {
         Some(item) if !item.marks.hash => return context.put(WRONG_TYPE),
         Some(item) => item.value,
         None => &[],
@@ -389,7 +432,7 @@ fn hello(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
     while let Some(option) = arguments.next() {
         match (&option.to_ascii_uppercase()[..], arguments.next(), arguments.len()) {
             (b"AUTH", Some(user), 1..) => {
-                let password = arguments.next().unwrap_or_default();
+                let password = arguments.word();
                 if !admit(user, password, context) {
                     return context.put(WRONG_PASSWORD);
                 }
@@ -405,25 +448,19 @@ fn hello(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
     context.session.resp_version = version;
     let out = &mut *context.out;
     put_map_head(out, version, 7);
-    for (name, text) in [("server", "brunt"), ("version", VERSION)] {
-        put_string(out, name.as_bytes());
-        put_string(out, text.as_bytes());
-    }
-    put_string(out, b"proto");
+    let texts: [&[u8]; 5] = [b"server", b"brunt", b"version", VERSION.as_bytes(), b"proto"];
+    texts.iter().for_each(|text| put_string(out, text));
     put_number(out, if version == RespVersion::Three { 3 } else { 2 });
     put_string(out, b"id");
     put_number(out, i64::from(context.session.number) + 1);
-    for (name, text) in [("mode", "standalone"), ("role", "master")] {
-        put_string(out, name.as_bytes());
-        put_string(out, text.as_bytes());
-    }
-    put_string(out, b"modules");
+    let texts: [&[u8]; 5] = [b"mode", b"standalone", b"role", b"master", b"modules"];
+    texts.iter().for_each(|text| put_string(out, text));
     put_head(out, b'*', 0);
 }
 
 /// `AUTH [user] password`
 fn auth(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
-    let (first, second, more) = (arguments.next().unwrap_or_default(), arguments.next(), arguments.len());
+    let (first, second, more) = (arguments.word(), arguments.next(), arguments.len());
     let reply = match (second, more) {
         (_, 1..) => SYNTAX,
         (None, 0) if context.credentials.is_none() => NO_PASSWORD,
@@ -445,7 +482,7 @@ fn admit(user: &[u8], password: &[u8], context: &mut CommandContext<'_>) -> bool
 }
 
 fn client(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
-    let (subcommand, first) = (arguments.next().unwrap_or_default(), arguments.next());
+    let (subcommand, first) = (arguments.word(), arguments.next());
     match (&subcommand.to_ascii_uppercase()[..], first) {
         (b"SETNAME", Some(name)) if !is_client_name(name) => context.put(BAD_CLIENT_NAME),
         (b"SETNAME" | b"SETINFO", Some(_)) => context.put(OK),
@@ -489,8 +526,8 @@ fn info(context: &mut CommandContext<'_>) {
     text += "# Commandstats\r\n";
     context.calls.rows().for_each(|row| text += &(row + "\r\n"));
     text += "\r\n# Keyspace\r\n";
-    if moment.store.items > 0 {
-        text += &format!("db0:keys={},expires=0,avg_ttl=0\r\n", moment.store.items);
+    if moment.store.items() > 0 {
+        text += &format!("db0:keys={},expires=0,avg_ttl=0\r\n", moment.store.items());
     }
     text += "\r\n# Counters\r\n";
     rows.iter().for_each(|(name, number)| text += &format!("{name}:{number}\r\n"));

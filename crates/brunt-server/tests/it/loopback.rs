@@ -3,37 +3,20 @@
 
 use brunt_server::core::CoreOptions;
 use brunt_server::log::{self, Record};
-use brunt_server::{Every, Faults, Listen, Options, Outage, Service, Stall, serve};
+use brunt_server::{Every, Faults, Listen, Options, Outage, Service, Stall, serve_in_thread_at};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Hands each line of the announcement over.
-struct Announcement {
-    line: Vec<u8>,
-    sender: mpsc::Sender<String>,
-}
-
-impl Write for Announcement {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.line.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        let line = String::from_utf8(std::mem::take(&mut self.line)).unwrap();
-        self.sender.send(line).map_err(std::io::Error::other)
-    }
-}
-
 fn start(core: CoreOptions, log: Option<PathBuf>) -> SocketAddr {
-    let (sender, announced) = mpsc::channel();
     let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let options = Options { listen, core, log, ..Options::default() };
-    std::thread::spawn(move || serve(options, None, &mut Announcement { line: Vec::new(), sender }));
-    let line = announced.recv_timeout(Duration::from_secs(10)).unwrap();
-    line.strip_prefix("listening on ").and_then(|rest| rest.strip_suffix('\n')).unwrap().parse().unwrap()
+    let Listen::Tcp(address) =
+        serve_in_thread_at(Options { listen, core, log, ..Options::default() }).unwrap()
+    else {
+        panic!("no address")
+    };
+    address
 }
 
 fn connect(address: SocketAddr) -> TcpStream {

@@ -17,27 +17,13 @@ struct Beside {
     thread: JoinHandle<std::io::Result<()>>,
 }
 
-struct Announcement(Vec<u8>, mpsc::Sender<Vec<u8>>);
-
-impl Write for Announcement {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.1.send(std::mem::take(&mut self.0)).map_err(std::io::Error::other)
-    }
-}
-
 impl Beside {
     fn start(options: Options) -> Self {
         let (stop, stopped) = UnixStream::pair().unwrap();
         let (sender, receiver) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            serve(options, Some(stopped.into()), &mut Announcement(Vec::new(), sender))
-        });
+        let announce = move |place: &Listen| sender.send(place.to_string()).map_err(std::io::Error::other);
+        let thread = std::thread::spawn(move || serve(options, Some(stopped.into()), announce));
         let announced = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
-        let announced = String::from_utf8(announced).unwrap();
-        let announced = announced.strip_prefix("listening on ").unwrap().trim_end().to_owned();
         Self { announced, stop, thread }
     }
 
@@ -66,7 +52,7 @@ fn a_socket_file_is_made_taken_over_and_removed() {
     stream.read_to_string(&mut answered).unwrap();
     assert_eq!(answered, "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
     // An address in use is refused.
-    let error = serve(Options { listen, ..Options::default() }, None, &mut Vec::new()).unwrap_err();
+    let error = serve(Options { listen, ..Options::default() }, None, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains(&format!("cannot listen on unix:{}", path.display())), "{error}");
     server.end();
     assert!(!path.exists());
@@ -262,7 +248,7 @@ fn a_server_in_a_thread_returns_its_address() {
 fn datagrams_need_a_port() {
     let path: PathBuf = std::env::temp_dir().join(format!("brunt-server-{}-no-udp", std::process::id()));
     let options = Options { listen: Listen::Unix(path.clone()), datagrams: true, ..Options::default() };
-    let error = serve(options, None, &mut Vec::new()).unwrap_err();
+    let error = serve(options, None, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains("datagrams need an address and a port"), "{error}");
     assert!(!path.exists());
 }

@@ -19,7 +19,8 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
             terminal::say(text);
         }
     };
-    let trust = agent::agent_trust(mode.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
+    let credentials =
+        agent::agent_credentials(mode.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
     let listener = agent::listen_everywhere(mode.port).map_err(|error| {
         Failure::usage(format!(
             "invalid value '{}' for --agent_port ({error}): expected a free port of TCP",
@@ -28,7 +29,7 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
     })?;
     let address =
         listener.local_addr().map_err(cannot("read the address of --agent_port")).map_err(Failure::failed)?;
-    if trust.is_open() {
+    if credentials.is_open() {
         // Also with --quiet: an open agent is a risk.
         terminal::say(format_args!(
             "warning: unauthenticated agent: any host that reaches {address} can direct its load; set --auth"
@@ -44,13 +45,14 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
         target: TargetFiles::default(),
         json: None,
     };
-    own.serve(trust, &listener, &|text| say(&format!("note: agent: {text}")))
+    own.serve(credentials, &listener, &|text| say(&format!("note: agent: {text}")))
 }
 
 /// Meets the agents that are asked for. They may have been started a moment ago, for mutilate's master waits for them.
 pub(super) fn enlist(leading: &ControllerMode) -> Result<Fleet, Failure> {
-    let trust = agent::controller_trust(leading.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
-    Fleet::open(&leading.agents, &trust, STARTING_MAX).map_err(Failure::failed)
+    let credentials =
+        agent::controller_credentials(leading.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
+    Fleet::open(&leading.agents, &credentials, STARTING_MAX).map_err(Failure::failed)
 }
 
 /// What they have.

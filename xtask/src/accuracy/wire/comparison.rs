@@ -3,9 +3,14 @@
 //! The wire's time of a request is from the packet with its last byte to the packet with the last byte of its reply. It is
 //! compared with what the client prints as latency; for brunt that begins at the intended time. Invariant: a run of which
 //! more than one request in a thousand is missing is refused: that many move a p99 to p98.9 or p99.1 at most.
+//!
+//! The tables: a line per client of each load, medians over the rounds, and a line per interface and wait mode of all. Differences are taken
+//! within a run, or between runs of the same round, before their median is taken: a host that is busy for a while disturbs a whole round.
 
 use super::pairing::Pairing;
-use crate::bench::client::{Latency, Report};
+use super::{brunt_name, brunts};
+use crate::bench::client::{Client, Kind, Latency, Report};
+use crate::bench::table::{Spread, grid};
 
 /// What of the requests may be missing.
 const MISSING_MAX: f64 = 0.001;
@@ -102,10 +107,173 @@ fn distance_from_exponential(times_ns: impl Iterator<Item = u64>) -> f64 {
     gaps.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
+// --- Tables ---
+
+/// A client with what came of its rounds under one load.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) client: Client,
+    /// One for each round; the reason why a run does not count.
+    pub(super) runs: Vec<Result<Comparison, String>>,
+}
+
+/// The rows of one load.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// Requests per second; without one, a closed loop.
+    pub(super) rate: Option<u64>,
+    pub(super) rows: Vec<Row>,
+}
+
+const HEADINGS: [&str; 9] = [
+    "client",
+    "prints p50 / p90 / p99",
+    "wire p50 / p90 / p99",
+    "above the wire",
+    "above it more than spin",
+    "sent to done",
+    "`client <=`",
+    "KS",
+    "CPU/request",
+];
+
+const TOTAL_HEADINGS: [&str; 4] =
+    ["client", "runs", "wire within `client <=`, p50 / p90 / p99", "farthest outside, p50 / p90 / p99"];
+
+impl Row {
+    fn counted(&self) -> impl Iterator<Item = &Comparison> {
+        self.runs.iter().flatten()
+    }
+
+    /// Medians over the runs that count.
+    fn medians(&self, of: impl Fn(&Comparison) -> [Option<f64>; 3]) -> [Option<f64>; 3] {
+        let all: Vec<_> = self.counted().map(of).collect();
+        [0, 1, 2].map(|index| median(all.iter().filter_map(|values| values[index])))
+    }
+
+    fn median(&self, of: impl Fn(&Comparison) -> Option<f64>) -> Option<f64> {
+        median(self.counted().filter_map(of))
+    }
+}
+
+impl Table {
+    pub(super) fn name(&self) -> String {
+        self.rate.map_or_else(|| "Closed loop".to_owned(), |rate| format!("{rate}/s"))
+    }
+
+    /// The table, with what must be said of its rows.
+    pub(super) fn text(&self) -> String {
+        let mut cells = vec![HEADINGS.map(str::to_owned)];
+        cells.extend(self.rows.iter().filter(|row| row.counted().next().is_some()).map(|row| self.line(row)));
+        let mut text = format!("### {}\n\n{}", self.name(), grid(&cells));
+        for row in &self.rows {
+            if let Some(run) = row.counted().max_by_key(|run| run.missing).filter(|run| run.missing > 0) {
+                text.push_str(&format!(
+                    "\n{}: up to {} of {} requests are not in the capture.\n",
+                    row.client.name, run.missing, run.requests
+                ));
+            }
+            let refused: Vec<&String> = row.runs.iter().filter_map(|run| run.as_ref().err()).collect();
+            if let Some(reason) = refused.last() {
+                text.push_str(&format!(
+                    "\n{}: {} of {} runs do not count: {reason}.\n",
+                    row.client.name,
+                    refused.len(),
+                    row.runs.len()
+                ));
+            }
+        }
+        text
+    }
+
+    fn line(&self, row: &Row) -> [String; HEADINGS.len()] {
+        [
+            row.client.name.clone(),
+            times_or_mean(
+                row.medians(|run| percentiles(&run.report.latency)),
+                row.median(|run| run.report.latency.mean),
+            ),
+            times(row.medians(|run| percentiles(&run.wire))),
+            times_or_mean(
+                row.medians(Comparison::above_wire),
+                row.median(|run| Some(run.report.latency.mean? - run.wire.mean?)),
+            ),
+            times(self.above_spin(row)),
+            times(row.medians(|run| percentiles(&run.report.service))),
+            times(row.medians(|run| percentiles(&run.report.client_error))),
+            row.median(|run| run.gap_distance).map_or_else(dash, |distance| format!("{distance:.3}")),
+            time(row.median(|run| Some(run.cpu_us))),
+        ]
+    }
+
+    /// By how much more than `--wait spin` over the same interface in the same round a row of brunt is above the wire.
+    fn above_spin(&self, row: &Row) -> [Option<f64>; 3] {
+        let io = row.client.name.rsplit_once(", ").filter(|_| row.client.is(Kind::Brunt));
+        let spin = io.map(|(_, io)| brunt_name(io, "spin")).filter(|spin| *spin != row.client.name);
+        let Some(spin) = spin.and_then(|spin| self.rows.iter().find(|row| row.client.name == spin)) else {
+            return [None; 3];
+        };
+        let rounds = row.runs.iter().zip(&spin.runs);
+        let pairs: Vec<_> =
+            rounds.filter_map(|(run, spin)| Some((run.as_ref().ok()?, spin.as_ref().ok()?))).collect();
+        let more = |run: &Comparison, spin: &Comparison, index: usize| {
+            Some(run.above_wire()[index]? - spin.above_wire()[index]?)
+        };
+        [0, 1, 2].map(|index| median(pairs.iter().filter_map(|(run, spin)| more(run, spin, index))))
+    }
+}
+
+/// Where the wire lies, of every run of brunt under any load.
+pub(super) fn total(tables: &[Table]) -> String {
+    let mut cells = vec![TOTAL_HEADINGS.map(str::to_owned)];
+    for name in brunts().map(|(io, wait)| brunt_name(io, wait)) {
+        let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.client.name == name);
+        let outside: Vec<[Option<f64>; 3]> =
+            rows.flat_map(Row::counted).map(Comparison::outside).filter(|run| run[0].is_some()).collect();
+        let of = |index: usize| outside.iter().filter_map(move |run| run[index]);
+        let within = [0, 1, 2].map(|index| of(index).filter(|outside| *outside <= 0.0).count().to_string());
+        let farthest = [0, 1, 2].map(|index| Spread::of(of(index)).map(|spread| spread.high));
+        cells.push([name, outside.len().to_string(), within.join(" / "), times(farthest)]);
+    }
+    format!("### All loads\n\n{}", grid(&cells))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    Spread::of(values).map(|spread| spread.median)
+}
+
+/// Percentiles; of a client that prints no median, the mean instead of it.
+fn times_or_mean(percentiles: [Option<f64>; 3], mean: Option<f64>) -> String {
+    let [p50, p90, p99] = percentiles;
+    match (p50, mean) {
+        (None, Some(_)) => format!("{} (mean) / {} / {}", time(mean), time(p90), time(p99)),
+        _ => times(percentiles),
+    }
+}
+
+fn times(times: [Option<f64>; 3]) -> String {
+    if times == [None; 3] { dash() } else { times.map(time).join(" / ") }
+}
+
+/// Three digits, or a tenth of a microsecond.
+fn time(us: Option<f64>) -> String {
+    match us {
+        None => dash(),
+        Some(us) if us.abs() >= 99.95 => format!("{us:.0}"),
+        Some(us) => format!("{us:.1}"),
+    }
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::pairing::Exchange;
     use super::*;
+    use crate::bench::client::{Latency, PEERS, Report};
+    use std::path::Path;
 
     fn latency(mean: f64, p50: f64, p90: f64, p99: f64) -> Latency {
         Latency { mean: Some(mean), p50: Some(p50), p90: Some(p90), p99: Some(p99) }
@@ -177,5 +345,84 @@ mod tests {
         let report = Report { latency: latency(1.0, 2.0, 3.0, 4.0), ..Report::default() };
         let comparison = Comparison::of(report, 0.0, &pairing(1000), None).unwrap();
         assert_eq!(comparison.outside(), [None; 3]);
+    }
+
+    fn of_percentiles(us: [f64; 3]) -> Latency {
+        Latency { mean: None, p50: Some(us[0]), p90: Some(us[1]), p99: Some(us[2]) }
+    }
+
+    fn run(
+        report: [f64; 3],
+        wire: [f64; 3],
+        client_error: [f64; 3],
+        cpu_us: f64,
+    ) -> Result<Comparison, String> {
+        let report = Report {
+            latency: of_percentiles(report),
+            service: of_percentiles(report),
+            client_error: of_percentiles(client_error),
+            ..Report::default()
+        };
+        let gap_distance = Some(0.0461);
+        Ok(Comparison {
+            report,
+            cpu_us,
+            wire: of_percentiles(wire),
+            requests: 5000,
+            missing: 0,
+            gap_distance,
+        })
+    }
+
+    #[test]
+    fn tables_have_their_layout() {
+        let wire = [22.0, 30.0, 70.0];
+        let brunt =
+            |wait, runs| Row { client: Client::brunt(Path::new(""), brunt_name("epoll", wait), ""), runs };
+        let spin = vec![
+            run([30.0, 40.0, 98.0], wire, [9.0, 11.0, 20.0], 201.0),
+            run([28.0, 39.0, 97.0], wire, [9.0, 11.0, 30.0], 199.0)
+                .map(|run| Comparison { missing: 2, ..run }),
+        ];
+        let sleep = vec![
+            run([75.0, 90.0, 138.0], wire, [2.0, 60.0, 80.0], 42.0),
+            Err("9 of 5000 requests are not in the capture".to_owned()),
+        ];
+        let mean =
+            Report { latency: Latency { mean: Some(37.25), ..Latency::default() }, ..Report::default() };
+        let peer = Comparison {
+            report: mean,
+            cpu_us: 33.0,
+            wire: Latency { mean: Some(25.0), ..of_percentiles(wire) },
+            requests: 5000,
+            missing: 0,
+            gap_distance: None,
+        };
+        let peer = Row { client: Client::of(&PEERS[1], Path::new("")), runs: vec![Ok(peer)] };
+        let table = Table { rate: Some(5000), rows: vec![brunt("spin", spin), brunt("sleep", sleep), peer] };
+        let expected = "\
+### 5000/s
+
+| client              | prints p50 / p90 / p99 | wire p50 / p90 / p99 | above the wire      | above it more than spin | sent to done       | `client <=`       | KS    | CPU/request |
+|---------------------|------------------------|----------------------|---------------------|-------------------------|--------------------|-------------------|-------|-------------|
+| brunt, spin, epoll  | 29.0 / 39.5 / 97.5     | 22.0 / 30.0 / 70.0   | 7.0 / 9.5 / 27.5    | –                       | 29.0 / 39.5 / 97.5 | 9.0 / 11.0 / 25.0 | 0.046 | 200         |
+| brunt, sleep, epoll | 75.0 / 90.0 / 138      | 22.0 / 30.0 / 70.0   | 53.0 / 60.0 / 68.0  | 45.0 / 50.0 / 40.0      | 75.0 / 90.0 / 138  | 2.0 / 60.0 / 80.0 | 0.046 | 42.0        |
+| mutilate            | 37.2 (mean) / – / –    | 22.0 / 30.0 / 70.0   | 12.2 (mean) / – / – | –                       | –                  | –                 | –     | 33.0        |
+
+brunt, spin, epoll: up to 2 of 5000 requests are not in the capture.
+
+brunt, sleep, epoll: 1 of 2 runs do not count: 9 of 5000 requests are not in the capture.
+";
+        assert_eq!(table.text(), expected);
+        let total = total(&[table.clone(), table]);
+        let lines: Vec<&str> = total.lines().filter(|line| line.contains("epoll")).collect();
+        assert_eq!(
+            lines,
+            [
+                "| brunt, spin, epoll   | 4    | 4 / 4 / 2                                | 0.0 / 0.0 / 8.0                   |",
+                "| brunt, hybrid, epoll | 0    | 0 / 0 / 0                                | –                                 |",
+                "| brunt, sleep, epoll  | 2    | 0 / 2 / 2                                | 51.0 / 0.0 / 0.0                  |",
+            ]
+        );
     }
 }

@@ -5,7 +5,7 @@
 //! Invariant: the n-th request that wants a reply goes with the n-th reply of its connection, each at the time of its last byte.
 //! A get without a reply is counted and never guessed.
 
-use super::segment::{Segment, Side};
+use super::capture::{Segment, Side};
 use std::collections::BTreeMap;
 
 /// A get and its reply: when the last byte of each was seen.

@@ -7,6 +7,7 @@ use crate::out::{Out, PARTS_MAX};
 use crate::{Codec, Encoded, Event, Form, Keys, NO_TOKEN, Recache, Request, Value};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
+use proptest::prelude::prop;
 use std::io::IoSlice;
 
 /// The token of every request in a table: no two of its bytes are equal.
@@ -127,7 +128,7 @@ pub(crate) fn phrases(event: &Event<'_>) -> Vec<String> {
             assert!(!piece.is_empty());
             format!("value {}", piece.escape_ascii())
         }
-        Event::Found { key, flags, value, token } => {
+        Event::Found(crate::Found { key, flags, value, token }) => {
             let (flags, token, bytes) = (*flags, *token, value.len() as u32);
             let all = [
                 Event::Begin,
@@ -155,9 +156,26 @@ pub(crate) fn phrases(event: &Event<'_>) -> Vec<String> {
     vec![phrase]
 }
 
+/// Adds what an event says to what was said before.
+pub(crate) type Note = fn(&Event<'_>, &mut Vec<String>);
+
+/// The phrases, where what was cut is joined to what was said of its front.
+pub(crate) fn note(event: &Event<'_>, seen: &mut Vec<String>) {
+    phrases(event).into_iter().for_each(|said| join(seen, said));
+}
+
+pub(crate) fn join(seen: &mut Vec<String>, said: String) {
+    match (said.strip_prefix("value "), seen.last_mut()) {
+        (Some(piece), Some(last)) if last.starts_with("value ") => last.push_str(piece),
+        (None, Some(last)) if said == "push" && *last == said => {}
+        _ => seen.push(said),
+    }
+}
+
 /// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
 /// never more than `window` bytes at once.
-pub(crate) fn decode_cut<C: Codec>(
+pub(crate) fn decode_cut_by<C: Codec>(
+    note: Note,
     mut codec: C,
     stream: &[u8],
     cuts: &[usize],
@@ -180,34 +198,67 @@ pub(crate) fn decode_cut<C: Codec>(
                 break;
             };
             assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
-            phrases(&event).into_iter().for_each(|said| join(&mut seen, said));
+            note(&event, &mut seen);
         }
     }
     seen
 }
 
-/// Appends a phrase; what was cut is joined to what was said of its front.
-pub(crate) fn join(seen: &mut Vec<String>, said: String) {
-    match (said.strip_prefix("value "), seen.last_mut()) {
-        (Some(piece), Some(last)) if last.starts_with("value ") => last.push_str(piece),
-        (None, Some(last)) if said == "push" && *last == said => {}
-        _ => seen.push(said),
-    }
+pub(crate) fn decode_cut<C: Codec>(codec: C, stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
+    decode_cut_by(note, codec, stream, cuts, window)
 }
 
 pub(crate) fn decode<C: Codec>(codec: C, stream: &[u8]) -> Vec<String> {
     decode_cut(codec, stream, &[], usize::MAX)
 }
 
-/// The same events at every single cut, byte by byte, and through a window of one unit.
-pub(crate) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
-    let expected = decode(codec.clone(), stream);
-    for cut in 0..=stream.len() {
-        assert_eq!(decode_cut(codec.clone(), stream, &[cut], usize::MAX), expected, "cut at {cut}");
+/// As [`decode`], but every reply goes the long way through the state machine.
+pub(crate) fn decode_general_path<C: Codec>(note: Note, mut codec: C, stream: &[u8]) -> Vec<String> {
+    let (mut seen, mut used_total) = (Vec::new(), 0);
+    while used_total < stream.len()
+        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
+    {
+        assert!(!matches!(event, Event::Found(_)));
+        used_total += used;
+        note(&event, &mut seen);
+    }
+    seen
+}
+
+/// The same events at these cuts, byte by byte, and through a window of one unit.
+fn check_some_cuts<C: Codec>(note: Note, codec: &C, stream: &[u8], cuts: impl Iterator<Item = usize>) {
+    let of = |cuts: &[usize], window| decode_cut_by(note, codec.clone(), stream, cuts, window);
+    let expected = of(&[], usize::MAX);
+    for cut in cuts {
+        assert_eq!(of(&[cut], usize::MAX), expected, "cut at {cut}");
     }
     let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(decode_cut(codec.clone(), stream, &everywhere, usize::MAX), expected, "byte by byte");
-    assert_eq!(decode_cut(codec.clone(), stream, &[], C::UNIT_BYTES_MAX), expected, "through a window");
+    assert_eq!(of(&everywhere, usize::MAX), expected, "byte by byte");
+    assert_eq!(of(&everywhere, C::UNIT_BYTES_MAX), expected, "byte by byte, through a window");
+    assert_eq!(of(&[], C::UNIT_BYTES_MAX), expected, "through a window");
+}
+
+/// The same events at every single cut, and the long way.
+pub(crate) fn check_cuts_by<C: Codec>(note: Note, codec: &C, stream: &[u8]) {
+    check_some_cuts(note, codec, stream, 0..=stream.len());
+    let expected = decode_cut_by(note, codec.clone(), stream, &[], usize::MAX);
+    assert_eq!(decode_general_path(note, codec.clone(), stream), expected, "the long way");
+}
+
+pub(crate) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
+    check_cuts_by(note, codec, stream);
+}
+
+/// As [`check_cuts_by`], but for long streams: cuts near both ends only.
+pub(crate) fn check_cuts_at_ends<C: Codec>(note: Note, codec: &C, stream: &[u8]) {
+    check_some_cuts(note, codec, stream, (0..20).chain(stream.len() - 20..stream.len()));
+}
+
+/// Where a stream is cut, in order.
+pub(crate) fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
+    let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+    positions.sort_unstable();
+    positions
 }
 
 /// An exchange with a real server: what was sent, what came back, and what that says.

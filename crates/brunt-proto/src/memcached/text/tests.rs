@@ -4,10 +4,9 @@
 //! streams give equal text.
 
 use super::*;
-use crate::out::PARTS_MAX;
+use crate::memcached::tests::transcript::{self, positions};
 use crate::{Keys, Value};
 use proptest::prelude::*;
-use std::io::IoSlice;
 
 // --- Requests ---
 
@@ -17,20 +16,7 @@ fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.
 fn encode(request: &Request<'_>) -> (Vec<u8>, Encoded) {
-    encode_by(TextCodec::new(), request)
-}
-
-fn encode_by(mut codec: TextCodec, request: &Request<'_>) -> (Vec<u8>, Encoded) {
-    let keys = request.keys;
-    let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
-    let mut out = Out::with_room(bound);
-    let encoded = codec.encode(request, &mut out);
-    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-    let count = out.gather(request.value.block, &mut parts);
-    let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
-    assert_eq!(bytes.len(), out.len());
-    assert!(bytes.len() <= bound, "{} bytes, bound {bound}", bytes.len());
-    (bytes, encoded)
+    transcript::encode(TextCodec::new(), request)
 }
 
 #[test]
@@ -129,7 +115,7 @@ fn trailing_blanks_follow_mcperf() {
     for (request, expected, quiet) in table {
         for (noreply, expected) in [(false, expected), (true, quiet)] {
             let codec = TextCodec::new().with_trailing_blank(true);
-            let (bytes, _) = encode_by(codec, &Request { noreply, ..request });
+            let (bytes, _) = transcript::encode(codec, &Request { noreply, ..request });
             assert_eq!(String::from_utf8_lossy(&bytes), expected);
         }
     }
@@ -228,7 +214,7 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
             assert!(!piece.is_empty());
             format!("value {}", piece.escape_ascii())
         }
-        Event::Found { key, flags, value, token } => {
+        Event::Found(crate::Found { key, flags, value, token }) => {
             let bytes = value.len() as u32;
             let all = [
                 Event::Begin,
@@ -269,65 +255,24 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
     vec![phrase]
 }
 
-/// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
-/// never more than `window` bytes at once.
+fn note(event: &Event<'_>, seen: &mut Vec<String>) {
+    phrases(event).into_iter().for_each(|said| transcript::join(seen, said));
+}
+
 fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
-    let mut codec = TextCodec::new();
-    let mut seen: Vec<String> = Vec::new();
-    let mut used_total = 0usize;
-    let mut calls = 0;
-    for &arrived in cuts.iter().chain([&stream.len()]) {
-        loop {
-            let input = &stream[used_total..arrived.min(used_total.saturating_add(window))];
-            let (used, event) = codec.decode(input);
-            calls += 1;
-            assert!(calls <= 2 * (stream.len() + cuts.len() + 2), "no progress");
-            used_total += used;
-            let Some(event) = event else {
-                assert_eq!(used, 0, "bytes used up without an event");
-                let bad = codec.expects == Expects::Nothing;
-                assert!(bad || input.len() < TextCodec::UNIT_BYTES_MAX, "a whole unit and no event");
-                break;
-            };
-            assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
-            for said in phrases(&event) {
-                match (said.strip_prefix("value "), seen.last_mut()) {
-                    (Some(piece), Some(last)) if last.starts_with("value ") => last.push_str(piece),
-                    _ => seen.push(said),
-                }
-            }
-        }
-    }
-    seen
+    transcript::decode_cut_by(note, TextCodec::new(), stream, cuts, window)
 }
 
 fn decode(stream: &[u8]) -> Vec<String> {
     decode_cut(stream, &[], usize::MAX)
 }
 
-/// As [`decode`], but every reply goes the long way through the state machine.
 fn decode_general_path(stream: &[u8]) -> Vec<String> {
-    let (mut codec, mut seen, mut used_total) = (TextCodec::new(), Vec::new(), 0);
-    while used_total < stream.len()
-        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
-    {
-        assert!(!matches!(event, Event::Found { .. }));
-        used_total += used;
-        seen.extend(phrases(&event));
-    }
-    seen
+    transcript::decode_general_path(note, TextCodec::new(), stream)
 }
 
-/// The same events at every single cut, byte by byte, and through a window of one unit.
 fn check_cuts(stream: &[u8]) {
-    let expected = decode(stream);
-    for cut in 0..=stream.len() {
-        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
-    }
-    let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
-    assert_eq!(decode_cut(stream, &[], TextCodec::UNIT_BYTES_MAX), expected, "through a window");
-    assert_eq!(decode_general_path(stream), expected, "the long way");
+    transcript::check_cuts_by(note, &TextCodec::new(), stream);
 }
 
 /// Well-formed replies, and the events that each is.
@@ -486,21 +431,12 @@ fn lines_end_within_the_unit() {
                 accepted,
                 "{front} {len}: {seen:?}"
             );
-            check_cuts_at_ends(&line);
+            transcript::check_cuts_at_ends(note, &TextCodec::new(), line.as_bytes());
             // The same line when it is looked at together with the line end of a value.
-            check_cuts_at_ends(&format!("VALUE k 0 1\r\nx\r\n{line}"));
+            let behind = format!("VALUE k 0 1\r\nx\r\n{line}");
+            transcript::check_cuts_at_ends(note, &TextCodec::new(), behind.as_bytes());
         }
     }
-}
-
-/// As [`check_cuts`], but for long streams: cuts near both ends only, and byte by byte.
-fn check_cuts_at_ends(stream: &str) {
-    let (stream, expected) = (stream.as_bytes(), decode(stream.as_bytes()));
-    for cut in (0..20).chain(stream.len() - 20..stream.len()) {
-        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
-    }
-    let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(decode_cut(stream, &everywhere, TextCodec::UNIT_BYTES_MAX), expected, "byte by byte");
 }
 
 #[test]
@@ -550,7 +486,8 @@ fn a_whole_reply_of_one_value_is_one_event() {
                 stream.truncate(used);
                 stream.extend_from_slice(behind);
                 let (step, event) = TextCodec::new().decode(&stream);
-                let found = Event::Found { key: key.as_bytes(), flags: 0, value: &value, token: 0 };
+                let found =
+                    Event::Found(crate::Found { key: key.as_bytes(), flags: 0, value: &value, token: 0 });
                 assert_eq!((step, event), (used, Some(found)), "{len} bytes under a key of {key_len}");
             }
         }
@@ -708,12 +645,6 @@ fn near_replies() -> impl Strategy<Value = Vec<u8>> {
         1 => prop::collection::vec(any::<u8>(), 0..10),
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
-}
-
-fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
-    let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
-    positions.sort_unstable();
-    positions
 }
 
 proptest! {

@@ -1,7 +1,9 @@
-//! The folder by which the hosts of a fleet know each other: made once and copied to every host.
+//! Credentials of controllers and agents: those of a folder that is made once and copied to every host, or none.
 //!
-//! All hosts show the same certificate and verify it, and know the same token. Invariants: token and key are readable by their owner
-//! alone; no further certificate can be signed, because the key of the CA is dropped when the folder is made.
+//! All hosts of a folder show the same certificate and verify it, and prove that they know the same token. TLS to the servers under load is
+//! configured by the plan. Invariants: with a folder both sides show their certificate and prove the token, without one neither does; token
+//! and key are readable by their owner alone; no further certificate can be signed, because the key of the CA is dropped when the folder is
+//! made.
 
 use crate::agent_handshake::Token;
 use brunt_engine::input_file;
@@ -10,14 +12,17 @@ use rcgen::{
     IsCa, KeyPair, KeyUsagePurpose,
 };
 use ring::rand::{SecureRandom, SystemRandom};
-use rustls::RootCertStore;
+use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 use std::fmt::Display;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The shared secret, in the first line.
 const TOKEN: &str = "token";
@@ -28,7 +33,7 @@ const CERTIFICATE: &str = "certificate.pem";
 /// Its key.
 const KEY: &str = "key.pem";
 /// The name in the certificate. Hosts have one certificate, whatever their addresses are.
-pub(crate) const SERVER_NAME: &str = "hosts.brunt.internal";
+const SERVER_NAME: &str = "hosts.brunt.internal";
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
@@ -44,20 +49,36 @@ pub fn exposed_secrets(folder: &Path) -> Vec<PathBuf> {
     [TOKEN, KEY].map(|name| folder.join(name)).into_iter().filter(is_exposed).collect()
 }
 
-/// What the files of a folder hold.
-pub(crate) struct Credentials {
-    pub token: Token,
-    pub chain: Vec<CertificateDer<'static>>,
-    pub key: PrivateKeyDer<'static>,
-    pub roots: RootCertStore,
+/// What a folder holds, for one side; nothing without a folder.
+#[derive(Clone)]
+pub struct Credentials<C> {
+    pub(crate) token: Option<Token>,
+    pub(crate) tls: Option<Arc<C>>,
 }
 
-impl Credentials {
-    /// Reads a folder.
-    ///
-    /// # Errors
-    /// The file that is missing or broken, and what is accepted; for a user.
-    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
+/// Token and certificates of a controller.
+pub type ControllerCredentials = Credentials<ClientConfig>;
+/// Token and certificates of an agent.
+pub type AgentCredentials = Credentials<ServerConfig>;
+
+impl<C> Credentials<C> {
+    /// Everyone is let in who can connect.
+    pub const OPEN: Self = Self { token: None, tls: None };
+
+    /// Is everyone let in who can connect?
+    pub const fn is_open(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Reads a folder; `configure` makes TLS of issuers, certificate and key.
+    fn read(
+        folder: &Path,
+        configure: impl FnOnce(
+            RootCertStore,
+            Vec<CertificateDer<'static>>,
+            PrivateKeyDer<'static>,
+        ) -> Result<Result<C, rustls::Error>, String>,
+    ) -> Result<Self, String> {
         let unfit = |name: &str, why: &dyn Display| {
             let path = folder.join(name);
             format!("--auth: '{}' {why}: expected a folder made by brunt agent --new-auth", path.display())
@@ -78,12 +99,60 @@ impl Credentials {
         }
         let key = PrivateKeyDer::from_pem_slice(&read(KEY)?);
         let key = key.map_err(|error| unfit(KEY, &format!("is no private key ({error})")))?;
-        Ok(Self { token, chain: certificates(CERTIFICATE)?, key, roots })
+        let tls = configure(roots, certificates(CERTIFICATE)?, key)?.map_err(|error| {
+            format!("--auth: '{}' does not fit {CERTIFICATE} beside it ({error})", folder.join(KEY).display())
+        })?;
+        Ok(Self { token: Some(token), tls: Some(Arc::new(tls)) })
+    }
+}
+
+fn no_tls(error: impl Display) -> String {
+    format!("--auth: no TLS: {error}")
+}
+
+impl ControllerCredentials {
+    /// Reads the folder.
+    ///
+    /// # Errors
+    /// The file that is missing or broken, and what is accepted; for a user.
+    pub fn of_controller(folder: &Path) -> Result<Self, String> {
+        Self::read(folder, |roots, chain, key| {
+            let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+            let config = config.with_safe_default_protocol_versions().map_err(no_tls)?;
+            Ok(config.with_root_certificates(roots).with_client_auth_cert(chain, key))
+        })
     }
 
-    /// What is wrong with key and certificate together.
-    pub(crate) fn key_error(folder: &Path, error: &rustls::Error) -> String {
-        format!("--auth: '{}' does not fit {CERTIFICATE} beside it ({error})", folder.join(KEY).display())
+    /// Our end of a connection.
+    pub(crate) fn connection(&self) -> Result<Option<Connection>, String> {
+        let Some(config) = &self.tls else { return Ok(None) };
+        let name = ServerName::try_from(SERVER_NAME).expect("a constant that is a DNS name");
+        let connection = ClientConnection::new(config.clone(), name);
+        Ok(Some(connection.map_err(|error| format!("no TLS: {error}"))?.into()))
+    }
+}
+
+impl AgentCredentials {
+    /// Reads the folder.
+    ///
+    /// # Errors
+    /// The file that is missing or broken, and what is accepted; for a user.
+    pub fn of_agent(folder: &Path) -> Result<Self, String> {
+        Self::read(folder, |roots, chain, key| {
+            let provider = Arc::new(default_provider());
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+            let config = ServerConfig::builder_with_provider(provider);
+            let config = config.with_safe_default_protocol_versions().map_err(no_tls)?;
+            let config = config.with_client_cert_verifier(verifier.build().map_err(no_tls)?);
+            Ok(config.with_single_cert(chain, key))
+        })
+    }
+
+    /// Our end of a connection.
+    pub(crate) fn connection(&self) -> Result<Option<Connection>, String> {
+        let Some(config) = &self.tls else { return Ok(None) };
+        let connection = ServerConnection::new(config.clone());
+        Ok(Some(connection.map_err(|error| format!("no TLS: {error}"))?.into()))
     }
 }
 
@@ -169,7 +238,7 @@ pub(crate) mod tests {
         create(&folder.0).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!((mode(&folder.0), files(&folder.0).map(|path| mode(&path))), (0o700, [0o600; 4]));
-        assert!(Credentials::read(&folder.0).is_ok());
+        assert!(AgentCredentials::of_agent(&folder.0).is_ok());
         let refused = create(&folder.0).unwrap_err();
         assert_eq!(
             refused,
@@ -212,7 +281,7 @@ pub(crate) mod tests {
         for (name, text, why) in table {
             let path = folder.0.join(name);
             let whole = std::fs::read(&path).unwrap();
-            let said = |folder: &Folder| Credentials::read(&folder.0).map(drop).unwrap_err();
+            let said = |folder: &Folder| AgentCredentials::of_agent(&folder.0).map(drop).unwrap_err();
             std::fs::remove_file(&path).unwrap();
             let begin = format!("--auth: '{}' ", path.display());
             assert!(
