@@ -6,9 +6,8 @@
 use crate::cli;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
-use crate::host_facts;
+use crate::host;
 use crate::input;
-use crate::limits;
 use crate::measurement::{Servers, check_limits, recorded};
 use crate::terminal::{say, show};
 use brunt_engine::TlsSettings;
@@ -166,11 +165,11 @@ pub(crate) struct AgentConfig {
 impl AgentConfig {
     /// Waits for controllers, for ever.
     pub(crate) fn serve(self, trust: AgentTrust, listener: &TcpListener, note: &(dyn Fn(&str) + Sync)) -> ! {
-        limits::raise_open_files();
+        host::raise_open_files();
         let agent = brunt_fleet::Agent {
             trust,
             info: AgentInfo {
-                host: host_facts::host_name(),
+                host: host::host_name(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 threads: self.threads,
                 weight: self.weight,

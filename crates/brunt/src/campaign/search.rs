@@ -4,12 +4,11 @@
 //! at the end, say more than one long run at each rate.
 
 use super::{
-    End, Series, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
+    Series, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
     rate_setting, texts,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::Outputs;
 use crate::run::PlanRequest;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
@@ -40,9 +39,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         return print_plan(&first, "a step of a search; its rates are found on the way");
     }
     let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
-    let outputs = Outputs::open(&run.output, &plans[0])?;
-    let mut series = Series::open(run, &plans, &mut asked, slo)?;
-    outputs.watch(&plans[0], &run.progress, &mut series.observers)?;
+    let (mut series, outputs) = Series::open(run, &plans, &mut asked, slo)?;
     let (mut closed_loop, mut capacity) = (None, None);
     let to = to.map(|to| to.as_f64());
     let ended = (|| {
@@ -161,7 +158,7 @@ fn measure_all(
     asked: &PlanRequest,
     mut steps: Steps,
     range: RateRange,
-) -> Result<Capacity, End> {
+) -> Result<Capacity, Failure> {
     let mut search = CapacitySearch::new(range);
     for number in 1.. {
         let (rate, is_of_pair) = match search.next() {

@@ -896,7 +896,14 @@ fn lost_outputs_are_named() {
                     .spawn()
                     .unwrap();
                 // The two that are written under other names meanwhile, and the one that is not.
-                let partial = |name: &str| fs::metadata(path(&format!(".{name}.{}.partial", child.id())));
+                let partial = |name: &str| {
+                    let is_of = |held: &fs::DirEntry| {
+                        let held = held.file_name().into_string().unwrap();
+                        held.starts_with(&format!(".{name}.")) && held.ends_with(".partial")
+                    };
+                    let held = fs::read_dir(&folder)?.filter_map(Result::ok).find(is_of);
+                    held.ok_or(std::io::ErrorKind::NotFound)?.metadata()
+                };
                 let is_begun = |held: std::io::Result<fs::Metadata>| held.is_ok_and(|held| held.len() > 0);
                 while ![partial("y.csv"), partial("h.hlog"), fs::metadata(path("n.ndjson"))]
                     .into_iter()
