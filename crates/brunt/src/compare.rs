@@ -31,8 +31,8 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
     let outputs = Outputs::of_comparison(&flags.output, plan.as_ref())?;
-    let ComparisonResult { comparison, ended } = match plan {
-        None => ComparisonResult { comparison: of_files(flags)?, ended: Ok(()) },
+    let (comparison, ended) = match plan {
+        None => (of_files(flags)?, Ok(())),
         Some(plan) => compare_live(flags, plan)?,
     };
     let delivery = outputs.write(Subject::Comparison(&comparison), flags.progress.presentation());
@@ -53,12 +53,6 @@ fn planned(flags: &cli::Compare) -> Result<Option<Plan>, Failure> {
 pub(crate) fn exit_of(comparison: &Comparison) -> Exit {
     let is_doubtful = !comparison.has_conclusion() || comparison.is_undecided();
     Exit::of(comparison.is_interrupted(), comparison.is_missed(), is_doubtful)
-}
-
-/// A comparison, and what ended its measurements early: it is reported all the same.
-struct ComparisonResult {
-    comparison: Comparison,
-    ended: Result<(), Failure>,
 }
 
 /// Refuses what a comparison of results that were measured before cannot have.
@@ -146,8 +140,8 @@ struct LiveSide {
     runs: Vec<RunResult>,
 }
 
-/// Measures both and compares what they came to.
-fn compare_live(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResult, Failure> {
+/// Measures both and compares what they came to. Beside it: what ended the measurements early; it is reported all the same.
+fn compare_live(flags: &cli::Compare, plan: Plan) -> Result<(Comparison, Result<(), Failure>), Failure> {
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
         // One that could not be read has been refused with the plan.
@@ -193,13 +187,10 @@ fn compare_live(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResult, Fa
         return Err(Failure::new(Exit::Interrupted, anyhow!("interrupted before both sides had a run")));
     }
     let comparison = Comparison::of(Design::Pairs, a, b, &flags.output.assert).map_err(Failure::usage)?;
-    let comparison = match early_end {
-        None => comparison,
-        Some(early_end) => comparison.ended_early(early_end),
-    };
+    let comparison = early_end.into_iter().fold(comparison, Comparison::ended_early);
     let subject = Subject::Comparison(&comparison);
     runner.observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
-    Ok(ComparisonResult { comparison, ended: failed })
+    Ok((comparison, failed))
 }
 
 /// A side without a protocol of its own is spoken to in that of the other one, which may be why it fails.

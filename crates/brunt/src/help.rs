@@ -167,8 +167,9 @@ pub(crate) fn man(flags: &cli::Man) -> Result<Exit, Failure> {
     let pages = pages();
     let Some(directory) = &flags.dir else {
         let name = flags.command.as_ref().map_or("brunt".to_owned(), |name| format!("brunt-{name}"));
-        let page = pages.into_iter().find(|page| page.name == name).ok_or_else(|| unknown_command(&name))?;
-        show(page.text, false);
+        let (_, text) =
+            pages.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown_command(&name))?;
+        show(text, false);
         return Ok(Exit::Done);
     };
     let refused = |error: io::Error| {
@@ -178,7 +179,7 @@ pub(crate) fn man(flags: &cli::Man) -> Result<Exit, Failure> {
         ))
     };
     fs::create_dir_all(directory).map_err(refused)?;
-    for Page { name, text } in pages {
+    for (name, text) in pages {
         let path = directory.join(format!("{name}.{SECTION}"));
         write_whole(&path, |out| out.write_all(&text)).map_err(refused)?;
     }
@@ -192,29 +193,17 @@ fn unknown_command(name: &str) -> Failure {
     Failure::usage(format!("invalid value '{name}' for COMMAND: expected {}", known.join(", ")))
 }
 
-/// A page.
-struct Page {
-    /// `brunt`, `brunt-run`.
-    name: String,
-    text: Vec<u8>,
-}
-
-/// That of all commands first, then that of each.
-fn pages() -> Vec<Page> {
+/// That of all commands first, then that of each, by their names: `brunt`, `brunt-run`.
+fn pages() -> Vec<(String, Vec<u8>)> {
     let mut program = cli::command().after_help(behind_all()).disable_help_subcommand(true);
     program.build();
-    let page = |command: &Command| Page {
-        name: command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned(),
-        text: page_text(command),
+    let page = |command: &Command| {
+        let mut text = Vec::new();
+        // Memory takes everything.
+        let _ = write_page(command, &mut text);
+        (command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned(), text)
     };
     iter::once(&program).chain(program.get_subcommands()).map(page).collect()
-}
-
-fn page_text(command: &Command) -> Vec<u8> {
-    let mut text = Vec::new();
-    // Memory takes everything.
-    let _ = write_page(command, &mut text);
-    text
 }
 
 fn write_page(command: &Command, out: &mut dyn Write) -> io::Result<()> {
@@ -384,7 +373,7 @@ mod tests {
         let mut program = cli::command();
         program.build();
         let mut options = 0;
-        let page_of = |name: &str| pages.iter().find(|page| page.name == name).map(|page| words(&page.text));
+        let page_of = |name: &str| pages.iter().find(|(known, _)| known == name).map(|(_, text)| words(text));
         let all = page_of("brunt").unwrap();
         for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
             let name = format!("brunt-{}", command.get_name());

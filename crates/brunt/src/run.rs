@@ -86,8 +86,8 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What `brunt load` is asked for, and its plan.
-fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
+/// Stores the data set and says so.
+pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
     let plan = resolved(&spec, &host())?;
     if plan.needs_embedded() {
@@ -96,12 +96,6 @@ fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
     if !plan.preload {
         return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
     }
-    Ok((spec, plan))
-}
-
-/// Stores the data set and says so.
-pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let (spec, plan) = load_plan(flags)?;
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
         (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));

@@ -9,6 +9,7 @@
 use crate::agent;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
+use crate::host;
 use crate::http::{self, Endpoint, HttpAddress, Text};
 use crate::input;
 use crate::interrupt;
@@ -61,7 +62,7 @@ pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> Exi
     };
     match tool.read(arguments, &caller) {
         Outcome::Answer(answer) => {
-            let written = OutputState::of(answer.out.as_bytes());
+            let written = OutputState::of(false, answer.out.as_bytes());
             show(answer.err, true);
             match written {
                 OutputState::Lost(message) => {
@@ -104,21 +105,13 @@ enum OutputState {
 }
 
 impl OutputState {
-    /// Writes this to standard output.
-    fn of(text: &[u8]) -> Self {
-        let written = match text {
-            [] => Ok(()),
-            text => standard_output().and_then(|mut out| out.write_all(text)),
+    /// Writes this to standard output, or, of a report, to standard error.
+    fn of(is_report: bool, text: &[u8]) -> Self {
+        let (stream, written) = match is_report {
+            _ if text.is_empty() => return Self::Read,
+            true => ("standard error", RetryingWriter(io::stderr()).write_all(text)),
+            false => ("standard output", standard_output().and_then(|mut out| out.write_all(text))),
         };
-        Self::after("standard output", written)
-    }
-
-    /// Writes this to standard error.
-    fn of_report(text: &str) -> Self {
-        Self::after("standard error", RetryingWriter(io::stderr()).write_all(text.as_bytes()))
-    }
-
-    fn after(stream: &str, written: io::Result<()>) -> Self {
         match written {
             Ok(()) => Self::Read,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Self::Unread,
@@ -157,17 +150,16 @@ impl<'a> FrontEndHost<'a> {
         console.utc_offset_s = brunt_engine::utc_offset_s(unix.as_secs() as i64);
         let answer = action(self.front_end, &mut console);
         for printed in console.take() {
-            match printed {
-                Printed::Out(text) if self.output == OutputState::Read => {
-                    self.output = OutputState::of(&text)
-                }
-                Printed::Report(text) if self.output == OutputState::Read => {
-                    self.output = OutputState::of_report(&text)
-                }
-                Printed::Out(_) | Printed::Report(_) => {}
+            let (is_report, text) = match printed {
+                Printed::Out(text) => (false, text),
+                Printed::Report(text) => (true, text.into_bytes()),
                 Printed::Err(text) => {
                     show(text, true);
+                    continue;
                 }
+            };
+            if self.output == OutputState::Read {
+                self.output = OutputState::of(is_report, &text);
             }
         }
         if std::mem::take(&mut console.shows)
@@ -404,15 +396,18 @@ fn serve_controllers(mode: &AgentMode) -> Result<Infallible, Failure> {
     }
     note(&format!("listening on {address}"));
     let cpus = if mode.affinity && mode.threads > 1 { brunt_engine::allowed_cpus() } else { Vec::new() };
-    let own = agent::AgentConfig {
-        threads: mode.threads,
-        weight: mode.lambda_mul,
+    let agent = brunt_fleet::Agent {
+        trust,
+        info: agent::info(mode.threads, mode.lambda_mul),
         cpus,
         sleeps: mode.blocking,
         target: TargetFiles::default(),
-        json: None,
+        open: Arc::new(agent::open),
+        keep: &|_, _, _| {},
+        note: &note,
     };
-    own.serve(trust, &listener, &note)
+    host::raise_open_files();
+    agent.serve(&listener)
 }
 
 /// Meets the agents that are asked for. They may have been started a moment ago, for mutilate's master waits for them.

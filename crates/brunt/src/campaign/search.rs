@@ -33,7 +33,7 @@ const WARMUP: DurationNs = DurationNs(300_000_000);
 
 /// Searches, and reports every step.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
-    let Planned { mut asked, steps, first } = planned(flags)?;
+    let (mut asked, steps, first) = planned(flags)?;
     let cli::Search { run, slo, from, to, resolution } = flags;
     if run.output.print_plan {
         return print_plan(&first, "a step of a search; its rates are found on the way");
@@ -60,13 +60,6 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let question = CampaignQuestion::Search { objectives: texts(slo), resolution, capacity, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
     series.report(outputs, ended, question)
-}
-
-/// What is asked for, and the first plan of a search.
-pub(super) struct Planned {
-    asked: PlanRequest,
-    steps: Steps,
-    first: Plan,
 }
 
 /// How long steps are.
@@ -98,7 +91,7 @@ fn needed(objectives: &[Objective]) -> u64 {
 }
 
 /// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
-fn planned(flags: &cli::Search) -> Result<Planned, Failure> {
+fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
     let cli::Search { run, slo, from, to, .. } = flags;
     check_output(run, "a search")?;
     check_no_assertions(run, "a search")?;
@@ -119,7 +112,7 @@ fn planned(flags: &cli::Search) -> Result<Planned, Failure> {
         let given = |reason| Failure::usage(format!("invalid value '{objective}' for --slo: {reason}"));
         first.check_subject(&objective.subject).map_err(given)?;
     }
-    Ok(Planned { asked, steps, first })
+    Ok((asked, steps, first))
 }
 
 /// How long steps are. A search knows itself what a step is to find out.
