@@ -19,9 +19,9 @@ use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_plan::warmup::Warmup;
 use brunt_report::{calibration as report, quantity, wall_clock};
-use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, WaitCost, disturbance};
+use brunt_stats::calibration::{Calibration, LatencyFloor, Shape, WaitCost, disturbance};
 use brunt_stats::check::{CheckId, CheckStatus};
-use brunt_stats::headroom::{ERROR_LIMIT_NS, HeadroomSearch, Probe, SearchBounds, search};
+use brunt_stats::headroom::{ERROR_LIMIT_NS, Probe, search};
 use brunt_stats::judgement::Judgement;
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
@@ -35,14 +35,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const REQUESTS_MIN: u64 = 2_000;
 /// And is no less than this: between requests that are further apart, processors fall asleep.
 const RATE_MIN: u64 = 1_000;
-/// No single host sends more.
-const RATE_MAX: u64 = 10_000_000;
 /// A step in which others took more of the workers' time than this is disturbed;
 const LOST_MAX: f64 = 0.02;
 /// at a low rate, whose lateness nothing else explains, more than this.
 const LOST_MAX_LATE: f64 = 0.005;
-/// The search ends when it knows the headroom to 5 %.
-const RATIO: f64 = 1.05;
 /// From 2 000/s to a million per second takes 10 doublings and 4 halvings, each of those up to three times.
 const MEASUREMENTS_MAX: usize = 24;
 /// Measurements that repeat the last rate.
@@ -137,8 +133,8 @@ struct Calibrator<'a> {
     step_ns: u64,
     /// The lowest rate.
     lowest: u64,
-    /// Steps that others took time from.
-    disturbed: Vec<DisturbedStep>,
+    /// Rates of steps that others took time from, and what took it.
+    disturbed: Vec<(u64, String)>,
 }
 
 impl<'a> Calibrator<'a> {
@@ -168,13 +164,7 @@ impl<'a> Calibrator<'a> {
     fn calibrate(mut self) -> Result<Calibration, Failure> {
         let (in_process, in_process_cpu_ns) = self.in_process()?;
         let (loopback, oversleep, shape) = self.loopback()?;
-        let bounds = SearchBounds {
-            lowest: self.lowest,
-            highest: RATE_MAX,
-            ratio: RATIO,
-            measurements_max: MEASUREMENTS_MAX,
-        };
-        let HeadroomSearch { headroom, probes } = search(bounds, |rate| self.probe(rate))?;
+        let (headroom, probes) = search(self.lowest, MEASUREMENTS_MAX, |rate| self.probe(rate))?;
         let waits = if self.compares_waits { self.waits()? } else { Vec::new() };
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Calibration {
@@ -295,7 +285,7 @@ impl<'a> Calibrator<'a> {
         let budget = summary.client_budget();
         let lost_ns = budget.waiting_ns + budget.stopped_ns;
         let is_disturbed = lost_ns as f64 > most * budget.wall_ns as f64;
-        self.disturbed.extend(is_disturbed.then(|| DisturbedStep { rate, message: budget.sentence() }));
+        self.disturbed.extend(is_disturbed.then(|| (rate, budget.sentence())));
         Ok((summary, is_disturbed))
     }
 }
