@@ -111,7 +111,7 @@ impl<'a> Series<'a> {
         asked: &mut PlanRequest,
         objectives: &'a [Objective],
     ) -> Result<(Self, Outputs), Failure> {
-        let outputs = Outputs::open(&flags.output, &plans[0])?;
+        let outputs = Outputs::open(&flags.output, &plans[0], false)?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);

@@ -507,7 +507,7 @@ pub(crate) struct ResultFlags {
 }
 
 /// What a service for continuous integration shows of a result.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct IntegrationFlags {
     /// Append status, numbers and assertions as Markdown, e.g. to $GITHUB_STEP_SUMMARY; - is standard output
     #[arg(long, value_name = "PATH")]

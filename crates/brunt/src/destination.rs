@@ -229,7 +229,7 @@ impl Destination {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
-        self.write_by(replace, write)
+        self.write_by(false, write)
     }
 
     /// Writes it to its file as it comes, for readers that follow.
@@ -237,21 +237,26 @@ impl Destination {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
-        let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
-        self.write_by(|path, write| write_file(&options, path, write), write)
+        self.write_by(true, write)
     }
 
-    fn write_by<W: FnOnce(&mut dyn Write) -> io::Result<()>>(
+    fn write_by(
         &self,
-        to_file: impl FnOnce(&Path, W) -> io::Result<File>,
-        write: W,
+        is_in_place: bool,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
+        let mut options = OpenOptions::new();
+        options.create(true);
         let written = match &self.place {
-            // Opened only now: what was removed since is made again.
-            Place::File(path) if self.document.appends() => {
-                write_file(OpenOptions::new().append(true).create(true), path, write).map(Some)
+            Place::File(path) => {
+                let file = match (self.document.appends(), is_in_place) {
+                    // Opened only now: what was removed since is made again.
+                    (true, _) => write_file(options.append(true), path, write),
+                    (false, true) => write_file(options.write(true).truncate(true), path, write),
+                    (false, false) => replace(path, write),
+                };
+                file.and_then(|file| Ok(Some((path.clone(), inode(&file.metadata()?)))))
             }
-            Place::File(path) => to_file(path, write).map(Some),
             Place::Direct(_) => {
                 let opened = self.opened.as_ref().expect("open_all opened it");
                 write_buffered(RetryingWriter(opened), write).map(|()| None)
@@ -261,12 +266,8 @@ impl Destination {
             }
             Place::StandardError => write_buffered(RetryingWriter(io::stderr()), write).map(|()| None),
         };
-        let place = written.and_then(|file| match (&self.place, file) {
-            (Place::File(path), Some(file)) => Ok(Some((path.clone(), inode(&file.metadata()?)))),
-            _ => Ok(None),
-        });
         let (option, path) = (self.document.option(), self.path.clone());
-        place.map(|place| Written { option, path, place }).map_err(|error| self.failure(error))
+        written.map(|place| Written { option, path, place }).map_err(|error| self.failure(error))
     }
 
     /// Says that it was not written whole.

@@ -276,47 +276,26 @@ pub(crate) fn raise_open_files() {
     }
 }
 
-/// Connections that come and go, per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Churn {
-    /// They stay.
-    None,
-    /// As the plan demands.
-    Planned(f64),
-    /// As is to be expected when the server keeps up.
-    Expected(f64),
-    /// As fast as the server answers.
-    Unknown,
-}
-
-impl Churn {
-    fn of(class: &Class) -> Self {
-        let lifetime = &class.lifetime;
-        if !lifetime.ends() {
-            return Self::None;
-        }
-        let by_age = lifetime.reconnect_every.map(|every| f64::from(class.connections) / every.as_secs_f64());
-        let by_calls = lifetime.calls.map(|calls| match &class.load {
-            Load::Open { rate: OpenRate::Constant(rate), .. } => rate.as_f64() / calls as f64,
-            Load::Open { rate: OpenRate::PerConnection(rate), .. } => {
-                rate.as_f64() * f64::from(class.connections) / calls as f64
-            }
-            Load::Open { rate: OpenRate::Profile(_), .. } | Load::Closed { .. } => f64::INFINITY,
-        });
-        let natural = by_age.unwrap_or(0.0) + by_calls.unwrap_or(0.0);
-        match lifetime.connect_rate {
-            Some(rate) => Self::Planned(rate.as_f64().min(natural)),
-            None if natural.is_finite() => Self::Expected(natural),
-            None => Self::Unknown,
-        }
+/// Connections of a class that come and go, per second: as the plan demands, and as is to be expected when the server keeps up. As fast as the
+/// server answers is neither.
+fn churn(class: &Class) -> [f64; 2] {
+    let lifetime = &class.lifetime;
+    if !lifetime.ends() {
+        return [0.0; 2];
     }
-
-    fn planned(self) -> f64 {
-        if let Self::Planned(rate) = self { rate } else { 0.0 }
-    }
-
-    fn known(self) -> f64 {
-        if let Self::Planned(rate) | Self::Expected(rate) = self { rate } else { 0.0 }
+    let by_age = lifetime.reconnect_every.map(|every| f64::from(class.connections) / every.as_secs_f64());
+    let by_calls = lifetime.calls.map(|calls| match &class.load {
+        Load::Open { rate: OpenRate::Constant(rate), .. } => rate.as_f64() / calls as f64,
+        Load::Open { rate: OpenRate::PerConnection(rate), .. } => {
+            rate.as_f64() * f64::from(class.connections) / calls as f64
+        }
+        Load::Open { rate: OpenRate::Profile(_), .. } | Load::Closed { .. } => f64::INFINITY,
+    });
+    let natural = by_age.unwrap_or(0.0) + by_calls.unwrap_or(0.0);
+    match lifetime.connect_rate {
+        Some(rate) => [rate.as_f64().min(natural); 2],
+        None if natural.is_finite() => [0.0, natural],
+        None => [0.0; 2],
     }
 }
 
@@ -335,8 +314,6 @@ pub(crate) struct Needs {
     pub ports_expected: u64,
     /// How long a port rests after its connection, in seconds.
     pub rest_s: f64,
-    /// Connections per second to one address and port that the plan demands.
-    pub churn_to_one: f64,
 }
 
 impl Needs {
@@ -370,12 +347,12 @@ impl Needs {
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));
         // Unix sockets have none; a plan whose servers were not found counts as one that has.
         let has_ports = addresses.is_empty() || addresses.iter().any(|address| address.network().is_some());
-        let ports = |churn: fn(Churn) -> f64| {
+        let ports = |demand: usize| {
             if !has_ports {
                 return 0;
             }
             let of_class = |class: &Class| {
-                let taken = open(class) as f64 + churn(Churn::of(class)) * rest_s;
+                let taken = open(class) as f64 + churn(class)[demand] * rest_s;
                 class.lifetime.total.map_or(taken, |total| taken.min(total as f64))
             };
             (plan.classes.iter().map(of_class).sum::<f64>() * part).ceil() as u64
@@ -384,10 +361,9 @@ impl Needs {
             connections,
             open_files: connections + files_beside(plan),
             connections_to_one: (connections as f64 * part).ceil() as u64,
-            ports: ports(Churn::planned),
-            ports_expected: ports(Churn::known),
+            ports: ports(0),
+            ports_expected: ports(1),
             rest_s,
-            churn_to_one: plan.classes.iter().map(|class| Churn::of(class).planned()).sum::<f64>() * part,
         }
     }
 }

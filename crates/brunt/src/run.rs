@@ -44,7 +44,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&plan.spec.to_toml());
     }
-    let outputs = Outputs::of_run(output, &plan)?;
+    let outputs = Outputs::open(output, &plan, true)?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
