@@ -160,12 +160,9 @@ fn rates(probes: &[Probe], layout: &Layout) -> Grid {
     columns.extend(times);
     columns.extend([Column::of_numbers("steps", 7), Column::of_words("client", 8)]);
     let mut table = TimeTable::new(columns);
-    let mut rates: Vec<u64> = probes.iter().map(|probe| probe.rate).collect();
-    rates.sort_unstable();
-    rates.dedup();
-    for rate in rates {
-        let mut of_rate: Vec<&Probe> = probes.iter().filter(|probe| probe.rate == rate).collect();
-        of_rate.sort_by_key(|probe| (probe.grade(), probe.error_ns));
+    let mut sorted: Vec<&Probe> = probes.iter().collect();
+    sorted.sort_by_key(|probe| (probe.rate, probe.grade(), probe.error_ns));
+    for of_rate in sorted.chunk_by(|one, next| one.rate == next.rate) {
         let middle = of_rate[of_rate.len() / 2];
         let (grade, style) = match middle.grade() {
             Grade::Within => ("OK".to_owned(), Style::Good),
@@ -173,7 +170,7 @@ fn rates(probes: &[Probe], layout: &Layout) -> Grid {
             Grade::Saturated => ("unknown: the reference server does not keep up".to_owned(), Style::Dim),
         };
         let row = vec![
-            CellValue::Text(rate.to_string()),
+            CellValue::Text(middle.rate.to_string()),
             CellValue::Time(middle.p99_ns),
             CellValue::Time(middle.error_ns),
             CellValue::Text(of_rate.len().to_string()),
@@ -207,23 +204,22 @@ fn waits(waits: &[WaitCost], layout: &Layout) -> Grid {
 fn headroom_text(headroom: &Headroom) -> String {
     let limit = quantity::time(ERROR_LIMIT_NS);
     let rate = |rate: u64| format!("{rate}/s");
-    let caution = |bound: u64| rate((bound as f64 * USABLE) as u64);
     match (headroom.rate, headroom.limit, headroom.limit_rate) {
         (Some(bound), HeadroomLimit::Client, _) => format!(
             "{}: up to it the client error of the p99 stays within {limit}. Runs of this shape above {} (70 %) get a \
              CAUTION.",
             rate(bound),
-            caution(bound)
+            rate((bound as f64 * USABLE) as u64)
         ),
-        (Some(bound), HeadroomLimit::Server, _) => format!(
-            "at least {}: there the client error of the p99 is within {limit}; the reference server does not keep up \
-             with more, so that the client's limit was not reached.",
-            rate(bound)
-        ),
-        (Some(bound), HeadroomLimit::Search, _) => format!(
-            "at least {}: there the client error of the p99 is within {limit}; no higher rate was tried.",
-            rate(bound)
-        ),
+        (Some(bound), limited, _) => {
+            let why = match limited {
+                HeadroomLimit::Server => {
+                    "the reference server does not keep up with more, so that the client's limit was not reached"
+                }
+                _ => "no higher rate was tried",
+            };
+            format!("at least {}: there the client error of the p99 is within {limit}; {why}.", rate(bound))
+        }
         (None, HeadroomLimit::Client, Some(lowest)) => format!(
             "none: the client error of the p99 exceeds {limit} already at {}, the lowest rate that was tried. Something \
              else runs on this host, or its wake-ups cost that much. Calibrate again when it is quiet.",

@@ -125,27 +125,18 @@ impl LatencyFloor {
     }
 }
 
-/// A step of a calibration from which others took time, as a check of the host has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DisturbedStep {
-    /// Its rate, in requests per second.
-    pub rate: u64,
-    /// What took the time of the workers.
-    pub message: String,
-}
-
-/// What says that others ran on this host while it was calibrated; `None` where nothing does. `steps` is how many there
-/// were in all. The loop alone is a part of what goes over loopback: where it took longer, one of the two was
+/// What says that others ran on this host while it was calibrated; `None` where nothing does. `disturbed` are the steps from which others took
+/// time: the rate, and what took it, as a check of the host has it; `steps` is how many there were in all. The loop alone is a part of what goes over loopback: where it took longer, one of the two was
 /// disturbed.
 pub fn disturbance(
-    disturbed: &[DisturbedStep],
+    disturbed: &[(u64, String)],
     steps: u64,
     in_process: LatencyFloor,
     loopback: LatencyFloor,
 ) -> Option<String> {
     let mut found = Vec::new();
-    if let Some(DisturbedStep { rate, message }) = disturbed.first() {
-        let (of, rate) = (disturbed.len(), *rate);
+    if let Some((rate, message)) = disturbed.first() {
+        let of = disturbed.len();
         found.push(format!("{of} of {steps} steps were disturbed, the first at {rate}/s: {message}"));
     }
     let percentiles =
@@ -431,11 +422,11 @@ mod tests {
     fn disturbed_calibrations_are_recognized() {
         let (in_process, loopback) =
             (LatencyFloor { p50_ns: 400, p99_ns: 900 }, LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 });
-        let step = |rate, message: &str| DisturbedStep { rate, message: message.to_owned() };
+        let step = |rate, message: &str| (rate, message.to_owned());
         assert_eq!(disturbance(&[], 14, in_process, loopback), None);
         assert_eq!(disturbance(&[], 14, loopback, loopback), None, "as long is no longer");
         let late = LatencyFloor { p99_ns: 3_550_000, ..in_process };
-        let table: [(&[DisturbedStep], LatencyFloor, &str); 3] = [
+        let table: [(&[(u64, String)], LatencyFloor, &str); 3] = [
             (
                 &[step(16_000, "worker 0 did not run"), step(2_000, "later")],
                 in_process,

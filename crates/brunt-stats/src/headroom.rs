@@ -12,18 +12,10 @@ use serde::{Deserialize, Serialize};
 /// The client error of the p99 that counts as small: what LAG never holds against a run.
 pub const ERROR_LIMIT_NS: u64 = 10_000;
 
-/// Where to search, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SearchBounds {
-    /// The first rate, in requests per second; above 0.
-    pub lowest: u64,
-    /// No rate above this is tried.
-    pub highest: u64,
-    /// The search ends when the rate over the limit is at most this many times the rate under it; above 1.
-    pub ratio: f64,
-    /// No rate is begun after this number of measurements; the last one may still be repeated twice.
-    pub measurements_max: usize,
-}
+/// No rate above this is tried: no single host sends more.
+const RATE_MAX: u64 = 10_000_000;
+/// The search ends when the rate over the limit is at most this many times the rate under it.
+const RATIO: f64 = 1.05;
 
 /// One measurement at one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,38 +78,42 @@ pub struct Headroom {
     pub limit_rate: Option<u64>,
 }
 
-/// A search that is over.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HeadroomSearch {
-    /// What it found.
-    pub headroom: Headroom,
-    /// Every measurement, in the order in which they were made.
-    pub probes: Vec<Probe>,
-}
-
-/// Searches for the rate at which the client error crosses [`ERROR_LIMIT_NS`].
+/// Searches for the rate at which the client error crosses [`ERROR_LIMIT_NS`], from the lowest rate up, which is above 0. Beside what it found:
+/// every measurement, in the order in which they were made. No rate is begun after `measurements_max`; the last one may still be repeated twice.
 ///
 /// # Errors
 /// The first one of `measure`.
 pub fn search<E>(
-    bounds: SearchBounds,
-    measure: impl FnMut(u64) -> Result<Probe, E>,
-) -> Result<HeadroomSearch, E> {
-    let mut prober = Prober { measure, probes: Vec::new() };
+    lowest: u64,
+    measurements_max: usize,
+    mut measure: impl FnMut(u64) -> Result<Probe, E>,
+) -> Result<(Headroom, Vec<Probe>), E> {
+    let mut probes: Vec<Probe> = Vec::new();
     let (mut under, mut over) = (None, None);
-    let mut rate = bounds.lowest;
-    while prober.probes.len() < bounds.measurements_max {
-        match prober.grade(rate)? {
+    let mut rate = lowest;
+    while probes.len() < measurements_max {
+        let first = probes.len();
+        let grade = loop {
+            probes.push(measure(rate)?);
+            let mut grades: Vec<Grade> = probes[first..].iter().map(Probe::grade).collect();
+            grades.sort_unstable();
+            match grades[..] {
+                [grade @ Grade::Within] | [_, grade, _] => break grade,
+                [one, other] if one == other => break one,
+                _ => {}
+            }
+        };
+        match grade {
             Grade::Within => under = Some(rate),
             grade => over = Some((rate, grade)),
         }
         rate = match (under, over) {
             (None, _) => break,
-            (Some(low), None) if low >= bounds.highest => break,
-            (Some(low), None) => (low * 2).min(bounds.highest),
+            (Some(low), None) if low >= RATE_MAX => break,
+            (Some(low), None) => (low * 2).min(RATE_MAX),
             (Some(low), Some((high, _))) => {
                 let middle = rounded((low as f64 * high as f64).sqrt());
-                if high as f64 <= low as f64 * bounds.ratio || middle <= low || middle >= high {
+                if high as f64 <= low as f64 * RATIO || middle <= low || middle >= high {
                     break;
                 }
                 middle
@@ -129,8 +125,7 @@ pub fn search<E>(
         Some((_, Grade::Beyond)) => HeadroomLimit::Client,
         Some(_) => HeadroomLimit::Server,
     };
-    let headroom = Headroom { rate: under, limit, limit_rate: over.map(|(rate, _)| rate) };
-    Ok(HeadroomSearch { headroom, probes: prober.probes })
+    Ok((Headroom { rate: under, limit, limit_rate: over.map(|(rate, _)| rate) }, probes))
 }
 
 /// To three significant digits: no rate is known better.
@@ -139,39 +134,14 @@ fn rounded(rate: f64) -> u64 {
     ((rate / scale).round() * scale) as u64
 }
 
-struct Prober<M> {
-    measure: M,
-    probes: Vec<Probe>,
-}
-
-impl<M> Prober<M> {
-    /// One measurement where it is good, else the median of up to three.
-    fn grade<E>(&mut self, rate: u64) -> Result<Grade, E>
-    where
-        M: FnMut(u64) -> Result<Probe, E>,
-    {
-        let mut grades = Vec::with_capacity(3);
-        while grades.len() < 3 {
-            let probe = (self.measure)(rate)?;
-            self.probes.push(probe);
-            grades.push(probe.grade());
-            if grades == [Grade::Within] || (grades.len() == 2 && grades[0] == grades[1]) {
-                return Ok(grades[0]);
-            }
-        }
-        grades.sort_unstable();
-        Ok(grades[1])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::Cell;
     use std::convert::Infallible;
 
-    const BOUNDS: SearchBounds =
-        SearchBounds { lowest: 2_000, highest: 10_000_000, ratio: 1.05, measurements_max: 28 };
+    const LOWEST: u64 = 2_000;
+    const MOST: usize = 28;
 
     /// A client whose error bar grows with the rate and is 10 us at `crossing`.
     fn straight(crossing: u64) -> impl Fn(u64) -> Probe {
@@ -182,14 +152,14 @@ mod tests {
         Probe { rate, p99_ns: Some(50_000 + error_ns), error_ns: Some(error_ns), is_saturated: false }
     }
 
-    fn found(bounds: SearchBounds, measure: impl Fn(u64) -> Probe) -> HeadroomSearch {
-        search(bounds, |rate| Ok::<_, Infallible>(measure(rate))).unwrap()
+    fn found(measurements_max: usize, measure: impl Fn(u64) -> Probe) -> (Headroom, Vec<Probe>) {
+        search(LOWEST, measurements_max, |rate| Ok::<_, Infallible>(measure(rate))).unwrap()
     }
 
     #[test]
     fn a_crossing_is_found_to_five_per_cent() {
         for crossing in [2_001, 3_000, 17_321, 84_000, 1_234_567, 9_000_000] {
-            let HeadroomSearch { headroom, probes } = found(BOUNDS, straight(crossing));
+            let (headroom, probes) = found(MOST, straight(crossing));
             let (rate, over) = (headroom.rate.unwrap(), headroom.limit_rate.unwrap());
             assert_eq!(headroom.limit, HeadroomLimit::Client);
             // An error of exactly 10 us is within the limit, and division rounds down.
@@ -205,7 +175,7 @@ mod tests {
         for nth in [3, 4, 7] {
             let count = Cell::new(0);
             let quiet = straight(50_000);
-            let HeadroomSearch { headroom, .. } = found(BOUNDS, |rate| {
+            let (headroom, _) = found(MOST, |rate| {
                 count.set(count.get() + 1);
                 if count.get() % nth == 0 { probe(rate, 300_000) } else { quiet(rate) }
             });
@@ -216,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_saturated_server_ends_the_search() {
-        let HeadroomSearch { headroom, probes } = found(BOUNDS, |rate| Probe {
+        let (headroom, probes) = found(MOST, |rate| Probe {
             is_saturated: rate > 30_000,
             error_ns: (rate <= 60_000).then_some(3_000),
             ..probe(rate, 3_000)
@@ -229,36 +199,35 @@ mod tests {
         );
         assert!(probes.iter().all(|probe| probe.rate <= 32_000), "{probes:?}");
         // Where the client error is beyond its limit as well, that is the nearer bound.
-        let both = found(BOUNDS, |rate| Probe { is_saturated: rate > 30_000, ..straight(40_000)(rate) });
-        assert_eq!(both.headroom.limit, HeadroomLimit::Server);
-        let both = found(BOUNDS, |rate| Probe { is_saturated: rate > 40_000, ..straight(30_000)(rate) });
-        assert_eq!(both.headroom.limit, HeadroomLimit::Client);
+        let both = found(MOST, |rate| Probe { is_saturated: rate > 30_000, ..straight(40_000)(rate) });
+        assert_eq!(both.0.limit, HeadroomLimit::Server);
+        let both = found(MOST, |rate| Probe { is_saturated: rate > 40_000, ..straight(30_000)(rate) });
+        assert_eq!(both.0.limit, HeadroomLimit::Client);
     }
 
     #[test]
     fn a_search_without_a_crossing_yields_a_lower_bound() {
-        let HeadroomSearch { headroom, probes } = found(BOUNDS, |rate| probe(rate, 500));
+        let (headroom, probes) = found(MOST, |rate| probe(rate, 500));
         let expected = Headroom { rate: Some(10_000_000), limit: HeadroomLimit::Search, limit_rate: None };
         assert_eq!((headroom, probes.len()), (expected, 14));
-        let few = found(SearchBounds { measurements_max: 3, ..BOUNDS }, |rate| probe(rate, 500));
-        assert_eq!(few.headroom, Headroom { rate: Some(8_000), ..expected });
-        let none = found(SearchBounds { measurements_max: 0, ..BOUNDS }, |rate| probe(rate, 500));
-        assert_eq!(none.headroom, Headroom { rate: None, ..expected });
+        let few = found(3, |rate| probe(rate, 500));
+        assert_eq!(few.0, Headroom { rate: Some(8_000), ..expected });
+        let none = found(0, |rate| probe(rate, 500));
+        assert_eq!(none.0, Headroom { rate: None, ..expected });
     }
 
     #[test]
     fn headroom_is_unknown_when_every_rate_is_beyond_the_limit() {
-        let HeadroomSearch { headroom, probes } = found(BOUNDS, |rate| probe(rate, 10_001));
+        let (headroom, probes) = found(MOST, |rate| probe(rate, 10_001));
         let expected = Headroom { rate: None, limit: HeadroomLimit::Client, limit_rate: Some(2_000) };
         assert_eq!((headroom, probes.len()), (expected, 2));
-        let silent = found(BOUNDS, |rate| Probe { p99_ns: None, error_ns: None, ..probe(rate, 0) });
-        assert_eq!(silent.headroom, Headroom { limit: HeadroomLimit::Server, ..expected });
+        let silent = found(MOST, |rate| Probe { p99_ns: None, error_ns: None, ..probe(rate, 0) });
+        assert_eq!(silent.0, Headroom { limit: HeadroomLimit::Server, ..expected });
     }
 
     #[test]
     fn a_bounded_search_reports_its_best_rate() {
-        let HeadroomSearch { headroom, probes } =
-            found(SearchBounds { measurements_max: 6, ..BOUNDS }, straight(9_000));
+        let (headroom, probes) = found(6, straight(9_000));
         // 2k, 4k and 8k are within; 16k is measured twice, 11.3k once more than the bound foresees.
         assert_eq!(
             headroom,
@@ -269,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_measurement_error_ends_the_search() {
-        let failed = search(BOUNDS, |rate| if rate < 8_000 { Ok(probe(rate, 1)) } else { Err("gone") });
+        let failed = search(LOWEST, MOST, |rate| if rate < 8_000 { Ok(probe(rate, 1)) } else { Err("gone") });
         assert_eq!(failed, Err("gone"));
     }
 

@@ -3,11 +3,13 @@
 //! Wiring: what controllers and agents say to each other is `brunt-fleet`'s. Invariant: an agent that lets everyone in listens to its own
 //! host only.
 
+use crate::cli;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
+use crate::host;
+use crate::input;
 use crate::measurement::{Servers, check_limits, recorded};
 use crate::terminal::{say, show};
-use crate::{cli, host_facts, input, limits};
 use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::process::cannot;
@@ -54,8 +56,20 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     };
     // The port may have been chosen by the kernel.
     show(format!("listening on {address}\n"), false);
-    let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    AgentConfig { threads, weight: 1, cpus, sleeps: false, target, json }.serve(credentials, &listener, &note)
+    let info = info(flags.threads.unwrap_or(spare.max(1) as u32), 1);
+    let keep = |plan: &Plan, run: &RunData, data| keep(json.as_ref(), plan, run, data);
+    host::raise_open_files();
+    brunt_fleet::Agent {
+        credentials,
+        info,
+        cpus,
+        sleeps: false,
+        target,
+        open: Arc::new(open),
+        keep: &keep,
+        note: &note,
+    }
+    .serve(&listener)
 }
 
 /// Makes the folder of a fleet, and says what to do with it.
@@ -144,64 +158,24 @@ fn target_files(flags: &cli::Agent) -> Result<TargetFiles, Failure> {
     Ok(TargetFiles { ca, identity })
 }
 
-/// What an agent decides itself.
-pub(crate) struct AgentConfig {
-    /// Workers, where the controller does not say otherwise.
-    pub threads: u32,
-    /// How much each of them weighs.
-    pub weight: u32,
-    /// Where they are pinned to; empty: nowhere.
-    pub cpus: Vec<u32>,
-    /// They sleep, whatever the plan says.
-    pub sleeps: bool,
-    /// What it has for TLS with the servers.
-    pub target: TargetFiles,
-    /// Where results go.
-    pub json: Option<Destination>,
+/// What an agent says of itself: how many workers it has, where the controller does not say otherwise, and how much each of them weighs.
+pub(crate) fn info(threads: u32, weight: u32) -> AgentInfo {
+    AgentInfo { host: host::host_name(), version: env!("CARGO_PKG_VERSION").to_owned(), threads, weight }
 }
 
-impl AgentConfig {
-    /// Waits for controllers, for ever.
-    pub(crate) fn serve(
-        self,
-        credentials: AgentCredentials,
-        listener: &TcpListener,
-        note: &(dyn Fn(&str) + Sync),
-    ) -> ! {
-        limits::raise_open_files();
-        let agent = brunt_fleet::Agent {
-            credentials,
-            info: AgentInfo {
-                host: host_facts::host_name(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                threads: self.threads,
-                weight: self.weight,
-            },
-            cpus: self.cpus.clone(),
-            sleeps: self.sleeps,
-            target: self.target.clone(),
-            open: Arc::new(open),
-            keep: &|plan, run, data| self.keep(plan, run, data),
-            note,
-        };
-        agent.serve(listener)
-    }
-
-    /// Writes what a share of a run yielded, in place of the one before.
-    fn keep(&self, plan: &Plan, run: &RunData, data: DataSets) {
-        let Some(json) = &self.json else { return };
-        let server = plan.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let record = recorded(plan, run.clone(), data, server);
-        let summary = Summary::build(record);
-        let written = json.write(|out| brunt_report::json::write(&summary, out));
-        if let Err(error) = written.and_then(|written| written.check()) {
-            say(format_args!("error: {error}"));
-        }
+/// Writes what a share of a run yielded, in place of the one before.
+fn keep(json: Option<&Destination>, plan: &Plan, run: &RunData, data: DataSets) {
+    let Some(json) = json else { return };
+    let server = plan.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let summary = Summary::build(recorded(plan, run.clone(), data, server));
+    let written = json.write(|out| brunt_report::json::write(&summary, out));
+    if let Err(error) = written.and_then(|written| written.check()) {
+        say(format_args!("error: {error}"));
     }
 }
 
 /// Finds the servers of a plan, and checks the limits of this host for this number of workers.
-fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, RemoteError> {
+pub(crate) fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, RemoteError> {
     let blame = |failure: Failure| RemoteError {
         is_server_error: failure.exit == Exit::Unreachable,
         reason: format!("{:#}", failure.error),

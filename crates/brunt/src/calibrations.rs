@@ -5,7 +5,7 @@
 //! overwritten.
 
 use crate::destination::write_whole;
-use crate::host_facts;
+use crate::host;
 use crate::input;
 use brunt_engine::host::first_line;
 use brunt_plan::plan::{Plan, Protocol, Transport};
@@ -34,8 +34,8 @@ pub(crate) fn this_host() -> HostIdentity {
     let system = rustix::system::uname();
     HostIdentity {
         machine: machine(first_line("/etc/machine-id"), &system.nodename().to_string_lossy()),
-        cpu_model: host_facts::processor().unwrap_or_default(),
-        allowed_cpus: host_facts::allowed_cpus(),
+        cpu_model: host::processor().unwrap_or_default(),
+        allowed_cpus: host::allowed_cpus(),
         kernel: system.release().to_string_lossy().into_owned(),
     }
 }

@@ -1,32 +1,26 @@
 //! Several measurements of one command: repeated, over a range of settings, or in search of a rate.
 //!
-//! Above the plan, never inside the loop: every run is one [`measure`] against the same servers, and what the next one is
+//! Above the plan, never inside the loop: every run is one measurement of a [`Runner`] against the same servers, and what the next one is
 //! decides `brunt-stats`. Invariants: servers are found or started once, and a data set that is still complete is not stored
 //! again; whatever ends a campaign early, what it has measured is reported, as one that was ended early.
 
-mod repeat;
 mod scan;
 mod search;
 
-pub(crate) use repeat::run;
 pub(crate) use scan::scan;
 pub(crate) use search::search;
 
 use crate::cli;
 use crate::destination::Document;
-use crate::embedded;
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
-use crate::measurement::{AgentOptions, Servers, Step, check_agents, measure};
-use crate::observers::Observers;
+use crate::measurement::{Runner, Servers, check_agents, interrupted};
 use crate::output::Outputs;
 use crate::presentation::Presentation;
 use crate::run::{self, PlanRequest, no_valid_reply};
+use crate::serve::memory_bytes;
 use anyhow::{Context, anyhow};
 use brunt_engine::process::cannot;
-use brunt_engine::run::DataSets;
 use brunt_plan::objective::Objective;
-use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::split_mix;
@@ -35,115 +29,126 @@ use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::stored::StoredCampaign;
 use brunt_report::subject::Subject;
-use brunt_stats::convergence::Convergence;
-use brunt_stats::observer::RunPosition;
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
 use std::io;
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Interval of looking whether a command has ended, and of hearing agents meanwhile.
 const COMMAND_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
+/// `brunt run`. Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each other.
+pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
+    let (mut asked, plan) = planned(flags, PlanRequest::of)?;
+    let cli::Repeated { run: flags, repeat } = flags;
+    if repeat.repeat == 1 {
+        return run::run(flags, asked, plan);
+    }
+    if flags.output.print_plan {
+        let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
+        return print_plan(&plan, &remark);
+    }
+    let objectives = &flags.output.assert;
+    let (mut series, outputs) = Series::open(flags, std::slice::from_ref(&plan), &mut asked, objectives)?;
+    series.runner.of = Some(u64::from(repeat.repeat));
+    let ended = (1..=repeat.repeat).try_for_each(|repetition| {
+        series.between(repetition, repeat)?;
+        let label = format!("run {repetition} of {}", repeat.repeat);
+        series.keep(&plan, RunPlace { repetition, ..RunPlace::default() }, &label).map(drop)
+    });
+    series.report(outputs, ended, CampaignQuestion::Repeat { objectives: texts(objectives) })
+}
+
 /// The plan of `brunt run`, made without a connection.
 pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<Plan, Failure> {
-    repeat::planned(flags, PlanRequest::without_agents).map(|(_, plan)| plan)
+    planned(flags, PlanRequest::without_agents).map(|(_, plan)| plan)
 }
 
-/// Why a campaign goes no further.
-enum End {
-    /// The user wants no more.
-    Interrupted,
-    /// It cannot.
-    Failed(Failure),
+/// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
+fn planned(
+    flags: &cli::Repeated,
+    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
+) -> Result<(PlanRequest, Plan), Failure> {
+    let is_once = flags.repeat.repeat == 1;
+    if is_once { check_between(&flags.repeat) } else { check_output(&flags.run, "--repeat") }?;
+    let asked = read(&flags.run)?;
+    let plan = asked.plan()?;
+    match is_once {
+        true => run::check_output(&flags.run.output, &plan),
+        false => run::check_assertions(&flags.run.output.assert, &plan),
+    }?;
+    Ok((asked, plan))
 }
 
-impl From<Failure> for End {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
+/// `--between` without a second repetition would never be run.
+fn check_between(repeat: &cli::RepeatFlags) -> Result<(), Failure> {
+    match &repeat.between {
+        Some(command) if repeat.repeat == 1 => {
+            Err(Failure::usage(format!("--between '{command}' requires --repeat of 2 or more")))
+        }
+        _ => Ok(()),
     }
 }
 
 /// The runs of a campaign as they are made.
 struct Series<'a> {
     servers: Servers,
-    stop: Arc<AtomicBool>,
+    /// Its runs include those that are only to find a beginning.
+    runner: Runner<'static>,
     flags: &'a cli::Run,
     /// What runs are held against.
     objectives: &'a [Objective],
-    observers: Observers<'static>,
-    /// How many runs are to be made, where that is known beforehand.
-    of: Option<u64>,
-    /// The plan of the last run that stored its data sets, while they are complete.
-    stored: Option<Plan>,
-    /// Runs made, with those that are only to find a beginning.
-    made: u64,
     first: Option<Summary>,
     runs: Vec<RunRow>,
 }
 
 impl<'a> Series<'a> {
-    /// Finds or starts the servers, with room for the largest data set of these plans; at least one.
+    /// Makes sure that results can be written, and finds or starts the servers, with room for the largest data set of these plans; at least one.
     fn open(
         flags: &'a cli::Run,
         plans: &[Plan],
         asked: &mut PlanRequest,
         objectives: &'a [Objective],
-    ) -> Result<Self, Failure> {
-        let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
+    ) -> Result<(Self, Outputs), Failure> {
+        let outputs = Outputs::open(&flags.output, &plans[0], false)?;
+        let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
-        let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), AgentOptions::default());
-        let stop = interrupt::flag().map_err(Failure::failed)?;
-        let mut observers = Observers::of(&flags.progress, objectives, &stop)?;
-        run::note_raised_threads(&asked.spec, largest, &mut observers);
-        let (stored, first, runs) = (None, None, Vec::new());
-        Ok(Self { servers, stop, flags, objectives, observers, of: None, stored, made: 0, first, runs })
+        let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);
+        let mut runner = Runner::open(&flags.progress, objectives, flags.output.judging.judgement())?;
+        run::note_raised_threads(&asked.spec, largest, &mut runner.observers);
+        outputs.watch(&plans[0], &flags.progress, &mut runner.observers)?;
+        Ok((Self { servers, runner, flags, objectives, first: None, runs: Vec::new() }, outputs))
     }
 
     /// Makes one run with a seed of its own. `label` says where the campaign stands.
-    fn measure(&mut self, plan: &Plan, label: &str) -> Result<Summary, End> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(End::Interrupted);
-        }
+    fn measure(&mut self, plan: &Plan, label: &str) -> Result<Summary, Failure> {
         let plan = plan.changed(|spec| {
             // Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
-            spec.run.seed = Some(Count(plan.seed.wrapping_add(self.made)));
+            spec.run.seed = Some(Count(plan.seed.wrapping_add(self.runner.made)));
             // Raw samples of a plan file have nowhere to go.
             spec.run.samples_max = None;
         });
-        let plan = plan.map_err(Failure::usage)?;
-        let found = self.stored.as_ref().filter(|stored| is_same_data(stored, &plan));
-        let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
-        let judgement = self.flags.output.judging.judgement();
-        let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
-        let step = Step { data, convergence: Convergence::of(&plan), place, judgement };
-        let summary = match measure(&plan, &self.servers, &self.stop, &mut self.observers, &step) {
-            Err(failure) if failure.exit == Exit::Interrupted => return Err(End::Interrupted),
-            ended => ended?,
-        };
-        self.made += 1;
-        self.stored = (plan.preload && !consumes(&plan)).then_some(plan);
-        Ok(summary)
+        self.runner.measure(&mut self.servers, &plan.map_err(Failure::usage)?, label)
     }
 
     /// Makes one run, and takes it into the report.
-    fn keep(&mut self, plan: &Plan, place: RunPlace, label: &str) -> Result<&RunRow, End> {
+    fn keep(&mut self, plan: &Plan, place: RunPlace, label: &str) -> Result<&RunRow, Failure> {
         let summary = self.measure(plan, label)?.with_assertions(self.objectives);
         let row = RunRow::of(&summary, place).map_err(cannot("take the numbers of a run"));
         self.runs.push(row.map_err(Failure::failed)?);
         check_agents(&summary)?;
         let is_interrupted = summary.record.run.interrupted;
         self.first.get_or_insert(summary);
-        match self.runs.last() {
-            Some(run) if !is_interrupted => Ok(run),
-            _ => Err(End::Interrupted),
-        }
+        self.runs.last().filter(|_| !is_interrupted).ok_or_else(interrupted)
     }
 
     /// Where the connections are said to be the limit, one run with as many as are needed shows whether they are.
-    fn confirm_connections(&mut self, asked: &PlanRequest, question: &CampaignQuestion) -> Result<(), End> {
+    fn confirm_connections(
+        &mut self,
+        asked: &PlanRequest,
+        question: &CampaignQuestion,
+    ) -> Result<(), Failure> {
         let met = CampaignLimit::of(&self.runs, question);
         let Some((place, needed)) =
             met.and_then(|met| Some((self.runs[met.run].place, met.limit.connections_needed?)))
@@ -165,10 +170,8 @@ impl<'a> Series<'a> {
         };
         let mut tended = Ok(());
         loop {
-            match child.try_wait() {
-                Ok(None) => {}
-                Ok(Some(status)) => return tended.map(|()| Ok(status)),
-                Err(error) => return Ok(Err(error)),
+            if let Some(ended) = child.try_wait().transpose() {
+                return tended.map(|()| ended);
             }
             tended = tended.and_then(|()| self.servers.keep_alive());
             // A signal may end the wait, which does no harm.
@@ -176,80 +179,53 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// Runs the user's command between two repetitions. It may have changed the data set, which is stored again.
-    fn between(&mut self, command: Option<&str>) -> Result<(), End> {
-        let Some(command) = command else { return Ok(()) };
-        self.stored = None;
+    /// Runs the user's command before a repetition, but for the first. It may have changed the data set, which is stored again.
+    fn between(&mut self, repetition: u32, repeat: &cli::RepeatFlags) -> Result<(), Failure> {
+        let Some(command) = repeat.between.as_deref().filter(|_| repetition > 1) else { return Ok(()) };
+        self.servers.stored = None;
         let status = self.await_command(Command::new("sh").args(["-c", command]))?;
         let status = status.with_context(|| format!("--between '{command}': cannot run the shell"));
         let status = status.map_err(|error| Failure::new(Exit::Failed, error))?;
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(End::Interrupted);
+        if self.runner.stop.load(Ordering::Relaxed) {
+            return Err(interrupted());
         }
         if status.success() {
             return Ok(());
         }
         let error = anyhow!("--between '{command}' ended with {status}; no further repetition is measured");
-        Err(Failure::new(Exit::Failed, error).into())
+        Err(Failure::new(Exit::Failed, error))
     }
 
     /// Reports what there is, however the campaign ended.
     fn report(
-        self,
+        mut self,
         outputs: Outputs,
-        ended: Result<(), End>,
+        ended: Result<(), Failure>,
         question: CampaignQuestion,
     ) -> Result<Exit, Failure> {
-        let Self { flags, first, runs, mut observers, .. } = self;
-        let Some(first) = first else {
-            return match ended {
-                Err(End::Failed(failure)) => Err(failure),
-                _ => {
-                    Err(Failure::new(Exit::Interrupted, anyhow!("interrupted before anything was measured")))
-                }
-            };
+        let is_early = ended.is_err();
+        let failed = ended.or_else(|failure| match failure.exit {
+            Exit::Interrupted => Ok(()),
+            _ => Err(failure),
+        });
+        let Some(first) = self.first else {
+            failed?;
+            return Err(Failure::message(Exit::Interrupted, "interrupted before anything was measured"));
         };
-        let stored = StoredCampaign { first, runs, question, interrupted: ended.is_err() };
+        let stored = StoredCampaign { first, runs: self.runs, question, interrupted: is_early };
         let campaign = Campaign::of(stored).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
-        observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
-        let exit = deliver(&campaign, outputs, flags.progress.presentation());
-        match ended {
-            Err(End::Failed(failure)) => Err(failure),
-            Err(End::Interrupted) | Ok(()) => Ok(exit),
-        }
+        self.runner.observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
+        let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
+        failed.map(|()| exit)
     }
 }
 
 /// Writes what a campaign comes to.
 pub(crate) fn deliver(campaign: &Campaign, outputs: Outputs, presentation: Presentation) -> Exit {
     let delivery = outputs.write(Subject::Campaign(campaign), presentation);
-    delivery.exit(if campaign.interrupted {
-        Exit::Interrupted
-    } else if campaign.is_missed() {
-        Exit::AssertionFailed
-    } else if campaign.status.is_invalid() || campaign.is_undecided() {
-        Exit::Invalid
-    } else {
-        Exit::Done
-    })
-}
-
-/// Did the other plan store what this one needs? Where keys lie depends on the servers, which are the same.
-fn is_same_data(stored: &Plan, plan: &Plan) -> bool {
-    plan.preload && stored.data_seed == plan.data_seed && stored.data_sets() == plan.data_sets()
-}
-
-/// Does a run leave another data set than it found: with keys missing, values grown, or versions of them that the next
-/// run knows nothing of? A command of the user's may do anything.
-pub(crate) fn consumes(plan: &Plan) -> bool {
-    let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend, OpKind::Raw];
-    let leaves_versions = plan.verify.is_some() && plan.writes();
-    leaves_versions
-        || plan
-            .classes
-            .iter()
-            .any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
+    let is_doubtful = campaign.status.is_invalid() || campaign.is_undecided();
+    delivery.exit(Exit::of(campaign.interrupted, campaign.is_missed(), is_doubtful))
 }
 
 /// Options that say something about one run.
@@ -308,17 +284,13 @@ fn rate_setting(per_second: f64) -> SweepPoint {
 }
 
 /// The most that a closed loop comes to on the same connections, in a short run: a first guess at where the limit lies.
-fn closed_loop_rate(series: &mut Series<'_>, asked: &PlanRequest) -> Result<f64, End> {
-    let plan = closed_loop_plan(asked)?;
-    let summary = series.measure(&plan, "closed loop")?;
-    if summary.record.run.interrupted {
-        return Err(End::Interrupted);
+fn closed_loop_rate(series: &mut Series<'_>, asked: &PlanRequest) -> Result<f64, Failure> {
+    let summary = series.measure(&closed_loop_plan(asked)?, "closed loop")?;
+    match summary.total.rate.completed {
+        _ if summary.record.run.interrupted => Err(interrupted()),
+        none if none <= 0.0 => Err(Failure::message(Exit::Unreachable, no_valid_reply(&summary, "at all"))),
+        rate => Ok(rate),
     }
-    if summary.total.rate.completed > 0.0 {
-        return Ok(summary.total.rate.completed);
-    }
-    let error = anyhow!("{}", no_valid_reply(&summary, "at all"));
-    Err(Failure::new(Exit::Unreachable, error).into())
 }
 
 /// The plan without what belongs to an open loop, for as long as it takes to see a rate.

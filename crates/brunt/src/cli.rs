@@ -7,12 +7,10 @@
     reason = "doc comments here are the help text: brackets mean optional"
 )]
 
-use crate::calibration_step;
 use crate::destination::Document;
 use crate::http::HttpAddress;
-use crate::plan_flags::{EveryOption, OfCalibration, OfLoad, PlanFlags, WithoutAgents};
+use crate::plan_flags::{EVERY_OPTION, OF_CALIBRATION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
-use crate::word_parser::WordParser;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
@@ -282,7 +280,7 @@ pub(crate) struct Run {
     pub plan: Option<PathBuf>,
 
     #[command(flatten)]
-    pub planned: PlanFlags<EveryOption>,
+    pub planned: PlanFlags<EVERY_OPTION>,
     #[command(flatten)]
     pub trust: AuthFlags,
     #[command(flatten)]
@@ -353,7 +351,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub sides: SideFlags,
     #[command(flatten)]
-    pub planned: PlanFlags<WithoutAgents>,
+    pub planned: PlanFlags<WITHOUT_AGENTS>,
     #[command(flatten)]
     pub output: CompareOutputFlags,
     #[command(flatten)]
@@ -472,7 +470,7 @@ pub(crate) struct Load {
     pub plan: Option<PathBuf>,
 
     #[command(flatten)]
-    pub planned: PlanFlags<OfLoad>,
+    pub planned: PlanFlags<OF_LOAD>,
     #[command(flatten)]
     pub progress: ProgressFlags,
 }
@@ -507,7 +505,7 @@ pub(crate) struct ResultFlags {
 }
 
 /// What a service for continuous integration shows of a result.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct IntegrationFlags {
     /// Append status, numbers and assertions as Markdown, e.g. to $GITHUB_STEP_SUMMARY; - is standard output
     #[arg(long, value_name = "PATH")]
@@ -592,7 +590,7 @@ fn parse_check(text: &str) -> Result<CheckId, String> {
 }
 
 /// Output while a command runs.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Progress")]
 pub(crate) struct ProgressFlags {
     /// Progress line on standard error every DURATION, at least 100ms, e.g. 1s [default: one redrawn line on a terminal]
@@ -628,7 +626,7 @@ impl ProgressFlags {
 #[command(mut_args(|argument| argument.help_heading(None::<&str>)))]
 pub(crate) struct Calibrate {
     #[command(flatten)]
-    pub planned: PlanFlags<OfCalibration>,
+    pub planned: PlanFlags<OF_CALIBRATION>,
     /// Measure floor and headroom only, without comparing ways of waiting (--wait)
     #[arg(long)]
     pub quick: bool,
@@ -643,13 +641,19 @@ pub(crate) struct Calibrate {
     pub quiet: bool,
 }
 
+/// Default length of a step of a calibration, how short and how long it may be: half of a step's requests may be missing before its p99 is, and
+/// of 100 ms some time slices of the scheduler are half, which a busy neighbour takes several in a row of; the median of more than ten times as
+/// many requests as a p99 needs is not worth a host that stays idle for hours.
+const STEP: [DurationNs; 3] =
+    [DurationNs::from_secs(1), DurationNs::from_millis(250), DurationNs::from_secs(60)];
+/// Keys of a calibration. Few, so that a step begins soon; the reference server's time does not depend on them.
+const CALIBRATION_KEYS: Count = Count(1_000);
+
 fn step(text: &str) -> Result<DurationNs, String> {
-    let step: DurationNs = text.parse()?;
-    let (least, most) = (calibration_step::STEP_MIN, calibration_step::STEP_MAX);
-    if step < least || step > most {
-        Err(format!("expected a duration from {least} to {most}"))
-    } else {
-        Ok(step)
+    let ([_, least, most], step) = (STEP, text.parse::<DurationNs>()?);
+    match (least..=most).contains(&step) {
+        true => Ok(step),
+        false => Err(format!("expected a duration from {least} to {most}")),
     }
 }
 
@@ -794,14 +798,14 @@ impl Calibrate {
     /// The flags as a specification of one step; its rate is the calibration's to choose.
     pub(crate) fn spec(&self) -> PlanSpec {
         let mut spec = self.planned.spec.clone();
-        let time = self.time.unwrap_or(calibration_step::STEP);
+        let time = self.time.unwrap_or(STEP[0]);
         spec.run.time = Some(time);
         spec.run.warmup = Some(Warmup::For(DurationNs(time.0 / 5)));
         // This server is not polled.
         spec.run.server_stats = Some(false);
         // A server that is behind need not catch up.
         spec.run.drain = Some(DurationNs(time.0 / 5));
-        spec.base.keys = Some(Count(calibration_step::KEYS));
+        spec.base.keys = Some(CALIBRATION_KEYS);
         spec
     }
 }

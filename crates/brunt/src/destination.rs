@@ -7,7 +7,7 @@
 //! was written is at its path at the end, or it is said not to be ([`Written`]).
 
 use crate::exit::Failure;
-use crate::input;
+use crate::input::{self, Inode, inode, inode_of};
 use crate::terminal::{RetryingWriter, standard_output};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -15,17 +15,15 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::fd::AsFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// As many links as Linux follows itself (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 /// The longest name of a file in bytes is 255 (NAME_MAX); what is put around it takes up to 30.
 const NAME_BYTES_MAX: usize = 200;
-/// Left over from processes that were killed while they wrote, and had our number: in a container all have the same.
-const LEFT_OVER_MAX: u32 = 100;
 
 /// A result, by the option that asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,24 +78,24 @@ pub(crate) struct Destination {
     pub(crate) document: Document,
     /// As given.
     path: PathBuf,
-    method: WriteMethod,
+    place: Place,
+    /// Of a regular file: what it is, or, where there is none yet, the directory and the name that it gets.
+    identity: Option<(Inode, Option<OsString>)>,
+    /// What is written directly, once it is open.
+    opened: Option<File>,
 }
 
-#[derive(Debug)]
-enum WriteMethod {
-    /// A file of this name in this directory, by no link.
-    Whole {
-        directory: PathBuf,
-        name: OsString,
-    },
-    /// A file of this name that is added to.
-    Appended {
-        directory: PathBuf,
-        name: OsString,
-    },
-    Direct(File),
-    StandardError,
+/// Where a path leads when every link has been followed, in the order of writing: files are there whatever becomes of a pipe or a terminal.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// A regular file that has a name, or gets one.
+    File(PathBuf),
+    /// A pipe, a device, or a file that was opened by the process that started us, which may have no other name for it.
+    Direct(PathBuf),
+    /// `-`, and every path to descriptor 1.
     StandardOutput,
+    /// Every path to descriptor 2.
+    StandardError,
 }
 
 /// A result that was written, and the file that it is in.
@@ -126,8 +124,7 @@ impl Written {
 }
 
 impl Destination {
-    /// Makes sure that each can be written, and that they are different. Files come first, so that they are there whatever becomes
-    /// of a pipe or a terminal.
+    /// Makes sure that each can be written, and that they are different.
     pub(crate) fn open_all(asked: &[(Document, &Path)]) -> Result<Vec<Self>, Failure> {
         check_standard_output().map_err(Failure::usage)?;
         let refused = |document: Document, path: &Path, error: io::Error| {
@@ -138,35 +135,93 @@ impl Destination {
                 path.display()
             ))
         };
-        let places = asked.iter().map(|(document, path)| {
-            let place = ResolvedPath::of(path).map_err(|error| refused(*document, path, error))?;
-            Ok((*document, *path, place))
+        let found = asked.iter().map(|(document, path)| {
+            Self::find(*document, path).map_err(|error| refused(*document, path, error))
         });
-        let places = places.collect::<Result<Vec<_>, Failure>>()?;
-        check_apart(&places).map_err(Failure::usage)?;
-        let (files, streams): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., place)| place.is_file());
+        let mut destinations = found.collect::<Result<Vec<_>, Failure>>()?;
+        check_apart(&destinations).map_err(Failure::usage)?;
         // The last ones may wait for a reader.
-        let destinations = files.into_iter().chain(streams).map(|(document, path, place)| {
-            let method = place.open(document.appends()).map_err(|error| refused(document, path, error))?;
-            Ok(Self { document, path: path.to_owned(), method })
+        destinations.sort_by_key(|destination| match destination.place {
+            Place::File(_) => 0,
+            Place::Direct(_) => 1,
+            Place::StandardOutput | Place::StandardError => 2,
         });
-        let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
-        destinations.sort_by_key(|destination| match destination.method {
-            WriteMethod::Whole { .. } | WriteMethod::Appended { .. } => 0,
-            WriteMethod::Direct(_) => 1,
-            WriteMethod::StandardError | WriteMethod::StandardOutput => 2,
-        });
+        for destination in &mut destinations {
+            destination.open().map_err(|error| refused(destination.document, &destination.path, error))?;
+        }
         Ok(destinations)
+    }
+
+    /// Follows every link of a path.
+    fn find(document: Document, given: &Path) -> io::Result<Self> {
+        let at =
+            |place, identity| Ok(Self { document, path: given.to_owned(), place, identity, opened: None });
+        let of_stream = |inode: Option<Inode>| inode.map(|inode| (inode, None));
+        if given == Path::new("-") {
+            return at(Place::StandardOutput, of_stream(inode_of(io::stdout())));
+        }
+        let mut path = given.to_owned();
+        for _ in 0..LINKS_MAX {
+            let (directory, name) = split(&path)?;
+            let full = directory.join(&name);
+            // Links there are no text to follow, though they can be read: what is open may have been renamed or removed.
+            let is_descriptor =
+                directory.starts_with("/proc") && directory.file_name() == Some(OsStr::new("fd"));
+            let held = if is_descriptor { fs::metadata(&full) } else { fs::symlink_metadata(&full) };
+            let held = match held {
+                Ok(held) if held.is_symlink() => {
+                    path = directory.join(fs::read_link(&full)?);
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound && !is_descriptor => {
+                    let identity = Some((inode(&fs::metadata(&directory)?), Some(name)));
+                    return at(Place::File(full), identity);
+                }
+                held => held?,
+            };
+            if held.is_dir() {
+                return Err(ErrorKind::IsADirectory.into());
+            }
+            let is_ours =
+                is_descriptor && fs::canonicalize("/proc/self/fd").is_ok_and(|ours| ours == directory);
+            let place = match name.to_str() {
+                Some("1") if is_ours => Place::StandardOutput,
+                Some("2") if is_ours => Place::StandardError,
+                _ if held.is_file() && !is_descriptor => Place::File(full),
+                _ => Place::Direct(full),
+            };
+            return at(place, of_stream(held.is_file().then(|| inode(&held))));
+        }
+        Err(Errno::LOOP.into())
+    }
+
+    /// Opens what is written directly, and tries whether a file can be written beside one that is not.
+    fn open(&mut self) -> io::Result<()> {
+        match &self.place {
+            Place::File(path) if self.document.appends() => {
+                OpenOptions::new().append(true).create(true).open(path)?;
+            }
+            Place::File(path) => {
+                if matches!(self.identity, Some((_, None))) {
+                    OpenOptions::new().write(true).open(path)?;
+                }
+                partial(path)?;
+            }
+            // What is there was written by others, or by an option before this one.
+            Place::Direct(path) => self.opened = Some(OpenOptions::new().append(true).open(path)?),
+            Place::StandardOutput | Place::StandardError => {}
+        }
+        Ok(())
     }
 
     /// Does it take standard output?
     pub(crate) fn is_standard_output(&self) -> bool {
-        matches!(self.method, WriteMethod::StandardOutput)
+        self.place == Place::StandardOutput
     }
 
     /// Does a reader take it, or a device, so that it is up to others how long writing takes?
     pub(crate) fn has_reader(&self) -> bool {
-        !matches!(self.method, WriteMethod::Whole { .. } | WriteMethod::Appended { .. })
+        !matches!(self.place, Place::File(_))
     }
 
     /// Writes it. The error names option and path.
@@ -174,7 +229,7 @@ impl Destination {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
-        self.write_by(replace, write)
+        self.write_by(false, write)
     }
 
     /// Writes it to its file as it comes, for readers that follow.
@@ -182,45 +237,44 @@ impl Destination {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
-        let to_file = |directory: &Path, name: &OsStr, write| {
-            write_file(OpenOptions::new().write(true).create(true).truncate(true), directory, name, write)
-        };
-        self.write_by(to_file, write)
+        self.write_by(true, write)
     }
 
-    fn write_by<W: FnOnce(&mut dyn Write) -> io::Result<()>>(
+    fn write_by(
         &self,
-        to_file: impl FnOnce(&Path, &OsStr, W) -> io::Result<File>,
-        write: W,
+        is_in_place: bool,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
-        let in_place = |directory: &Path, name: &OsStr, file: io::Result<File>| {
-            Ok(Some((directory.join(name), inode(&file?.metadata()?))))
-        };
-        let unnamed = |written: io::Result<()>| written.map(|()| None);
-        let place = match &self.method {
-            WriteMethod::Whole { directory, name } => {
-                in_place(directory, name, to_file(directory, name, write))
+        let mut options = OpenOptions::new();
+        options.create(true);
+        let written = match &self.place {
+            Place::File(path) => {
+                let file = match (self.document.appends(), is_in_place) {
+                    // Opened only now: what was removed since is made again.
+                    (true, _) => write_file(options.append(true), path, write),
+                    (false, true) => write_file(options.write(true).truncate(true), path, write),
+                    (false, false) => replace(path, write),
+                };
+                file.and_then(|file| Ok(Some((path.clone(), inode(&file.metadata()?)))))
             }
-            // Opened only now: what was removed since is made again.
-            WriteMethod::Appended { directory, name } => {
-                let file = write_file(OpenOptions::new().append(true).create(true), directory, name, write);
-                in_place(directory, name, file)
+            Place::Direct(_) => {
+                let opened = self.opened.as_ref().expect("open_all opened it");
+                write_buffered(RetryingWriter(opened), write).map(|()| None)
             }
-            WriteMethod::Direct(file) => unnamed(write_buffered(RetryingWriter(file), write)),
-            WriteMethod::StandardError => unnamed(write_buffered(RetryingWriter(io::stderr()), write)),
-            WriteMethod::StandardOutput => {
-                unnamed(standard_output().and_then(|out| write_buffered(out, write)))
+            Place::StandardOutput => {
+                standard_output().and_then(|out| write_buffered(out, write)).map(|()| None)
             }
+            Place::StandardError => write_buffered(RetryingWriter(io::stderr()), write).map(|()| None),
         };
         let (option, path) = (self.document.option(), self.path.clone());
-        place.map(|place| Written { option, path, place }).map_err(|error: io::Error| self.failure(error))
+        written.map(|place| Written { option, path, place }).map_err(|error| self.failure(error))
     }
 
     /// Says that it was not written whole.
     pub(crate) fn failure(&self, reason: impl Display) -> String {
         let option = self.document.option();
-        match self.method {
-            WriteMethod::StandardOutput => format!("{option}: cannot write standard output: {reason}"),
+        match self.place {
+            Place::StandardOutput => format!("{option}: cannot write standard output: {reason}"),
             _ => format!("{option}: cannot write '{}': {reason}", self.path.display()),
         }
     }
@@ -231,8 +285,8 @@ pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    match ResolvedPath::of(path)? {
-        ResolvedPath::Entry { directory, name, .. } => replace(&directory, &name, write).map(drop),
+    match Destination::find(Document::Json, path)?.place {
+        Place::File(path) => replace(&path, write).map(drop),
         _ => Err(io::Error::other("it is no regular file")),
     }
 }
@@ -245,160 +299,37 @@ pub(crate) fn check_standard_output() -> Result<(), String> {
     }
 }
 
-/// Refuses two results for one file or for standard output, and one for a file that is read, or that the text goes to.
-fn check_apart(places: &[(Document, &Path, ResolvedPath)]) -> Result<(), String> {
-    for (index, (document, path, place)) in places.iter().enumerate() {
+/// Refuses two results for one file or for standard output, and one for a file that is read, or that the text goes to. Pipes and devices take
+/// what they are given, one after the other.
+fn check_apart(destinations: &[Destination]) -> Result<(), String> {
+    for (index, Destination { document, path, place, identity, .. }) in destinations.iter().enumerate() {
         let (option, path) = (document.option(), path.display());
-        for (other, other_path, other_place) in &places[index + 1..] {
-            if !place.is_same_as(other_place) {
-                continue;
-            }
-            let (one, accepted) = match place {
-                ResolvedPath::StandardOutput => {
-                    ("standard output", "standard output for one of them, files for the others")
-                }
-                _ => ("one file", "a file for each"),
+        let is_output = *place == Place::StandardOutput;
+        let is_same = |other: &&Destination| {
+            (is_output && other.is_standard_output()) || (identity.is_some() && *identity == other.identity)
+        };
+        if let Some(other) = destinations[index + 1..].iter().find(is_same) {
+            let (one, accepted) = match is_output {
+                true => ("standard output", "standard output for one of them, files for the others"),
+                false => ("one file", "a file for each"),
             };
-            let (other, other_path) = (other.option(), other_path.display());
+            let (other, other_path) = (other.document.option(), other.path.display());
             let given = match path.to_string() == other_path.to_string() {
                 true => format!("'{path}' was given to each"),
                 false => format!("'{path}' and '{other_path}' were given, which are {one}"),
             };
             return Err(format!("{option}, {other}: {given}: expected {accepted}"));
         }
-        if !place.is_file() {
-            continue;
+        let (Some((inode, None)), Place::File(_) | Place::Direct(_)) = (identity, place) else { continue };
+        let streams = [(inode_of(io::stdout()), "output"), (inode_of(io::stderr()), "error")];
+        if let Some((_, name)) = streams.iter().find(|(stream, _)| *stream == Some(*inode)) {
+            return Err(format!("{option}: '{path}' is also standard {name}: expected another file, or '-'"));
         }
-        let streams = [
-            (ResolvedPath::StandardOutput, "standard output"),
-            (ResolvedPath::StandardError, "standard error"),
-        ];
-        for (stream, name) in streams {
-            if place.inode().is_some() && place.inode() == stream.inode() {
-                return Err(format!("{option}: '{path}' is also {name}: expected another file, or '-'"));
-            }
-        }
-        if place.inode().is_some_and(input::is_read) {
+        if input::is_read(*inode) {
             return Err(format!("{option}: '{path}' is read by this command: expected another file"));
         }
     }
     Ok(())
-}
-
-/// Device and inode.
-type Inode = (u64, u64);
-
-/// Where a path leads when every link has been followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ResolvedPath {
-    /// A regular file, or nothing yet.
-    Entry { directory: PathBuf, directory_inode: Inode, name: OsString, inode: Option<Inode> },
-    /// A regular file that was opened by the process that started us, which may have no other name for it.
-    Inherited { path: PathBuf, inode: Inode },
-    /// A pipe or a device.
-    Stream { path: PathBuf },
-    /// `-`, and every path to descriptor 1.
-    StandardOutput,
-    /// Every path to descriptor 2.
-    StandardError,
-}
-
-impl ResolvedPath {
-    fn of(path: &Path) -> io::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::StandardOutput);
-        }
-        let mut path = path.to_owned();
-        for _ in 0..LINKS_MAX {
-            let (directory, name) = split(&path)?;
-            let full = directory.join(&name);
-            // Links there are no text to follow, though they can be read: what is open may have been renamed or removed.
-            if directory.starts_with("/proc") && directory.file_name() == Some(OsStr::new("fd")) {
-                return Self::of_descriptor(&directory, full);
-            }
-            let held = match fs::symlink_metadata(&full) {
-                Ok(held) if held.is_symlink() => {
-                    path = directory.join(fs::read_link(&full)?);
-                    continue;
-                }
-                Ok(held) => Some(held),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => return Err(error),
-            };
-            return match held {
-                Some(held) if held.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-                Some(held) if !held.is_file() => Ok(Self::Stream { path: full }),
-                held => {
-                    let (directory_inode, inode) =
-                        (inode(&fs::metadata(&directory)?), held.as_ref().map(inode));
-                    Ok(Self::Entry { directory, directory_inode, name, inode })
-                }
-            };
-        }
-        Err(rustix::io::Errno::LOOP.into())
-    }
-
-    /// What lies behind a link of procfs to a descriptor.
-    fn of_descriptor(directory: &Path, full: PathBuf) -> io::Result<Self> {
-        let is_ours = fs::canonicalize("/proc/self/fd").is_ok_and(|ours| ours == directory);
-        let held = fs::metadata(&full)?;
-        match full.file_name().and_then(OsStr::to_str) {
-            Some("1") if is_ours => Ok(Self::StandardOutput),
-            Some("2") if is_ours => Ok(Self::StandardError),
-            _ if held.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            _ if held.is_file() => Ok(Self::Inherited { path: full, inode: inode(&held) }),
-            _ => Ok(Self::Stream { path: full }),
-        }
-    }
-
-    /// Is it a file of its own, neither a standard stream nor a pipe or device?
-    fn is_file(&self) -> bool {
-        matches!(self, Self::Entry { .. } | Self::Inherited { .. })
-    }
-
-    /// Of a regular file that is there.
-    fn inode(&self) -> Option<Inode> {
-        match self {
-            Self::Entry { inode, .. } => *inode,
-            Self::Inherited { inode, .. } => Some(*inode),
-            Self::Stream { .. } => None,
-            Self::StandardOutput => inode_of(io::stdout()),
-            Self::StandardError => inode_of(io::stderr()),
-        }
-    }
-
-    /// Would one overwrite or cut the other? Pipes and devices take what they are given, one after the other.
-    fn is_same_as(&self, other: &Self) -> bool {
-        let entry = |place: &Self| match place {
-            Self::Entry { directory_inode, name, .. } => Some((*directory_inode, name.clone())),
-            _ => None,
-        };
-        (*self == Self::StandardOutput && *other == Self::StandardOutput)
-            || (entry(self).is_some() && entry(self) == entry(other))
-            || (self.inode().is_some() && self.inode() == other.inode())
-    }
-
-    /// Opens what is written directly, and tries whether a file can be written beside one that is not.
-    fn open(self, appends: bool) -> io::Result<WriteMethod> {
-        Ok(match self {
-            Self::Entry { directory, name, .. } if appends => {
-                OpenOptions::new().append(true).create(true).open(directory.join(&name))?;
-                WriteMethod::Appended { directory, name }
-            }
-            Self::Entry { directory, name, inode, .. } => {
-                if inode.is_some() {
-                    OpenOptions::new().write(true).open(directory.join(&name))?;
-                }
-                Partial::create(&directory, &name)?;
-                WriteMethod::Whole { directory, name }
-            }
-            // What is there was written by others, or by an option before this one.
-            Self::Inherited { path, .. } => WriteMethod::Direct(OpenOptions::new().append(true).open(path)?),
-            Self::Stream { path } => WriteMethod::Direct(OpenOptions::new().write(true).open(path)?),
-            Self::StandardOutput => WriteMethod::StandardOutput,
-            Self::StandardError => WriteMethod::StandardError,
-        })
-    }
 }
 
 /// The directory of a path, without links, and the name in it.
@@ -407,20 +338,10 @@ fn split(path: &Path) -> io::Result<(PathBuf, OsString)> {
     let ends = [&b"/"[..], b"/."];
     let is_directory = ends.iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
     let Some(name) = path.file_name().filter(|_| !is_directory) else {
-        return Err(io::ErrorKind::IsADirectory.into());
+        return Err(ErrorKind::IsADirectory.into());
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok((fs::canonicalize(directory.unwrap_or(Path::new(".")))?, name.to_owned()))
-}
-
-fn inode(held: &Metadata) -> Inode {
-    (held.dev(), held.ino())
-}
-
-/// Of an open descriptor of a regular file.
-fn inode_of(stream: impl AsFd) -> Option<Inode> {
-    let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
-    file.metadata().ok().filter(Metadata::is_file).map(|held| inode(&held))
 }
 
 fn write_buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
@@ -432,117 +353,77 @@ fn write_buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Res
 /// Writes a file where it is. Some file systems, those of networks among them, say only at its end that there is no room.
 fn write_file(
     options: &OpenOptions,
-    directory: &Path,
-    name: &OsStr,
+    path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<File> {
-    let file = options.open(directory.join(name))?;
+    let file = options.open(path)?;
     write_buffered(&file, write)?;
     file.sync_all()?;
     Ok(file)
 }
 
 /// Writes a file under another name and renames it when it is whole. Returns the file that has the name then.
-fn replace(
-    directory: &Path,
-    name: &OsStr,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<File> {
-    let partial = Partial::create(directory, name)?;
-    write_buffered(&partial.file, write)?;
-    partial.file.sync_all()?;
-    partial.rename(&directory.join(name))
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
+    let partial = partial(path)?;
+    write_buffered(partial.as_file(), write)?;
+    partial.as_file().sync_all()?;
+    let (error, partial) = match partial.persist(path) {
+        Ok(file) => return Ok(file),
+        Err(failed) => (failed.error, failed.file),
+    };
+    // A file that is mounted by itself, as into a container, or another user's in /tmp can be written and not replaced.
+    let is_fixed = matches!(
+        error.kind(),
+        ErrorKind::ResourceBusy | ErrorKind::CrossesDevices | ErrorKind::PermissionDenied
+    );
+    let copied = if is_fixed { copy(&partial, path) } else { Err(error) };
+    copied.map_err(|error| {
+        let whereabouts = whereabouts(&partial);
+        // It is kept in any case.
+        let _ = partial.keep();
+        io::Error::other(format!("{error}; {whereabouts}"))
+    })
 }
 
-/// A result under its temporary name, `.NAME.PID.partial`; it is gone when this is, unless it was kept.
-#[derive(Debug)]
-struct Partial {
-    file: File,
-    path: PathBuf,
-    is_kept: bool,
+/// An empty file beside another, `.NAME.XXXXXX.partial`, with owner and permissions of the one that it is to replace; it is gone when this is.
+fn partial(path: &Path) -> io::Result<NamedTempFile> {
+    let earlier = fs::metadata(path).ok();
+    let mode = earlier.as_ref().map_or(0o666, |earlier| earlier.mode() & 0o777);
+    let (directory, name) = split(path)?;
+    let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];
+    let prefix = [b".", name, b"."].concat();
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(OsStr::from_bytes(&prefix)).suffix(".partial");
+    let partial = builder.make_in(directory, |path| {
+        OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
+    })?;
+    earlier.iter().for_each(|earlier| copy_attributes(partial.as_file(), earlier));
+    Ok(partial)
 }
 
-impl Partial {
-    /// An empty one, with owner and permissions of the file that it is to replace.
-    fn create(directory: &Path, name: &OsStr) -> io::Result<Self> {
-        let earlier = fs::metadata(directory.join(name)).ok();
-        let mode = earlier.as_ref().map_or(0o666, |earlier| earlier.mode() & 0o777);
-        for attempt in 0..LEFT_OVER_MAX {
-            let path = directory.join(partial_name(name, attempt));
-            match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
-                Ok(file) => {
-                    earlier.iter().for_each(|earlier| copy_attributes(&file, earlier));
-                    return Ok(Self { file, path, is_kept: false });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let first = directory.join(partial_name(name, 0));
-        Err(io::Error::other(format!(
-            "'{}' and others like it are left over, and can be removed",
-            first.display()
-        )))
-    }
-
-    /// Gives it its name.
-    fn rename(mut self, to: &Path) -> io::Result<File> {
-        let Err(error) = fs::rename(&self.path, to) else {
-            self.is_kept = true;
-            return self.file.try_clone();
-        };
-        // A file that is mounted by itself, as into a container, or another user's in /tmp can be written and not replaced.
-        let is_fixed = matches!(
-            error.kind(),
-            ErrorKind::ResourceBusy | ErrorKind::CrossesDevices | ErrorKind::PermissionDenied
-        );
-        let copied = if is_fixed { self.copy_into(to) } else { Err(error) };
-        copied.map_err(|error| {
-            self.is_kept = true;
-            io::Error::other(format!("{error}; {}", self.whereabouts()))
-        })
-    }
-
-    /// Where it is now. Others may have removed or moved it, or the directory that it is in.
-    fn whereabouts(&self) -> String {
-        let path = self.path.display();
-        match (self.file.metadata(), fs::symlink_metadata(&self.path)) {
-            (Ok(own), Ok(held)) if inode(&own) == inode(&held) => format!("it is in '{path}' instead"),
-            (Ok(own), _) if own.nlink() > 0 => format!("it was moved from '{path}' meanwhile"),
-            _ => "it was removed meanwhile".to_owned(),
-        }
-    }
-
-    /// Puts what it holds into a file that is there, whose content stays where there is no room for the new one.
-    fn copy_into(&mut self, to: &Path) -> io::Result<File> {
-        let mut target = OpenOptions::new().write(true).open(to)?;
-        let length = self.file.metadata()?.len();
-        match fallocate(&target, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
-            // Where the file system cannot tell beforehand, it is tried.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-            Err(error) => return Err(error.into()),
-        }
-        target.set_len(length)?;
-        io::copy(&mut File::open(&self.path)?, &mut target)?;
-        target.sync_all()?;
-        Ok(target)
+/// Where it is now. Others may have removed or moved it, or the directory that it is in.
+fn whereabouts(partial: &NamedTempFile) -> String {
+    let path = partial.path().display();
+    match (partial.as_file().metadata(), fs::symlink_metadata(partial.path())) {
+        (Ok(own), Ok(held)) if inode(&own) == inode(&held) => format!("it is in '{path}' instead"),
+        (Ok(own), _) if own.nlink() > 0 => format!("it was moved from '{path}' meanwhile"),
+        _ => "it was removed meanwhile".to_owned(),
     }
 }
 
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Where it cannot be removed, its name says what it is.
-            let _ = fs::remove_file(&self.path);
-        }
+/// Puts what it holds into a file that is there, whose content stays where there is no room for the new one.
+fn copy(partial: &NamedTempFile, to: &Path) -> io::Result<File> {
+    let mut target = OpenOptions::new().write(true).open(to)?;
+    let length = partial.as_file().metadata()?.len();
+    match fallocate(&target, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
+        // Where the file system cannot tell beforehand, it is tried.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
     }
-}
-
-fn partial_name(name: &OsStr, attempt: u32) -> OsString {
-    let name = name.as_bytes();
-    let again = if attempt == 0 { String::new() } else { format!("-{attempt}") };
-    let end = format!(".{}{again}.partial", std::process::id());
-    OsString::from_vec([b".", &name[..name.len().min(NAME_BYTES_MAX)], end.as_bytes()].concat())
+    target.set_len(length)?;
+    io::copy(&mut File::open(partial.path())?, &mut target)?;
+    target.sync_all()?;
+    Ok(target)
 }
 
 /// Makes a file as accessible as another. Where that is not allowed it is less so: it was created with no more permissions than that has.
@@ -561,33 +442,19 @@ fn copy_attributes(file: &File, earlier: &Metadata) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::{TempDir, tempdir};
 
-    /// Processes that were killed while they wrote leave names that another of their number must get past; others in a directory
-    /// are left alone.
-    #[test]
-    fn leftover_partial_files_do_not_block() {
-        let directory = std::env::temp_dir().join(format!("brunt-destination-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("x.json");
-        let left_over = |attempt| directory.join(partial_name(OsStr::new("x.json"), attempt));
-        for attempt in 0..LEFT_OVER_MAX {
-            fs::write(left_over(attempt), "half").unwrap();
-            let written = write_whole(&path, |out| write!(out, "{attempt}"));
-            match attempt + 1 == LEFT_OVER_MAX {
-                false => assert_eq!(fs::read_to_string(&path).unwrap(), attempt.to_string()),
-                true => assert!(written.unwrap_err().to_string().contains("can be removed")),
-            }
-        }
-        assert_eq!(fs::read_dir(&directory).unwrap().count(), LEFT_OVER_MAX as usize + 1);
-        fs::remove_dir_all(&directory).unwrap();
+    /// The only file of a directory that has a temporary name.
+    fn partial_in(directory: &Path) -> PathBuf {
+        let mut entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        entries.find(|path| path.extension() == Some(OsStr::new("partial"))).unwrap()
     }
 
     /// What fails in the middle leaves what was there, and one that cannot get its name is kept under the other.
     #[test]
     fn results_appear_whole_or_not_at_all() {
-        let directory = std::env::temp_dir().join(format!("brunt-whole-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("x.json");
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("x.json");
         fs::write(&path, "old").unwrap();
         let failed = write_whole(&path, |out| {
             out.write_all(&[0; 100_000])?;
@@ -595,55 +462,55 @@ mod tests {
         });
         assert_eq!(failed.unwrap_err().to_string(), "half way");
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         fs::remove_file(&path).unwrap();
-        let name = OsStr::new("x.json");
-        let kept = replace(&directory, name, |out| {
+        let kept = replace(&path, |out| {
             fs::create_dir(&path)?;
             out.write_all(b"new")
         });
-        let other = directory.join(partial_name(name, 0));
-        let message = kept.unwrap_err().to_string();
+        let (message, other) = (kept.unwrap_err().to_string(), partial_in(directory.path()));
         assert!(message.ends_with(&format!("; it is in '{}' instead", other.display())), "{message}");
         assert_eq!(fs::read_to_string(other).unwrap(), "new");
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     /// A message names only a file that is there.
     #[test]
     fn partial_files_that_others_took_away_are_said_to_be_gone() {
-        let directory = std::env::temp_dir().join(format!("brunt-away-{}", std::process::id()));
-        let moved = directory.with_extension("moved");
-        let name = OsStr::new("x.json");
-        let partial = directory.join(partial_name(name, 0));
-        type TakeAway<'a> = &'a dyn Fn() -> io::Result<()>;
-        let table: [(TakeAway<'_>, String); 3] = [
-            (&|| fs::remove_dir_all(&directory), "it was removed meanwhile".to_owned()),
-            (
-                &|| fs::rename(&directory, &moved),
-                format!("it was moved from '{}' meanwhile", partial.display()),
-            ),
+        type TakeAway = fn(&TempDir) -> io::Result<()>;
+        let moved = |directory: &TempDir| directory.path().join("moved");
+        let table: [(TakeAway, bool); 3] = [
+            (|directory| fs::remove_dir_all(directory.path().join("in")), false),
+            (|directory| fs::rename(directory.path().join("in"), directory.path().join("moved")), true),
             // Another file has its name.
             (
-                &|| {
-                    fs::rename(&directory, &moved)?;
-                    fs::create_dir(&directory)?;
+                |directory| {
+                    let inside = directory.path().join("in");
+                    let partial = partial_in(&inside);
+                    fs::rename(&inside, directory.path().join("moved"))?;
+                    fs::create_dir(&inside)?;
                     fs::write(&partial, "other")?;
-                    fs::create_dir(directory.join(name))
+                    fs::create_dir(inside.join("x.json"))
                 },
-                format!("it was moved from '{}' meanwhile", partial.display()),
+                true,
             ),
         ];
-        for (take_away, expected) in table {
-            fs::create_dir(&directory).unwrap();
-            let failed = replace(&directory, name, |out| {
-                take_away()?;
+        for (take_away, is_moved) in table {
+            let directory = tempdir().unwrap();
+            let inside = directory.path().join("in");
+            fs::create_dir(&inside).unwrap();
+            let failed = replace(&inside.join("x.json"), |out| {
+                take_away(&directory)?;
                 out.write_all(b"new")
             });
             let message = failed.unwrap_err().to_string();
-            assert!(message.ends_with(&format!("; {expected}")), "{message}");
-            let _ = fs::remove_dir_all(&moved);
-            let _ = fs::remove_dir_all(&directory);
+            let expected = match is_moved {
+                true => {
+                    let name = partial_in(&moved(&directory)).file_name().unwrap().to_owned();
+                    format!("; it was moved from '{}' meanwhile", inside.join(name).display())
+                }
+                false => "; it was removed meanwhile".to_owned(),
+            };
+            assert!(message.ends_with(&expected), "{message}");
         }
     }
 }

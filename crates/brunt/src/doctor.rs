@@ -5,8 +5,8 @@
 //! of this plan would fail.
 
 use crate::exit::{Exit, Failure};
-use crate::host_facts::{HostFacts, TimeWaitReuse};
-use crate::limits::Needs;
+use crate::host::Needs;
+use crate::host::{HostFacts, TimeWaitReuse};
 use crate::output::Outputs;
 use crate::presentation::Form;
 use crate::terminal::{columns_of, wrapped};
@@ -61,24 +61,32 @@ impl HostStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostFinding {
     status: HostStatus,
-    subject: &'static str,
+    subject: String,
     /// What there is.
     says: String,
     /// What to do about it, where there is something.
     remedy: Option<String>,
 }
 
+fn finding(status: HostStatus, says: impl Into<String>, remedy: Option<String>) -> HostFinding {
+    HostFinding { status, subject: String::new(), says: says.into(), remedy }
+}
+
+fn ok(says: impl Into<String>) -> HostFinding {
+    finding(HostStatus::Ok, says, None)
+}
+
+fn warn(says: impl Into<String>, remedy: impl Into<String>) -> HostFinding {
+    finding(HostStatus::Warn, says, Some(remedy.into()))
+}
+
+fn fix(says: impl Into<String>, remedy: impl Into<String>) -> HostFinding {
+    finding(HostStatus::Fix, says, Some(remedy.into()))
+}
+
 impl HostFinding {
-    fn ok(subject: &'static str, says: impl Into<String>) -> Self {
-        Self { status: HostStatus::Ok, subject, says: says.into(), remedy: None }
-    }
-
-    fn warn(subject: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: HostStatus::Warn, subject, says: says.into(), remedy: Some(remedy.into()) }
-    }
-
-    fn fix(subject: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: HostStatus::Fix, subject, says: says.into(), remedy: Some(remedy.into()) }
+    fn of(self, subject: impl Into<String>) -> Self {
+        Self { subject: subject.into(), ..self }
     }
 }
 
@@ -99,23 +107,22 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
                 Transport::Unix => "start the server, and look with: ls -l PATH",
                 Transport::Tcp | Transport::Tls | Transport::Udp => "check the name with: getent hosts NAME",
             };
-            findings.push(HostFinding::fix("server", reason, remedy));
+            findings.push(fix(reason, remedy).of("server"));
             Vec::new()
         }
     };
     if plan.uses_transport(Transport::Tls) {
-        findings.push(match TlsSettings::read(&plan.tls) {
-            Ok(_) => HostFinding::ok("TLS", "the files are in order"),
-            Err(reason) => {
-                HostFinding::fix("TLS", reason, "see --tls-ca, --tls-cert and --tls-key in: brunt help run")
-            }
-        });
+        let files = match TlsSettings::read(&plan.tls) {
+            Ok(_) => ok("the files are in order"),
+            Err(reason) => fix(reason, "see --tls-ca, --tls-cert and --tls-key in: brunt help run"),
+        };
+        findings.push(files.of("TLS"));
     }
     findings.extend(unreachable(&addresses));
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));
-    findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
-    findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
+    findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()).of("io_uring"));
+    findings.push(timestamps(&plan, brunt_engine::timestamps_work()).of("kernel stamps"));
     let is_fit = findings.iter().all(|finding| finding.status != HostStatus::Fix);
     let delivery = outputs.deliver(
         Form::Report(Level::Short),
@@ -185,11 +192,8 @@ fn unreachable(addresses: &[Address]) -> Option<HostFinding> {
             Address::Network(_) | Address::Datagram(_) => return None,
         };
         let error = tried.err()?;
-        Some(HostFinding::fix(
-            "server",
-            format!("{name} accepts no connection: {error}"),
-            "start it, or correct --server",
-        ))
+        let says = format!("{name} accepts no connection: {error}");
+        Some(fix(says, "start it, or correct --server").of("server"))
     };
     addresses.iter().find_map(refused)
 }
@@ -197,17 +201,16 @@ fn unreachable(addresses: &[Address]) -> Option<HostFinding> {
 /// What is not in order, the worst first, then the names of what is; with details every subject in the order of judging. Last the answer.
 fn report(findings: &[HostFinding], connections: u64, has_details: bool, width: usize) -> String {
     let of = |status: HostStatus| findings.iter().filter(move |finding| finding.status == status);
-    let mut lines: Vec<String> = match has_details {
-        true => findings.iter().map(|finding| line(finding, width)).collect(),
-        false => {
-            of(HostStatus::Fix).chain(of(HostStatus::Warn)).map(|finding| line(finding, width)).collect()
-        }
+    let shown: Vec<&HostFinding> = match has_details {
+        true => findings.iter().collect(),
+        false => of(HostStatus::Fix).chain(of(HostStatus::Warn)).collect(),
     };
-    let fine: Vec<&str> = of(HostStatus::Ok).map(|finding| finding.subject).collect();
+    let mut lines: Vec<String> = shown.into_iter().map(|finding| line(finding, width)).collect();
+    let fine: Vec<&str> = of(HostStatus::Ok).map(|finding| finding.subject.as_str()).collect();
     if !has_details && !fine.is_empty() {
         let more = if lines.is_empty() { "checked" } else { "more" };
-        let count = format!("{} {more}", fine.len());
-        lines.push(beside(HostStatus::Ok, &count, &format!("{} (--details)", fine.join(", ")), None, width));
+        let others = ok(format!("{} (--details)", fine.join(", "))).of(format!("{} {more}", fine.len()));
+        lines.push(line(&others, width));
     }
     let things = quantity::things(connections, "connection");
     let (failing, careful) = (of(HostStatus::Fix).count(), of(HostStatus::Warn).count());
@@ -222,20 +225,17 @@ fn report(findings: &[HostFinding], connections: u64, has_details: bool, width: 
 /// A line, or where that would be too long several: the remedy begins one of its own, so that a command in it stays
 /// whole as long as it can.
 fn line(finding: &HostFinding, width: usize) -> String {
-    beside(finding.status, finding.subject, &finding.says, finding.remedy.as_deref(), width)
-}
-
-fn beside(status: HostStatus, subject: &str, says: &str, remedy: Option<&str>, width: usize) -> String {
+    let HostFinding { status, subject, says, remedy } = finding;
     let head = format!("{:<4}  {subject:<13}  ", status.name());
     let indent = head.chars().count();
-    let width = width.max(2 * indent);
-    let whole = remedy.map_or(says.to_owned(), |remedy| format!("{says} -> {remedy}"));
+    let room = width.max(2 * indent) - indent;
+    let remedy = remedy.as_ref().map(|remedy| format!("-> {remedy}"));
+    let whole = remedy.as_ref().map_or(says.clone(), |remedy| format!("{says} {remedy}"));
     let lines = match remedy {
-        Some(remedy) if indent + whole.chars().count() > width => {
-            let remedy = format!("-> {remedy}");
-            [wrapped(says, width - indent), wrapped(&remedy, width - indent)].concat()
+        Some(remedy) if whole.chars().count() > room => {
+            [wrapped(says, room), wrapped(&remedy, room)].concat()
         }
-        _ => wrapped(&whole, width - indent),
+        _ => wrapped(&whole, room),
     };
     head + &lines.join(&format!("\n{}", " ".repeat(indent)))
 }
@@ -243,34 +243,34 @@ fn beside(status: HostStatus, subject: &str, says: &str, remedy: Option<&str>, w
 /// Every subject in the order of printing.
 fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &HostFacts) -> Vec<HostFinding> {
     let is_local = addresses.iter().any(Address::is_loopback);
+    let syn_backlog = match plan.transport {
+        Transport::Unix => ok("none of Unix sockets"),
+        Transport::Udp => ok("none of UDP"),
+        Transport::Tcp | Transport::Tls => {
+            queue("net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local)
+        }
+    };
     vec![
-        open_files(needs, facts),
-        local_ports(needs, facts),
-        time_wait(needs, facts),
-        queue("somaxconn", "net.core.somaxconn", needs, facts.somaxconn, is_local),
-        match plan.transport {
-            Transport::Unix => HostFinding::ok("syn backlog", "none of Unix sockets"),
-            Transport::Udp => HostFinding::ok("syn backlog", "none of UDP"),
-            Transport::Tcp | Transport::Tls => {
-                queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local)
-            }
-        },
-        processors(plan, facts),
-        quota(plan, facts),
-        stolen(facts),
-        governor(facts),
-        clock(facts),
-        timer_slack(facts),
-        kernel(facts),
+        open_files(needs, facts).of("open files"),
+        local_ports(needs, facts).of("local ports"),
+        time_wait(needs, facts).of("TIME_WAIT"),
+        queue("net.core.somaxconn", needs, facts.somaxconn, is_local).of("somaxconn"),
+        syn_backlog.of("syn backlog"),
+        processors(plan, facts).of("processors"),
+        quota(plan, facts).of("cpu quota"),
+        stolen(facts).of("stolen time"),
+        governor(facts).of("governor"),
+        clock(facts).of("clock source"),
+        timer_slack(facts).of("timer slack"),
+        kernel(facts).of("kernel"),
     ]
 }
 
 fn open_files(needs: &Needs, facts: &HostFacts) -> HostFinding {
     let needed = quantity::count(needs.open_files);
     match facts.open_files_hard {
-        None => HostFinding::ok("open files", format!("{needed} needed, no limit")),
-        Some(hard) if needs.open_files > hard => HostFinding::fix(
-            "open files",
+        None => ok(format!("{needed} needed, no limit")),
+        Some(hard) if needs.open_files > hard => fix(
             format!("{needed} needed, hard limit {}", quantity::count(hard)),
             format!("as root: prlimit --pid $$ --nofile={0}:{0}", needs.open_files),
         ),
@@ -280,7 +280,7 @@ fn open_files(needs: &Needs, facts: &HostFacts) -> HostFinding {
                 Some(soft) if needs.open_files > soft => " (the soft limit is raised at the start)",
                 _ => "",
             };
-            HostFinding::ok("open files", format!("{needed} needed, hard limit {hard}{raised}"))
+            ok(format!("{needed} needed, hard limit {hard}{raised}"))
         }
     }
 }
@@ -296,9 +296,9 @@ fn local_ports(needs: &Needs, facts: &HostFacts) -> HostFinding {
     );
     let remedy = if needs.ports > PORTS_MAX { MORE_ADDRESSES } else { MORE_PORTS };
     match (needs.ports > had, needs.ports_expected > had) {
-        (true, _) => HostFinding::fix("local ports", says, remedy),
-        (false, true) => HostFinding::warn("local ports", says, remedy),
-        (false, false) => HostFinding::ok("local ports", says),
+        (true, _) => fix(says, remedy),
+        (false, true) => warn(says, remedy),
+        (false, false) => ok(says),
     }
 }
 
@@ -313,33 +313,25 @@ fn time_wait(needs: &Needs, facts: &HostFacts) -> HostFinding {
     let says = format!("{reuse}{now}");
     let had = facts.local_ports.count();
     let taken = facts.time_wait.unwrap_or(0).saturating_add(needs.ports_expected);
-    if needs.ports_expected <= had && taken > had {
-        HostFinding::warn("TIME_WAIT", says, "wait a minute before the run")
-    } else {
-        HostFinding::ok("TIME_WAIT", says)
+    match needs.ports_expected <= had && taken > had {
+        true => warn(says, "wait a minute before the run"),
+        false => ok(says),
     }
 }
 
 /// A queue of the listening side, which overflows when many connections begin at once.
-fn queue(
-    subject: &'static str,
-    sysctl: &str,
-    needs: &Needs,
-    length: Option<u64>,
-    is_local: bool,
-) -> HostFinding {
+fn queue(sysctl: &str, needs: &Needs, length: Option<u64>, is_local: bool) -> HostFinding {
     let wanted = needs.connections.min(BURST_MAX);
     match length {
-        None => HostFinding::ok(subject, "not told"),
+        None => ok("not told"),
         Some(length) if !is_local => {
-            HostFinding::ok(subject, format!("{} here; the servers' own matters", quantity::count(length)))
+            ok(format!("{} here; the servers' own matters", quantity::count(length)))
         }
-        Some(length) if length < wanted => HostFinding::warn(
-            subject,
+        Some(length) if length < wanted => warn(
             format!("{} for {wanted} connections that may begin at once", quantity::count(length)),
             format!("sudo sysctl -w {sysctl}=4096"),
         ),
-        Some(length) => HostFinding::ok(subject, quantity::count(length)),
+        Some(length) => ok(quantity::count(length)),
     }
 }
 
@@ -351,59 +343,53 @@ fn processors(plan: &Plan, facts: &HostFacts) -> HostFinding {
     let pinned = plan.cpus.len();
     if pinned > 0 && pinned < threads {
         let remedy = format!("give --cpus {threads} processors, or use --threads {pinned}");
-        HostFinding::warn("processors", format!("{says}, pinned to {pinned}"), remedy)
+        warn(format!("{says}, pinned to {pinned}"), remedy)
     } else if threads > allowed {
-        HostFinding::warn("processors", says, format!("use --threads {allowed} or fewer"))
+        warn(says, format!("use --threads {allowed} or fewer"))
     } else if threads == allowed {
         let remedy = match allowed {
             1 => "client, kernel and server take turns: measure from a host with more".to_owned(),
             _ => format!("none is left for the kernel and a server here: use --threads {}", allowed - 1),
         };
-        HostFinding::warn("processors", says, remedy)
+        warn(says, remedy)
     } else {
-        HostFinding::ok("processors", says)
+        ok(says)
     }
 }
 
 fn quota(plan: &Plan, facts: &HostFacts) -> HostFinding {
-    let Some(quota) = facts.quota_cpus else { return HostFinding::ok("cpu quota", "none") };
+    let Some(quota) = facts.quota_cpus else { return ok("none") };
     let says = format!("the control group allows {quota:.1} processors, {} for workers", plan.threads);
     // A worker that is out of quota stands still for the rest of the period, up to 100 ms.
-    if quota >= f64::from(plan.threads) + 1.0 {
-        return HostFinding::ok("cpu quota", says);
+    match quota >= f64::from(plan.threads) + 1.0 {
+        true => ok(says),
+        false => warn(says, "raise the group's quota (cpu.max or cpu.cfs_quota_us), or use fewer --threads"),
     }
-    let remedy = "raise the group's quota (cpu.max or cpu.cfs_quota_us), or use fewer --threads";
-    HostFinding::warn("cpu quota", says, remedy)
 }
 
 fn stolen(facts: &HostFacts) -> HostFinding {
-    let Some(share) = facts.stolen else { return HostFinding::ok("stolen time", "not told") };
+    let Some(share) = facts.stolen else { return ok("not told") };
     let says = format!("{:.2} % since the host started", share * 100.0);
-    if share <= STOLEN_MAX {
-        return HostFinding::ok("stolen time", says);
+    match share <= STOLEN_MAX {
+        true => ok(says),
+        false => warn(says, "the hypervisor runs others on these processors: measure on dedicated ones"),
     }
-    HostFinding::warn(
-        "stolen time",
-        says,
-        "the hypervisor runs others on these processors: measure on dedicated ones",
-    )
 }
 
 fn governor(facts: &HostFacts) -> HostFinding {
     let governors = facts.governors.join(", ");
     match facts.governors.as_slice() {
-        [] => HostFinding::ok("governor", "none here (a guest, or fixed frequencies)"),
-        [only] if only == "performance" => HostFinding::ok("governor", governors),
-        _ => HostFinding::warn("governor", governors, "sudo cpupower frequency-set -g performance"),
+        [] => ok("none here (a guest, or fixed frequencies)"),
+        [only] if only == "performance" => ok(governors),
+        _ => warn(governors, "sudo cpupower frequency-set -g performance"),
     }
 }
 
 fn clock(facts: &HostFacts) -> HostFinding {
     match &facts.clocksource {
-        None => HostFinding::ok("clock source", "not told"),
-        Some(source) if is_fast_clocksource(source) => HostFinding::ok("clock source", source),
-        Some(source) => HostFinding::warn(
-            "clock source",
+        None => ok("not told"),
+        Some(source) if is_fast_clocksource(source) => ok(source),
+        Some(source) => warn(
             format!("{source}: reading the time is slow"),
             "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
         ),
@@ -413,59 +399,48 @@ fn clock(facts: &HostFacts) -> HostFinding {
 /// Workers set their own; what is told is what the others of this host get.
 fn timer_slack(facts: &HostFacts) -> HostFinding {
     let told = facts.timer_slack_ns.map(|ns| format!("{} by default, ", quantity::time(ns)));
-    HostFinding::ok("timer slack", format!("{}1 ns for workers", told.unwrap_or_default()))
+    ok(format!("{}1 ns for workers", told.unwrap_or_default()))
 }
 
 fn kernel(facts: &HostFacts) -> HostFinding {
     match facts.kernel {
-        None => HostFinding::ok("kernel", "not told"),
-        Some((major, minor)) if (major, minor) < KERNEL_MIN => HostFinding::fix(
-            "kernel",
+        None => ok("not told"),
+        Some((major, minor)) if (major, minor) < KERNEL_MIN => fix(
             format!("Linux {major}.{minor}, without epoll_pwait2"),
             format!("use Linux {}.{} or later", KERNEL_MIN.0, KERNEL_MIN.1),
         ),
-        Some((major, minor)) => HostFinding::ok("kernel", format!("Linux {major}.{minor}")),
+        Some((major, minor)) => ok(format!("Linux {major}.{minor}")),
     }
 }
 
 /// Does io_uring work, with all that the engine needs of it?
 fn io_uring(plan: &Plan, facts: &HostFacts, trial: Result<(), String>) -> HostFinding {
-    let reason = match trial {
-        Ok(()) => return HostFinding::ok("io_uring", "works"),
-        Err(reason) => reason,
-    };
-    if plan.io == IoChoice::Uring {
-        return HostFinding::fix("io_uring", reason, "leave --io uring out");
-    }
-    match facts.io_uring_disabled {
-        Some(1 | 2) => {
-            let allow = "epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0";
-            HostFinding::warn("io_uring", reason, allow)
+    match (trial, facts.io_uring_disabled) {
+        (Ok(()), _) => ok("works"),
+        (Err(reason), _) if plan.io == IoChoice::Uring => fix(reason, "leave --io uring out"),
+        (Err(reason), Some(1 | 2)) => {
+            warn(reason, "epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0")
         }
-        _ => HostFinding::warn("io_uring", reason, "epoll serves instead"),
+        (Err(reason), _) => warn(reason, "epoll serves instead"),
     }
 }
 
 /// Do kernel timestamps come, of what is sent and of what is received?
 fn timestamps(plan: &Plan, trial: Result<(), &str>) -> HostFinding {
     match trial {
-        Ok(()) => HostFinding::ok("kernel stamps", "of both directions, on loopback"),
-        Err(reason) if plan.timestamps == Timestamps::Kernel => {
-            HostFinding::fix("kernel stamps", reason, "leave --timestamps out")
-        }
-        Err(reason) => {
-            HostFinding::warn("kernel stamps", reason, "the kernel's part of latencies stays unknown")
-        }
+        Ok(()) => ok("of both directions, on loopback"),
+        Err(reason) if plan.timestamps == Timestamps::Kernel => fix(reason, "leave --timestamps out"),
+        Err(reason) => warn(reason, "the kernel's part of latencies stays unknown"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::tests::{FAR, LOOPBACK, UNIX, address, facts, needs, plan};
+    use crate::host::tests::{FAR, LOOPBACK, UNIX, address, facts, needs, plan};
 
     /// The finding about a subject.
-    fn finding(subject: &str, toml: &str, servers: &[&str], facts: &HostFacts) -> HostFinding {
+    fn finding_about(subject: &str, toml: &str, servers: &[&str], facts: &HostFacts) -> HostFinding {
         let plan = plan(toml);
         let addresses: Vec<Address> = servers.iter().map(|server| address(server)).collect();
         let needs = needs(&plan, servers, facts.time_wait_reuse);
@@ -503,7 +478,7 @@ mod tests {
     fn remedies_for_ports_can_be_followed() {
         for (connections, remedy) in [(60_000, MORE_PORTS), (300_000, MORE_ADDRESSES)] {
             let plan = format!("connections = {connections}");
-            let found = finding("local ports", &plan, LOOPBACK, &facts());
+            let found = finding_about("local ports", &plan, LOOPBACK, &facts());
             assert_eq!(found.remedy.as_deref(), Some(remedy), "{connections}");
         }
     }
@@ -511,7 +486,7 @@ mod tests {
     #[test]
     fn lines_are_as_wide_as_the_terminal() {
         let remedy = "none is left for the kernel and a server here: use --threads 1";
-        let finding = HostFinding::warn("processors", "2 of 2 allowed, 2 for workers", remedy);
+        let finding = warn("2 of 2 allowed, 2 for workers", remedy).of("processors");
         let lines = |width| line(&finding, width).lines().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(lines(200).len(), 1);
         assert_eq!(
@@ -527,10 +502,10 @@ mod tests {
     #[test]
     fn findings_without_fault_take_a_line() {
         let findings = [
-            HostFinding::ok("kernel", "Linux 6.18"),
-            HostFinding::warn("governor", "powersave", "set it to performance"),
-            HostFinding::ok("clock source", "tsc"),
-            HostFinding::fix("open files", "10016 needed, hard limit 1024", "ulimit -n 10016"),
+            ok("Linux 6.18").of("kernel"),
+            warn("powersave", "set it to performance").of("governor"),
+            ok("tsc").of("clock source"),
+            fix("10016 needed, hard limit 1024", "ulimit -n 10016").of("open files"),
         ];
         let expected = [
             "fail  open files     10016 needed, hard limit 1024 -> ulimit -n 10016",
@@ -547,8 +522,9 @@ mod tests {
     #[test]
     fn unix_sockets_have_a_queue_and_no_ports() {
         let few = HostFacts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
-        let said =
-            |subject: &str| line(&finding(subject, "server = 'unix:/run/cache.sock'", UNIX, &few), WIDTH);
+        let said = |subject: &str| {
+            line(&finding_about(subject, "server = 'unix:/run/cache.sock'", UNIX, &few), WIDTH)
+        };
         assert_eq!(
             said("local ports"),
             "ok    local ports    0 needed to each server, 28232 there (32768-60999)"
@@ -562,7 +538,7 @@ mod tests {
     #[test]
     fn kernel_timestamps_are_checked_only_if_requested() {
         let refused = || Err("what is sent gets no stamp");
-        let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial), 100);
+        let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial).of("kernel stamps"), 100);
         assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
         assert_eq!(
             said("", refused()),
@@ -578,7 +554,7 @@ mod tests {
     fn io_uring_is_checked_only_if_requested() {
         let said = |toml: &str, disabled: Option<u64>, trial: Result<(), &str>| {
             let facts = HostFacts { io_uring_disabled: disabled, ..facts() };
-            let finding = io_uring(&plan(toml), &facts, trial.map_err(str::to_owned));
+            let finding = io_uring(&plan(toml), &facts, trial.map_err(str::to_owned)).of("io_uring");
             line(&finding, WIDTH).split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let table = [
@@ -602,13 +578,13 @@ mod tests {
     fn a_long_line_is_broken_before_the_remedy() {
         let stolen = HostFacts { stolen: Some(0.031), ..facts() };
         assert_eq!(
-            line(&super::stolen(&stolen), 100).lines().collect::<Vec<_>>(),
+            line(&super::stolen(&stolen).of("stolen time"), 100).lines().collect::<Vec<_>>(),
             [
                 "care  stolen time    3.10 % since the host started",
                 "                     -> the hypervisor runs others on these processors: measure on dedicated ones",
             ]
         );
-        let long = HostFinding::warn("subject", "word ".repeat(30).trim(), "remedy ".repeat(30).trim());
+        let long = warn("word ".repeat(30).trim(), "remedy ".repeat(30).trim()).of("subject");
         let text = line(&long, 100);
         assert!(text.lines().all(|line| line.chars().count() <= 100 && line == line.trim_end()), "{text}");
         assert_eq!(
@@ -687,7 +663,7 @@ mod tests {
             ("kernel", "", FAR, change(|f| f.kernel = Some((5, 10))), Fix, "epoll_pwait2"),
         ];
         for (subject, toml, servers, facts, status, word) in table {
-            let finding = finding(subject, toml, servers, facts);
+            let finding = finding_about(subject, toml, servers, facts);
             assert_eq!(finding.status, *status, "{toml}: {}", line(&finding, 100));
             let said = line(&finding, 100).split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(word), "{toml}: {said}");

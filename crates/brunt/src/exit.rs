@@ -24,6 +24,16 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// Of something that was measured, judged, and reported.
+    pub(crate) const fn of(is_interrupted: bool, is_missed: bool, is_doubtful: bool) -> Self {
+        match (is_interrupted, is_missed, is_doubtful) {
+            (true, ..) => Self::Interrupted,
+            (_, true, _) => Self::AssertionFailed,
+            (_, _, true) => Self::Invalid,
+            (false, false, false) => Self::Done,
+        }
+    }
+
     /// Every code with its meaning.
     pub(crate) const MEANINGS: [(Self, &str); 7] = [
         (Self::Done, "done; the status is OK or CAUTION, and what was asserted holds"),

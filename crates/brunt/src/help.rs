@@ -1,12 +1,25 @@
-//! `brunt help TOPIC`: what is no command, such as a check, exit codes and the forms of values.
+//! What users are told of commands before they use them: `brunt help TOPIC` of what is no command, such as a check, exit codes and the forms of
+//! values; manual pages, as troff with the macros of man(7); and what shells complete.
 //!
-//! The parser has the help of commands. Invariant: every name that a report prints and a user may ask about is a topic.
+//! The parser has the help of commands, and what options mean is said where they are declared. Invariants: every name that a report prints and a
+//! user may ask about is a topic; every command and every option of the help is on a page, with the same words, and in the script of each shell,
+//! with the words that a value is one of.
 
-use crate::cli;
-use crate::exit::Exit;
-use crate::terminal::wrapped;
+use crate::cli::{self, CompletionShell};
+use crate::destination::write_whole;
+use crate::exit::{Exit, Failure};
+use crate::terminal::{show, wrapped};
+use brunt_compat::tools;
 use brunt_stats::check::{CheckId, RULES, Rule};
-use std::fmt::Write;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, ValueHint};
+use clap_complete::aot::{Bash, Fish, Zsh, generate};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write};
+use std::iter;
 
 /// No line is longer, in characters.
 const WIDTH: usize = 80;
@@ -17,6 +30,37 @@ const TOPICS: [(&str, &str); 3] = [
     ("exit-codes", "what a command ends with"),
     ("formats", "how values, plan files and results are written"),
 ];
+
+/// How values and files are written: a label and its text in each line, or a line as it is.
+const FORMATS: &str = "\
+How values are written:
+
+duration|a number with its unit: 10s, 500us, 1.5ms, 2m, 100ns, 1h
+count|a whole number: 1000, 100k, 2M, 1G (powers of 1000)
+bytes|200, 4KiB, 1MiB, 1GiB (powers of 1024)
+rate|per second: 1000, 200k, 1.5M/s, 0.5/s
+share|2% or 0.02
+server|HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis://, rediss:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE]; port 6379 without a scheme is Redis
+mix|operations with weights: get=9,set=1
+distribution|of sizes, gaps and keys: uniform:10,1000, zipf:0.99 and others, below brunt help run; @FILE is a file of one
+objective|[OP.]METRIC COMPARISON BOUND: 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
+list|'rate=10k,20k,40k' or 'rate=10k..100k:10k' for --over
+secret|@FILE is its first line: --password @redis.pw
+
+Files, all described in docs/formats.md:
+
+PLAN.toml|options of brunt run by their names without dashes, and [[class]] tables; --print-plan writes one
+--json|the result, schema brunt.result.v1 (docs/result.schema.json); brunt report and compare read it
+--html|the result as a page with charts, one file that needs no network; of report up to six results
+--figure|of report: a chart for a paper, TYPE=PATH: curve, spectrum, timeline or changes, .svg or .png
+--csv|the run over time, a line for each interval
+--ndjson|the same while the run goes on, a JSON object on each line
+--hlog|the histograms of each second, as HdrHistogram logs them; --spectrum: the percentiles of all
+--samples|single requests with their six times, CSV
+--junit|assertions and checks as JUnit XML
+--summary|status, numbers and assertions as Markdown, added to a file
+--http|the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/metrics.md)
+";
 
 /// What stands behind the help of all commands.
 pub(crate) fn behind_all() -> String {
@@ -54,7 +98,7 @@ pub(crate) fn topic(name: &str) -> Option<String> {
 /// What is said of a topic that there is not.
 pub(crate) fn unknown(name: &str) -> String {
     let commands = cli::command();
-    let commands: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
+    let commands: Vec<&str> = commands.get_subcommands().map(Command::get_name).collect();
     let topics: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
     let text = format!(
         "error: unknown topic '{name}': expected {}; a command ({}); or a check ({})",
@@ -105,66 +149,174 @@ fn exit_codes() -> String {
 }
 
 fn formats() -> String {
-    let mut text = "How values are written:\n\n".to_owned();
-    for (label, says) in [
-        ("duration", "a number with its unit: 10s, 500us, 1.5ms, 2m, 100ns, 1h"),
-        ("count", "a whole number: 1000, 100k, 2M, 1G (powers of 1000)"),
-        ("bytes", "200, 4KiB, 1MiB, 1GiB (powers of 1024)"),
-        ("rate", "per second: 1000, 200k, 1.5M/s, 0.5/s"),
-        ("share", "2% or 0.02"),
-        (
-            "server",
-            "HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis://, rediss:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE]; port 6379 without a scheme is Redis",
-        ),
-        ("mix", "operations with weights: get=9,set=1"),
-        (
-            "distribution",
-            "of sizes, gaps and keys: uniform:10,1000, zipf:0.99 and others, below brunt help run; @FILE is a file of one",
-        ),
-        (
-            "objective",
-            "[OP.]METRIC COMPARISON BOUND: 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'",
-        ),
-        ("list", "'rate=10k,20k,40k' or 'rate=10k..100k:10k' for --over"),
-        ("secret", "@FILE is its first line: --password @redis.pw"),
-    ] {
-        entry(&mut text, label, says);
-    }
-    text += "\nFiles, all described in docs/formats.md:\n\n";
-    for (label, says) in [
-        (
-            "PLAN.toml",
-            "options of brunt run by their names without dashes, and [[class]] tables; --print-plan writes one",
-        ),
-        (
-            "--json",
-            "the result, schema brunt.result.v1 (docs/result.schema.json); brunt report and compare read it",
-        ),
-        (
-            "--html",
-            "the result as a page with charts, one file that needs no network; of report up to six results",
-        ),
-        (
-            "--figure",
-            "of report: a chart for a paper, TYPE=PATH: curve, spectrum, timeline or changes, .svg or .png",
-        ),
-        ("--csv", "the run over time, a line for each interval"),
-        ("--ndjson", "the same while the run goes on, a JSON object on each line"),
-        (
-            "--hlog",
-            "the histograms of each second, as HdrHistogram logs them; --spectrum: the percentiles of all",
-        ),
-        ("--samples", "single requests with their six times, CSV"),
-        ("--junit", "assertions and checks as JUnit XML"),
-        ("--summary", "status, numbers and assertions as Markdown, added to a file"),
-        (
-            "--http",
-            "the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/metrics.md)",
-        ),
-    ] {
-        entry(&mut text, label, says);
+    let mut text = String::new();
+    for line in FORMATS.lines() {
+        match line.split_once('|') {
+            Some((label, says)) => entry(&mut text, label, says),
+            None => text.extend([line, "\n"]),
+        }
     }
     text
+}
+
+/// Commands that users give.
+const SECTION: &str = "1";
+
+/// Prints the page of a command, or writes all pages into a directory.
+pub(crate) fn man(flags: &cli::Man) -> Result<Exit, Failure> {
+    let pages = pages();
+    let Some(directory) = &flags.dir else {
+        let name = flags.command.as_ref().map_or("brunt".to_owned(), |name| format!("brunt-{name}"));
+        let (_, text) =
+            pages.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown_command(&name))?;
+        show(text, false);
+        return Ok(Exit::Done);
+    };
+    let refused = |error: io::Error| {
+        let directory = directory.display();
+        Failure::usage(format!(
+            "invalid value '{directory}' for --dir ({error}): expected a directory where files can be made, such as ~/.local/share/man/man1"
+        ))
+    };
+    fs::create_dir_all(directory).map_err(refused)?;
+    for (name, text) in pages {
+        let path = directory.join(format!("{name}.{SECTION}"));
+        write_whole(&path, |out| out.write_all(&text)).map_err(refused)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn unknown_command(name: &str) -> Failure {
+    let name = name.strip_prefix("brunt-").unwrap_or(name);
+    let command = cli::command();
+    let known: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    Failure::usage(format!("invalid value '{name}' for COMMAND: expected {}", known.join(", ")))
+}
+
+/// That of all commands first, then that of each, by their names: `brunt`, `brunt-run`.
+fn pages() -> Vec<(String, Vec<u8>)> {
+    let mut program = cli::command().after_help(behind_all()).disable_help_subcommand(true);
+    program.build();
+    let page = |command: &Command| {
+        let mut text = Vec::new();
+        // Memory takes everything.
+        let _ = write_page(command, &mut text);
+        (command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned(), text)
+    };
+    iter::once(&program).chain(program.get_subcommands()).map(page).collect()
+}
+
+fn write_page(command: &Command, out: &mut dyn Write) -> io::Result<()> {
+    // A hundred options are a list, and no line that tells how a command is called.
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    let page = Man::new(command.clone().override_usage(usage)).section(SECTION);
+    let page = page.source(concat!("brunt ", env!("CARGO_PKG_VERSION"))).manual("brunt");
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    page.render_synopsis_section(out)?;
+    page.render_description_section(out)?;
+    page.render_options_section(out)?;
+    if command.has_subcommands() {
+        page.render_subcommands_section(out)?;
+    }
+    let mut rest = Roff::new();
+    if let Some(notes) = command.get_after_help() {
+        rest.control("SH", ["NOTES"]);
+        notes.to_string().split("\n\n").for_each(|block| write_block(&mut rest, block));
+    }
+    // Other tools' command lines end as those do.
+    if tools::find(command.get_name()).is_none() {
+        rest.control("SH", ["EXIT STATUS"]);
+        for (exit, means) in Exit::MEANINGS {
+            rest.control("TP", []);
+            rest.text([bold((exit as u8).to_string())]);
+            rest.text([roman(means)]);
+        }
+    }
+    rest.to_writer(out)
+}
+
+/// A paragraph, or lines that stay as they are where some of them are indented.
+fn write_block(page: &mut Roff, block: &str) {
+    page.control("PP", []);
+    let is_table = block.lines().any(|line| line.starts_with(' '));
+    if is_table {
+        page.control("nf", []);
+    }
+    block.lines().for_each(|line| {
+        page.text([roman(line)]);
+    });
+    if is_table {
+        page.control("fi", []);
+    }
+}
+
+/// Prints the script of a shell.
+pub(crate) fn completions(flags: &cli::Completions) -> Exit {
+    show(script(flags.shell), false);
+    Exit::Done
+}
+
+fn script(shell: CompletionShell) -> Vec<u8> {
+    // The generator for bash would complete the names of files for a host.
+    let host = if matches!(shell, CompletionShell::Bash) { ValueHint::Other } else { ValueHint::Hostname };
+    let (mut program, mut text) = (completed(cli::command(), host), Vec::new());
+    match shell {
+        CompletionShell::Bash => generate(Bash, &mut program, "brunt", &mut text),
+        CompletionShell::Zsh => generate(Zsh, &mut program, "brunt", &mut text),
+        CompletionShell::Fish => {
+            generate(Fish, &mut program, "brunt", &mut text);
+            text.extend(fish_arguments(&program).bytes());
+        }
+    }
+    text
+}
+
+/// The program as shells complete it.
+fn completed(program: Command, host: ValueHint) -> Command {
+    let commands: Vec<String> =
+        program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let topics = commands.iter().cloned().chain(names().map(str::to_owned));
+    let topic = Arg::new("TOPIC").value_parser(PossibleValuesParser::new(topics));
+    let help = Command::new("help").about("Print the help of a command, or what a topic is");
+    let commands = PossibleValuesParser::new(commands);
+    program
+        .disable_help_subcommand(true)
+        .mut_subcommand("man", |man| man.mut_arg("command", |argument| argument.value_parser(commands)))
+        .mut_subcommands(|command| command.mut_args(|argument| hinted(argument, host)))
+        .subcommand(help.disable_help_flag(true).arg(topic))
+}
+
+/// The words of arguments, which the generator for fish leaves out.
+fn fish_arguments(program: &Command) -> String {
+    let line = |command: &Command| {
+        let values = command.get_positionals().flat_map(Arg::get_possible_values);
+        let words: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        let (name, words) = (command.get_name(), words.join(" "));
+        let condition = format!("__fish_brunt_using_subcommand {name}");
+        (!words.is_empty()).then(|| format!("complete -c brunt -n \"{condition}\" -f -a \"{words}\"\n"))
+    };
+    program.get_subcommands().filter_map(line).collect()
+}
+
+/// An option with what its value is, by its name, where neither its parser nor its row says it.
+fn hinted(argument: Arg, host: ValueHint) -> Arg {
+    let has_words = !argument.get_possible_values().is_empty();
+    let hint = match (argument.get_value_hint(), argument.get_value_names()) {
+        // With what a shell knows of files: a directory is gone on with.
+        (ValueHint::AnyPath, _) => ValueHint::FilePath,
+        (ValueHint::Unknown, Some([name, ..])) if !argument.is_positional() && !has_words => {
+            match name.as_str() {
+                "FILE" => ValueHint::FilePath,
+                "ADDRESS" | "HOST[:PORT]" | "A" => host,
+                "COMMAND" => ValueHint::CommandString,
+                _ => ValueHint::Other,
+            }
+        }
+        _ => return argument,
+    };
+    argument.value_hint(hint)
 }
 
 #[cfg(test)]
@@ -201,6 +353,69 @@ mod tests {
         );
         for line in ["  INVALID      never\n", "  accept it    --allow STEADY: what would"] {
             assert!(text.contains(line), "{text}");
+        }
+    }
+
+    /// A page as `man` shows it, but for fonts and lines.
+    fn words(text: &[u8]) -> String {
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        text.replace("\\-", "-")
+            .replace("\\*(Aq", "'")
+            .replace("\\fB", "")
+            .replace("\\fI", "")
+            .replace("\\fR", "")
+            .replace("\\\\", "\\")
+    }
+
+    #[test]
+    fn every_command_and_option_of_the_help_has_its_place() {
+        let pages = pages();
+        let mut program = cli::command();
+        program.build();
+        let mut options = 0;
+        let page_of = |name: &str| pages.iter().find(|(known, _)| known == name).map(|(_, text)| words(text));
+        let all = page_of("brunt").unwrap();
+        for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
+            let name = format!("brunt-{}", command.get_name());
+            assert!(all.contains(&format!("{name}(1)")), "{name}");
+            let page = page_of(&name).unwrap_or_else(|| panic!("{name} has no page"));
+            assert!(page.contains(&format!("{name} - {}", command.get_about().unwrap())), "{name}");
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let Some(long) = argument.get_long() else { continue };
+                let help = argument.get_help().unwrap().to_string();
+                assert!(
+                    page.contains(&format!("--{long}")) && page.contains(&help),
+                    "{name} --{long}: {help}"
+                );
+                options += 1;
+            }
+        }
+        assert!(options > 400, "{options}");
+        assert_eq!(pages.len(), 1 + program.get_subcommands().count() - 1);
+    }
+
+    #[test]
+    fn every_command_and_option_of_the_help_is_completed() {
+        let mut program = cli::command();
+        program.build();
+        for (shell, prefix) in
+            [(CompletionShell::Bash, "--"), (CompletionShell::Zsh, "--"), (CompletionShell::Fish, "-l ")]
+        {
+            let text = String::from_utf8(script(shell)).unwrap();
+            let words: Vec<&str> =
+                text.split([' ', '\n', '"', '\'', '[', '=', '{', '}', '(', ')', ',', '|', '*']).collect();
+            for command in program.get_subcommands() {
+                let name = command.get_name();
+                assert!(words.contains(&name), "{shell:?}: {name}");
+                for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                    let Some(long) = argument.get_long() else { continue };
+                    let is_there = match prefix {
+                        "--" => words.contains(&format!("--{long}").as_str()),
+                        prefix => text.contains(&format!("{prefix}{long} ")),
+                    };
+                    assert!(is_there, "{shell:?}: {name} --{long}");
+                }
+            }
         }
     }
 }

@@ -1,31 +1,28 @@
 //! An HTTP endpoint: pages that the control thread puts up, shown to clients while a run goes on.
 //!
-//! Not what is on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Invariant: the control thread
-//! waits for no client, and no worker knows of any; everything but putting up happens on a thread that ends with the process.
+//! Not what is on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Host names are rejected as addresses to
+//! listen at, as a name can have several. Invariants: the control thread waits for no client, and no worker knows of any; everything but putting
+//! up happens on a thread that ends with the process; other hosts can connect only if an address is given explicitly.
 //! No library keeps what [`server`] does against hostile clients: those without `async` have time limits for each read or write, if any, which
 //! a byte now and then puts off, and let new clients wait for slow ones.
 
-mod address;
-mod connection;
-mod hosts;
 mod pages;
-mod request;
 mod server;
 mod view;
 
-pub(crate) use address::HttpAddress;
-pub(crate) use pages::Text;
-use pages::{EVENT_STREAM, Pages};
+pub(crate) use pages::{Text, text};
 pub(crate) use view::{HttpView, written};
 
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
 use brunt_engine::process::cannot;
 use brunt_plan::quantity::listed;
-use hosts::Hosts;
-use std::net::{SocketAddr, TcpListener};
+use pages::{Hosts, Pages};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::{fmt, io};
 
 /// Pages, and where they are served.
 pub(crate) struct Endpoint {
@@ -43,15 +40,17 @@ impl Endpoint {
         pages: Vec<Page>,
         texts: Vec<Text>,
     ) -> Result<Self, Failure> {
-        let refused = |error: &dyn std::fmt::Display| {
+        let refused = |error: io::Error| {
             Failure::usage(format!(
                 "invalid value '{address}' for {option} ({error}): expected an address of this host and a free port, or port 0 for any that is free"
             ))
         };
-        let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
+        let listener = TcpListener::bind(address.0).map_err(refused)?;
         let serving = |error| Failure::failed(cannot(&format!("serve pages at {option} {address}"))(error));
         let pages = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip())).map_err(serving)?);
-        let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr().map_err(serving)?);
+        // Otherwise the kernel chooses one, which must be printed.
+        let has_fixed_port = address.0.port() != 0;
+        let address = listener.local_addr().map_err(serving)?;
         let thread = Some(server::start(listener, pages.clone(), server::STEP_MAX).map_err(serving)?);
         Ok(Self { pages, address, has_fixed_port, thread })
     }
@@ -80,7 +79,63 @@ impl Endpoint {
     }
 }
 
-/// A text that is written when it is first asked for.
-pub(crate) fn text(write: impl FnOnce() -> Arc<[u8]> + Send + 'static) -> Text {
-    Text::new(Box::new(write))
+/// An address to listen at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HttpAddress(SocketAddr);
+
+impl HttpAddress {
+    /// The syntax that error messages name.
+    pub(crate) const ACCEPTED: &str = "a port of this host alone, such as 9090 (0 for any that is free), or an address with a port, such as 0.0.0.0:9090";
+}
+
+impl FromStr for HttpAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = |text: &str| {
+            text.strip_prefix("localhost").unwrap_or(text).strip_prefix(':').unwrap_or(text).parse()
+        };
+        let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let address = port(text).map(loopback).or_else(|_| text.parse().map_err(|_| ()));
+        address.map(Self).map_err(|()| format!("expected {}", Self::ACCEPTED))
+    }
+}
+
+impl fmt::Display for HttpAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_hosts_need_an_explicit_address() {
+        let table = [
+            ("9090", Some("127.0.0.1:9090")),
+            (":9090", Some("127.0.0.1:9090")),
+            ("localhost:9090", Some("127.0.0.1:9090")),
+            ("0", Some("127.0.0.1:0")),
+            ("127.0.0.2:80", Some("127.0.0.2:80")),
+            ("0.0.0.0:9090", Some("0.0.0.0:9090")),
+            ("[::1]:9090", Some("[::1]:9090")),
+            ("[::]:0", Some("[::]:0")),
+            ("", None),
+            (":", None),
+            ("65536", None),
+            ("-1", None),
+            ("0.0.0.0", None),
+            ("::1", None),
+            ("localhost", None),
+            ("localhost9090", None),
+            ("example.com:9090", None),
+            ("http://127.0.0.1:9090", None),
+        ];
+        for (text, expected) in table {
+            let found = text.parse::<HttpAddress>().ok().map(|address| address.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
 }

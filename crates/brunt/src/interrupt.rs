@@ -3,7 +3,7 @@
 //! SIGINT and SIGTERM are sent by people and supervisors, SIGHUP by a terminal or a connection that is gone. Invariant: a signal that
 //! would end the process without a report never does so the first time.
 
-use crate::host_facts::ignored_signals;
+use crate::host::ignored_signals;
 use brunt_engine::process::{cannot, start_thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::fs::File;

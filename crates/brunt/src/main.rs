@@ -8,28 +8,21 @@
 mod agent;
 mod background_thread;
 mod calibrate;
-mod calibration_step;
 mod calibrations;
 mod campaign;
 mod cli;
 mod compare;
-mod completions;
 mod destination;
 mod doctor;
-mod embedded;
 mod exit;
 mod help;
-mod host_facts;
+mod host;
 mod http;
 mod input;
 mod interrupt;
-mod invalid_value;
-mod limits;
 mod line_stream;
-mod man_page;
 mod measurement;
 mod observers;
-mod option_file;
 mod output;
 mod plan_flags;
 mod presentation;
@@ -37,11 +30,10 @@ mod progress;
 mod report;
 mod run;
 mod serve;
-mod suggestion;
 mod terminal;
 mod tool;
 mod tui;
-mod word_parser;
+mod usage_error;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::{Exit, Failure};
@@ -88,8 +80,8 @@ fn main() -> ExitCode {
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Serve(serve) => serve::serve(&serve),
-        Command::Man(flags) => man_page::man(&flags),
-        Command::Completions(flags) => Ok(completions::completions(&flags)),
+        Command::Man(flags) => help::man(&flags),
+        Command::Completions(flags) => Ok(help::completions(&flags)),
     };
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),
@@ -113,9 +105,9 @@ fn explain(name: &str) -> ExitCode {
 
 /// Ends with what is wrong with the command line, or with the help that it asks for.
 fn refused(words: &[String], error: clap::Error) -> ExitCode {
-    match invalid_value::message(&error) {
+    match usage_error::of_value(&error) {
         Some(message) => told(&format!("error: {message}")),
-        None => told(&parsers_words(suggestion::corrected(error, cli::command(), words))),
+        None => told(&parsers_words(usage_error::corrected(error, cli::command(), words))),
     }
 }
 

@@ -1,19 +1,22 @@
-//! One measurement: finds or starts the servers, lets the engine carry out a plan, and sums up what it yields.
+//! Measurements: finds or starts the servers, lets the engine carry out plans, and sums up what they yield.
 //!
 //! Not a command and not a report: `run` makes one measurement, a campaign makes several, against the same servers.
 //! Invariant: nothing is connected before it is known that this host has room for the plan.
 
 use crate::calibrations;
-use crate::embedded::{self, Embedded};
+use crate::cli::ProgressFlags;
 use crate::exit::{Exit, Failure};
-use crate::host_facts::{self, HostFacts};
-use crate::limits::{self, Needs};
+use crate::host::{self, HostFacts, Needs};
+use crate::interrupt;
 use crate::observers::{ObservedRun, Observers};
+use crate::serve::{self, Embedded};
 use crate::terminal::say;
 use brunt_engine::cluster::{Nodes, find_nodes};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, RunEvent};
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
+use brunt_plan::objective::Objective;
+use brunt_plan::op::OpKind;
 use brunt_plan::plan::{IpVersion, Plan, Timestamps, Transport};
 use brunt_plan::resolve::fleet::PlanSplit;
 use brunt_plan::resolve::of_nodes;
@@ -30,7 +33,8 @@ use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The servers of a plan, found or started.
 pub(crate) struct Servers {
@@ -45,28 +49,17 @@ pub(crate) struct Servers {
     cluster_notes: Vec<String>,
     /// The agents that load them.
     fleet: Option<RefCell<Fleet>>,
-    lead: AgentOptions,
+    lead: Option<AgentOptions>,
+    /// The plan of the last run that stored its data sets, while they are complete.
+    pub stored: Option<Plan>,
 }
 
-/// How agents are led.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How agents of another tool are led: with up to so many workers of this host, and telling, beside counts and histograms, what is metered or
+/// nothing. Others have the spare CPUs of this host, and tell whatever the plan asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgentOptions {
-    /// The largest number of workers of this host; `None`: the number of spare CPUs.
-    pub threads: Option<u32>,
-    /// What agents tell beside counts and histograms.
-    pub told: AgentDetail,
-}
-
-/// What agents tell beside counts and histograms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum AgentDetail {
-    /// Whatever the plan asks for.
-    #[default]
-    All,
-    /// What is metered, but no single requests.
-    Meters,
-    /// Nothing.
-    Nothing,
+    pub threads: u32,
+    pub meters: bool,
 }
 
 impl Servers {
@@ -82,11 +75,11 @@ impl Servers {
 
     fn found(plan: &Plan, asks_for_nodes: bool) -> Result<Self, Failure> {
         // Before the server is started, which inherits it.
-        limits::raise_open_files();
+        host::raise_open_files();
         let embedded = match plan.needs_embedded() {
             false => None,
             true => {
-                embedded::check_memory(plan).map_err(Failure::usage)?;
+                serve::check_memory(plan).map_err(Failure::usage)?;
                 Some(Embedded::start(plan).map_err(|error| Failure::new(Exit::Unreachable, error))?)
             }
         };
@@ -136,12 +129,21 @@ impl Servers {
             cluster_notes,
             _embedded: embedded,
             fleet: None,
-            lead: AgentOptions::default(),
+            lead: None,
+            stored: None,
         })
     }
 
+    /// Did an earlier run store what this one needs? Where keys lie depends on the servers, which are the same.
+    fn data_for(&self, plan: &Plan) -> DataSets {
+        let is_same = |stored: &Plan| {
+            plan.preload && stored.data_seed == plan.data_seed && stored.data_sets() == plan.data_sets()
+        };
+        if self.stored.as_ref().is_some_and(is_same) { DataSets::Stored } else { DataSets::ToStore }
+    }
+
     /// Lets these agents carry out the load.
-    pub(crate) fn with_agents(mut self, fleet: Option<Fleet>, lead: AgentOptions) -> Self {
+    pub(crate) fn with_agents(mut self, fleet: Option<Fleet>, lead: Option<AgentOptions>) -> Self {
         (self.fleet, self.lead) = (fleet.map(RefCell::new), lead);
         self
     }
@@ -220,40 +222,103 @@ fn socket_at(path: &str) -> io::Result<Vec<Address>> {
     }
 }
 
-/// What a measurement is to the command that makes it: all of it by default, or a step of a campaign.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Step {
-    /// What the steps before it left on the servers.
-    pub data: DataSets,
-    /// What it is to find out; it ends as soon as that is known, else as the plan says. [`Convergence::of`] has what the
-    /// plan itself asks for.
-    pub convergence: Option<Convergence>,
-    /// Where the campaign stands, for those who watch it.
-    pub place: RunPosition,
-    /// How it is judged.
+/// The runs of a command, one after the other. Each takes up what the one before left on the servers.
+pub(crate) struct Runner<'a> {
+    /// Set by a user who wants no more.
+    pub stop: Arc<AtomicBool>,
+    /// Those who watch.
+    pub observers: Observers<'a>,
+    /// How runs are judged.
     pub judgement: Judgement,
+    /// How many runs are to be made, where that is known beforehand.
+    pub of: Option<u64>,
+    /// Runs made.
+    pub made: u64,
 }
 
-/// Carries out a plan and sums it up.
-pub(crate) fn measure(
-    plan: &Plan,
-    servers: &Servers,
-    stop: &AtomicBool,
-    observers: &mut Observers<'_>,
-    step: &Step,
-) -> Result<Summary, Failure> {
-    let plan = &plan_for(plan, servers, observers)?;
-    let shares = shares(plan, servers)?;
-    // What agents carry out needs room on their hosts.
-    let here = shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
-    let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
-    notes.iter().for_each(|note| observers.note(note));
-    let beforehand = || recorded_by_step(plan, servers, step, RunData::default());
-    let mut watching = observers.begin(plan, &step.place, beforehand);
-    let ended = carry_out(plan, shares.as_ref(), servers, stop, &mut watching, step);
-    let summary = ended.map(|(data, convergence)| summarise(plan, servers, step, data, convergence));
-    watching.end(summary.as_ref().ok());
-    summary
+impl Runner<'static> {
+    /// Runs that are shown as the flags have it. Objectives are those of the command. From here on a signal ends the present run first.
+    pub(crate) fn open(
+        progress: &ProgressFlags,
+        objectives: &[Objective],
+        judgement: Judgement,
+    ) -> Result<Self, Failure> {
+        let stop = interrupt::flag().map_err(Failure::failed)?;
+        let observers = Observers::of(progress, objectives, &stop)?;
+        Ok(Self { stop, observers, judgement, of: None, made: 0 })
+    }
+}
+
+impl Runner<'_> {
+    /// Carries out a plan and sums it up. `label` says where the command stands.
+    pub(crate) fn measure(
+        &mut self,
+        servers: &mut Servers,
+        plan: &Plan,
+        label: &str,
+    ) -> Result<Summary, Failure> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(interrupted());
+        }
+        let (asked, data) = (plan, servers.data_for(plan));
+        let plan = &plan_for(asked, servers, &mut self.observers)?;
+        let shares = shares(plan, servers)?;
+        // What agents carry out needs room on their hosts.
+        let here =
+            shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
+        let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
+        notes.iter().for_each(|note| self.observers.note(note));
+        let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
+        let record = |run| RunRecord {
+            agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
+            judgement: self.judgement.clone(),
+            ..recorded(plan, run, data, servers.name.clone())
+        };
+        let mut watching = self.observers.begin(plan, &place, || record(RunData::default()));
+        let ended = carry_out(plan, shares.as_ref(), servers, &self.stop, &mut watching, data);
+        let summary = ended.map(|(run, convergence)| {
+            // What is known of this host says nothing of others.
+            let calibration = match servers.fleet {
+                None => calibrations::lookup(plan, &run.usage),
+                Some(_) => Lookup::Unfit("a calibration of this host does not apply to agents".to_owned()),
+            };
+            Summary::build(RunRecord { convergence, calibration, ..record(run) })
+        });
+        watching.end(summary.as_ref().ok());
+        let summary = summary?;
+        self.made += 1;
+        servers.stored = (asked.preload && !consumes(asked)).then(|| asked.clone());
+        Ok(summary)
+    }
+
+    /// The same of a run that is of no use if it was cut short.
+    pub(crate) fn measure_whole(
+        &mut self,
+        servers: &mut Servers,
+        plan: &Plan,
+        label: &str,
+    ) -> Result<Summary, Failure> {
+        let summary = self.measure(servers, plan, label)?;
+        check_agents(&summary)?;
+        if summary.record.run.interrupted { Err(interrupted()) } else { Ok(summary) }
+    }
+}
+
+/// The end that a user asks for.
+pub(crate) fn interrupted() -> Failure {
+    Failure::message(Exit::Interrupted, "interrupted")
+}
+
+/// Does a run leave another data set than it found: with keys missing, values grown, or versions of them that the next
+/// run knows nothing of? A command of the user's may do anything.
+fn consumes(plan: &Plan) -> bool {
+    let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend, OpKind::Raw];
+    let leaves_versions = plan.verify.is_some() && plan.writes();
+    leaves_versions
+        || plan
+            .classes
+            .iter()
+            .any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
 }
 
 /// Has the engine carry out a plan, with the agents if there are any. Beside what it yields: what it has found out of what it was to.
@@ -263,9 +328,9 @@ fn carry_out(
     servers: &Servers,
     stop: &AtomicBool,
     watching: &mut ObservedRun<'_, '_>,
-    step: &Step,
+    data: DataSets,
 ) -> Result<(RunData, Option<Convergence>), Failure> {
-    let mut convergence = step.convergence.clone();
+    let mut convergence = Convergence::of(plan);
     let mut started = None;
     // Agents that are not asked want to hear from us all the same.
     let (is_led, mut tended) = (shares.is_some(), Ok(()));
@@ -288,9 +353,9 @@ fn carry_out(
     };
     let ended = match (&servers.fleet, shares) {
         (Some(fleet), Some(shares)) => {
-            fleet.borrow_mut().run(plan, shares, &servers.endpoints, step.data, stop, &mut observe)
+            fleet.borrow_mut().run(plan, shares, &servers.endpoints, data, stop, &mut observe)
         }
-        _ => brunt_engine::run::run(plan, &servers.endpoints, step.data, stop, &mut observe),
+        _ => brunt_engine::run::run(plan, &servers.endpoints, data, stop, &mut observe),
     };
     tended?;
     let data = ended.map_err(|error| Failure::new(exit_of(&error), error))?;
@@ -388,16 +453,13 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> 
             "--agent cannot be used with this command: run, scan and search control agents",
         ));
     }
-    let AgentOptions { threads, told } = servers.lead;
-    let threads =
-        threads.unwrap_or_else(|| brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32);
-    let shares = PlanSplit::of(plan, threads).map_err(Failure::usage)?;
-    let shares = match told {
-        AgentDetail::All => shares,
-        AgentDetail::Meters => shares.without_samples_of_agents(true).map_err(Failure::usage)?,
-        AgentDetail::Nothing => shares.without_samples_of_agents(false).map_err(Failure::usage)?,
+    let spare = || brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32;
+    let shares = PlanSplit::of(plan, servers.lead.map_or_else(spare, |lead| lead.threads));
+    let shares = match servers.lead {
+        None => shares,
+        Some(lead) => shares.and_then(|shares| shares.without_samples_of_agents(lead.meters)),
     };
-    Ok(Some(shares))
+    shares.map(Some).map_err(Failure::usage)
 }
 
 /// Refuses a plan that this host has no room for. Returns where it may become tight.
@@ -409,35 +471,11 @@ pub(crate) fn check_limits(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<St
     // The first address is the one that is tried first.
     let addresses: Vec<Address> = endpoints.iter().map(|endpoint| endpoint.addresses[0].clone()).collect();
     let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
-    limits::check_limits(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))
+    host::check_limits(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 fn no_timestamps(reason: &str) -> Failure {
     Failure::usage(format!("--timestamps kernel: not supported by this kernel: {reason}"))
-}
-
-fn summarise(
-    plan: &Plan,
-    servers: &Servers,
-    step: &Step,
-    run: RunData,
-    convergence: Option<Convergence>,
-) -> Summary {
-    // What is known of this host says nothing of others.
-    let calibration = match servers.fleet {
-        None => calibrations::lookup(plan, &run.usage),
-        Some(_) => Lookup::Unfit("a calibration of this host does not apply to agents".to_owned()),
-    };
-    Summary::build(RunRecord { convergence, calibration, ..recorded_by_step(plan, servers, step, run) })
-}
-
-/// What a run of a step yielded, which is nothing before it has begun, with what is known of its agents.
-fn recorded_by_step(plan: &Plan, servers: &Servers, step: &Step, run: RunData) -> RunRecord {
-    RunRecord {
-        agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
-        judgement: step.judgement.clone(),
-        ..recorded(plan, run, step.data, servers.name.clone())
-    }
 }
 
 /// Were all agents there until the run ended? Says so of one that was lost after an interruption. The summary holds what a lost one recorded up to then.
@@ -468,8 +506,8 @@ pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String
         run,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
-            host: host_facts::host_name(),
-            facts: host_facts::environment(),
+            host: host::host_name(),
+            facts: host::environment(),
         },
         server,
         ..RunRecord::of(plan.clone())

@@ -35,37 +35,26 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Makes sure that every result of a run or campaign can be written.
-    pub(crate) fn open(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
+    /// Makes sure that every result of a run or campaign can be written. What has a line for each run is written while they go on; of one run
+    /// alone also what has a line for each interval that was asked for.
+    pub(crate) fn open(flags: &cli::OutputFlags, plan: &Plan, is_one_run: bool) -> Result<Self, Failure> {
         note_files(plan);
         let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
-        let mut outputs = Self::of(&asked)?;
-        outputs.has_annotations = flags.results.integration.annotate.is_some();
-        outputs.stream(|document| document == Document::Ndjson).map_err(Failure::failed)?;
-        Ok(outputs)
-    }
-
-    /// The same of one run: what has a line for each interval that was asked for is written while it goes on.
-    pub(crate) fn of_run(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
-        let mut outputs = Self::open(flags, plan)?;
-        if plan.interval.is_some() {
-            outputs
-                .stream(|document| matches!(document, Document::Csv | Document::Hlog))
-                .map_err(Failure::failed)?;
+        let mut outputs = Self::of(&asked, &flags.results.integration)?;
+        let is_streamed = |destination: &mut Destination| match destination.document {
+            Document::Ndjson => true,
+            Document::Csv | Document::Hlog => is_one_run && plan.interval.is_some(),
+            _ => false,
+        };
+        for destination in outputs.destinations.extract_if(.., is_streamed) {
+            outputs.lines.push(LineStream::open(destination).map_err(Failure::failed)?);
         }
         Ok(outputs)
-    }
-
-    fn stream(&mut self, is_streamed: impl Fn(Document) -> bool) -> io::Result<()> {
-        for destination in self.destinations.extract_if(.., |held| is_streamed(held.document)) {
-            self.lines.push(LineStream::open(destination)?);
-        }
-        Ok(())
     }
 
     /// Makes sure that every result of a run could be written. Only the JSON is: what was found of the host takes the place of a result.
     pub(crate) fn of_doctor(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
-        let mut outputs = Self::open(flags, plan)?;
+        let mut outputs = Self::open(flags, plan, false)?;
         outputs.destinations.retain(|destination| destination.document == Document::Json);
         let take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
         Ok(Self { lines: Vec::new(), take_standard_output, ..outputs })
@@ -102,8 +91,7 @@ impl Outputs {
             (Document::Junit, flags.junit.as_deref()),
             (Document::Summary, flags.integration.summary.as_deref()),
         ];
-        let has_annotations = flags.integration.annotate.is_some();
-        Ok(Self { has_annotations, ..Self::of(&asked)? })
+        Self::of(&asked, &flags.integration)
     }
 
     /// Makes sure that every result of a report can be written.
@@ -111,8 +99,7 @@ impl Outputs {
         let mut asked = flags.results.asked();
         let figures = flags.figure.iter().enumerate();
         asked.extend(figures.map(|(index, figure)| (Document::Figure(index), Some(Path::new(&figure.path)))));
-        let has_annotations = flags.results.integration.annotate.is_some();
-        Ok(Self { has_annotations, ..Self::of(&asked)? })
+        Self::of(&asked, &flags.results.integration)
     }
 
     /// Draws the figures of a report, or says which the results do not have.
@@ -130,14 +117,14 @@ impl Outputs {
     /// Makes sure that a calibration can be written.
     pub(crate) fn of_calibration(json: Option<&Path>) -> Result<Self, Failure> {
         calibrations::path().iter().for_each(|path| input::note(path));
-        Self::of(&[(Document::Json, json)])
+        Self::of(&[(Document::Json, json)], &cli::IntegrationFlags::default())
     }
 
-    fn of(asked: &[(Document, Option<&Path>)]) -> Result<Self, Failure> {
+    fn of(asked: &[(Document, Option<&Path>)], integration: &cli::IntegrationFlags) -> Result<Self, Failure> {
         let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
         let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
-        let (lines, has_annotations, figures) = (Vec::new(), false, Vec::new());
+        let (lines, figures, has_annotations) = (Vec::new(), Vec::new(), integration.annotate.is_some());
         Ok(Self { destinations, lines, take_standard_output, has_annotations, figures })
     }
 

@@ -2,76 +2,47 @@
 //!
 //! Invariant: a flag accepts what a plan file accepts for its key; the parser stores its text, which has been checked.
 
-use crate::option_file::check_or_read;
-use crate::word_parser::WordParser;
-use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption, PlanSpec};
+use crate::input::check_or_read;
+use brunt_plan::spec::{OPTIONS, PlanSpec};
+use brunt_plan::spec::{OptionForm, PlanOption};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::Count;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
-use std::marker::PhantomData;
+use std::ffi::OsStr;
 use toml::{Table, Value};
 
-/// The plan options that a command has.
-pub(crate) trait Selection {
-    fn includes(option: &PlanOption) -> bool;
-}
+/// The plan options that commands have: those of `brunt run`; those of `brunt compare`; those of `brunt load`: servers, data, and what storing
+/// depends on beside them; those of `brunt calibrate`.
+pub(crate) const EVERY_OPTION: u8 = 0;
+pub(crate) const WITHOUT_AGENTS: u8 = 1;
+pub(crate) const OF_LOAD: u8 = 2;
+pub(crate) const OF_CALIBRATION: u8 = 3;
 
-/// Those of `brunt run`.
-#[derive(Clone, Debug)]
-pub(crate) struct EveryOption;
-
-/// Those of `brunt compare`.
-#[derive(Clone, Debug)]
-pub(crate) struct WithoutAgents;
-
-/// Those of `brunt load`: servers, data, and what storing depends on beside them.
-#[derive(Clone, Debug)]
-pub(crate) struct OfLoad;
-
-/// Those of `brunt calibrate`.
-#[derive(Clone, Debug)]
-pub(crate) struct OfCalibration;
-
-impl Selection for EveryOption {
-    fn includes(_: &PlanOption) -> bool {
-        true
-    }
-}
-
-impl Selection for WithoutAgents {
-    fn includes(option: &PlanOption) -> bool {
-        option.heading != "Agents"
-    }
-}
-
-impl Selection for OfLoad {
-    fn includes(option: &PlanOption) -> bool {
-        matches!(option.heading, "Target" | "Data set") || matches!(option.field, "mix" | "ttl")
-    }
-}
-
-impl Selection for OfCalibration {
-    fn includes(option: &PlanOption) -> bool {
-        ["threads", "cpus", "connections", "depth", "wait", "io", "value_size"].contains(&option.field)
+fn includes(selection: u8, option: &PlanOption) -> bool {
+    match selection {
+        EVERY_OPTION => true,
+        WITHOUT_AGENTS => option.heading != "Agents",
+        OF_LOAD => matches!(option.heading, "Target" | "Data set") || matches!(option.field, "mix" | "ttl"),
+        _ => ["threads", "cpus", "connections", "depth", "wait", "io", "value_size"].contains(&option.field),
     }
 }
 
 /// The plan options of a command, as given.
 #[derive(Clone, Debug)]
-pub(crate) struct PlanFlags<S> {
+pub(crate) struct PlanFlags<const SELECTION: u8> {
     /// Of the run, and of its only class.
     pub spec: PlanSpec,
-    selection: PhantomData<S>,
 }
 
-fn selected<S: Selection>() -> impl Iterator<Item = &'static PlanOption> {
-    OPTIONS.iter().filter(|option| S::includes(option))
+fn selected(selection: u8) -> impl Iterator<Item = &'static PlanOption> {
+    OPTIONS.iter().filter(move |option| includes(selection, option))
 }
 
-impl<S: Selection> Args for PlanFlags<S> {
+impl<const SELECTION: u8> Args for PlanFlags<SELECTION> {
     fn augment_args(command: Command) -> Command {
-        command.args(selected::<S>().map(argument))
+        command.args(selected(SELECTION).map(argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -79,12 +50,12 @@ impl<S: Selection> Args for PlanFlags<S> {
     }
 }
 
-impl<S: Selection> FromArgMatches for PlanFlags<S> {
+impl<const SELECTION: u8> FromArgMatches for PlanFlags<SELECTION> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let given = selected::<S>().filter_map(|option| Some((option.key(), value(option, matches)?)));
+        let given = selected(SELECTION).filter_map(|option| Some((option.key(), value(option, matches)?)));
         let spec = Table::from_iter(given).try_into::<PlanSpec>();
         let spec = spec.map_err(|error| Error::raw(ErrorKind::ValueValidation, error))?;
-        Ok(Self { spec, selection: PhantomData })
+        Ok(Self { spec })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -157,16 +128,38 @@ fn value(option: &PlanOption, matches: &ArgMatches) -> Option<Value> {
     }
 }
 
+/// Words, and the parser that reads them; without words only the parser.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WordParser<P>(pub &'static [&'static str], pub P);
+
+impl<P: TypedValueParser> TypedValueParser for WordParser<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, Error> {
+        self.1.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let words = self.0.iter().map(|word| PossibleValue::new(*word));
+        (!self.0.is_empty()).then(|| Box::new(words) as Box<dyn Iterator<Item = PossibleValue>>)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The plan file of these words, or the error's first line.
     fn plan_of(words: &[&str]) -> String {
-        let command = PlanFlags::<EveryOption>::augment_args(Command::new("brunt").no_binary_name(true));
+        let command = PlanFlags::<EVERY_OPTION>::augment_args(Command::new("brunt").no_binary_name(true));
         let flags = command
             .try_get_matches_from(words)
-            .and_then(|matches| PlanFlags::<EveryOption>::from_arg_matches(&matches));
+            .and_then(|matches| PlanFlags::<EVERY_OPTION>::from_arg_matches(&matches));
         match flags {
             Ok(flags) => flags.spec.to_toml(),
             Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
@@ -214,8 +207,8 @@ mod tests {
     #[test]
     fn a_command_has_its_selection_of_the_options() {
         let count = |command: Command| command.get_arguments().count();
-        let of_calibration = count(PlanFlags::<OfCalibration>::augment_args(Command::new("brunt")));
-        let of_load = count(PlanFlags::<OfLoad>::augment_args(Command::new("brunt")));
+        let of_calibration = count(PlanFlags::<OF_CALIBRATION>::augment_args(Command::new("brunt")));
+        let of_load = count(PlanFlags::<OF_LOAD>::augment_args(Command::new("brunt")));
         assert_eq!([of_calibration, of_load], [7, 28 + 8 + 2]);
     }
 }

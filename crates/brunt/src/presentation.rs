@@ -3,8 +3,8 @@
 //! Not the forms (those are `brunt-report`'s). Invariant: the form and its unit are the user's choice alone; width, colours and characters are the
 //! stream's, and no number depends on them.
 
+use crate::plan_flags::WordParser;
 use crate::terminal::columns_of;
-use crate::word_parser::WordParser;
 use brunt_report::document::Level;
 use brunt_report::layout::{Layout, TimeUnit};
 use clap::{Args, ColorChoice};

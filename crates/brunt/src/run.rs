@@ -8,10 +8,8 @@ use crate::cli;
 use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
 use crate::input;
-use crate::interrupt;
-use crate::measurement::{AgentOptions, Servers, Step, check_agents, measure};
+use crate::measurement::{Runner, Servers, check_agents};
 use crate::observers::Observers;
-use crate::option_file;
 use crate::output::Outputs;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show, standard_output};
@@ -25,17 +23,15 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_plan::resolve::{Host, PlanError, resolve};
+use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
 use brunt_report::assertion_text::unmet;
 use brunt_report::quantity;
 use brunt_report::subject::Subject;
-use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
-use brunt_stats::convergence::Convergence;
-use brunt_stats::observer::RunPosition;
+use brunt_stats::check::Judgement;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
@@ -48,18 +44,14 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&plan.spec.to_toml());
     }
-    let outputs = Outputs::of_run(output, &plan)?;
-    let judgement = output.judging.judgement();
-    let place = RunPosition { of: Some(1), ..RunPosition::default() };
-    let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
-    let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
+    let outputs = Outputs::open(output, &plan, true)?;
+    let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
     // What a signal ends by itself lies before this: files are read, servers are found.
-    let stop = interrupt::flag().map_err(Failure::failed)?;
-    let mut observers = Observers::of(&flags.progress, &output.assert, &stop)?;
-    outputs.watch(&plan, &flags.progress, &mut observers)?;
-    note_raised_threads(&asked.spec, &plan, &mut observers);
-    let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
-    let summary = summary.with_assertions(&output.assert);
+    let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
+    runner.of = Some(1);
+    outputs.watch(&plan, &flags.progress, &mut runner.observers)?;
+    note_raised_threads(&asked.spec, &plan, &mut runner.observers);
+    let summary = runner.measure(&mut servers, &plan, "")?.with_assertions(&output.assert);
     let delivery = outputs.write(Subject::Run(&summary), flags.progress.presentation());
     check_agents(&summary)?;
     say_unmet(&summary, flags.progress.presentation());
@@ -94,22 +86,16 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What `brunt load` is asked for, and its plan.
-fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
+/// Stores the data set and says so.
+pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
-    let plan = resolved(&spec)?;
+    let plan = resolved(&spec, &host())?;
     if plan.needs_embedded() {
         return Err(Failure::usage("brunt load requires --server"));
     }
     if !plan.preload {
         return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
     }
-    Ok((spec, plan))
-}
-
-/// Stores the data set and says so.
-pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let (spec, plan) = load_plan(flags)?;
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
         (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));
@@ -117,11 +103,10 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     });
     let plan = plan.map_err(Failure::usage)?;
     let keys = plan.preload_stores();
-    let servers = Servers::open(&plan)?;
-    let stop = interrupt::flag().map_err(Failure::failed)?;
-    let mut observers = Observers::of(&flags.progress, &[], &stop)?;
-    note_raised_threads(&spec, &plan, &mut observers);
-    let summary = measure(&plan, &servers, &stop, &mut observers, &Step::default())?;
+    let mut servers = Servers::open(&plan)?;
+    let mut runner = Runner::open(&flags.progress, &[], Judgement::default())?;
+    note_raised_threads(&spec, &plan, &mut runner.observers);
+    let summary = runner.measure(&mut servers, &plan, "")?;
     let form = flags.progress.presentation().form;
     let text = stored_text(&summary, keys, form);
     match form {
@@ -206,7 +191,7 @@ impl PlanRequest {
 
     /// The plan of a specification that was made from ours.
     pub(crate) fn resolve(&self, spec: &PlanSpec) -> Result<Plan, Failure> {
-        of_user(spec, &self.host)
+        resolved(spec, &self.host)
     }
 
     /// Refuses a flag that the campaign sets itself. What a plan file says gives way.
@@ -224,16 +209,14 @@ fn host() -> Host {
 
 /// The plan of file and flags, resolved.
 pub(crate) fn read_plan(path: Option<&Path>, flags: PlanSpec) -> Result<Plan, Failure> {
-    resolved(&read_spec(path, flags)?)
+    resolved(&read_spec(path, flags)?, &host())
 }
 
-fn resolved(spec: &PlanSpec) -> Result<Plan, Failure> {
-    of_user(spec, &host())
-}
-
-/// The plan of a specification of the user, whose results say what limits an open loop; not with agents, which would still preload.
-fn of_user(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
-    let plan = checked(resolve(spec, host))?;
+/// The plan of a specification of the user, whose results say what limits an open loop; not with agents, which would still preload. Its commands
+/// are parsed, as their syntax depends on the protocol, which brunt-plan does not know.
+fn resolved(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
+    let plan = resolve(spec, host).map_err(|error| Failure::new(Exit::Usage, error))?;
+    brunt_engine::check_commands(&plan).map_err(|error| Failure::usage(format!("--command: {error}")))?;
     Ok(Plan { measures_unloaded: plan.has_open_loop() && plan.agents.is_empty(), ..plan })
 }
 
@@ -250,13 +233,6 @@ pub(crate) fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut
         plan.threads,
         shares.join(", ")
     ));
-}
-
-/// A plan whose commands were parsed: their syntax depends on the protocol, which brunt-plan does not know.
-fn checked(plan: Result<Plan, PlanError>) -> Result<Plan, Failure> {
-    let plan = plan.map_err(|error| Failure::new(Exit::Usage, error))?;
-    brunt_engine::check_commands(&plan).map_err(|error| Failure::usage(format!("--command: {error}")))?;
-    Ok(plan)
 }
 
 /// Reads a password that is in a file; its path is relative to `directory`.
@@ -312,7 +288,7 @@ fn read_spec(path: Option<&Path>, mut flags: PlanSpec) -> Result<PlanSpec, Failu
                 .with_context(|| format!("cannot read the plan {}", plan_or_server(path)))
                 .map_err(|error| Failure::new(Exit::Usage, error))?;
             let directory = path.parent().unwrap_or(Path::new(""));
-            let text = option_file::fill_in(&text, directory)
+            let text = input::fill_in(&text, directory)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             let mut spec = PlanSpec::from_toml(&text)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
@@ -358,10 +334,6 @@ pub(crate) fn no_valid_reply(summary: &Summary, what: &str) -> String {
     }
 }
 
-fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
-    move |assertion| assertion.decision == decision
-}
-
 /// What the servers never gave a valid reply to: a command, to which they had nothing but errors, or everything, whatever the phase.
 fn refused(summary: &Summary) -> Option<String> {
     let is_refused = |op: &OpId| {
@@ -400,16 +372,15 @@ pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation) {
 
 /// The exit code of a run that was reported.
 pub(crate) fn exit_of(summary: &Summary) -> Exit {
-    if summary.record.run.interrupted {
-        Exit::Interrupted
-    } else if let Some(what) = refused(summary) {
-        say(format_args!("error: {}", no_valid_reply(summary, &what)));
-        Exit::Unreachable
-    } else if summary.assertions.iter().any(came_out(Decision::Fails)) {
-        Exit::AssertionFailed
-    } else if summary.status.is_invalid() || summary.assertions.iter().any(came_out(Decision::Undecided)) {
-        Exit::Invalid
-    } else {
-        Exit::Done
+    let any = |decision| summary.assertions.iter().any(|assertion| assertion.decision == decision);
+    match refused(summary) {
+        Some(what) if !summary.record.run.interrupted => {
+            say(format_args!("error: {}", no_valid_reply(summary, &what)));
+            Exit::Unreachable
+        }
+        _ => {
+            let is_doubtful = summary.status.is_invalid() || any(Decision::Undecided);
+            Exit::of(summary.record.run.interrupted, any(Decision::Fails), is_doubtful)
+        }
     }
 }

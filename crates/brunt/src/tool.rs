@@ -1,38 +1,42 @@
 //! Another tool's command line, carried out: its runs are made, its text is printed, its files are written.
 //!
-//! Not what it comes to, nor a word of what it says: that is the tool's front end, of `brunt-compat`. Invariants: what a front end prints
+//! Not what it comes to, nor a word of what it says: that is the tool's front end, of `brunt-compat`; what agents that it leads, or is one of, say
+//! to each other is `brunt-fleet`'s, so that agents of `brunt agent` and these are the same. Invariants: what a front end prints
 //! comes out in its order and in pieces that do not mix with others'; where standard output, or a report on standard error, cannot be
 //! written, the run ends, no further one is begun, and that is a failure unless its reader went away; every end has an exit code of the
-//! front end's.
+//! front end's; standard output of an agent stays empty, for mutilate's agents are silent, and they listen on all addresses, as mutilate's do.
 
-mod agents;
-
+use crate::agent;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
+use crate::host;
 use crate::http::{self, Endpoint, HttpAddress, Text};
 use crate::input;
 use crate::interrupt;
-use crate::measurement::{AgentDetail, AgentOptions, Servers, Step, check_agents, measure};
+use crate::measurement::{AgentOptions, Runner, Servers, check_agents};
 use crate::observers::Observers;
 use crate::output::note_files;
 use crate::terminal::{RetryingWriter, say, show, standard_output};
 use brunt_compat::front_end::{
-    Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, Printed, Run, RunFailure, Runs, ServedPages,
-    Setup,
+    AgentCapacity, AgentMode, Caller, Console, ControllerMode, End, FailureKind, FrontEnd, Next, Outcome,
+    Printed, Run, RunFailure, Runs, ServedPages, Setup,
 };
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
 use brunt_engine::process::cannot;
-use brunt_engine::run::DataSets;
 use brunt_engine::{TraceError, check_traces, input_file};
+use brunt_fleet::{Fleet, STARTING_MAX, TargetFiles};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
-use brunt_stats::observer::{Event, Observer};
+use brunt_stats::check::Judgement;
+use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::AgentRecord;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::convert::Infallible;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -58,7 +62,7 @@ pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> Exi
     };
     match tool.read(arguments, &caller) {
         Outcome::Answer(answer) => {
-            let written = OutputState::of(answer.out.as_bytes());
+            let written = OutputState::of(false, answer.out.as_bytes());
             show(answer.err, true);
             match written {
                 OutputState::Lost(message) => {
@@ -101,21 +105,13 @@ enum OutputState {
 }
 
 impl OutputState {
-    /// Writes this to standard output.
-    fn of(text: &[u8]) -> Self {
-        let written = match text {
-            [] => Ok(()),
-            text => standard_output().and_then(|mut out| out.write_all(text)),
+    /// Writes this to standard output, or, of a report, to standard error.
+    fn of(is_report: bool, text: &[u8]) -> Self {
+        let (stream, written) = match is_report {
+            _ if text.is_empty() => return Self::Read,
+            true => ("standard error", RetryingWriter(io::stderr()).write_all(text)),
+            false => ("standard output", standard_output().and_then(|mut out| out.write_all(text))),
         };
-        Self::after("standard output", written)
-    }
-
-    /// Writes this to standard error.
-    fn of_report(text: &str) -> Self {
-        Self::after("standard error", RetryingWriter(io::stderr()).write_all(text.as_bytes()))
-    }
-
-    fn after(stream: &str, written: io::Result<()>) -> Self {
         match written {
             Ok(()) => Self::Read,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Self::Unread,
@@ -154,17 +150,16 @@ impl<'a> FrontEndHost<'a> {
         console.utc_offset_s = brunt_engine::utc_offset_s(unix.as_secs() as i64);
         let answer = action(self.front_end, &mut console);
         for printed in console.take() {
-            match printed {
-                Printed::Out(text) if self.output == OutputState::Read => {
-                    self.output = OutputState::of(&text)
-                }
-                Printed::Report(text) if self.output == OutputState::Read => {
-                    self.output = OutputState::of_report(&text)
-                }
-                Printed::Out(_) | Printed::Report(_) => {}
+            let (is_report, text) = match printed {
+                Printed::Out(text) => (false, text),
+                Printed::Report(text) => (true, text.into_bytes()),
                 Printed::Err(text) => {
                     show(text, true);
+                    continue;
                 }
+            };
+            if self.output == OutputState::Read {
+                self.output = OutputState::of(is_report, &text);
             }
         }
         if std::mem::take(&mut console.shows)
@@ -257,20 +252,17 @@ impl<'a, 'b> Driver<'a, 'b> {
     /// Finds everything that the front end takes. One that waits to be led does so here, until a signal ends the process.
     fn new(screen: &'a mut FrontEndHost<'b>, host: Host) -> Result<Self, RunFailure> {
         let runs = match screen.with_console(|front_end, console| front_end.setup(console)) {
-            Setup::Agent(mode) => match agents::serve(&mode).map_err(failure_of)? {},
+            Setup::Agent(mode) => match serve_controllers(&mode).map_err(failure_of)? {},
             Setup::Runs(runs) => runs,
         };
         let Runs { plans, files, shown, leading, period } = runs;
         screen.period = period;
-        let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
+        let fleet = leading.as_ref().map(enlist).transpose().map_err(failure_of)?;
         if let Some(fleet) = &fleet {
-            let crews = agents::capacities(fleet);
+            let crews = capacities(fleet);
             screen.with_console(|front_end, console| front_end.agents_connected(&crews, console));
         }
-        let lead = leading.map_or_else(AgentOptions::default, |leading| AgentOptions {
-            threads: Some(leading.threads),
-            told: if leading.meters { AgentDetail::Meters } else { AgentDetail::Nothing },
-        });
+        let lead = leading.map(|ControllerMode { threads, meters, .. }| AgentOptions { threads, meters });
         let plans = plans.iter().map(|spec| plan(spec, &host)).collect::<Result<Vec<_>, _>>()?;
         for plan in &plans {
             check_traces(plan).map_err(|TraceError { file, error }| RunFailure {
@@ -323,11 +315,11 @@ impl<'a, 'b> Driver<'a, 'b> {
         if run.flushes {
             self.servers.flush(&plan).map_err(failure_of)?;
         }
-        let data = if run.is_stored { DataSets::Stored } else { DataSets::ToStore };
-        let step = Step { data, place: run.place.clone(), ..Step::default() };
-        let stop = self.screen.stop.clone();
-        let mut observers = Observers::only(&mut *self.screen);
-        let summary = measure(&plan, &self.servers, &stop, &mut observers, &step);
+        self.servers.stored = run.is_stored.then(|| plan.clone());
+        let (RunPosition { before: made, of, label }, stop) = (&run.place, self.screen.stop.clone());
+        let observers = Observers::only(&mut *self.screen);
+        let mut runner = Runner { stop, observers, judgement: Judgement::default(), of: *of, made: *made };
+        let summary = runner.measure(&mut self.servers, &plan, label);
         summary.and_then(|summary| check_agents(&summary).map(|()| summary)).map_err(failure_of)
     }
 
@@ -378,6 +370,61 @@ fn failure_of(failure: Failure) -> RunFailure {
         _ => FailureKind::Other,
     };
     RunFailure { kind, message: format!("{:#}", failure.error) }
+}
+
+/// Waits for masters until a signal ends the process.
+fn serve_controllers(mode: &AgentMode) -> Result<Infallible, Failure> {
+    let note = |text: &str| {
+        if !mode.quiet {
+            say(format_args!("note: agent: {text}"));
+        }
+    };
+    let credentials =
+        agent::agent_credentials(mode.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
+    let listener = agent::listen_everywhere(mode.port).map_err(|error| {
+        Failure::usage(format!(
+            "invalid value '{}' for --agent_port ({error}): expected a free port of TCP",
+            mode.port
+        ))
+    })?;
+    let address =
+        listener.local_addr().map_err(cannot("read the address of --agent_port")).map_err(Failure::failed)?;
+    if credentials.is_open() {
+        // Also with --quiet: an open agent is a risk.
+        say(format_args!(
+            "warning: unauthenticated agent: any host that reaches {address} can direct its load; set --auth"
+        ));
+    }
+    note(&format!("listening on {address}"));
+    let cpus = if mode.affinity && mode.threads > 1 { brunt_engine::allowed_cpus() } else { Vec::new() };
+    let agent = brunt_fleet::Agent {
+        credentials,
+        info: agent::info(mode.threads, mode.lambda_mul),
+        cpus,
+        sleeps: mode.blocking,
+        target: TargetFiles::default(),
+        open: Arc::new(agent::open),
+        keep: &|_, _, _| {},
+        note: &note,
+    };
+    host::raise_open_files();
+    agent.serve(&listener)
+}
+
+/// Meets the agents that are asked for. They may have been started a moment ago, for mutilate's master waits for them.
+fn enlist(leading: &ControllerMode) -> Result<Fleet, Failure> {
+    let credentials =
+        agent::controller_credentials(leading.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
+    Fleet::open(&leading.agents, &credentials, STARTING_MAX).map_err(Failure::failed)
+}
+
+/// What they have.
+fn capacities(fleet: &Fleet) -> Vec<AgentCapacity> {
+    let crew = |(record, (threads, weight)): (AgentRecord, (u32, u32))| {
+        let AgentRecord { name, host, .. } = record;
+        AgentCapacity { name, host, threads, weight }
+    };
+    fleet.records().into_iter().zip(fleet.capacities()).map(crew).collect()
 }
 
 #[cfg(test)]

@@ -6,13 +6,12 @@
 
 mod alternate_screen;
 mod drawing;
-mod heat;
 
 use crate::background_thread::start_background_thread;
 use crate::cli::ProgressFlags;
 use crate::exit::Failure;
 use crate::presentation::variable;
-use crate::progress::glance::Glance;
+use crate::progress::Glance;
 use crate::terminal::say;
 use alternate_screen::{AlternateScreen, Input};
 use brunt_report::layout::{Layout, TimeUnit};

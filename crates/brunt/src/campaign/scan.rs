@@ -4,12 +4,11 @@
 //! have a random order, another one in each pass: what changes with time is not read as load.
 
 use super::{
-    End, Series, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan, rate_setting,
-    repeat::check_between, shuffled,
+    Series, check_between, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
+    rate_setting, shuffled,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::Outputs;
 use crate::run::PlanRequest;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -35,9 +34,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
         "connections" | "depth" => plans.iter().all(|plan| !plan.has_open_loop()),
         _ => false,
     };
-    let outputs = Outputs::open(&run.output, &plans[0])?;
-    let mut series = Series::open(run, &plans, &mut asked, &[])?;
-    outputs.watch(&plans[0], &run.progress, &mut series.observers)?;
+    let (mut series, outputs) = Series::open(run, &plans, &mut asked, &[])?;
     let mut closed_loop = None;
     let option = over.option().to_owned();
     let ended = measure_all(&mut series, &asked, flags, plans[0].seed, &mut closed_loop);
@@ -75,18 +72,16 @@ fn measure_all(
     flags: &cli::Scan,
     seed: u64,
     closed_loop: &mut Option<f64>,
-) -> Result<(), End> {
+) -> Result<(), Failure> {
     let cli::Scan { over, repeat, ordered, .. } = flags;
     let (settings, first) = match over {
         Sweep::Auto => (climb(series, asked, closed_loop)?, 2),
         Sweep::Points(points) => (points.clone(), 1),
     };
     let passes = u64::from(repeat.repeat + 1 - first);
-    series.of = Some(series.made + settings.len() as u64 * passes);
+    series.runner.of = Some(series.runner.made + settings.len() as u64 * passes);
     for repetition in first..=repeat.repeat {
-        if repetition > 1 {
-            series.between(repeat.between.as_deref())?;
-        }
+        series.between(repetition, repeat)?;
         let in_turn = match ordered {
             true => settings.clone(),
             false => shuffled(&settings, seed.wrapping_add(u64::from(repetition))),
@@ -109,7 +104,7 @@ fn climb(
     series: &mut Series<'_>,
     asked: &PlanRequest,
     closed_loop: &mut Option<f64>,
-) -> Result<Vec<SweepPoint>, End> {
+) -> Result<Vec<SweepPoint>, Failure> {
     let guess = closed_loop_rate(series, asked)?;
     *closed_loop = Some(guess);
     let (mut climb, mut settings) = (RateScan::new(guess), Vec::new());
@@ -136,7 +131,7 @@ fn step<'a>(
     setting: SweepPoint,
     repetition: u32,
     label: &str,
-) -> Result<&'a RunRow, End> {
+) -> Result<&'a RunRow, Failure> {
     let plan = plan_at(asked, &[setting], "--over")?;
     let label = format!("{label}, {}={setting}", setting.option());
     series.keep(&plan, RunPlace { setting: Some(setting), repetition, ..RunPlace::default() }, &label)

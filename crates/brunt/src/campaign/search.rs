@@ -4,12 +4,11 @@
 //! at the end, say more than one long run at each rate.
 
 use super::{
-    End, Series, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
+    Series, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
     rate_setting, texts,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::Outputs;
 use crate::run::PlanRequest;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
@@ -34,15 +33,13 @@ const WARMUP: DurationNs = DurationNs(300_000_000);
 
 /// Searches, and reports every step.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
-    let Planned { mut asked, steps, first } = planned(flags)?;
+    let (mut asked, steps, first) = planned(flags)?;
     let cli::Search { run, slo, from, to, resolution } = flags;
     if run.output.print_plan {
         return print_plan(&first, "a step of a search; its rates are found on the way");
     }
     let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
-    let outputs = Outputs::open(&run.output, &plans[0])?;
-    let mut series = Series::open(run, &plans, &mut asked, slo)?;
-    outputs.watch(&plans[0], &run.progress, &mut series.observers)?;
+    let (mut series, outputs) = Series::open(run, &plans, &mut asked, slo)?;
     let (mut closed_loop, mut capacity) = (None, None);
     let to = to.map(|to| to.as_f64());
     let ended = (|| {
@@ -63,13 +60,6 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let question = CampaignQuestion::Search { objectives: texts(slo), resolution, capacity, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
     series.report(outputs, ended, question)
-}
-
-/// What is asked for, and the first plan of a search.
-pub(super) struct Planned {
-    asked: PlanRequest,
-    steps: Steps,
-    first: Plan,
 }
 
 /// How long steps are.
@@ -101,7 +91,7 @@ fn needed(objectives: &[Objective]) -> u64 {
 }
 
 /// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
-fn planned(flags: &cli::Search) -> Result<Planned, Failure> {
+fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
     let cli::Search { run, slo, from, to, .. } = flags;
     check_output(run, "a search")?;
     check_no_assertions(run, "a search")?;
@@ -122,7 +112,7 @@ fn planned(flags: &cli::Search) -> Result<Planned, Failure> {
         let given = |reason| Failure::usage(format!("invalid value '{objective}' for --slo: {reason}"));
         first.check_subject(&objective.subject).map_err(given)?;
     }
-    Ok(Planned { asked, steps, first })
+    Ok((asked, steps, first))
 }
 
 /// How long steps are. A search knows itself what a step is to find out.
@@ -161,7 +151,7 @@ fn measure_all(
     asked: &PlanRequest,
     mut steps: Steps,
     range: RateRange,
-) -> Result<Capacity, End> {
+) -> Result<Capacity, Failure> {
     let mut search = CapacitySearch::new(range);
     for number in 1.. {
         let (rate, is_of_pair) = match search.next() {

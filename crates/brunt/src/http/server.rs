@@ -1,21 +1,26 @@
-//! The thread that serves: accepts connections, advances each of them, and writes the pages that they request.
+//! The thread that serves: accepts connections, reads a request on each, and writes the page that it asks for. A connection that follows a page
+//! gets every later text of it, too; all others are closed when they have their answer: a client that scrapes once a second loses nothing by it,
+//! and none keeps a connection. Bodies of requests are not read.
 //!
 //! Pages are written on one thread, so that they take one CPU at most, and memory once. Invariants: at most [`CONNECTIONS_MAX`] connections
-//! are open, and a new one takes the place of the one that is nearest to its deadline; without a connection no page is written.
+//! are open, and a new one takes the place of the one that is nearest to its deadline; without a connection no page is written; nothing blocks,
+//! and each step of a connection has a deadline that the peer cannot put off; what comes in is bounded by [`HEAD_MAX`], what goes out is shared
+//! with all who request it; whatever the bytes are, there is an answer as soon as no further byte can make a request of them.
 
-use super::connection::Connection;
-use super::pages::Pages;
+use super::pages::{EVENT_STREAM, News, Pages};
 use crate::background_thread::start_background_thread;
+use brunt_plan::quantity::listed;
+use httparse::{EMPTY_HEADER, Error, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, ErrorKind};
-use std::net::TcpListener;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// For a request to come, and as long again for the answer to go.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(10);
-/// Connections at once: fewer than the files that [`crate::limits`] leaves to the process.
+/// Connections at once: fewer than the files that [`crate::host`] leaves to the process.
 const CONNECTIONS_MAX: usize = 16;
 /// Browsers that follow at once.
 const FOLLOWERS_MAX: usize = 8;
@@ -116,15 +121,287 @@ impl Server {
     }
 }
 
+/// One who follows may have nothing to do for as long as a run connects and stores its data set.
+const FOLLOW: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// For the peer to close its end when it has the answer. Who closes with bytes unread resets the connection, and the answer may be lost.
+const LEAVE: Duration = Duration::from_secs(1);
+
+/// A connection.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    step: Step,
+    /// When the step ends, whatever the peer does.
+    deadline: Instant,
+    /// For the request to come, and as long again for the answer to go.
+    step_max: Duration,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// So much of the request's head is there.
+    Read(Vec<u8>),
+    /// This goes out, and then the page is followed from this version on.
+    Write { head: String, text: Arc<[u8]>, written: usize, followed: Option<Followed> },
+    /// Waits for a text that is newer.
+    Follow(Followed),
+    /// Reads and discards until the peer closes too.
+    Leave,
+}
+
+/// A page, and the version that the client has of it.
+#[derive(Clone, Copy, Debug)]
+struct Followed {
+    page: usize,
+    version: u64,
+}
+
+impl Connection {
+    /// Of a client that was accepted. `step_max` is for its request to come, and as long again for the answer to go.
+    fn new(stream: TcpStream, step_max: Duration) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, step: Step::Read(Vec::new()), deadline: Instant::now() + step_max, step_max })
+    }
+
+    /// Is something to be written, rather than read?
+    fn is_writing(&self) -> bool {
+        matches!(self.step, Step::Write { .. })
+    }
+
+    /// Does it follow a page?
+    fn is_following(&self) -> bool {
+        matches!(self.step, Step::Follow(_) | Step::Write { followed: Some(_), .. })
+    }
+
+    /// Goes on as far as that is possible now. Is it still open?
+    fn advance(&mut self, pages: &Pages, may_follow: bool) -> bool {
+        loop {
+            match self.take_step(pages, may_follow) {
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+            }
+        }
+    }
+
+    /// Is there more to do at once?
+    fn take_step(&mut self, pages: &Pages, may_follow: bool) -> io::Result<bool> {
+        if Instant::now() >= self.deadline {
+            return match &self.step {
+                Step::Read(head) if !head.is_empty() => self.refuse(RequestError::TooSlow, pages, false),
+                _ => Err(ErrorKind::TimedOut.into()),
+            };
+        }
+        match &mut self.step {
+            Step::Read(head) => {
+                let mut bytes = [0; HEAD_MAX];
+                let len = at_least_one(self.stream.read(&mut bytes[..HEAD_MAX - head.len()])?)?;
+                head.extend_from_slice(&bytes[..len]);
+                match read_head(head, pages) {
+                    Head::Unfinished => Ok(false),
+                    Head::Page { page, is_head_only } => self.answer(page, is_head_only, pages, may_follow),
+                    Head::Refused { refusal, is_head_only } => self.refuse(refusal, pages, is_head_only),
+                }
+            }
+            Step::Write { head, text, written, followed } => {
+                let left = [
+                    &head.as_bytes()[head.len().min(*written)..],
+                    &text[written.saturating_sub(head.len())..],
+                ];
+                *written += self.stream.write_vectored(&left.map(IoSlice::new))?;
+                if *written < head.len() + text.len() {
+                    return Ok(false);
+                }
+                let Some(followed) = *followed else { return self.leave() };
+                (self.step, self.deadline) = (Step::Follow(followed), Instant::now() + FOLLOW);
+                Ok(true)
+            }
+            Step::Follow(Followed { page, version }) => {
+                let page = *page;
+                match pages.news(*version) {
+                    News::Newer => {
+                        let content = pages.content(page);
+                        let followed = Some(Followed { page, version: content.version });
+                        Ok(self.send(String::new(), content.text, followed))
+                    }
+                    News::Over => self.leave(),
+                    News::Nothing => {
+                        // It has nothing more to say: whatever comes, it is gone.
+                        let _ = self.stream.read(&mut [0; 1])?;
+                        Err(ErrorKind::UnexpectedEof.into())
+                    }
+                }
+            }
+            Step::Leave => at_least_one(self.stream.read(&mut [0; HEAD_MAX])?).map(|_| false),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        page: usize,
+        is_head_only: bool,
+        pages: &Pages,
+        may_follow: bool,
+    ) -> io::Result<bool> {
+        let content = pages.content(page);
+        let (text, content_type) = (content.text, content.content_type);
+        let is_followed = content_type == EVENT_STREAM && !is_head_only;
+        if is_followed && !may_follow {
+            return self.refuse(RequestError::TooMany, pages, false);
+        }
+        let length = if is_followed { String::new() } else { format!("Content-Length: {}\r\n", text.len()) };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n{length}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+        );
+        let followed = is_followed.then_some(Followed { page, version: content.version });
+        Ok(self.send(head, if is_head_only { Arc::default() } else { text }, followed))
+    }
+
+    fn refuse(&mut self, refusal: RequestError, pages: &Pages, is_head_only: bool) -> io::Result<bool> {
+        let allow = if refusal == RequestError::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
+        let (status, text) = refusal.response(pages);
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
+            text.len()
+        );
+        Ok(self.send(head, if is_head_only { Arc::default() } else { text.into_bytes().into() }, None))
+    }
+
+    fn send(&mut self, head: String, text: Arc<[u8]>, followed: Option<Followed>) -> bool {
+        self.step = Step::Write { head, text, written: 0, followed };
+        self.deadline = Instant::now() + self.step_max;
+        true
+    }
+
+    fn leave(&mut self) -> io::Result<bool> {
+        self.stream.shutdown(Shutdown::Write)?;
+        (self.step, self.deadline) = (Step::Leave, Instant::now() + LEAVE);
+        Ok(true)
+    }
+}
+
+/// A peer that sends nothing more has closed its end.
+fn at_least_one(len: usize) -> io::Result<usize> {
+    if len == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
+}
+
+/// A head is no longer: what browsers send takes a tenth of it.
+const HEAD_MAX: usize = 8 << 10;
+const HEADERS_MAX: usize = 64;
+
+/// What became of the bytes of a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Head {
+    /// There is more to come.
+    Unfinished,
+    /// The page of this number is asked for.
+    Page { page: usize, is_head_only: bool },
+    /// There is none.
+    Refused { refusal: RequestError, is_head_only: bool },
+}
+
+/// Why there is no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestError {
+    /// These bytes are no request.
+    NoRequest,
+    /// It does not say which host it is for, or says it twice.
+    NoHost,
+    /// It is for a host of another name.
+    OtherHost,
+    /// Nothing lies there.
+    NoPage,
+    /// Pages can be read only.
+    NoMethod,
+    /// As many follow as may.
+    TooMany,
+    /// It did not come in time.
+    TooSlow,
+    /// It is longer, or has more header fields, than any that asks for a page.
+    TooLong,
+}
+
+impl RequestError {
+    /// The status line's number and words, and a text for who asked.
+    fn response(self, pages: &Pages) -> (&'static str, String) {
+        let (status, text) = match self {
+            Self::NoRequest => ("400 Bad Request", "this is no HTTP request"),
+            Self::NoHost => ("400 Bad Request", "the request must have one Host"),
+            Self::NoPage => {
+                let paths: Vec<_> = pages.paths().collect();
+                return ("404 Not Found", format!("nothing is here; there are {}\n", listed(&paths)));
+            }
+            Self::NoMethod => ("405 Method Not Allowed", "pages can only be read: GET or HEAD"),
+            Self::TooSlow => ("408 Request Timeout", "the request did not come in time"),
+            Self::OtherHost => (
+                "421 Misdirected Request",
+                "this host answers to localhost and to the address where it listens, not to the name that was asked for",
+            ),
+            Self::TooLong => {
+                let text = format!(
+                    "the request is longer than {HEAD_MAX} bytes or has more than {HEADERS_MAX} header fields\n"
+                );
+                return ("431 Request Header Fields Too Large", text);
+            }
+            Self::TooMany => ("503 Service Unavailable", "as many browsers follow the run as may"),
+        };
+        (status, format!("{text}\n"))
+    }
+}
+
+/// Reads what has come of a head.
+fn read_head(bytes: &[u8], pages: &Pages) -> Head {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let parsed = request.parse(bytes);
+    let is_head_only = request.method == Some("HEAD");
+    let refused = |refusal| Head::Refused { refusal, is_head_only };
+    match parsed {
+        Ok(Status::Partial) if bytes.len() < HEAD_MAX => Head::Unfinished,
+        Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(RequestError::TooLong),
+        Err(_) => refused(RequestError::NoRequest),
+        Ok(Status::Complete(_)) => match (request.method, request.path) {
+            (_, Some(target)) if let Err(refusal) = check_host(&request, target, pages) => refused(refusal),
+            (Some("GET" | "HEAD"), Some(target)) => match path_of(target).and_then(|path| pages.find(path)) {
+                Some(page) => Head::Page { page, is_head_only },
+                None => refused(RequestError::NoPage),
+            },
+            _ => refused(RequestError::NoMethod),
+        },
+    }
+}
+
+/// Is the request for this host? What a target names counts in place of the header; before HTTP/1.1 neither is needed.
+fn check_host(request: &httparse::Request<'_, '_>, target: &str, pages: &Pages) -> Result<(), RequestError> {
+    let mut named = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("Host"));
+    let host = match (named.next(), named.next()) {
+        (None, _) if request.version == Some(0) => None,
+        (Some(header), None) => Some(str::from_utf8(header.value).map_err(|_| RequestError::NoHost)?.trim()),
+        _ => return Err(RequestError::NoHost),
+    };
+    let in_target =
+        target.strip_prefix("http://").map(|rest| rest.split(['/', '?', '#']).next().unwrap_or(rest));
+    match in_target.or(host).is_none_or(|host| pages.are_of(host)) {
+        true => Ok(()),
+        false => Err(RequestError::OtherHost),
+    }
+}
+
+/// The path of a target, which may have a query, and in front of the path the host, as who asks a proxy writes it.
+fn path_of(target: &str) -> Option<&str> {
+    let path = match target.strip_prefix("http://") {
+        Some(rest) => &rest[rest.find('/')?..],
+        None => target,
+    };
+    path.split(['?', '#']).next()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::hosts::Hosts;
-    use super::super::pages::EVENT_STREAM;
-    use super::super::text;
     use super::*;
+    use crate::http::pages::{Hosts, text};
     use brunt_compat::front_end::Page;
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
+    use brunt_plan::split_mix::output;
 
     const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -260,5 +537,131 @@ mod tests {
         served.pages.finish();
         served.thread.join().unwrap();
         followers.iter().for_each(|follower| assert_eq!(text_of(follower), "last\n"));
+    }
+
+    const METRICS: usize = 0;
+    const SUMMARY: usize = 1;
+
+    fn pages(paths: &[Option<&'static str>]) -> Pages {
+        let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
+        let texts = paths.iter().map(|_| text(Arc::default)).collect();
+        Pages::new(paths.iter().map(page).collect(), texts, Hosts::of_test()).unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Head {
+        read_head(bytes, &pages(&[Some("/metrics"), Some("/summary.json")]))
+    }
+
+    #[test]
+    fn request_heads_are_parsed() {
+        let page = |page| Head::Page { page, is_head_only: false };
+        let refused = |refusal| Head::Refused { refusal, is_head_only: false };
+        let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_MAX));
+        let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
+        let table: [(&str, Head); 29] = [
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.0\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.1\nHost: 127.0.0.1:9090\n\n", page(METRICS)),
+            ("GET /summary.json?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n", page(SUMMARY)),
+            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /more", page(METRICS)),
+            (
+                "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                Head::Page { page: METRICS, is_head_only: true },
+            ),
+            (
+                "HEAD /other HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                Head::Refused { refusal: RequestError::NoPage, is_head_only: true },
+            ),
+            ("", Head::Unfinished),
+            ("G", Head::Unfinished),
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n", Head::Unfinished),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /metrics/ HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /METRICS HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /../metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET http://127.0.0.1 HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            (
+                "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
+                refused(RequestError::NoMethod),
+            ),
+            ("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoMethod)),
+            ("GET /metrics HTTP/1.1\r\n\r\n", refused(RequestError::NoHost)),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+                refused(RequestError::NoHost),
+            ),
+            ("GET /metrics HTTP/1.1\r\nHost: evil.example:9090\r\n\r\n", refused(RequestError::OtherHost)),
+            ("GET /other HTTP/1.0\r\nHost: evil.example\r\n\r\n", refused(RequestError::OtherHost)),
+            (
+                "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                refused(RequestError::OtherHost),
+            ),
+            ("get stats\r\n", refused(RequestError::NoRequest)),
+            ("GET /metrics\r\n\r\n", refused(RequestError::NoRequest)),
+            ("\u{16}\u{3}\u{1}\u{2}", refused(RequestError::NoRequest)),
+            ("GET /metrics HTTP/1.1\r\nno header\r\n\r\n", refused(RequestError::NoRequest)),
+            (&long, refused(RequestError::TooLong)),
+            (&many, refused(RequestError::TooLong)),
+        ];
+        for (bytes, expected) in table {
+            let shown: String = bytes.chars().take(60).collect();
+            assert_eq!(read(bytes.as_bytes()), expected, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn both_limits_of_a_head_are_named() {
+        let (_, text) = RequestError::TooLong.response(&pages(&[]));
+        assert_eq!(text, "the request is longer than 8192 bytes or has more than 64 header fields\n");
+    }
+
+    /// Wherever a request is cut, nothing is decided before its last byte.
+    #[test]
+    fn fragmented_heads_are_parsed() {
+        let whole = b"GET /summary.json HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
+        for len in 0..whole.len() {
+            assert_eq!(read(&whole[..len]), Head::Unfinished, "{len}");
+        }
+    }
+
+    #[test]
+    fn a_page_without_path_matches_all_paths() {
+        let pages = pages(&[Some("/metrics"), None]);
+        for (target, page) in
+            [("/metrics", 0), ("/", 1), ("/metrics/", 1), ("/a?b", 1), ("http://localhost/metrics", 0)]
+        {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            assert_eq!(
+                read_head(head.as_bytes(), &pages),
+                Head::Page { page, is_head_only: false },
+                "{target}"
+            );
+        }
+    }
+
+    /// Arbitrary bytes: what is decided once stays, whatever follows, and at the longest head everything is.
+    #[test]
+    fn decisions_are_final() {
+        let whole =
+            b"HEAD http://a:1/metrics?b#c HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+        for number in 0..300 {
+            let below = |draw, bound: usize| (output(number, draw) % bound as u64) as usize;
+            let mut bytes = whole.to_vec();
+            for change in 0..=below(0, 4) as u64 {
+                let [at, to] = [1, 2].map(|draw| below(4 * change + draw, bytes.len()));
+                match below(4 * change + 3, 4) {
+                    0 => bytes[at] = to as u8 * 3,
+                    1 => bytes[at] = b"\r\n\0 :/\xff"[to % 7],
+                    2 => drop(bytes.remove(at)),
+                    _ => bytes.insert(at, bytes[to]),
+                }
+            }
+            let heads: Vec<Head> = (0..=bytes.len()).map(|len| read(&bytes[..len])).collect();
+            let is_final = |pair: &[Head]| pair[0] == Head::Unfinished || pair[0] == pair[1];
+            assert!(heads.windows(2).all(is_final), "{number}: {}", bytes.escape_ascii());
+            bytes.resize(HEAD_MAX, b'a');
+            assert_ne!(read(&bytes), Head::Unfinished, "{number}: {}", bytes.escape_ascii());
+        }
     }
 }

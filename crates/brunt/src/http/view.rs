@@ -3,9 +3,10 @@
 //! Not the texts (those are `brunt-report`'s) and not the way they are asked for ([`Endpoint`]'s). Invariant: what is shown is of one
 //! instant, every worker's taken together.
 
-use super::{EVENT_STREAM, Endpoint, HttpAddress, Text, text};
+use super::pages::EVENT_STREAM;
+use super::{Endpoint, HttpAddress, Text, text};
 use crate::exit::Failure;
-use crate::host_facts;
+use crate::host;
 use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
@@ -76,7 +77,7 @@ impl ShownRun {
         // It holds whole numbers, whatever became of a thread that wrote them.
         let outages = &mut *self.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let Self { plan_id, bounds, .. } = self;
-        metrics::text(scraped, &mut Scrape { plan_id, bounds, host: host_facts::counters(), outages })
+        metrics::text(scraped, &mut Scrape { plan_id, bounds, host: host::counters(), outages })
             .into_bytes()
             .into()
     }

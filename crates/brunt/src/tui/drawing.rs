@@ -3,16 +3,16 @@
 //! Not the terminal and not the thread that draws. Invariants: the same view always gives the same cells; whatever the size, nothing is drawn
 //! outside of it; tables and sentences are those of the report.
 
-mod panels;
-
-use super::heat::HeatMap;
-use crate::progress::glance::Glance;
-use crate::progress::status_line;
+use crate::progress::{Glance, status_line};
+use brunt_picture::Cells;
+use brunt_picture::heat_map::{ColumnCount, heat_map};
 use brunt_plan::quantile::Quantile;
 use brunt_report::layout::{Layout, Line, Span, Style as Face, TimeUnit};
 use brunt_report::quantity;
-use brunt_report::run_document::{OpRows, Part, SoFarText, so_far};
-use brunt_stats::live_run::{RunSoFar, SECOND_NS, Second};
+use brunt_report::run_document::{OpRows, Part, SoFarText, panels, so_far};
+use brunt_stats::histogram::{Histogram, SparseHistogram, bucket_values};
+use brunt_stats::live_run::SECOND_NS;
+use brunt_stats::live_run::{RunSoFar, Second};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -23,7 +23,7 @@ const WIDTH_MIN: u16 = 60;
 const HEIGHT_MIN: u16 = 16;
 /// Rows of a heat map that are worth their place.
 const HEAT_ROWS_MIN: usize = 3;
-/// Columns left of the heat map, for its times.
+/// Columns left of the heat map and of the curve, for their times.
 const SCALE_WIDTH: usize = 7;
 /// A step of heat as a character, and in colours of terminals that have 256.
 const STEPS: [(char, u8); 7] =
@@ -38,6 +38,21 @@ const OPS_MAX: usize = 1_000;
 const QUALIFIED_ROWS: usize = 6;
 /// Seconds between the labels of a heat map.
 const LABEL_S: u64 = 10;
+
+/// A smaller screen has no panels.
+const PANELS_SCREEN_MIN: (u16, u16) = (118, 36);
+/// Of the panels, with the gap to the left side.
+const PANELS_WIDTH: u16 = 40;
+const PANELS_GAP: u16 = 2;
+/// Lines of each, with an empty one below; checks have the rest.
+const SPECTRUM_LINES: usize = 14;
+const TABLE_LINES: usize = 8;
+/// Rows are no closer than the two digits of their names tell apart.
+const ROW_FACTOR_MIN: f64 = 1.25;
+/// Percentiles that are named below the curve; the first and the last are its ends.
+const NAMED: [Quantile; 5] = Quantile::SHOWN;
+/// Edges of rows of a heat map to a factor of ten, as on an HTML page, so that rows stay where they are while the extremes change a little.
+const PER_DECADE: f64 = 12.0;
 
 /// What was switched by keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,15 +78,16 @@ pub(crate) struct View {
 
 /// Draws a view.
 pub(crate) fn draw(view: &View, switches: &Switches, layout: &Layout, area: Rect, buffer: &mut Buffer) {
-    if !panels::fit(area.width, area.height) {
+    let (width_min, height_min) = PANELS_SCREEN_MIN;
+    if area.width < width_min || area.height < height_min {
         return draw_run(view, switches, layout, area, buffer);
     }
-    let width = area.width - panels::WIDTH;
+    let width = area.width - PANELS_WIDTH;
     draw_run(view, switches, layout, Rect { width, ..area }, buffer);
     if let Some(so_far) = &view.so_far {
-        let (x, width) = (area.x + width + panels::GAP, panels::WIDTH - panels::GAP);
+        let (x, width) = (area.x + width + PANELS_GAP, PANELS_WIDTH - PANELS_GAP);
         let mut screen = Screen { area: Rect { x, width, ..area }, buffer, at: 0 };
-        panels::draw(&mut screen, so_far, layout);
+        draw_panels(&mut screen, so_far, layout);
     }
 }
 
@@ -79,7 +95,7 @@ pub(crate) fn draw(view: &View, switches: &Switches, layout: &Layout, area: Rect
 fn draw_run(view: &View, switches: &Switches, layout: &Layout, area: Rect, buffer: &mut Buffer) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut screen = Screen { area, buffer, at: 0 };
-    screen.line(&status_line::line(&view.label, &view.glance, width), layout.is_coloured);
+    screen.line(&status_line(&view.label, &view.glance, width), layout.is_coloured);
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
         return;
     }
@@ -257,6 +273,115 @@ impl Screen<'_> {
             }
         }
     }
+}
+
+/// The heat map of the last seconds of a run: a column for each, with every operation that ended in it, a row for each range of response times,
+/// the slowest at the top.
+#[derive(Clone, Debug)]
+struct HeatMap<'a> {
+    cells: Cells,
+    /// The second of each column.
+    seconds: &'a [Arc<Second>],
+    /// The least response time of each row from the top, in nanoseconds.
+    low_ns: Vec<f64>,
+}
+
+impl<'a> HeatMap<'a> {
+    /// The last seconds in at most so many columns, the last one at the right, and in so many rows; `None` before anything was answered.
+    fn of(seconds: &'a [Arc<Second>], columns: usize, rows: usize) -> Option<Self> {
+        let seconds = &seconds[seconds.len().saturating_sub(columns)..];
+        let moments = seconds.iter().map(|second| second.response.moments()).filter(|held| held.count > 0);
+        let (min_ns, max_ns) =
+            (moments.clone().map(|held| held.min).min()?, moments.map(|held| held.max).max()?);
+        let step = |ns: u64| ((ns.max(1) as f64).log10() * PER_DECADE) as usize;
+        let (least, most) = (step(min_ns), step(max_ns));
+        // Rows are equally high, and one lies above the slowest where there is room.
+        let per_row = (most - least + 2).div_ceil(rows).max(1);
+        let edge = |row: usize| 10f64.powf((least + row * per_row) as f64 / PER_DECADE);
+        let edges: Vec<f64> = (0..=rows).map(edge).collect();
+        let counts: Vec<_> = seconds.iter().map(|second| counts(&second.response)).collect();
+        let low_ns = edges[..rows].iter().rev().copied().collect();
+        Some(Self { cells: heat_map(&counts, &edges), seconds, low_ns })
+    }
+}
+
+fn counts(response: &SparseHistogram) -> Vec<ColumnCount> {
+    let count = |(bucket, count)| {
+        let values = bucket_values(bucket);
+        let [low, high] = [values.start(), values.end()].map(|ns| (*ns).max(1) as f64);
+        ColumnCount { low, high, count }
+    };
+    response.buckets().map(count).collect()
+}
+
+/// Draws the right side of a large screen, which is theirs: percentiles as a curve, and servers, workers and checks one below the other. Lines
+/// that a panel does not need are the next one's.
+fn draw_panels(screen: &mut Screen<'_>, so_far: &RunSoFar, layout: &Layout) {
+    let summary = so_far.summary();
+    let done_per_s = so_far.last_second().map(Second::answered_per_s).unwrap_or_default();
+    let workers = so_far.last_second().map(|second| second.workers.as_slice()).unwrap_or_default();
+    let (columns, lines) = (usize::from(screen.area.width), usize::from(screen.area.height));
+    let layout = Layout { columns: Some(columns), ..*layout };
+    spectrum(screen, &summary.total.latency.response.histogram);
+    screen.at = SPECTRUM_LINES;
+    let table_lines = TABLE_LINES - 1;
+    screen.lines(&panels::servers(summary, &done_per_s, &layout, table_lines), layout.is_coloured);
+    screen.at += 1;
+    screen.lines(&panels::workers(workers, &layout, table_lines), layout.is_coloured);
+    screen.at += 1;
+    screen.lines(&panels::checks(summary, &layout, lines - screen.at), layout.is_coloured);
+}
+
+/// The response times of all requests of the run by percentile, as far as there are enough of them; both axes are logarithmic.
+fn spectrum(screen: &mut Screen<'_>, histogram: &Histogram) {
+    let dim = Style::new().add_modifier(Modifier::DIM);
+    let columns = usize::from(screen.area.width) - SCALE_WIDTH;
+    // A title above, names and an empty line below.
+    let rows = SPECTRUM_LINES - 3;
+    let ranks = histogram.ranks();
+    let given = |quantile: &Quantile| quantile.is_supported_by(histogram.count());
+    let value = |column| ranks.quantile(quantile_at(column, columns).filter(given)?).map(|ns| ns as f64);
+    let values: Vec<f64> = (0..columns).map_while(value).collect();
+    let (Some(least), Some(most)) = (values.first(), values.last()) else {
+        return screen.put(0, 0, "response time by percentile: none yet", dim);
+    };
+    screen.put(0, 0, "response time by percentile so far", dim);
+    let least = least.max(1.0);
+    let factor = (most / least).powf(1.0 / rows as f64).max(ROW_FACTOR_MIN);
+    for row in 0..rows {
+        let low_ns = least * factor.powi((rows - 1 - row) as i32);
+        screen.put(0, 1 + row, &format!("{:>6}", short(low_ns)), dim);
+    }
+    for (column, value) in values.iter().enumerate() {
+        // What is below becomes 0.
+        let step = ((value / least).ln() / factor.ln()) as usize;
+        screen.put(SCALE_WIDTH + column, rows - step.min(rows - 1), "*", Style::new());
+    }
+    for quantile in NAMED {
+        let name = quantile.to_string();
+        let name = name.trim_start_matches('p');
+        let middle = (position(quantile) * (columns - 1) as f64).round() as usize;
+        let x = middle.saturating_sub(name.len() / 2).min(columns - name.len());
+        screen.put(SCALE_WIDTH + x, 1 + rows, name, dim);
+    }
+}
+
+/// How rare what lies above a percentile is: the logarithm of 1/(1 - p).
+fn rarity(quantile: Quantile) -> f64 {
+    -quantile.share_above().log10()
+}
+
+/// Where a percentile is between the ends of the curve, from 0 to 1.
+fn position(quantile: Quantile) -> f64 {
+    let [first, .., last] = NAMED.map(rarity);
+    (rarity(quantile) - first) / (last - first)
+}
+
+/// The percentile of a column.
+fn quantile_at(column: usize, columns: usize) -> Option<Quantile> {
+    let [first, .., last] = NAMED.map(rarity);
+    let rarity = first + (last - first) * column as f64 / (columns - 1) as f64;
+    Quantile::from_millionths(((1.0 - 10f64.powf(-rarity)) * 1e6).round() as u32)
 }
 
 /// A time without a blank: `100us`, `1.20ms`.

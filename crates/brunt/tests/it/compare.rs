@@ -4,9 +4,8 @@
 //! asserted of servers that are the same.
 
 use crate::schema::reader::errors;
-use crate::server::{Server, beside_others, undisturbed, unique};
+use crate::server::{Directory, Server, beside_others, undisturbed};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// One connection: the service time is nearly all of what there is to measure. No process has to be woken, so little of it may be the client's.
 pub(crate) const LOAD: [&str; 12] =
@@ -16,38 +15,20 @@ pub(crate) const LOAD: [&str; 12] =
 pub(crate) const COUNTED: &[&str] =
     &["-c", "1", "-n", "150", "--warmup", "0", "--keys", "50", "--mix", "get"];
 
-/// Files of this test, gone with it.
-pub(crate) struct Directory(pub(crate) PathBuf);
-
-impl Directory {
-    pub(crate) fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("brunt-compare-{}-{}", std::process::id(), unique()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    /// Measures into a file.
-    pub(crate) fn measured(&self, name: &str, server: &Server, load: &[&str], flags: &[&str]) -> String {
-        let path = self.0.join(name).to_str().unwrap().to_owned();
-        let mut command = undisturbed(&[
-            "run",
-            "-q",
-            "--allow=BROKEN,LOAD,CLIENT,DATA",
-            "-s",
-            &server.address,
-            "--json",
-            &path,
-        ]);
-        let output = command.args(load).args(flags).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        path
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Measures into a file.
+pub(crate) fn measured(
+    directory: &Directory,
+    name: &str,
+    server: &Server,
+    load: &[&str],
+    flags: &[&str],
+) -> String {
+    let path = directory.path(name);
+    let allowed = "--allow=BROKEN,LOAD,CLIENT,DATA";
+    let mut command = undisturbed(&["run", "-q", allowed, "-s", &server.address, "--json", &path]);
+    let output = command.args(load).args(flags).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    path
 }
 
 /// Every run stores its few keys first, at this pace from the second one on.
@@ -134,8 +115,8 @@ fn live_servers_are_named_by_urls() {
 fn incomparable_results_are_rejected() {
     let _beside = beside_others();
     let (directory, server) = (Directory::new(), of_service("100"));
-    let one = directory.measured("one.json", &server, COUNTED, &[]);
-    let other = directory.measured("other.json", &server, COUNTED, &["--depth", "2", "--timeout", "5s"]);
+    let one = measured(&directory, "one.json", &server, COUNTED, &[]);
+    let other = measured(&directory, "other.json", &server, COUNTED, &["--depth", "2", "--timeout", "5s"]);
     let (exit, _, text) = compared(&[&one, &other]);
     assert_eq!(exit, 2, "{text}");
     for word in ["depth: A has 1, B has 2", "timeout: A has 10s, B has 5s", "--allow-different-plans"] {
@@ -147,7 +128,7 @@ fn incomparable_results_are_rejected() {
 
     let text_of = |path: &str| std::fs::read_to_string(path).unwrap();
     let write = |name: &str, text: &str| {
-        let path = directory.0.join(name);
+        let path = directory.join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
@@ -173,7 +154,7 @@ fn incomparable_results_are_rejected() {
     );
     assert_eq!(json["has_conclusion"], false);
     // Up to a third of the runs may be.
-    let more = directory.measured("more.json", &server, COUNTED, &[]);
+    let more = measured(&directory, "more.json", &server, COUNTED, &[]);
     let (exit, json, text) = compared(&["--a", &one, "--b", &more, &invalid]);
     assert_eq!((exit, &json["has_conclusion"]), (0, &true.into()), "{text}");
     let (exit, _, text) = compared(&[&one, &one]);

@@ -1,6 +1,6 @@
 //! What bash completes behind `brunt`: its own shell runs the script.
 
-use crate::server::{own_directory, plain};
+use crate::server::{Directory, plain};
 use std::path::Path;
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn offered(directory: &Path, line: &str) -> Vec<String> {
 /// Words that a value is one of, names of commands and topics, files where a value is a file, and nothing where it is a number.
 #[test]
 fn values_are_completed() {
-    let directory = own_directory();
+    let directory = Directory::new();
     for name in ["plan.toml", "result.json"] {
         std::fs::write(directory.join(name), "").unwrap();
     }
@@ -61,5 +61,4 @@ fn values_are_completed() {
         offered.sort();
         assert_eq!(offered, expected, "brunt {line}");
     }
-    std::fs::remove_dir_all(directory).unwrap();
 }

@@ -1,7 +1,7 @@
 //! Agents as processes: shares that add up, whoever dies or hangs is named in good time, strangers are refused.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, own_directory, temporary};
+use crate::server::{Directory, Server, beside_others, brunt, temporary};
 use crate::tls::{Certificates, redis_over_tls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -76,7 +76,7 @@ fn measured(server: &Server, agents: &[&Agent], flags: &[&str]) -> Measured {
 fn agent_results_add_up_to_the_controllers() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
     let files: Vec<String> = (0..8).map(|index| path(&format!("agent-{index}.json"))).collect();
     let agents: Vec<Agent> = files.iter().map(|file| Agent::wait(&["-T", "1", "--json", file])).collect();
@@ -131,7 +131,6 @@ fn agent_results_add_up_to_the_controllers() {
     let refused = brunt(&["report", "--merge", &files[0], &files[1], &files[0]]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("are the same result; accepted: each part once"), "{said}");
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// Rates are of the window, whose ends each host knows as well as its clock.

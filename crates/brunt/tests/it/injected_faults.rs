@@ -2,7 +2,7 @@
 //! `outages.rs`) holds whatever carries the load. Times are not judged here, but that a run ends and its books balance.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, ended, own_directory};
+use crate::server::{Directory, Server, beside_others, ended, own_directory};
 use crate::tls::{Certificates, ProxyBehaviour, tls_proxy};
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -151,7 +151,7 @@ fn broken_handshakes_in_preload_are_retried() {
 #[test]
 fn unix_socket_servers_can_be_stopped_and_killed() {
     let _beside = beside_others();
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&["--unixsocket", &path]) else { return };
     let flags = ["--protocol", "resp2", "-r", "1k", "-t", "2s", "-c", "4", "-d", "4", "--keys", "500"];
@@ -182,7 +182,6 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
         let _server = Server::redis(&["--unixsocket", &path]);
         run.join().unwrap()
     });
-    let _ = std::fs::remove_dir_all(&directory);
     measured.check_books();
     measured.check_connections();
     let text = &measured.text;
@@ -201,7 +200,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
 #[test]
 fn socket_paths_without_a_server_are_named() {
     let _beside = beside_others();
-    let directory = own_directory();
+    let directory = Directory::new();
     let at = |name: &str| directory.join(name).display().to_string();
     let babbler = UnixListener::bind(at("babbles")).unwrap();
     std::thread::spawn(move || {
@@ -235,5 +234,4 @@ fn socket_paths_without_a_server_are_named() {
             assert!(text.contains(message) && text.lines().count() == 1, "{name} {protocol}: {text}");
         }
     }
-    let _ = std::fs::remove_dir_all(&directory);
 }

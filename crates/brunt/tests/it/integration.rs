@@ -1,6 +1,6 @@
 //! What services for continuous integration are given: a summary that each run is added to, and annotations beside the text.
 
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use std::fs;
 use std::process::Output;
 
@@ -11,7 +11,7 @@ fn texts(output: &Output) -> [String; 2] {
 #[test]
 fn summaries_are_added_and_annotations_printed() {
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (server, directory) = (Server::reference(&[]), Directory::new());
     let [summary, json] = ["step.md", "x.json"].map(|name| directory.join(name).to_str().unwrap().to_owned());
     fs::write(&summary, "# before\n").unwrap();
     let run = [
@@ -50,13 +50,12 @@ fn summaries_are_added_and_annotations_printed() {
     assert!(text.starts_with("# before\n### "), "{text}");
     assert_eq!(text.matches("\n| hit &lt; 50% | 100 % | FAILS |\n").count(), 3, "{text}");
     assert_eq!(text.matches("</details>\n\n").count(), 3, "{text}");
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
 fn campaigns_and_comparisons_have_summaries() {
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (server, directory) = (Server::reference(&[]), Directory::new());
     let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
     let load = ["-n", "200", "--keys", "50", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let [a, b, summary, again] = ["a.json", "b.json", "step.md", "again.md"].map(path);
@@ -78,5 +77,4 @@ fn campaigns_and_comparisons_have_summaries() {
         assert_eq!(fs::read_to_string(&again).unwrap(), text);
         [&summary, &again].iter().for_each(|path| fs::remove_file(path).unwrap());
     }
-    fs::remove_dir_all(&directory).unwrap();
 }

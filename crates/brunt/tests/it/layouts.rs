@@ -1,6 +1,6 @@
 //! The forms of a report, as a user asks for them: short, brief, quiet, in colour, in ASCII, again from a file.
 
-use crate::server::{own_directory, plain};
+use crate::server::{Directory, plain};
 use std::process::Output;
 
 const SHORT_RUN: [&str; 11] = [
@@ -24,7 +24,7 @@ fn shown(output: &Output) -> String {
 /// One measurement, reported in every form.
 #[test]
 fn a_result_has_several_forms() {
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = directory.join("out.json");
     let path = path.to_str().unwrap();
     let mut command = plain(&SHORT_RUN);
@@ -54,7 +54,6 @@ fn a_result_has_several_forms() {
     assert!(details.starts_with(&report(&[], "C")[..80]) && details.contains("\n  service "), "{details}");
     let refused = plain(&["report", path, "--brief", "--details"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 /// Cut as docs/formats.md says: the fourth field of an operation is its p99.

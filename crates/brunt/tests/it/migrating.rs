@@ -2,7 +2,7 @@
 //!
 //! Runs are shortened, and go to a reference server.
 
-use crate::server::{Server, beside_others, own_directory, plain};
+use crate::server::{Directory, Server, beside_others, plain};
 use crate::suggestion::words;
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn run(line: &str, server: &str, directory: &Path) -> (i32, String) {
 #[test]
 fn command_lines_of_documents_run() {
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (server, directory) = (Server::reference(&[]), Directory::new());
     let lines: Vec<&str> = [README, DOCUMENT].into_iter().flat_map(command_lines).collect();
     assert!(lines.len() >= 15);
     for line in lines {
@@ -67,7 +67,6 @@ fn command_lines_of_documents_run() {
         let accepted: &[i32] = if line.starts_with("search") { &[0, 3, 4] } else { &[0] };
         assert!(accepted.contains(&exit), "{line}: {exit} {message}");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 /// The options of brunt in the rows of the tables.
@@ -83,7 +82,7 @@ fn options() -> impl Iterator<Item = &'static str> {
 #[test]
 fn options_in_the_tables_are_accepted() {
     let _beside = beside_others();
-    let directory = own_directory();
+    let directory = Directory::new();
     std::fs::write(directory.join("redis.pw"), "x\n").unwrap();
     for ours in options() {
         let mut line = words(&format!("run {ours} --print-plan"));
@@ -100,5 +99,4 @@ fn options_in_the_tables_are_accepted() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{line:?}: {message}");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }

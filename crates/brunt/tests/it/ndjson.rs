@@ -1,6 +1,6 @@
 //! Lines of JSON while runs go on: they are there before the end, and what they say adds up to the result.
 
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,7 +39,7 @@ fn pieces(lines: &[Value]) -> Vec<(&str, i64, i64)> {
 #[test]
 fn lines_come_while_the_run_goes_on() {
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (server, directory) = (Server::reference(&[]), Directory::new());
     let (json, again) = (directory.join("x.json"), directory.join("again.ndjson"));
     let mut run = brunt(&["run", "-s", &server.address, "-t", "2500ms", "--ndjson", "-"]);
     run.args(RUN).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -79,7 +79,6 @@ fn lines_come_while_the_run_goes_on() {
     let reported = brunt(&["report"]).arg(&json).arg("--ndjson").arg(&again).output().unwrap();
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     assert_eq!(pieces(&values(&fs::read_to_string(&again).unwrap())), expected);
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 /// A reader that takes nothing does not hold the end of a run; its lines are named as lost.
@@ -105,7 +104,7 @@ fn readers_that_stop_reading_are_named() {
 #[test]
 fn failed_runs_keep_the_lines_of_earlier_ones() {
     let _beside = beside_others();
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = directory.join("x.ndjson");
     let server = Server::reference(&[]);
     for (address, expected) in [("unix:/no/such/socket", 5), (server.address.as_str(), 0)] {
@@ -119,7 +118,6 @@ fn failed_runs_keep_the_lines_of_earlier_ones() {
             _ => assert_eq!(text, "old\n"),
         }
     }
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The server is stopped for a known time, and the log says when.
 
-use crate::server::{Server, beside_others, brunt, is_installed, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt, is_installed};
 use jiff::Timestamp;
 use rustix::process::{Signal, kill_process};
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ fn python_with(word: &str) -> &'static str {
 #[test]
 fn lines_for_scripts_run() {
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (server, directory) = (Server::reference(&[]), Directory::new());
     for (words, file) in [
         (&["run", "--mix", "get=1,set=1"][..], "result.json"),
         (&["scan", "--over", "connections=1,2"], "scan.json"),
@@ -63,7 +63,6 @@ fn lines_for_scripts_run() {
     if has("python3", &["-c", "import pandas"]) {
         check("python3", &["-c", python_with("pandas")]);
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
@@ -82,7 +81,7 @@ fn check(interval: &str, intervals: usize) {
         return;
     }
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (server, directory) = (Server::reference(&[]), Directory::new());
     let mut run = brunt(&["run", "--server", &server.address, "-r", "4k", "-t", "4s", "--warmup", "0s"]);
     run.args([
         "--arrival",
@@ -140,5 +139,4 @@ fn check(interval: &str, intervals: usize) {
         assert!(worst.is_some_and(|worst| (marked..=until).contains(&worst)), "{text}");
         assert!(p99_us(rows[worst.unwrap()], op) > GONE.as_micros() as f64 * 0.5, "{text}");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }

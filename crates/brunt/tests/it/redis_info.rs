@@ -2,7 +2,7 @@
 //! where it is not told, the report says so in the server's words.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, own_directory};
+use crate::server::{Directory, Server, beside_others};
 use crate::tls::{Certificates, redis_over_tls};
 use serde_json::Value;
 
@@ -106,7 +106,7 @@ fn reference_server_counts_match() {
 fn info_is_polled_over_the_loads_transport() {
     let _beside = beside_others();
     let user = ["--user", "cache", "on", ">pw", "~*", "+@all"];
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&[&user[..], &["--unixsocket", &path]].concat()) else { return };
     server.redis_says("PING");
@@ -114,7 +114,6 @@ fn info_is_polled_over_the_loads_transport() {
     check_agreement(&server.address, &[&["--protocol", "resp2"][..], &login].concat());
     server.redis_says("FLUSHALL");
     check_agreement(&format!("unix:{path}"), &[&["--protocol", "resp3"][..], &login].concat());
-    let _ = std::fs::remove_dir_all(&directory);
     let Some(papers) = Certificates::issue() else { return };
     let Some((_server, address)) =
         redis_over_tls(&papers, &[&["--tls-auth-clients", "no"][..], &user].concat())

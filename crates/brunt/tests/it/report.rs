@@ -3,34 +3,14 @@
 //! Not what is printed. Every kind of run is made once, and its text, its tables, its JSON and its exit code are compared to the byte.
 
 use crate::cluster::Cluster;
-use crate::compare::{self as results, COUNTED, of_service};
+use crate::compare::{COUNTED, measured, of_service};
 use crate::fleet::Agent;
 use crate::schema::check_result;
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use crate::tls::{Certificates, redis_over_tls};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-
-/// The files of one run, gone with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    fn text(&self, name: &str) -> String {
-        fs::read_to_string(self.0.join(name)).unwrap()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -55,7 +35,7 @@ fn results(files: &Directory) -> Vec<String> {
 
 /// Runs this, reports its result, and compares everything.
 fn check(name: &str, words: &[&str]) {
-    let files = Directory(own_directory());
+    let files = Directory::new();
     let run = brunt(words).args(results(&files)).output().unwrap();
     check_report(name, &files, &run);
 }
@@ -129,7 +109,7 @@ fn reports_of_other_transports_and_ends_match_snapshots() {
         &[&["run", "-s", &datagrams.address, "--no-preload", "--warmup", "0s"], &words[..]].concat(),
     );
     // One server that is spoken to in two ways is asked for its statistics once.
-    let plan = Directory(own_directory());
+    let plan = Directory::new();
     let path = plan.path("routes.toml");
     let address = &datagrams.address;
     let text = format!(
@@ -149,7 +129,7 @@ fn reports_of_other_transports_and_ends_match_snapshots() {
 
 /// Ends this run with a signal when something has happened, reports its result, and compares everything.
 fn check_ended(name: &str, words: &[&str], await_something: impl FnOnce()) {
-    let files = Directory(own_directory());
+    let files = Directory::new();
     let mut run = brunt(words);
     let child = run.args(results(&files)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_something();
@@ -232,7 +212,7 @@ fn reports_of_campaigns_match_snapshots() {
         ("run", &["--repeat", "3", "--think", "1ms", "--allow", "CLIENT"]),
     ];
     for (command, flags) in table {
-        let files = Directory(own_directory());
+        let files = Directory::new();
         let [json, html, csv] = ["run.json", "run.html", "run.csv"].map(|name| files.path(name));
         let results = [command, "--json", &json, "--html", &html, "--csv", &csv];
         let words = [&results[..], &step[..], flags].concat();
@@ -269,12 +249,12 @@ fn with(result: &str, numbers: &[(&str, u64)]) -> String {
 #[test]
 fn reports_of_comparisons_match_snapshots() {
     let _beside = beside_others();
-    let files = results::Directory::new();
+    let files = Directory::new();
     let (fast, slow) = (of_service("100"), of_service("1000"));
     let a: Vec<String> =
-        (0..4).map(|run| files.measured(&format!("a{run}.json"), &fast, COUNTED, &[])).collect();
+        (0..4).map(|run| measured(&files, &format!("a{run}.json"), &fast, COUNTED, &[])).collect();
     let b: Vec<String> =
-        (0..4).map(|run| files.measured(&format!("b{run}.json"), &slow, COUNTED, &[])).collect();
+        (0..4).map(|run| measured(&files, &format!("b{run}.json"), &slow, COUNTED, &[])).collect();
     let [a, b] = [&a, &b].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
     let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns"];
     check_comparison("files", &[&["--a"], &a[..], &["--b"], &b[..], &assertions].concat());
@@ -315,7 +295,7 @@ fn check_comparison(name: &str, words: &[&str]) {
 
 /// The same of a comparison that is carried out like this.
 fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Command) -> Output) {
-    let files = Directory(own_directory());
+    let files = Directory::new();
     let [json, html, junit] = ["run.json", "run.html", "run.xml"].map(|name| files.path(name));
     let [json_again, html_again, junit_again] =
         ["again.json", "again.html", "again.xml"].map(|name| files.path(name));
@@ -342,7 +322,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
 
 #[test]
 fn invalid_result_files_are_rejected() {
-    let files = Directory(own_directory());
+    let files = Directory::new();
     let _beside = beside_others();
     let json = files.path("run.json");
     let words = ["run", "-n", "200", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", &json];
@@ -397,7 +377,7 @@ fn invalid_result_files_are_rejected() {
 
 #[test]
 fn several_results_lie_side_by_side_and_figures_are_drawn() {
-    let files = Directory(own_directory());
+    let files = Directory::new();
     let _beside = beside_others();
     let (one, two) = (files.path("one.json"), files.path("two.json"));
     for json in [&one, &two] {

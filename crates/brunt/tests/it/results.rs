@@ -3,14 +3,14 @@
 //! Not what results say. Of every command: what could be written is there and whole, what could not be is named, the exit code is
 //! that of the status, and nothing panics, which would exit with 101.
 
-use crate::server::{Server, beside_others, brunt, in_namespace, no_state, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt, in_namespace, no_state};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// A run of a few milliseconds; a host that is too slow for it decides nothing here.
@@ -19,44 +19,17 @@ const LOAD: [&str; 8] = ["-n", "200", "-c", "2", "--keys", "50", "--warmup", "0s
 const ANYHOW: &str = "--allow=BROKEN,LOAD,CLIENT,DATA";
 const OLD: &str = "{\"old\": 1}\n";
 
-/// A directory of its own, gone with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        Self(own_directory())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    /// A file with what an earlier run left there.
-    fn old(&self, name: &str) -> String {
-        fs::write(self.path(name), OLD).unwrap();
-        self.path(name)
-    }
-
-    /// The names in it.
-    fn names(&self) -> Vec<String> {
-        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
-        let mut names: Vec<String> = fs::read_dir(&self.0).unwrap().map(name).collect();
-        names.sort();
-        names
-    }
-
-    /// A FIFO.
-    fn pipe(&self, name: &str) -> String {
-        let path = self.path(name);
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-        path
-    }
+/// A file with what an earlier run left there.
+fn old(directory: &Directory, name: &str) -> String {
+    fs::write(directory.join(name), OLD).unwrap();
+    directory.path(name)
 }
 
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A FIFO.
+fn fifo(directory: &Directory, name: &str) -> String {
+    let path = directory.path(name);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
 }
 
 fn json(path: impl AsRef<Path>) -> Value {
@@ -156,7 +129,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
             word => word.to_owned(),
         });
         let arguments: Vec<String> = arguments.chain(results).collect();
-        let is_file = |word: &&String| directory.0.join(word).parent() == Some(&directory.0);
+        let is_file = |word: &&String| directory.join(word).parent() == Some(&**directory);
         let inputs = [&a, &b];
         let files =
             arguments.iter().filter(is_file).filter(|word| word.contains('/') && !inputs.contains(word));
@@ -362,7 +335,7 @@ fn full_disks_are_reported() {
     let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..], &["--json", "x.json"]].concat();
     let ended = |script: &str| {
         fs::write(directory.path("x.json"), OLD).unwrap();
-        let mut command = in_namespace(&["-m"], &format!("cd '{}' && {script}", directory.0.display()))?;
+        let mut command = in_namespace(&["-m"], &format!("cd '{}' && {script}", directory.display()))?;
         Some(command.arg(env!("CARGO_BIN_EXE_brunt")).args(&run).output().unwrap())
     };
     let full = "mount -t tmpfs -o size=16k none . && cd \"$PWD\" && echo old > x.json && (\"$@\"; echo \"exit $?\"; cat x.json; ls -A)";
@@ -400,7 +373,7 @@ fn files_are_replaced_in_place() {
         let output = brunt(&run).args(["--json", path]).output().unwrap();
         assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
     };
-    let file = directory.old("x.json");
+    let file = old(&directory, "x.json");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let (link, dangling) = (directory.path("link"), directory.path("dangling"));
     symlink("x.json", &link).unwrap();
@@ -437,11 +410,11 @@ fn results_sharing_a_file_are_rejected() {
     let _beside = beside_others();
     let directory = Directory::new();
     let (old, plan, sizes) =
-        (directory.old("old.json"), directory.path("plan.toml"), directory.path("sizes"));
+        (old(&directory, "old.json"), directory.path("plan.toml"), directory.path("sizes"));
     fs::write(&plan, "keys = 50\n").unwrap();
     fs::write(&sizes, "100\n").unwrap();
     let inside = |name: &str| {
-        directory.path(&format!("../{}/{name}", directory.0.file_name().unwrap().to_str().unwrap()))
+        directory.path(&format!("../{}/{name}", directory.file_name().unwrap().to_str().unwrap()))
     };
     fs::hard_link(&old, directory.path("hard.json")).unwrap();
     symlink("old.json", directory.path("soft.json")).unwrap();
@@ -514,7 +487,7 @@ fn pipes_and_devices_may_be_named_twice() {
     let null = ["--json", "/dev/null", "--csv", "/dev/null", "--samples", "/dev/null"];
     let output = brunt(&run).args(null).output().unwrap();
     assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
-    let pipe = directory.pipe("pipe");
+    let pipe = fifo(&directory, "pipe");
     let child = brunt(&run).args(["--junit", &pipe, "--samples", &pipe]).spawn().unwrap();
     let mut text = String::new();
     File::open(&pipe).unwrap().read_to_string(&mut text).unwrap();
@@ -563,7 +536,7 @@ fn ended(child: Child) -> Output {
 fn a_hangup_ends_with_a_result() {
     let _beside = beside_others();
     let directory = Directory::new();
-    let (json, saved) = (directory.old("x.json"), directory.old("saved.txt"));
+    let (json, saved) = (old(&directory, "x.json"), old(&directory, "saved.txt"));
     let few = ["--keys", "50", "--warmup", "0s", "--mix", "get", ANYHOW, "-q", "--json", &json];
     let table: &[(&[&str], bool)] = &[
         (&["run", "-t", "60s", "-r", "2k"], false),
@@ -639,7 +612,7 @@ fn a_signal_to_all_processes_ends_a_run_in_order() {
 fn a_signal_ends_a_wait_for_a_reader() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
-    let pipe = directory.pipe("pipe");
+    let pipe = fifo(&directory, "pipe");
     // Open at both ends, so that nobody waits for the other.
     let reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
@@ -682,7 +655,7 @@ fn a_hangup_that_is_ignored_stays_ignored() {
 fn killed_processes_keep_earlier_results() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
-    let (old, new) = (directory.old("x.json"), directory.path("y.csv"));
+    let (old, new) = (old(&directory, "x.json"), directory.path("y.csv"));
     let run = ["run", "-s", &server.address, "-t", "60s", "-r", "2k", "--json", &old, "--csv", &new];
     let child = brunt(&run).args(&LOAD[4..]).spawn().unwrap();
     server.await_gets(10);
@@ -703,13 +676,13 @@ fn only_files_and_pipes_are_read() {
     let large = "it exceeds the limit of 16 MiB";
     let (too_large, result) = (directory.path("large"), directory.path("large.json"));
     // Nobody writes into it.
-    let fifo = directory.pipe("fifo");
+    let named = fifo(&directory, "fifo");
     // Holes, which take no room.
     File::create(&too_large).unwrap().set_len((16 << 20) + 1).unwrap();
     File::create(&result).unwrap().set_len((256 << 20) + 1).unwrap();
     let plan = directory.path("plan.toml");
     fs::write(&plan, "value-size = '@/dev/zero'\n").unwrap();
-    let traces = [(&fifo[..], "fifo.toml"), ("/dev/zero", "device.toml")].map(|(trace, name)| {
+    let traces = [(&named[..], "fifo.toml"), ("/dev/zero", "device.toml")].map(|(trace, name)| {
         fs::write(
             directory.path(name),
             format!("server = '127.0.0.1:1'\ntrace = '{trace}'\ntrace-layout = 'words'\n"),
@@ -739,7 +712,7 @@ fn only_files_and_pipes_are_read() {
         ("/dev/zero", device),
         ("/tmp", folder),
         (too_large.as_str(), large),
-        (fifo.as_str(), pipe),
+        (named.as_str(), pipe),
         // A regular file by its kind, whose end nobody sees.
         ("/proc/kmsg", "it has no end; expected a regular file"),
     ];
@@ -755,7 +728,7 @@ fn only_files_and_pipes_are_read() {
     let more: &[(&[&str], &str)] = &[
         (&["run", &plan], device),
         (&["compare", "/dev/zero", "b"], device),
-        (&["report", &fifo], pipe),
+        (&["report", &named], pipe),
         (&["run", &traces[0]], pipe),
         (&["run", &traces[1]], device),
         (&["compare", &result, "b"], "it exceeds the limit of 256 MiB"),
@@ -896,7 +869,14 @@ fn lost_outputs_are_named() {
                     .spawn()
                     .unwrap();
                 // The two that are written under other names meanwhile, and the one that is not.
-                let partial = |name: &str| fs::metadata(path(&format!(".{name}.{}.partial", child.id())));
+                let partial = |name: &str| {
+                    let is_of = |held: &fs::DirEntry| {
+                        let held = held.file_name().into_string().unwrap();
+                        held.starts_with(&format!(".{name}.")) && held.ends_with(".partial")
+                    };
+                    let held = fs::read_dir(&folder)?.filter_map(Result::ok).find(is_of);
+                    held.ok_or(std::io::ErrorKind::NotFound)?.metadata()
+                };
                 let is_begun = |held: std::io::Result<fs::Metadata>| held.is_ok_and(|held| held.len() > 0);
                 while ![partial("y.csv"), partial("h.hlog"), fs::metadata(path("n.ndjson"))]
                     .into_iter()
@@ -966,7 +946,7 @@ fn redirected_inputs_are_never_written() {
     ];
     fs::write(directory.path("sizes"), "100\n").unwrap();
     for (redirected, arguments, expected) in table {
-        let script = format!("cd '{}' && exec \"$0\" \"$@\" {redirected}", directory.0.display());
+        let script = format!("cd '{}' && exec \"$0\" \"$@\" {redirected}", directory.display());
         let output = shell(&script, arguments).output().unwrap();
         assert_eq!(exit(&output), 2, "{redirected} {arguments:?}: {}", said(&output));
         assert!(said(&output).contains(expected), "{redirected} {arguments:?}: {}", said(&output));

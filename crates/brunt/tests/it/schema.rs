@@ -6,7 +6,7 @@
 pub(crate) mod reader;
 
 use crate::fleet::Agent;
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use serde_json::Value;
 
 /// Holds a result against its schema; how many runs it has.
@@ -31,7 +31,7 @@ fn check(name: &str, words: &[&str], runs: usize) {
 #[test]
 fn results_are_as_the_schema_says() {
     let _beside = beside_others();
-    let directory = own_directory();
+    let directory = Directory::new();
     let plan = directory.join("plan.toml");
     let classes = "keys = 300\nwait = 'sleep'\n[[class]]\nname = 'open'\nrate = '2k'\nmix = 'get=8,set=1,mget=1'\n\
                    [[class]]\nname = 'closed'\nthink = '2ms'\n";
@@ -76,5 +76,4 @@ fn results_are_as_the_schema_says() {
     );
     let agent = Agent::wait(&["-T", "1"]);
     check("agent", &[&["run", "--agent", &agent.address, "--think", "2ms"], &short[..]].concat(), 1);
-    std::fs::remove_dir_all(directory).unwrap();
 }

@@ -1,7 +1,7 @@
 //! `--tui` on a terminal of its own, which `script` of util-linux makes.
 
 use crate::cluster::wait_until;
-use crate::server::{own_directory, plain};
+use crate::server::{Directory, own_directory, plain};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -87,7 +87,7 @@ fn terminals_of_any_size_have_a_screen() {
 /// are refused.
 #[test]
 fn documents_and_the_screen_do_not_mix() {
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = directory.join("document");
     for option in ["--json", "--ndjson"] {
         let redirected = [option, "-", ">", path.to_str().unwrap()];
@@ -112,7 +112,6 @@ fn documents_and_the_screen_do_not_mix() {
     assert!(
         seen.contains("--tui cannot be used with --ndjson -: both would write") && !seen.contains(ENTERED)
     );
-    fs::remove_dir_all(directory).unwrap();
 }
 
 /// Who closes the terminal ends the run, as the hangup does that comes with it: it is drained, its result is written, and nothing goes on.

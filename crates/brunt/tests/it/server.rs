@@ -333,6 +333,48 @@ pub(crate) fn is_installed(program: &str, flag: &str) -> bool {
     tried.is_ok()
 }
 
+/// A directory of a test, gone with it.
+pub(crate) struct Directory(tempfile::TempDir);
+
+impl Directory {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// The path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// What a file in it says.
+    pub(crate) fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.join(name)).unwrap()
+    }
+
+    /// The names in it.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl std::ops::Deref for Directory {
+    type Target = std::path::Path;
+
+    fn deref(&self) -> &std::path::Path {
+        self.0.path()
+    }
+}
+
+impl AsRef<std::path::Path> for Directory {
+    fn as_ref(&self) -> &std::path::Path {
+        self
+    }
+}
+
 /// An empty directory, for whoever removes it.
 pub(crate) fn own_directory() -> std::path::PathBuf {
     let directory = std::env::temp_dir().join(format!("brunt-server-{}-{}", std::process::id(), unique()));

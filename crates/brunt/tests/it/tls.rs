@@ -2,7 +2,7 @@
 //! agreed on is named, and what goes wrong later is data.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, lasting_port, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt, lasting_port};
 use crate::transports::{INTERFACES, ledger, run};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustls::pki_types::pem::PemObject;
@@ -10,24 +10,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 /// Certificates of a test: `ca.pem` has issued `server.pem` (for cache.test and 127.0.0.1) and `client.pem`, `other.pem` nothing;
 /// each but `ca.pem` and `other.pem` has a key of its name.
-pub(crate) struct Certificates(PathBuf);
-
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+pub(crate) struct Certificates(Directory);
 
 impl Certificates {
     /// Makes them; `None` (and a word on stderr) where there is no program to make them with.
     pub(crate) fn issue() -> Option<Self> {
-        let papers = Self(own_directory());
+        let papers = Self(Directory::new());
         let tried = Command::new("openssl").arg("version").stdout(Stdio::null()).status();
         if let Err(error) = tried {
             eprintln!("SKIPPED: no openssl to make certificates with: {error}");

@@ -1,7 +1,7 @@
 //! The same plan over every transport, against real servers: what is counted does not depend on what carries it.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use std::os::unix::net::UnixListener;
 
 /// The interfaces to the kernel; `auto` is io_uring where that works.
@@ -77,7 +77,7 @@ fn memcached_counts_match_over_unix_sockets() {
 fn redis_counts_match_over_unix_sockets() {
     let _beside = beside_others();
     for io in INTERFACES {
-        let directory = own_directory();
+        let directory = Directory::new();
         let path = directory.join("socket").display().to_string();
         let Some(server) = Server::redis(&["--unixsocket", &path]) else { return };
         let flags = ["--protocol", "resp3", "--io", io];
@@ -88,7 +88,6 @@ fn redis_counts_match_over_unix_sockets() {
         assert_eq!(ledger(&measured), ledger(&over_tcp), "{io}\n{}", measured.text);
         check_names(&measured, &address, "unix");
         drop(server);
-        std::fs::remove_dir_all(directory).unwrap();
     }
 }
 
@@ -125,7 +124,7 @@ fn unix_socket_connections_open_and_close() {
 #[test]
 fn missing_socket_paths_are_named() {
     let _beside = beside_others();
-    let directory = own_directory();
+    let directory = Directory::new();
     let at = |name: &str| directory.join(name);
     std::fs::write(at("file"), "").unwrap();
     drop(UnixListener::bind(at("deserted")).unwrap());
@@ -164,5 +163,4 @@ fn missing_socket_paths_are_named() {
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("--server") && text.contains("1 to 107 bytes"), "{text}");
     drop(crowded);
-    std::fs::remove_dir_all(directory).unwrap();
 }

@@ -351,7 +351,7 @@ fn small_screens_show_the_progress_line() {
     let seen = seen(8);
     for (width, height) in [(59, 40), (200, 15), (60, 15), (1, 1)] {
         let found = frame(&seen, width, height, Switches::default());
-        let line = status_line::text("", &seen.glance, usize::from(width), false);
+        let line = crate::progress::status_text("", &seen.glance, usize::from(width), false);
         let lines: Vec<&str> = found.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
         assert_eq!(lines.concat(), line, "{width}x{height}");
     }
@@ -368,4 +368,44 @@ fn every_size_has_a_frame() {
             assert!(found.iter().any(|line| line.starts_with("all ")), "{width}x{height}");
         }
     }
+}
+
+fn second(times_ms: &[u64]) -> Arc<Second> {
+    let mut histogram = Histogram::new();
+    times_ms.iter().for_each(|ms| histogram.record(ms * 1_000_000));
+    let mut second = Second::default();
+    second.response = histogram.to_sparse();
+    Arc::new(second)
+}
+
+/// Rows from the top, a digit for each cell that has anything: its step of heat.
+fn drawn(seconds: &[Arc<Second>], columns: usize, rows: usize) -> Vec<String> {
+    let held = HeatMap::of(seconds, columns, rows).unwrap();
+    assert_eq!(held.cells.columns(), held.seconds.len());
+    let cell = |column: usize, row: usize| match held.cells.ink_at(column, row) {
+        Some(step) => char::from(b'0' + step as u8),
+        None => '.',
+    };
+    (0..rows).map(|row| (0..held.seconds.len()).map(|column| cell(column, row)).collect()).collect()
+}
+
+#[test]
+fn the_last_seconds_stand_at_the_right() {
+    // A second without a reply, and one in which all that waited came.
+    let seconds = [second(&[1, 1, 1, 1]), second(&[]), second(&[1, 1_000]), second(&[])];
+    assert_eq!(drawn(&seconds, 4, 4), ["..6.", "....", "....", "6.6."]);
+    assert_eq!(drawn(&seconds, 2, 4), ["6.", "..", "..", "6."]);
+    assert!(HeatMap::of(&seconds, 1, 4).is_none(), "nothing was answered");
+    assert!(HeatMap::of(&[], 4, 4).is_none());
+}
+
+#[test]
+fn rows_are_named_by_their_least() {
+    let seconds = [second(&[1, 10])];
+    let held = HeatMap::of(&seconds, 1, 2).unwrap();
+    let expected = [1e6 * 10f64.powf(7.0 / 12.0), 1e6];
+    for (low_ns, expected) in held.low_ns.iter().zip(expected) {
+        assert!((low_ns / expected - 1.0).abs() < 1e-9, "{low_ns} {expected}");
+    }
+    assert_eq!(held.low_ns.len(), 2);
 }

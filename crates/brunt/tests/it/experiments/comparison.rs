@@ -1,7 +1,7 @@
 //! Comparisons whose finding depends on the times that were measured: a client that is kept waiting cannot tell the sides apart.
 
-use crate::compare::{COUNTED, Directory, LOAD, compared, of_service, quantity};
-use crate::server::{Server, alone};
+use crate::compare::{COUNTED, LOAD, compared, measured, of_service, quantity};
+use crate::server::{Directory, Server, alone};
 
 #[test]
 fn tenfold_service_time_compares_as_slower() {
@@ -10,7 +10,7 @@ fn tenfold_service_time_compares_as_slower() {
     let mut arguments = vec!["--assert=p50 <= +20%".to_owned()];
     for (flag, server) in [("--a", &fast), ("--b", &slow)] {
         arguments.push(flag.to_owned());
-        let file = |run| directory.measured(&format!("{}{run}.json", &flag[2..]), server, &LOAD, &[]);
+        let file = |run| measured(&directory, &format!("{}{run}.json", &flag[2..]), server, &LOAD, &[]);
         arguments.extend((0..8).map(file));
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -22,7 +22,7 @@ fn tenfold_service_time_compares_as_slower() {
     assert!((1.0..20.0).contains(&change), "{text}");
     assert!(text.contains("B IS SLOWER: p50 +") && text.contains("FAILS "), "{text}");
     // One result each: the same numbers, and no claim, of B alone neither.
-    let junit = directory.0.join("junit.xml").to_str().unwrap().to_owned();
+    let junit = directory.path("junit.xml");
     let flags = ["--assert", "p50 < 10s", "--assert", "p50 < 1us", "--junit", &junit];
     let (exit, json, text) = compared(&[&flags[..], &[arguments[2], arguments[11]]].concat());
     let p50 = quantity(&json, "p50");
@@ -46,8 +46,8 @@ fn tenfold_service_time_compares_as_slower() {
 fn campaigns_count_as_several_runs() {
     let _alone = alone();
     let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
-    let a = directory.measured("a.json", &fast, &LOAD, &["--repeat", "8"]);
-    let b = directory.measured("b.json", &slow, &LOAD, &["--repeat", "8"]);
+    let a = measured(&directory, "a.json", &fast, &LOAD, &["--repeat", "8"]);
+    let b = measured(&directory, "b.json", &slow, &LOAD, &["--repeat", "8"]);
     let (exit, json, text) = compared(&[&a, &b]);
     assert_eq!((exit, &quantity(&json, "p50")["finding"]), (0, &"SLOWER".into()), "{text}");
     assert_eq!(json["b"][7]["source"], format!("{b}, run 8"));

@@ -1,12 +1,14 @@
-//! What an error offers for an option or a command that brunt does not have: the misspelled one, the commands that have it, and the
-//! load generators that have it.
+//! What is said of a command line that is wrong: of a value that an option does not take, in the words of all other mistakes, and of an option or
+//! a command that brunt does not have: the misspelled one, the commands that have it, and the load generators that have it.
 //!
-//! The parser offers whatever shares letters; here only misspellings stay. Invariant: no option in [`TOOLS`] is one of `brunt run`.
+//! The parser knows option and value; what is accepted is the value type's to say. The parser offers whatever shares letters; here only
+//! misspellings stay. Invariant: no option in [`TOOLS`] is one of `brunt run`.
 
 use brunt_compat::tools;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+use std::error::Error as _;
 
 /// Load generators without a front end here, and their options. docs/migrating.md has what brunt has instead.
 const TOOLS: [(&str, &str); 4] = [
@@ -127,6 +129,36 @@ fn is_named(option: &str, long: Option<&str>, short: Option<char>) -> bool {
 fn is_misspelling(typed: &str, meant: &str) -> bool {
     let most = if typed.chars().count().min(meant.chars().count()) >= 10 { 2 } else { 1 };
     strsim::osa_distance(typed, meant) <= most
+}
+
+/// `invalid value 'VALUE' for OPTION: expected ...`; `None` of another mistake.
+pub(crate) fn of_value(error: &Error) -> Option<String> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    // The name of its value is behind that of an option; an argument has none but that.
+    let option = if argument.starts_with('-') { argument.split([' ', '=', '[']).next()? } else { argument };
+    let reason = error.source()?.to_string();
+    // Types that also are in lists begin with the part that is wrong: here it is the whole, which is named already.
+    let reason = reason.strip_prefix(&format!("{value}: ")).unwrap_or(&reason);
+    let says = match (reason.strip_prefix("expected "), reason.rsplit_once(" is not in ")) {
+        (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),
+        _ => reason.to_owned(),
+    };
+    let meant = without_unit(option, value).unwrap_or_default();
+    Some(format!("invalid value '{value}' for {option}: {says}{meant}"))
+}
+
+/// A bare number for `--time`: other tools count seconds there, or threads.
+fn without_unit(option: &str, value: &str) -> Option<String> {
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    (option == "--time" && is_number)
+        .then(|| format!("; for {value} seconds -t {value}s, for {value} threads (memtier_benchmark's -t) --threads {value}"))
 }
 
 #[cfg(test)]
