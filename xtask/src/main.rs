@@ -24,7 +24,6 @@ mod programs;
 mod recorded_text;
 mod server;
 mod soak;
-mod terminal_picture;
 mod test;
 mod tidy;
 mod tree;
