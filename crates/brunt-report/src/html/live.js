@@ -18,47 +18,31 @@ function focusIn(section) {
   return { ...focus, index: alike(section, focus).indexOf(active) };
 }
 
-function pressedIn(section) {
-  return new Map([...section.querySelectorAll("[aria-pressed]")].map((entry) => [entry.textContent, entry.getAttribute("aria-pressed")]));
-}
+const figuresIn = (section) => figures.filter((figure) => section.contains(figure.root));
 
-// The switches of each section as it came: what a reader has not touched follows the run, such as the unit of a table.
-const untouched = new WeakMap();
-
-// What a reader has done to a section, for the one that takes its place.
+// What a reader has done to a section, for the one that takes its place; the address keeps the rest.
 function stateOf(section) {
   return {
     focus: focusIn(section),
     open: [...section.querySelectorAll("details")].map((details) => details.open),
     scroll: [...section.querySelectorAll(".wide, details")].map((box) => box.scrollLeft),
-    pressed: new Map([...pressedIn(section)].filter(([name, pressed]) => untouched.get(section)?.get(name) !== pressed)),
-    figures: figures.filter((figure) => section.contains(figure.root)).map((figure) => ({
-      view: figure.view === figure.range ? null : figure.view,
-      at: figure.at === null ? null : figure.places[figure.at],
-    })),
+    at: figuresIn(section).map((figure) => (figure.at === null ? null : figure.middle(figure.at))),
   };
 }
 
-function restore(section, state) {
-  section.querySelectorAll("details").forEach((details, index) => (details.open = state.open[index] ?? false));
-  section.querySelectorAll("[aria-pressed]").forEach((entry) => {
-    const pressed = entry.getAttribute("aria-pressed");
-    if ((state.pressed.get(entry.textContent) ?? pressed) !== pressed) entry.click();
-  });
-  figures.filter((figure) => section.contains(figure.root)).forEach((figure, index) => {
-    const { view, at } = state.figures[index] ?? {};
-    if (view) figure.zoom(view);
-    if (at != null) figure.point(figure.nearest(at));
-  });
-  section.querySelectorAll(".wide, details").forEach((box, index) => (box.scrollLeft = state.scroll[index] ?? 0));
-  if (state.focus) alike(section, state.focus)[state.focus.index]?.focus({ preventScroll: true });
+function restore(section, { focus, open, scroll, at }) {
+  section.querySelectorAll("details").forEach((details, index) => (details.open = open[index] ?? false));
+  recall();
+  figuresIn(section).forEach((figure, index) => at[index] == null || figure.point(figure.nearest(at[index])));
+  section.querySelectorAll(".wide, details").forEach((box, index) => (box.scrollLeft = scroll[index] ?? 0));
+  if (focus) alike(section, focus)[focus.index]?.focus({ preventScroll: true });
 }
 
 // A reader who drags or has marked a text keeps the section until that is over.
 function isHeld(section) {
   const selection = getSelection();
   const isMarked = !selection.isCollapsed && section.contains(selection.anchorNode);
-  return isMarked || figures.some((figure) => figure.pressed && section.contains(figure.root));
+  return isMarked || figuresIn(section).some((figure) => figure.pressed);
 }
 
 // The sections as they were told, by name: what readers and scripts did to them is no change.
@@ -84,7 +68,6 @@ function show(text) {
       held?.replaceWith(shown);
       if (!held) main.append(shown);
       enliven(shown);
-      untouched.set(shown, pressedIn(shown));
       if (state) restore(shown, state);
       told.set(name, html);
     }
@@ -131,7 +114,6 @@ function follow() {
     if (document.hidden) hidden = setTimeout(() => events.close(), HIDDEN_MS);
     else if (!isOver && events.readyState === EventSource.CLOSED) listen();
   });
-  [...document.querySelector("main").children].forEach((section) => untouched.set(section, pressedIn(section)));
   listen();
 }
 

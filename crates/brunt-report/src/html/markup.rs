@@ -6,7 +6,8 @@
 use crate::document::{Content, Document, Level, assertion_grid};
 use crate::grid::Grid;
 use crate::paragraph::printable;
-use brunt_picture::{Picture, write_svg_part};
+use brunt_picture::{Escaped, Picture, write_svg_part};
+use std::fmt::Write as _;
 
 /// HTML so far.
 #[derive(Debug, Default)]
@@ -22,7 +23,8 @@ impl Markup {
 
     /// Text of one line: control characters are written out.
     pub(crate) fn text(&mut self, text: &str) {
-        escape(&printable(text), &mut self.text);
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "{}", Escaped(&printable(text)));
     }
 
     /// Text in which no line is broken within an option.
@@ -76,6 +78,15 @@ impl Markup {
         self.text.push_str(&String::from_utf8_lossy(&svg));
     }
 
+    /// A part of the page with a heading.
+    pub(crate) fn section(&mut self, id: &'static str, heading: &'static str, write: impl FnOnce(&mut Self)) {
+        self.open("section", &[("id", id)]);
+        self.raw("\n");
+        self.element("h2", heading);
+        write(self);
+        self.close("section");
+    }
+
     /// A table; the first cell of each row names it, and leads to the part of the page called `LINKS-1`, `LINKS-2`... by row, if there are
     /// such. Where there is no row, there is no table.
     pub(crate) fn grid(&mut self, caption: &str, grid: &Grid, links: Option<&str>) {
@@ -84,36 +95,38 @@ impl Markup {
         }
         self.raw("<div class=\"wide\"><table>");
         self.element("caption", caption);
-        self.raw("<thead><tr>");
-        self.headings(grid);
-        self.raw("<tbody>\n");
-        for (number, row) in (1..).zip(grid.rows()) {
-            // No end tags: HTML ends cells and rows where the next begins, and tables are long.
-            self.raw("<tr>");
-            for (index, (cell, (_, is_words))) in row.zip(grid.headings()).enumerate() {
-                self.raw(match (index, is_words) {
-                    (0, _) => "<th scope=row>",
-                    (_, false) => "<td>",
-                    (_, true) => "<td class=words>",
-                });
-                if let Some(links) = links.filter(|_| index == 0) {
-                    self.open("a", &[("href", &format!("#{links}-{number}"))]);
-                    self.text(cell);
-                    self.raw("</a>");
-                } else {
-                    self.text(cell);
+        self.rows(grid, |markup, row, index, cell, is_words| {
+            if index > 0 {
+                markup.raw(if is_words { "<td class=words>" } else { "<td>" });
+                return markup.text(cell);
+            }
+            markup.raw("<tr><th scope=row>");
+            match links {
+                None => markup.text(cell),
+                Some(links) => {
+                    markup.open("a", &[("href", &format!("#{links}-{}", row + 1))]);
+                    markup.text(cell);
+                    markup.raw("</a>");
                 }
             }
-            self.raw("\n");
-        }
+        });
         self.raw("</table></div>\n");
     }
 
-    /// The cells of a table's first row.
-    pub(crate) fn headings(&mut self, grid: &Grid) {
+    /// The rows of a table: its headings, and its cells as they are written by row and column, with whether the column is of words.
+    pub(crate) fn rows(&mut self, grid: &Grid, mut write: impl FnMut(&mut Self, usize, usize, &str, bool)) {
+        self.raw("<thead><tr>");
         for (heading, is_words) in grid.headings() {
             self.open("th", &[("scope", "col"), ("class", if is_words { "words" } else { "number" })]);
             self.text(heading);
+        }
+        self.raw("<tbody>\n");
+        // No end tags: HTML ends cells and rows where the next begins, and tables are long.
+        for (row, cells) in grid.rows().enumerate() {
+            for (index, (cell, (_, is_words))) in cells.zip(grid.headings()).enumerate() {
+                write(self, row, index, cell, is_words);
+            }
+            self.raw("\n");
         }
     }
 
@@ -181,19 +194,6 @@ impl Markup {
 
     pub(crate) fn into_text(self) -> String {
         self.text
-    }
-}
-
-fn escape(text: &str, out: &mut String) {
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(character),
-        }
     }
 }
 

@@ -1,74 +1,560 @@
-//! The section of a run over time: its charts, one below the other with one cursor, and their numbers.
+//! A run over time, in charts that share one axis: response times as a heat map with their percentiles, rates, operations in the system, what
+//! servers said of themselves, and what workers and CPUs of the client did.
+//!
+//! Invariants: a percentile of a column is that of all its requests, and the longest response time of every column is there; where nothing is
+//! known a line has a gap, not a value. A client's line that a worker without time left reaches ([`BUSY`]) decides nothing: the whole window
+//! is judged.
 
-use super::client_course::ClientCourse;
-use super::columns::Columns;
-use super::course::{Course, HEAT_HEIGHT};
-use super::frame::{self, Size};
+use super::chart::{
+    Chart, Figure, LEAST, MOST, Mark, Note, Place, RESULT_CLASSES, Series, Values, result_stroke,
+};
+use super::columns::{Column, Columns, Piece, cells, edges};
 use super::markup::Markup;
-use super::server_course::ServerCourse;
-use crate::grid::{self, TimeTable, Value};
+use crate::grid::{self, Grid, TimeTable, Value};
+use crate::instant::in_window_ns;
 use crate::layout::Style;
 use crate::quantity::{self, rate};
+use crate::server;
+use brunt_picture::{Anchor, Fill, Ink, Stroke, Texture};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::change_point::LevelSeries;
+use brunt_stats::client_time::{ClientShares, ClientTime};
+use brunt_stats::outage::Outage;
+use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::BUSY;
 
+const HEAT_HEIGHT: f64 = 260.0;
 const RATE_HEIGHT: f64 = 120.0;
+const SYSTEM_HEIGHT: f64 = 90.0;
+const STRIP_HEIGHT: f64 = 64.0;
+/// A backlog so many times the median would leave of that nothing on a linear axis.
+const SYSTEM_RATIO: f64 = 100.0;
 
+const P50: Stroke = Stroke::solid(Ink::Series(4), 1.5);
+const P99: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
+const MAX: Stroke = Stroke::solid(Ink::Text, 3.0);
+const OFFERED: Stroke = Stroke { ink: Ink::Soft, width: 1.5, dash: &[6.0, 3.0] };
+const DONE: Stroke = Stroke::solid(Ink::Series(0), 1.5);
+const SENT: Stroke = Stroke { ink: Ink::Series(4), width: 1.5, dash: &[2.0, 2.0] };
+const OTHER_PHASE: Fill = Fill::faint(Ink::Soft, 0.14);
+const OUTAGE: Fill = Fill { opacity: 0.7, ..Fill::textured(Ink::Caution, Texture::Hatched) };
+const OUTAGE_EDGE: Stroke = Stroke::solid(Ink::Caution, 1.5);
+const SILENT: Fill = Fill { opacity: 0.35, ..Fill::textured(Ink::Soft, Texture::Crossed) };
+const FAILED: Fill = Fill::solid(Ink::Invalid);
+const BACKLOG: Fill = Fill::faint(Ink::Series(3), 0.55);
+const CHANGE: Stroke = Stroke { ink: Ink::Caution, width: 1.5, dash: &[8.0, 3.0, 2.0, 3.0] };
+
+/// The section of a run over time.
 pub(super) fn section(markup: &mut Markup, summary: &Summary, columns_max: u64) {
     let Some(course) = Course::of(summary, columns_max) else { return };
-    markup.raw("<section id=\"time\">\n<h2>Over time</h2>\n");
-    let finding = format!("Time counts from the beginning of the window; {}", course.finding());
-    let (servers, client) = (ServerCourse::of(summary), ClientCourse::of(&course));
-    let mut keys = course.all_keys();
-    keys.extend(servers.keys());
-    keys.extend(client.keys());
-    frame::open_figure(markup, Some(("time", course.span_s)), &finding, keys);
-    if course.has_replies() {
-        frame::chart(markup, &course.latencies(Size::page(HEAT_HEIGHT), true));
-    }
-    frame::chart(markup, &course.rates(Size::page(RATE_HEIGHT)));
-    if let Some(frame) = course.in_system() {
-        frame::chart(markup, &frame);
-    }
-    for strip in servers.strips(&course).iter().chain(&client.strips(&course)) {
-        frame::chart(markup, strip);
-    }
-    for reason in servers.reason().iter().map(String::as_str).chain(client.reason()) {
-        markup.element("p", reason);
-    }
-    frame::close_figure(markup, |markup| table(markup, &course.columns, &servers, &client));
-    markup.raw("</section>\n");
+    let (servers, client) = (Servers::of(summary), course.client());
+    let mut charts = Vec::new();
+    charts.extend(course.has_replies().then(|| course.latencies(true)));
+    charts.push(course.rates());
+    charts.extend(course.in_system());
+    charts.extend(servers.quantities().map(|quantity| course.server_strip(&servers, quantity)));
+    let (client_strips, no_client) = match client.iter().any(|piece| piece.2 != ClientShares::default()) {
+        true => (STRIPS.iter().map(|strip| course.client_strip(&client, strip)).collect(), None),
+        false => (Vec::new(), Some("How busy the client was over time is not in this result.".to_owned())),
+    };
+    charts.extend::<Vec<Chart>>(client_strips);
+    let figure = Figure {
+        finding: format!("Time counts from the beginning of the window; {}", course.finding()),
+        cursor: Some(("time", course.span_s)),
+        charts,
+        table: Some(course.table(&servers, no_client.is_none())),
+        remarks: servers.reason(summary).into_iter().chain(no_client).collect(),
+    };
+    markup.section("time", "Over time", |markup| figure.write(markup));
 }
 
-fn table(markup: &mut Markup, columns: &Columns, servers: &ServerCourse, client: &ClientCourse) {
-    let mut headings = grid::Column::all_of_numbers(["from/s"]);
-    let times = grid::Column::all_of_numbers(["p50", "p99", "p99.9", "max"]);
-    headings.extend(times.into_iter().map(|column| column.with_unit(",")));
-    headings.extend(grid::Column::all_of_numbers(["offered/s", "sent/s", "done/s", "failed", "in system"]));
-    headings.extend(grid::Column::all_of_numbers(servers.headings().chain(client.headings())));
-    let decimals = if columns.width_s() < 0.95 { 1 } else { 0 };
-    let mut table = TimeTable::new(headings);
-    for column in columns.all() {
-        let activity = &column.activity;
-        let times_ns =
-            [Quantile::P50, Quantile::P99, Quantile::P999].map(|quantile| column.percentile_ns(quantile));
-        let counts = [
-            rate(column.per_second(activity.scheduled)),
-            rate(column.per_second(activity.sent)),
-            rate(column.per_second(activity.completed)),
-            activity.failed.to_string(),
-            column.in_system.map_or("-".to_owned(), |count| count.to_string()),
-        ];
-        let mut row = vec![Value::Text(format!("{:.decimals$}", column.start_s + 0.0))];
-        row.extend(times_ns.into_iter().chain([column.max_ns()]).map(Value::Time));
-        let middle_s = f64::midpoint(column.start_s, column.end_s);
-        let others = servers.cells(middle_s).chain(client.cells(column));
-        row.extend(counts.into_iter().chain(others).map(Value::Text));
-        table.push(Style::Plain, row);
+/// A run over time, and the axes that its charts share.
+pub(crate) struct Course<'a> {
+    summary: &'a Summary,
+    columns: Columns,
+    /// In seconds from the beginning of the window.
+    span_s: (f64, f64),
+    /// Of the cells of the heat map, in nanoseconds.
+    edges: Vec<f64>,
+}
+
+impl<'a> Course<'a> {
+    /// In at most so many columns; `None` of a run that sent nothing.
+    pub(crate) fn of(summary: &'a Summary, columns_max: u64) -> Option<Self> {
+        let columns = Columns::of(summary, columns_max);
+        let is_any = columns.all().iter().any(|column| column.activity.sent > 0);
+        let edges = edges(columns.all().iter().map(|column| &column.response));
+        is_any.then(|| Self { summary, span_s: columns.span_s(), columns, edges })
     }
-    let caption = format!(
-        "Pieces of {} from the beginning of the window; those before it are warm-up",
-        quantity::time((columns.width_s() * 1e9).round() as u64)
-    );
-    markup.grid(&caption, &table.grid(None), None);
+
+    /// Gives several runs the same axes.
+    pub(super) fn align(courses: &mut [Self]) {
+        let columns = courses.iter().flat_map(|course| course.columns.all());
+        let edges = edges(columns.map(|column| &column.response));
+        let ends = courses.iter().map(|course| course.span_s);
+        let span_s = ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))).unwrap_or((0.0, 1.0));
+        for course in courses {
+            (course.edges, course.span_s) = (edges.clone(), span_s);
+        }
+    }
+
+    /// Does it have a response time?
+    pub(crate) fn has_replies(&self) -> bool {
+        self.columns.all().iter().any(|column| column.response.count() > 0)
+    }
+
+    /// What the charts show, in words: where the worst was, and what happened.
+    pub(super) fn finding(&self) -> String {
+        let (summary, columns) = (self.summary, &self.columns);
+        let worst = columns.window().iter().max_by_key(|column| column.response.max());
+        let mut facts = vec![format!("{} done/s on average", rate(summary.total.rate.completed))];
+        facts.extend(worst.and_then(|column| {
+            let max = quantity::time(column.response.max()?);
+            Some(format!(
+                "the longest response time, {max}, ended in the {} that begin at {:+.1} s",
+                quantity::time((columns.width_s() * 1e9) as u64),
+                column.start_s
+            ))
+        }));
+        for outage in summary.outages.iter().take(3) {
+            let name = server::name(summary, usize::from(outage.server));
+            let length = outage
+                .length_ns()
+                .map_or("until the end".to_owned(), |ns| format!("for {}", quantity::time(ns)));
+            facts.push(format!("{name} was down {length} from {:+.2} s on", self.seconds(outage.start_ns)));
+        }
+        facts.join("; ") + "."
+    }
+
+    /// An instant of the run, from the beginning of the window.
+    fn seconds(&self, at_ns: u64) -> f64 {
+        in_window_ns(self.summary, at_ns) as f64 / 1e9
+    }
+
+    /// A chart with what all have in common below and above its own: warm-up and drain are grey, outages and columns in which nothing was done
+    /// lie behind the data, the edges of outages and a change of level before it.
+    fn chart(&self, title: String, y: (Values, &'static str), height: f64, own: Vec<Series>) -> Chart {
+        let (summary, columns) = (self.summary, &self.columns);
+        let (low, high) = self.span_s;
+        let mut chart = Chart::new(title, (Values::Time(low, high), ""), y, height);
+        let bar = |(from, to): Place, fill| Mark::Bar(from, to, MOST, fill);
+        let phases = self.phases().into_iter().map(|(_, from, to)| bar((from, to), OTHER_PHASE));
+        let outages = || {
+            let end_ns = |outage: &Outage| outage.end_ns.unwrap_or(summary.window.drained_ns);
+            let outages = summary.outages.iter();
+            outages.map(move |outage| (self.seconds(outage.start_ns), self.seconds(end_ns(outage))))
+        };
+        let is_silent = |column: &&Column| {
+            column.start_s < summary.window.seconds() - 1e-9 && column.activity.completed == 0
+        };
+        let silent: Vec<&Column> = columns.window().iter().filter(is_silent).collect();
+        let silent = silent.chunk_by(|one, next| (next.start_s - one.end_s).abs() < 1e-6);
+        let silent = silent.map(|run| bar((run[0].start_s, run[run.len() - 1].end_s), SILENT));
+        chart.background = vec![
+            Series::new("", "", phases.collect()),
+            Series::new("outage", "outage", outages().map(|span| bar(span, OUTAGE)).collect()),
+            Series::new("silent", "nothing done", silent.collect()),
+        ];
+        chart.series = own;
+        let edge = |(from, to): Place| {
+            let corners = [(from, LEAST), (from, MOST), (to, MOST), (to, LEAST), (from, LEAST)];
+            Mark::Line(corners.to_vec(), OUTAGE_EDGE)
+        };
+        chart.push("outage", "", outages().map(edge).collect());
+        let change = self.change().map(|(_, at)| Mark::Line(vec![(at, LEAST), (at, MOST)], CHANGE));
+        chart.push("", "", change.into_iter().collect());
+        chart
+    }
+
+    /// What the columns have before and behind the window, and from when to when.
+    fn phases(&self) -> Vec<(&'static str, f64, f64)> {
+        let ((start_s, end_s), window_s) = (self.columns.span_s(), self.summary.window.seconds());
+        let phases = [("warm-up", start_s, 0.0), ("drain", window_s, end_s)];
+        phases.into_iter().filter(|(_, from_s, to_s)| to_s > from_s).collect()
+    }
+
+    /// The change of level that was found, by the series that shows it.
+    fn change(&self) -> Option<(&'static str, f64)> {
+        let change = self.summary.steady.change_point()?;
+        let name = match change.series {
+            LevelSeries::Median => "p50 changes",
+            LevelSeries::HitRatio => "hit ratio changes",
+        };
+        Some((name, change.at_ns as f64 / 1e9))
+    }
+
+    /// Response times: the heat map, if it is wanted, with p50, p99 and maximum.
+    pub(crate) fn latencies(&self, has_heat: bool) -> Chart {
+        let columns = &self.columns;
+        let line = |pieces: &mut dyn Iterator<Item = Piece>, stroke: Stroke| {
+            let lines = Mark::steps(pieces, stroke);
+            let casing = |line: &Mark| match line {
+                Mark::Line(places, stroke) if has_heat => {
+                    Some(Mark::Line(places.clone(), Stroke::solid(Ink::Page, stroke.width + 2.0)))
+                }
+                _ => None,
+            };
+            lines.into_iter().flat_map(|line| casing(&line).into_iter().chain([line])).collect::<Vec<Mark>>()
+        };
+        let mut own = Vec::new();
+        if has_heat {
+            let parts = columns.chunks(usize::MAX);
+            let map = |part: &[Column]| {
+                Mark::Cells(part[0].start_s, part[part.len() - 1].end_s, cells(part, &self.edges))
+            };
+            let name = "share of a column's requests, light to dark";
+            own.push(Series::new("heat", name, parts.map(map).collect()));
+        }
+        let mut p50 = columns.pieces(|column| column.percentile_ns(Quantile::P50).map(|ns| ns as f64));
+        own.push(Series::new("p50", "p50", line(&mut p50, P50)));
+        let (name, tail) = columns.tail();
+        own.push(Series::new("p99", name, line(&mut tail.into_iter(), P99)));
+        let max = columns.all().iter();
+        let max = max.filter_map(|column| Some((column.middle_s(), column.response.max()? as f64)));
+        own.push(Series::new("max", "maximum", vec![Mark::Dots(max.collect(), MAX)]));
+        let y = (Values::Latency(self.edges[0], self.edges[self.edges.len() - 1]), "response time");
+        let title = "Response times over time: median, 99th percentile and maximum".to_owned();
+        let mut chart = self.chart(title, y, HEAT_HEIGHT, own);
+        let offset = (3.0, 15.0);
+        chart.notes.extend(
+            self.change()
+                .map(|(name, at)| Note::new((at, MOST), (6.0, offset.1), Anchor::Start, Ink::Caution, name)),
+        );
+        chart.notes.extend(self.phases().into_iter().map(|(name, from, end)| Note {
+            end,
+            ..Note::new((from, MOST), offset, Anchor::Start, Ink::Soft, name)
+        }));
+        chart
+    }
+
+    /// What was offered, sent, done and failed per second.
+    pub(crate) fn rates(&self) -> Chart {
+        let columns = &self.columns;
+        let line = |class, name: &str, of: fn(&Column) -> u64, stroke| {
+            let pieces = columns.pieces(move |column| Some(column.per_second(of(column))));
+            Series::new(class, name, Mark::steps(pieces, stroke))
+        };
+        let mut own = Vec::new();
+        if self.summary.record.plan.has_open_loop() {
+            own.push(line("offered", "offered/s", |column| column.activity.scheduled, OFFERED));
+            own.push(line("sent", "sent/s", |column| column.activity.sent, SENT));
+        }
+        own.push(line("done", "done/s", |column| column.activity.completed, DONE));
+        let failed = columns.all().iter().filter(|column| column.activity.failed > 0);
+        let bar = |column: &Column| {
+            Mark::Bar(column.start_s, column.end_s, column.per_second(column.activity.failed), FAILED)
+        };
+        let most = largest(&own).max(1.0) * 1.05;
+        own.push(Series::new("failed", "failed/s", failed.map(bar).collect()));
+        let title = "Operations per second over time: offered, sent, done and failed".to_owned();
+        self.chart(title, (Values::Number(most), "operations/s"), RATE_HEIGHT, own)
+    }
+
+    /// Operations that were due and had not ended, where that is known.
+    fn in_system(&self) -> Option<Chart> {
+        let columns = self.columns.all();
+        let counts: Vec<u64> = columns.iter().map(|column| column.in_system).collect::<Option<_>>()?;
+        let (start_s, end_s) = self.columns.span_s();
+        let steps = columns
+            .iter()
+            .zip(&counts)
+            .flat_map(|(column, count)| [column.start_s, column.end_s].map(|second| (second, *count as f64)));
+        let places = [(start_s, LEAST)].into_iter().chain(steps).chain([(end_s, LEAST)]).collect();
+        let own = Series::new("system", "in the system", vec![Mark::Area(places, BACKLOG)]);
+        let title = "Operations that were due and had not ended, over time".to_owned();
+        Some(self.chart(title, system_axis(counts), SYSTEM_HEIGHT, vec![own]))
+    }
+
+    fn server_strip(&self, servers: &Servers, quantity: &Quantity) -> Chart {
+        let (start_s, end_s) = self.span_s;
+        let line = |(index, (name, pieces)): (usize, (String, Vec<ServerPiece>))| {
+            let visible = || pieces.iter().filter(|piece| piece.1 > start_s && piece.0 < end_s);
+            let value = |piece: &ServerPiece| (piece.0, piece.1, piece.2.as_ref().and_then(quantity.value));
+            let mut marks = Mark::steps(visible().map(value), Stroke { width: 1.5, ..result_stroke(index) });
+            let silent = visible().filter(|piece| piece.2.is_none());
+            marks.extend(silent.map(|piece| Mark::Bar(piece.0, piece.1, MOST, SILENT_SERVER)));
+            Series::new(RESULT_CLASSES[index], name, marks)
+        };
+        let own: Vec<Series> = servers.lines().into_iter().enumerate().map(line).collect();
+        let most = quantity.most.unwrap_or_else(|| largest(&own) * 1.1);
+        let title = format!("{} over time, by the servers' own account", quantity.name);
+        self.chart(title, (Values::Number(most), quantity.name), STRIP_HEIGHT, own)
+    }
+
+    /// What the client did, in pieces.
+    fn client(&self) -> Vec<(f64, f64, ClientShares)> {
+        let piece = |held: &[Column]| {
+            let mut sum = ClientTime::default();
+            held.iter().for_each(|column| sum.merge(&column.client));
+            (held[0].start_s, held[held.len() - 1].end_s, sum.shares().unwrap_or_default())
+        };
+        let columns = self.columns.window().len().div_ceil(CLIENT_PIECES_MAX).max(1);
+        self.columns.chunks(columns).map(piece).collect()
+    }
+
+    fn client_strip(&self, pieces: &[(f64, f64, ClientShares)], strip: &ClientStrip) -> Chart {
+        let (start_s, end_s) = self.span_s;
+        let thresholds = strip.thresholds.iter().map(|share| share * 100.0);
+        let across = |percent| Mark::Line(vec![(start_s, percent), (end_s, percent)], THRESHOLD);
+        let line = |(class, name, stroke, share): ClientLine| {
+            let pieces = pieces
+                .iter()
+                .map(|(from, to, shares)| (*from, *to, share(shares).map(|share| share * 100.0)));
+            Series::new(class, name, Mark::steps(pieces, stroke))
+        };
+        let mut own: Vec<Series> = strip.lines.map(line).to_vec();
+        let most = thresholds.clone().fold(largest(&own).max(2.0), f64::max);
+        own.push(Series::new("threshold", "no time left", thresholds.map(across).collect()));
+        self.chart(
+            strip.title.to_owned(),
+            (Values::Number((most * 1.1).min(100.0)), strip.name),
+            STRIP_HEIGHT,
+            own,
+        )
+    }
+
+    /// The numbers of the charts, a row for each column.
+    fn table(&self, servers: &Servers, has_client: bool) -> (String, Grid) {
+        let client: &[&str] = if has_client { &["busy %", "run delay %", "stolen %"] } else { &[] };
+        let mut headings = grid::Column::all_of_numbers(["from/s"]);
+        let times = grid::Column::all_of_numbers(["p50", "p99", "p99.9", "max"]);
+        headings.extend(times.into_iter().map(|column| column.with_unit(",")));
+        headings.extend(grid::Column::all_of_numbers([
+            "offered/s",
+            "sent/s",
+            "done/s",
+            "failed",
+            "in system",
+        ]));
+        headings.extend(servers.quantities().map(|quantity| grid::Column::of_numbers(quantity.name, 0)));
+        headings.extend(grid::Column::all_of_numbers(client.iter().copied()));
+        let decimals = if self.columns.width_s() < 0.95 { 1 } else { 0 };
+        let or_dash = |text: Option<String>| text.unwrap_or("-".to_owned());
+        let mut table = TimeTable::new(headings);
+        for column in self.columns.all() {
+            let activity = &column.activity;
+            let times_ns =
+                [Quantile::P50, Quantile::P99, Quantile::P999].map(|quantile| column.percentile_ns(quantile));
+            let counts = [activity.scheduled, activity.sent, activity.completed];
+            let mut row = vec![Value::Text(format!("{:.decimals$}", column.start_s + 0.0))];
+            row.extend(times_ns.into_iter().chain([column.response.max()]).map(Value::Time));
+            row.extend(counts.map(|count| Value::Text(rate(column.per_second(count)))));
+            row.push(Value::Text(activity.failed.to_string()));
+            row.push(Value::Text(or_dash(column.in_system.map(|count| count.to_string()))));
+            let span = servers.together(column.middle_s());
+            row.extend(servers.quantities().map(|quantity| {
+                let value = span.as_ref().and_then(quantity.value);
+                Value::Text(or_dash(value.map(quantity.text)))
+            }));
+            let ClientShares { busy, run_delay, stolen, .. } = column.client.shares().unwrap_or_default();
+            let shares = client.iter().zip([busy, run_delay, stolen]);
+            row.extend(
+                shares.map(|(_, share)| {
+                    Value::Text(or_dash(share.map(|share| format!("{:.1}", share * 100.0))))
+                }),
+            );
+            table.push(Style::Plain, row);
+        }
+        let width = quantity::time((self.columns.width_s() * 1e9).round() as u64);
+        let caption =
+            format!("Pieces of {width} from the beginning of the window; those before it are warm-up");
+        (caption, table.grid(None))
+    }
+}
+
+/// The largest value of lines.
+fn largest(series: &[Series]) -> f64 {
+    let places = series.iter().flat_map(|series| &series.marks).filter_map(|mark| match mark {
+        Mark::Line(places, _) => Some(places),
+        _ => None,
+    });
+    places.flatten().map(|(_, value)| *value).fold(0.0, f64::max)
+}
+
+/// How many there are in each column decides how the axis spreads them.
+fn system_axis(mut counts: Vec<u64>) -> (Values, &'static str) {
+    counts.sort_unstable();
+    let [median, most] = [counts.len() / 2, counts.len().saturating_sub(1)]
+        .map(|place| counts.get(place).map_or(1.0, |count| (*count).max(1) as f64));
+    match most > SYSTEM_RATIO * median {
+        true => (Values::Ratio(most * 1.5), "in the system, log"),
+        false => (Values::Number(most * 1.05), "in the system"),
+    }
+}
+
+// ---- servers --------------------------------------------------------------------------------------------------------------
+
+/// More servers have one line together.
+const LINES_MAX: usize = 4;
+const SILENT_SERVER: Fill = Fill { opacity: 0.5, ..Fill::textured(Ink::Soft, Texture::Hatched) };
+/// An answer that comes so many times later than is usual ends a silence. Servers are asked once a second; of a long run fewer answers are
+/// kept, evenly spread.
+const SILENCE: f64 = 2.5;
+/// Pieces of one server; counts of neighbours are added where there are more.
+const SERVER_PIECES_MAX: usize = 300;
+
+/// What a strip of servers shows.
+struct Quantity {
+    name: &'static str,
+    value: fn(&ServerSpan) -> Option<f64>,
+    text: fn(f64) -> String,
+    /// The end of its axis, where that does not depend on values.
+    most: Option<f64>,
+}
+
+const QUANTITIES: [Quantity; 3] = [
+    Quantity {
+        name: "server CPU us/request",
+        value: |span| span.cpu_ns_per_request().map(|ns| ns / 1e3),
+        text: quantity::significant,
+        most: None,
+    },
+    Quantity {
+        name: "server hit %",
+        value: |span| span.hit_ratio().map(|share| share * 100.0),
+        text: |percent| format!("{percent:.1}"),
+        most: Some(100.0),
+    },
+    Quantity {
+        name: "evictions/s",
+        value: |span| span.evictions.map(|count| span.per_second(count)),
+        text: rate,
+        most: None,
+    },
+];
+
+/// From one answer of a server to another, both in seconds from the beginning of the window; `None` where it gave none, or its counters began
+/// anew.
+type ServerPiece = (f64, f64, Option<ServerSpan>);
+
+/// Servers by name, each with its pieces in the order of time.
+struct Servers(Vec<(String, Vec<ServerPiece>)>);
+
+impl Servers {
+    fn of(summary: &Summary) -> Self {
+        let records = summary.record.run.server_records.iter().enumerate();
+        let named =
+            |(index, record)| (server::polled_server_name(summary, index), server_pieces(summary, record));
+        Self(records.map(named).collect())
+    }
+
+    fn spans(&self) -> impl Iterator<Item = &ServerSpan> {
+        self.0.iter().flat_map(|(_, pieces)| pieces).filter_map(|piece| piece.2.as_ref())
+    }
+
+    /// Why there is no strip.
+    fn reason(&self, summary: &Summary) -> Option<String> {
+        let trouble = server::troubles(summary).next().map(|(_, _, why)| format!(": {why}"));
+        let reason = format!("No statistics of servers over time{}.", trouble.unwrap_or_default());
+        self.spans().next().is_none().then_some(reason)
+    }
+
+    /// All servers together at an instant, of those that told of it.
+    fn together(&self, at_s: f64) -> Option<ServerSpan> {
+        let of_server = |(_, pieces): &(String, Vec<ServerPiece>)| {
+            let piece = pieces.get(pieces.partition_point(|piece| piece.1 <= at_s))?;
+            piece.2.filter(|_| piece.0 <= at_s)
+        };
+        ServerSpan::sum(self.0.iter().filter_map(of_server).map(Some))
+    }
+
+    /// What is drawn: that of which any server told, and evictions only where there were any.
+    fn quantities(&self) -> impl Iterator<Item = &'static Quantity> {
+        QUANTITIES.iter().filter(|quantity| self.spans().filter_map(quantity.value).any(|value| value > 0.0))
+    }
+
+    /// What has a line, with its name.
+    fn lines(&self) -> Vec<(String, Vec<ServerPiece>)> {
+        match self.0.as_slice() {
+            [(_, pieces)] => vec![("by the server's own account".to_owned(), pieces.clone())],
+            // Servers are asked at the same time.
+            [(_, first), ..] if self.0.len() > LINES_MAX => {
+                let together =
+                    |(from, to, _): &ServerPiece| (*from, *to, self.together(f64::midpoint(*from, *to)));
+                vec![(format!("{} servers together", self.0.len()), first.iter().map(together).collect())]
+            }
+            several => several.to_vec(),
+        }
+    }
+}
+
+/// The pieces of one server, in the order of time.
+fn server_pieces(summary: &Summary, record: &ServerRecord) -> Vec<ServerPiece> {
+    let spans: Vec<ServerSpan> = record.spans().collect();
+    let mut lengths: Vec<u64> = spans.iter().map(|span| span.end_ns - span.start_ns).collect();
+    lengths.sort_unstable();
+    let usual_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    let is_long = |span: &ServerSpan| (span.end_ns - span.start_ns) as f64 > SILENCE * usual_ns as f64;
+    let seconds = |ns: u64| in_window_ns(summary, ns) as f64 / 1e9;
+    let piece = |held: &[ServerSpan]| {
+        // Restarts and gaps make it unknown.
+        let sum = ServerSpan::sum(held.iter().map(|span| Some(*span)))?;
+        let span = Some(sum).filter(|sum| sum.requests.is_some() && !held.iter().any(is_long));
+        Some((seconds(sum.start_ns), seconds(sum.end_ns), span))
+    };
+    spans.chunks(spans.len().div_ceil(SERVER_PIECES_MAX).max(1)).filter_map(piece).collect()
+}
+
+// ---- the client -----------------------------------------------------------------------------------------------------------
+
+/// Pieces of the window; neighbouring columns are added where there are more.
+const CLIENT_PIECES_MAX: usize = 75;
+const ALL: Stroke = Stroke::solid(Ink::Series(0), 1.5);
+const WORST: Stroke = Stroke { ink: Ink::Series(1), width: 1.0, dash: &[4.0, 2.0] };
+const THRESHOLD: Stroke = Stroke { ink: Ink::Invalid, width: 1.0, dash: &[2.0, 3.0] };
+
+/// A class, a name, a stroke, and what it shows.
+type ClientLine = (&'static str, &'static str, Stroke, fn(&ClientShares) -> Option<f64>);
+
+const WORST_NAME: &str = "worst worker in 100 ms: busy or delayed, delayed";
+const ALL_NAME: &str = "all workers busy, stolen from all CPUs";
+
+/// A strip of the client: two lines on one axis, and the shares at which a line is drawn across.
+struct ClientStrip {
+    title: &'static str,
+    name: &'static str,
+    thresholds: &'static [f64],
+    lines: [ClientLine; 2],
+}
+
+const STRIPS: [ClientStrip; 2] = [
+    ClientStrip {
+        title: "Share of time in which workers were busy, over time",
+        name: "workers busy %",
+        thresholds: &[BUSY],
+        lines: [
+            ("worst-worker", WORST_NAME, WORST, |shares| shares.busiest),
+            ("client", ALL_NAME, ALL, |shares| shares.busy),
+        ],
+    },
+    ClientStrip {
+        title: "Share of time that others took from workers and CPUs, over time",
+        name: "run delay, stolen %",
+        thresholds: &[],
+        lines: [
+            ("worst-worker", WORST_NAME, WORST, |shares| shares.most_delayed),
+            ("client", ALL_NAME, ALL, |shares| shares.stolen),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_leaves_the_usual_count_visible() {
+        let table = [
+            (vec![], "in the system"),
+            (vec![0, 0, 0], "in the system"),
+            (vec![3, 4, 400], "in the system"),
+            (vec![3, 4, 401], "in the system, log"),
+            (vec![0, 0, 0, 1_200], "in the system, log"),
+            (vec![1_000, 2_000, 3_000], "in the system"),
+        ];
+        for (counts, expected) in table {
+            assert_eq!(system_axis(counts.clone()).1, expected, "{counts:?}");
+        }
+    }
 }

@@ -9,55 +9,18 @@ function element(name, attributes) {
   return made;
 }
 
-// Round numbers in a range: 1, 2 or 5 times a power of ten apart, and how many decimals they have.
-function roundTicks(low, high, most) {
-  let step = 10 ** Math.floor(Math.log10((high - low) / most));
-  for (const factor of [2, 2.5, 2]) if ((high - low) / step > most) step *= factor;
-  const ticks = [];
-  for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-9; index++) ticks.push(index * step);
-  return { ticks, decimals: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
-}
-
-function clock(seconds) {
-  const whole = Math.max(0, Math.round(seconds));
-  const two = (number) => String(number).padStart(2, "0");
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
-}
-
-// What lies along the x axis of a figure: where a row of its table stands, and what a tick is called.
-const KINDS = {
-  time: {
-    place: (text) => parseFloat(text),
-    ticks(low, high) {
-      const { ticks, decimals } = roundTicks(low, high, 10);
-      const isLong = high > 120 && decimals === 0;
-      return ticks.map((value) => [value, isLong ? clock(value) : `${value.toFixed(decimals)} s`]);
-    },
-  },
-  number: {
-    place: (text) => parseFloat(text),
-    ticks(low, high) {
-      const { ticks, decimals } = roundTicks(low, high, 10);
-      return ticks.map((value) => [value, value >= 1e4 ? `${+(value / 1e3).toFixed(3)}k` : value.toFixed(decimals)]);
-    },
-  },
-  percentile: {
-    place: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
-    ticks(low, high) {
-      const ticks = [];
-      for (let power = 0; power < 7; power++) {
-        for (const digit of [1, 2, 5]) {
-          const rarity = digit * 10 ** power;
-          const value = Math.log10(rarity);
-          if (value < low || value > high || (digit === 5 && high - low > 3)) continue;
-          ticks.push([value, `p${+(100 - 100 / rarity).toFixed(5)}`]);
-        }
-      }
-      return ticks;
-    },
-  },
+// Where a row of a figure's table lies along the x axis, by what lies along that.
+const PLACES = {
+  time: parseFloat,
+  number: parseFloat,
+  percentile: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
 };
+
+// How round a number is: the noughts at its end; of one with a point less than none.
+function roundness(text) {
+  const [whole, part = ""] = text.replace(/[^\d.]/g, "").replace(/(\.\d*?)0+$/, "$1").split(".");
+  return part ? -part.length : /0*$/.exec(whole)[0].length;
+}
 
 // Keeps a part of what is shown in the address, or takes it out.
 function remember(name, value) {
@@ -70,14 +33,14 @@ function remember(name, value) {
 class Figure {
   constructor(root) {
     this.root = root;
-    this.kind = KINDS[root.dataset.kind];
+    this.kind = root.dataset.kind;
     this.range = root.dataset.range.split(" ").map(Number);
     this.view = this.range;
     this.readout = root.querySelector(".readout");
     const table = root.querySelector("details table");
     this.headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
     this.rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim()));
-    this.places = this.rows.map((row) => Math.min(this.kind.place(row[0]), this.range[1]));
+    this.places = this.rows.map((row) => Math.min(PLACES[this.kind](row[0]), this.range[1]));
     this.charts = [...root.querySelectorAll(".chart")].map((chart) => this.chart(chart));
     this.at = null;
     this.legend();
@@ -149,20 +112,13 @@ class Figure {
   }
 
   nearest(value) {
-    if (this.kind === KINDS.time) {
-      const after = this.places.findIndex((place) => place > value);
-      return Math.max(0, (after < 0 ? this.places.length : after) - 1);
-    }
-    let best = 0;
-    this.places.forEach((place, index) => {
-      if (Math.abs(place - value) < Math.abs(this.places[best] - value)) best = index;
-    });
-    return best;
+    const distance = (index) => Math.abs(this.middle(index) - value);
+    return this.rows.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
   }
 
   // Where the cursor stands for a row: of a piece of time its middle.
   middle(index) {
-    if (this.kind !== KINDS.time) return this.places[index];
+    if (this.kind !== "time") return this.places[index];
     const end = index + 1 < this.places.length ? this.places[index + 1] : this.range[1];
     return (this.places[index] + end) / 2;
   }
@@ -219,7 +175,7 @@ class Figure {
     this.view = [low, high];
     const isWhole = high - low > (last - first) * 0.999;
     if (isWhole) this.view = this.range;
-    remember(this.root.dataset.kind, isWhole ? "" : `${low.toPrecision(5)},${high.toPrecision(5)}`);
+    remember(this.kind, isWhole ? "" : `${low.toPrecision(5)},${high.toPrecision(5)}`);
     this.show();
   }
 
@@ -242,18 +198,22 @@ class Figure {
     this.mark();
   }
 
+  // An axis whose names are those of rows, the roundest first, at least three of them.
   drawAxis(group, area) {
     const bottom = area.y + area.height;
-    let end = -Infinity;
-    for (const [value, name] of this.kind.ticks(...this.view)) {
-      const x = this.pixel({ area }, value);
-      group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }));
-      const half = name.length * 3.7;
-      if (x - half < end + 8) continue;
-      end = x + half;
-      const label = element("text", { x, y: bottom + 18, "font-size": 12, "text-anchor": "middle", class: "fill-soft" });
-      label.textContent = name;
-      group.append(label);
+    const isVisible = (place) => place >= this.view[0] && place <= this.view[1];
+    const rows = this.rows.map(([name], index) => ({ name, place: this.places[index], round: roundness(name) }));
+    const visible = rows.filter(({ place }) => isVisible(place)).sort((one, other) => other.round - one.round);
+    const taken = [];
+    for (const { name, place, round } of visible) {
+      if (round < (visible[2] ?? visible.at(-1)).round) break;
+      const label = element("text", { y: bottom + 18, "font-size": 12, "text-anchor": "middle", class: "fill-soft" });
+      label.textContent = name.replace(/\.0+$/, "") + (this.kind === "time" ? " s" : "");
+      const [x, half] = [this.pixel({ area }, place), label.textContent.length * 3.7 + 4];
+      if (taken.some(([from, to]) => x - half < to && x + half > from)) continue;
+      taken.push([x - half, x + half]);
+      label.setAttribute("x", x);
+      group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }), label);
     }
   }
 
@@ -278,7 +238,7 @@ class Figure {
     entry.setAttribute("aria-pressed", isShown);
     for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
     const hidden = [...this.root.querySelectorAll("li[aria-pressed=false]")].map((held) => held.dataset.group);
-    remember(`${this.root.dataset.kind}-hidden`, hidden.join(","));
+    remember(`${this.kind}-hidden`, hidden.join(","));
   }
 
   hide(groups) {
@@ -311,7 +271,10 @@ function unitSwitch(table) {
     heading.textContent = `response, ${units[unit]}`;
     buttons.forEach((made, index) => made.setAttribute("aria-pressed", index === unit));
   };
-  const buttons = units.map((name, unit) => button(name, () => show(unit)));
+  const buttons = units.map((name, unit) => button(name, () => {
+    show(unit);
+    remember("unit", unit === own ? "" : name);
+  }));
   buttons.forEach((made) => made.classList.add("unit"));
   const bar = document.createElement("p");
   bar.append("Unit: ", ...buttons.flatMap((made) => [made, " "]));
@@ -374,6 +337,7 @@ function recall() {
     const [kind, isHidden] = name.split("-");
     const figure = figures.find((held) => held.root.dataset.kind === kind);
     const [low, high] = value.split(",").map(Number);
+    if (name === "unit") [...document.querySelectorAll("button.unit")].filter((held) => held.textContent === value).forEach((held) => held.click());
     if (isHidden) figure?.hide(value.split(","));
     else if (low < high) figure?.zoom([low, high]);
   }

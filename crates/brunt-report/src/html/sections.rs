@@ -1,18 +1,26 @@
-//! The sections of a run's page that have no chart: the head, what may be quoted, what happened beside answering, what became of requests,
-//! and what the numbers rest on.
+//! The sections of a run's page that are no charts: the head, what may be quoted, the table of latencies, what happened beside answering, what
+//! became of requests, and what the numbers rest on.
 //!
-//! Invariant: their blocks are those of the report, whichever of its lengths has them.
+//! Invariant: their blocks are those of the report, whichever of its lengths has them. The table of latencies is that of a long report, with a
+//! picture of the interval in each cell of a response time.
 
-use super::document::{self, Standing};
 use super::markup::Markup;
+use super::page;
 use crate::assertion_text::AssertionText;
 use crate::document::{Document, Level};
+use crate::grid::Grid;
 use crate::layout::Layout;
+use crate::paragraph::beginning;
+use crate::quantity::counted;
+use crate::row::{Row, rows};
+use crate::run_document::latency::{full_tables, is_unbounded};
 use crate::run_document::{
     accounting as counts, client, conclusion, events as incidents, fact_lines, head as run_head, servers,
 };
 use crate::wall_clock;
+use brunt_picture::{Area, Fill, Ink, Picture, Scale, Stroke, Texture};
 use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::quantile::Quantile;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
 
@@ -20,9 +28,8 @@ use brunt_stats::summary::Summary;
 const ROWS_MAX: usize = 32;
 /// Servers that are named.
 const SERVERS_MAX: usize = 16;
-/// A plan of more bytes, such as one of a thousand servers, is cut.
-const PLAN_BYTES_MAX: usize = 16_000;
-/// Characters of a line of such a plan.
+/// Characters of a plan, and of a line of one that has more, such as that of a thousand servers.
+const PLAN_MAX: usize = 16_000;
 const PLAN_LINE_MAX: usize = 1_000;
 
 /// The status and the run.
@@ -38,20 +45,17 @@ pub(super) fn head(markup: &mut Markup, summary: &Summary) {
         "labels".to_owned(),
         labels.iter().map(|label| format!("{}={}", label.key, label.value)).collect(),
     ));
-    document::header(markup, Standing::of(summary.status.status), &summary.status.headline(), &lines);
+    page::header(markup, Some(summary.status.status), &summary.status.headline(), &lines);
 }
 
-/// Leads from the status to all checks, on a page that has [`environment`].
-pub(super) const LINK_TO_CHECKS: &str = "<p><a href=\"#checks\">All checks</a></p>\n";
-
-/// The sentences of the status, a link to what they rest on or nothing, what was asserted, and where the slowest spent their time.
+/// The sentences of the status, a link to what they rest on or nothing, and what was asserted.
 pub(super) fn answer(markup: &mut Markup, summary: &Summary, link: &'static str) {
-    markup.raw("<section id=\"answer\">\n<h2>What may be quoted</h2>\n");
-    markup.document(&Document::of(|document| conclusion::status(document, &summary.status)));
-    markup.raw(link);
-    let asserted = summary.assertions.iter().map(AssertionText::of);
-    markup.document(&Document::of(|document| document.assertions(asserted)));
-    markup.raw("</section>\n");
+    markup.section("answer", "What may be quoted", |markup| {
+        markup.document(&Document::of(|document| conclusion::status(document, &summary.status)));
+        markup.raw(link);
+        let asserted = summary.assertions.iter().map(AssertionText::of);
+        markup.document(&Document::of(|document| document.assertions(asserted)));
+    });
 }
 
 /// Outages, faults of connections, replies that were errors. Absent where nothing happened.
@@ -60,19 +64,17 @@ pub(super) fn events(markup: &mut Markup, summary: &Summary) {
         incidents::part(document, summary);
         counts::replies(document, summary);
     });
-    if document.is_empty(Level::Long) {
-        return;
+    if !document.is_empty(Level::Long) {
+        markup.section("events", "Outages and errors", |markup| markup.document(&document));
     }
-    markup.raw("<section id=\"events\">\n<h2>Outages and errors</h2>\n");
-    markup.document(&document);
-    markup.raw("</section>\n");
 }
 
 /// What became of every request and key, server by server, and what the servers counted beside what brunt did.
 pub(super) fn accounting(markup: &mut Markup, summary: &Summary) {
-    markup.raw("<section id=\"accounting\">\n<h2>Request accounting</h2>\n");
-    equations(markup, summary);
-    markup.document(&Document::of(|document| {
+    let document = Document::of(|document| {
+        equations(document, summary);
+        // A list of its own.
+        document.gap();
         for (label, _, facts) in fact_lines(summary) {
             if !["requests", "client"].contains(&label) {
                 document.facts(label, facts);
@@ -82,20 +84,19 @@ pub(super) fn accounting(markup: &mut Markup, summary: &Summary) {
             document.table(servers::server_table(summary, ROWS_MAX));
         }
         document.table(servers::agreement(summary));
-    }));
-    markup.raw("</section>\n");
+    });
+    markup.section("accounting", "Request accounting", |markup| markup.document(&document));
 }
 
 /// Every due request is in exactly one outcome.
-fn equations(markup: &mut Markup, summary: &Summary) {
+fn equations(document: &mut Document, summary: &Summary) {
     let requests = &summary.total.requests;
     let outcome = |class| requests.outcome(class);
     let RequestCounts { scheduled, sent, unsent, abandoned, .. } = requests;
-    let sum = |whole: &str, number: u64, parts: &[(&str, u64)]| {
-        let parts = parts.iter().filter(|(_, number)| *number > 0);
-        let parts: Vec<String> = parts.map(|(name, number)| format!("{number} {name}")).collect();
+    let mut sum = |whole: &str, number: u64, parts: &[(&str, u64)]| {
+        let parts: Vec<String> = counted(parts.iter().copied()).collect();
         let parts = if parts.is_empty() { "0".to_owned() } else { parts.join(" + ") };
-        (whole.to_owned(), vec![format!("{number} = {parts}")])
+        document.facts(whole, vec![format!("{number} = {parts}")]);
     };
     let ended = [
         ("hit", outcome(OutcomeClass::Hit)),
@@ -110,68 +111,56 @@ fn equations(markup: &mut Markup, summary: &Summary) {
         ("abandoned while a server was down", *abandoned),
         ("never sent", unsent - abandoned),
     ];
-    let mut rows = vec![sum("due in the window", *scheduled, &never), sum("sent", *sent, &ended)];
+    sum("due in the window", *scheduled, &never);
+    sum("sent", *sent, &ended);
     if keys.requested > 0 {
         let parts = [("hit", keys.hit), ("missed", keys.miss), ("failed", keys.failed)];
-        rows.push(sum("keys requested", keys.requested, &parts));
+        sum("keys requested", keys.requested, &parts);
     }
-    markup.facts(&rows);
 }
 
 /// What the numbers rest on: the client, every check, the host, the plan that repeats the run, and how to read the page.
 pub(super) fn environment(markup: &mut Markup, summary: &Summary) {
-    markup.raw("<section id=\"client\">\n<h2>Client and checks</h2>\n");
-    markup.document(&Document::of(|document| client::part(document, summary, &Layout::default())));
-    markup.raw("<div id=\"checks\">\n");
-    markup.document(&Document::of(|document| conclusion::checks(document, summary)));
-    markup.raw("</div>\n");
-    markup.raw("</section>\n<section id=\"plan\">\n<h2>Plan</h2>\n");
-    plan(markup, &summary.record.plan.spec.to_toml());
-    markup.raw("</section>\n<section id=\"host\">\n<h2>Environment</h2>\n");
-    let environment = &summary.record.environment;
-    let mut facts = vec![
-        ("brunt".to_owned(), vec![environment.brunt_version.clone()]),
-        ("host".to_owned(), vec![environment.host.clone()]),
-        ("server".to_owned(), vec![server(summary)]),
-    ];
-    facts.extend(environment.facts.iter().map(|(name, fact)| (name.clone(), vec![fact.clone()])));
-    facts.retain(|(_, facts)| facts.iter().any(|fact| !fact.is_empty()));
-    markup.facts(&facts);
-    markup.raw(include_str!("reading.html"));
-    markup.raw("</section>\n");
+    markup.section("client", "Client and checks", |markup| {
+        markup.document(&Document::of(|document| client::part(document, summary, &Layout::default())));
+        markup.raw("<div id=\"checks\">\n");
+        markup.document(&Document::of(|document| conclusion::checks(document, summary)));
+        markup.raw("</div>\n");
+    });
+    markup.section("plan", "Plan", |markup| plan(markup, &summary.record.plan.spec.to_toml()));
+    markup.section("host", "Environment", |markup| {
+        let environment = &summary.record.environment;
+        let own = [
+            ("brunt", environment.brunt_version.clone()),
+            ("host", environment.host.clone()),
+            ("server", server(summary)),
+        ];
+        let own = own.map(|(name, fact)| (name.to_owned(), fact));
+        let facts = own.into_iter().chain(environment.facts.iter().cloned());
+        let facts = facts.filter(|(_, fact)| !fact.is_empty()).map(|(name, fact)| (name, vec![fact]));
+        markup.facts(&facts.collect::<Vec<_>>());
+        markup.raw(include_str!("reading.html"));
+    });
 }
 
 fn plan(markup: &mut Markup, toml: &str) {
-    if toml.len() <= PLAN_BYTES_MAX {
+    if toml.len() <= PLAN_MAX {
         markup.raw(
             "<p>Save as plan.toml; <code>brunt run plan.toml</code> repeats the run.</p>\n<pre id=\"toml\">",
         );
         markup.lines(toml);
     } else {
         markup.raw("<p>The plan is too long for a page. The JSON result has all of it.</p>\n<pre>");
-        markup.lines(&cut(toml));
+        let cut = |line: &str| match line.chars().count().saturating_sub(PLAN_LINE_MAX) {
+            0 => format!("{line}\n"),
+            more => {
+                let kept: String = line.chars().take(PLAN_LINE_MAX).collect();
+                format!("{kept}… and {more} more characters, all in the JSON\n")
+            }
+        };
+        markup.lines(&beginning(&toml.lines().map(cut).collect::<String>(), PLAN_MAX));
     }
     markup.raw("</pre>\n");
-}
-
-/// The beginning of each line, and no more lines than there is room for.
-fn cut(toml: &str) -> String {
-    let line = |line: &str| match line.char_indices().nth(PLAN_LINE_MAX) {
-        None => format!("{line}\n"),
-        Some((end, _)) => {
-            let count = line[end..].chars().count();
-            format!("{}… and {count} more characters, all in the JSON\n", &line[..end])
-        }
-    };
-    let mut room = PLAN_BYTES_MAX;
-    let fits = |line: &String| {
-        room = room.saturating_sub(line.len());
-        room > 0
-    };
-    let mut lines: Vec<String> = toml.lines().map(line).take_while(fits).collect();
-    let others = toml.lines().count() - lines.len();
-    lines.extend((others > 0).then(|| format!("… and {others} more lines, all in the JSON\n")));
-    lines.concat()
 }
 
 /// The name of the server; of many, how many there are, as the plan names them.
@@ -180,4 +169,102 @@ fn server(summary: &Summary) -> String {
         count if count > SERVERS_MAX => format!("{count} servers, named in the plan"),
         _ => summary.record.server.clone(),
     }
+}
+
+// ---- the table of latencies ---------------------------------------------------------------------------------------------
+
+const WIDTH: f64 = 84.0;
+const HEIGHT: f64 = 12.0;
+const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
+
+/// The table of latencies.
+pub(super) fn latency(markup: &mut Markup, summary: &Summary) {
+    let basis = summary.client_basis();
+    let quantiles = summary.record.plan.shown_quantiles();
+    let of_row = |row: &Row<'_>| {
+        quantiles.iter().map(|quantile| Whisker::of(summary, row, *quantile)).collect::<Vec<_>>()
+    };
+    let whiskers: Vec<Vec<Option<Whisker>>> = rows(summary).iter().map(of_row).collect();
+    markup.section("latency", "Latency by operation", |markup| {
+        markup.raw(
+            "<p>Response times count from the instant a request was due, service times from the instant it was sent; the send lag lies between them. \
+             Rows below a response time: the ends of its 95 % interval, and ",
+        );
+        markup.text(&format!("with {} the {}", basis.symbol(), basis.describe()));
+        markup.raw(".</p>\n");
+        let mut shown = 0;
+        for grid in full_tables(summary, &Layout::default(), &quantiles) {
+            shown += table(markup, &grid, &whiskers, shown);
+        }
+    });
+}
+
+/// One table, whose percentiles are those from a place on. Returns how many these are.
+fn table(markup: &mut Markup, grid: &Grid, whiskers: &[Vec<Option<Whisker>>], shown: usize) -> usize {
+    let times = grid.headings().skip(1).take_while(|(heading, _)| heading.starts_with('p')).count();
+    let all = whiskers.iter().flatten().flatten();
+    let ends = all.flat_map(|held| [held.low_ns, held.value_ns, held.high_ns.unwrap_or(held.value_ns)]);
+    let (low_ns, high_ns) = ends.fold((u64::MAX, 1), |(low, high), ns| (ns.clamp(1, low), ns.max(high)));
+    let mut rows = whiskers.iter();
+    let mut of_row: &[Option<Whisker>] = &[];
+    markup.raw("<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">");
+    markup.rows(grid, |markup, _, index, cell, _| {
+        if index == 0 {
+            let is_below = cell.starts_with(' ');
+            of_row = if is_below { &[] } else { rows.next().map_or(&[], |row| &row[shown..shown + times]) };
+            markup.raw(if is_below { "<tr class=below>" } else { "<tr class=response>" });
+            markup.raw("<th scope=row>");
+            return markup.text(cell.trim_start());
+        }
+        // Behind the percentiles is the maximum.
+        markup.raw(if index <= times + 1 { "<td class=time>" } else { "<td>" });
+        markup.text(cell);
+        if let Some(Some(held)) = of_row.get(index - 1) {
+            markup.raw("<span class=whisker aria-hidden=true>");
+            markup.picture(&whisker(held, (low_ns as f64, high_ns as f64)));
+            markup.raw("</span>");
+        }
+    });
+    markup.raw("</table></div>\n");
+    times
+}
+
+/// What the small picture of a cell shows, in nanoseconds: where a percentile lies on an axis that all cells share, its interval, and its
+/// client error.
+struct Whisker {
+    value_ns: u64,
+    low_ns: u64,
+    /// `None`: without end.
+    high_ns: Option<u64>,
+    client_ns: u64,
+}
+
+impl Whisker {
+    fn of(summary: &Summary, row: &Row<'_>, quantile: Quantile) -> Option<Self> {
+        let value_ns = row.summary.latency.response.summary.percentile_ns(quantile)?;
+        let held = row.summary.interval(quantile).filter(|_| !is_unbounded(summary))?;
+        let client_ns = row.summary.client_error_ns(quantile).unwrap_or(0);
+        Some(Self { value_ns, low_ns: held.low_ns, high_ns: held.high_ns, client_ns })
+    }
+}
+
+/// Draws it on an axis from one latency to another.
+fn whisker(whisker: &Whisker, (low_ns, high_ns): (f64, f64)) -> Picture {
+    let scale = Scale::logarithmic((low_ns, high_ns), (2.0, WIDTH - 2.0));
+    let x = |ns: u64| scale.pixel(ns.max(1) as f64);
+    let end = whisker.high_ns.map_or(WIDTH, x);
+    let value = x(whisker.value_ns);
+    let mut picture = Picture::new(WIDTH as u32, HEIGHT as u32, Ink::Page, "");
+    let (axis, middle) = (HEIGHT - 0.5, HEIGHT / 2.0);
+    picture.line((0.0, axis).into(), (WIDTH, axis).into(), Stroke::solid(Ink::Grid, 1.0));
+    let client = x(whisker.value_ns.saturating_sub(whisker.client_ns));
+    if value - client > 0.5 {
+        let area = Area { x: client, y: 2.0, width: value - client, height: HEIGHT - 4.0 };
+        picture.rectangle(area, CLIENT);
+    }
+    let dash: &[f32] = if whisker.high_ns.is_some() { &[] } else { &[3.0, 2.0] };
+    let interval = Stroke { ink: Ink::Series(0), width: 2.0, dash };
+    picture.line((x(whisker.low_ns), middle).into(), (end, middle).into(), interval);
+    picture.line((value, 1.0).into(), (value, HEIGHT - 1.0).into(), Stroke::solid(Ink::Text, 2.0));
+    picture
 }
