@@ -4,10 +4,10 @@
 //! parts of minutes and hours; names never overlap: one that has no room is left away, its line of the grid stays.
 
 use crate::ink::Ink;
-use crate::picture::{Anchor, Area, Picture, Room, Stroke, Text};
+use crate::picture::{Anchor, Area, Room, Shape, Stroke, Text};
 
 /// Height of names in pixels.
-pub const LABEL_SIZE: f64 = 12.0;
+const LABEL_SIZE: f64 = 12.0;
 /// Pixels between an axis and its names.
 const GAP: f64 = 6.0;
 
@@ -20,16 +20,9 @@ pub enum Side {
     Bottom,
 }
 
-/// Draws an axis and its grid around a plot. Ticks are values with their names, ascending; the title says what the values are, and in which
-/// unit: above an axis on the left, to the right below one at the bottom.
-pub fn draw_axis(
-    picture: &mut Picture,
-    plot: Area,
-    side: Side,
-    scale: &Scale,
-    ticks: &[(f64, String)],
-    title: &str,
-) {
+/// An axis and its grid around a plot. Ticks are values with their names, ascending; the title says what the values are, and in which unit:
+/// above an axis on the left, to the right below one at the bottom.
+pub fn axis(plot: Area, side: Side, scale: &Scale, ticks: &[(f64, String)], title: &str) -> Vec<Shape> {
     let (left, right, bottom) = (plot.x, plot.right(), plot.bottom());
     let label = |place: (f64, f64), anchor, ink, content: &str| {
         let (at, content) = (place.into(), content.to_owned());
@@ -37,26 +30,25 @@ pub fn draw_axis(
     };
     // Lines of one pixel run through the middles of pixels.
     let middle = |pixel: f64| pixel.floor() + 0.5;
-    let mut room = Room::default();
+    let (mut room, mut shapes) = (Room::default(), Vec::new());
     for (value, name) in ticks {
         let at = middle(scale.pixel(*value));
         let (from, to, place, anchor) = match side {
             Side::Left => ((left, at), (right, at), (left - GAP, at + LABEL_SIZE * 0.36), Anchor::End),
             Side::Bottom => ((at, plot.y), (at, bottom), (at, bottom + GAP + LABEL_SIZE), Anchor::Middle),
         };
-        picture.line(from.into(), to.into(), Stroke::solid(Ink::Grid, 1.0));
+        shapes.push(Shape::line(from.into(), to.into(), Stroke::solid(Ink::Grid, 1.0)));
         let name = label(place, anchor, Ink::Soft, name);
-        if room.take(&name) {
-            picture.text(name);
-        }
+        shapes.extend(room.take(&name).then_some(Shape::Text(name)));
     }
     let corner = (middle(left), middle(bottom));
     let (end, place, anchor) = match side {
         Side::Left => ((middle(left), plot.y), (left, plot.y - GAP - 4.0), Anchor::Start),
         Side::Bottom => ((right, middle(bottom)), (right, bottom + GAP + LABEL_SIZE * 2.4), Anchor::End),
     };
-    picture.line(corner.into(), end.into(), Stroke::solid(Ink::Axis, 1.0));
-    picture.text(label(place, anchor, Ink::Text, title));
+    shapes.push(Shape::line(corner.into(), end.into(), Stroke::solid(Ink::Axis, 1.0)));
+    shapes.push(Shape::Text(label(place, anchor, Ink::Text, title)));
+    shapes
 }
 
 /// The name of a number: `500`, `20k`, `1.5M`, `0.2`.
@@ -204,9 +196,8 @@ mod tests {
         let plot = Area { x: 0.0, y: 0.0, width: 100.0, height: 50.0 };
         let ticks = [0.0, 10.0, 50.0, 100.0].map(|value| (value, "abcd".to_owned()));
         let scale = Scale::linear((0.0, 100.0), (0.0, 100.0));
-        let mut picture = Picture::new(100, 80, Ink::Page, "a test");
-        draw_axis(&mut picture, plot, Side::Bottom, &scale, &ticks, "title");
-        let names = picture.shapes.iter().filter_map(|shape| match shape {
+        let shapes = axis(plot, Side::Bottom, &scale, &ticks, "title");
+        let names = shapes.iter().filter_map(|shape| match shape {
             crate::picture::Shape::Text(text) => Some((text.content.as_str(), text.at.x)),
             _ => None,
         });

@@ -232,6 +232,20 @@ pub enum Shape {
     },
 }
 
+impl Shape {
+    /// A filled rectangle.
+    pub fn rectangle(area: Area, fill: Fill) -> Self {
+        let (left, top, right, bottom) = (area.x, area.y, area.right(), area.bottom());
+        let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+        Self::Polygon { points: corners.map(Point::from).to_vec(), fill }
+    }
+
+    /// A line between two points.
+    pub fn line(from: Point, to: Point, stroke: Stroke) -> Self {
+        Self::Polyline { points: vec![from, to], stroke }
+    }
+}
+
 /// On paper: points, of which an inch has 72, to a pixel. Names of 12 pixels are 8 points high.
 pub(crate) const POINTS_PER_PIXEL: f64 = 8.0 / 12.0;
 /// Of a printed PNG.
@@ -247,7 +261,7 @@ pub struct Picture {
     /// What it shows, for who cannot see it.
     pub(crate) title: String,
     /// Where it comes from; empty if that is not said.
-    pub(crate) description: String,
+    pub description: String,
     /// The page.
     pub(crate) background: Ink,
     pub(crate) shapes: Vec<Shape>,
@@ -266,16 +280,6 @@ impl Picture {
         }
     }
 
-    /// Width and height in pixels.
-    pub fn size(&self) -> (u32, u32) {
-        (self.width, self.height)
-    }
-
-    /// Says where it comes from.
-    pub fn describe(&mut self, description: impl Into<String>) {
-        self.description = description.into();
-    }
-
     /// Lays another picture over what is there; its left upper corner lies at this point.
     pub fn place(&mut self, other: Self, at: Point) {
         self.push(Shape::Placed { at, shapes: other.shapes });
@@ -288,37 +292,16 @@ impl Picture {
 
     /// Fills a rectangle.
     pub fn rectangle(&mut self, area: Area, fill: Fill) {
-        let (left, top, right, bottom) = (area.x, area.y, area.right(), area.bottom());
-        let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
-        self.push(Shape::Polygon { points: corners.map(Point::from).to_vec(), fill });
+        self.push(Shape::rectangle(area, fill));
     }
 
     /// Draws a line between two points.
     pub fn line(&mut self, from: Point, to: Point, stroke: Stroke) {
-        self.push(Shape::Polyline { points: vec![from, to], stroke });
+        self.push(Shape::line(from, to, stroke));
     }
 
     /// Writes a line of text.
     pub fn text(&mut self, text: Text) {
         self.push(Shape::Text(text));
-    }
-
-    /// What is drawn here is a group of this class.
-    pub fn group(&mut self, class: &'static str, draw: impl FnOnce(&mut Self)) {
-        let shapes = self.apart(draw);
-        self.push(Shape::Group { class, shapes });
-    }
-
-    /// What is drawn here lies between the axes.
-    pub fn plot(&mut self, area: Area, draw: impl FnOnce(&mut Self)) {
-        let shapes = self.apart(draw);
-        self.push(Shape::Plot { area, shapes });
-    }
-
-    /// The shapes that are drawn here, instead of on the page.
-    fn apart(&mut self, draw: impl FnOnce(&mut Self)) -> Vec<Shape> {
-        let before = std::mem::take(&mut self.shapes);
-        draw(self);
-        std::mem::replace(&mut self.shapes, before)
     }
 }

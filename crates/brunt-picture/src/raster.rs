@@ -63,12 +63,8 @@ fn drawn(picture: &Picture, theme: Theme, scale: f64) -> io::Result<Pixmap> {
         [picture.width, picture.height].map(|side| (f64::from(side) * scale).round() as u32);
     let is_small = u64::from(width) * u64::from(height) <= PIXELS_MAX;
     let pixmap = is_small.then(|| Pixmap::new(width, height)).flatten();
-    let pixmap = pixmap.ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("a picture of {width} x {height} pixels is too large"),
-        )
-    })?;
+    let too_large = || io::Error::other(format!("a picture of {width} x {height} pixels is too large"));
+    let pixmap = pixmap.ok_or_else(too_large)?;
     let scale = scale as f32;
     let mut canvas = Canvas { theme, scale, transform: Transform::from_scale(scale, scale), pixmap };
     canvas.pixmap.fill(color(picture.background, 1.0, theme));

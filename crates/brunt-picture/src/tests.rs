@@ -1,10 +1,9 @@
 //! A chart with every kind of shape: as a whole SVG, and as the picture of other tests.
 
-use crate::axis::{Side, draw_axis, number_label, time_label};
+use crate::axis::{Side, axis, number_label, time_label};
 use crate::heat_map::{ColumnCount, heat_map, logarithmic_edges};
 use crate::{
-    Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, Texture, write_svg_part,
-    write_textures,
+    Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, Texture, svg_part, textures,
 };
 
 /// Latencies over a minute: a heat map, the median with a band, and what lies on it.
@@ -29,9 +28,9 @@ pub(crate) fn chart() -> Picture {
         .collect();
     let cells = heat_map(&columns, &logarithmic_edges(1e4, 1e7, 12));
     let names = ticks(y.ticks(10), |ns| number_label(ns / 1e3));
-    draw_axis(&mut picture, plot, Side::Left, &y, &names, "response, us");
+    axis(plot, Side::Left, &y, &names, "response, us").into_iter().for_each(|shape| picture.push(shape));
     let names = ticks(x.time_ticks(7), time_label);
-    draw_axis(&mut picture, plot, Side::Bottom, &x, &names, "time, min:s");
+    axis(plot, Side::Bottom, &x, &names, "time, min:s").into_iter().for_each(|shape| picture.push(shape));
     picture.push(Shape::Cells { area: plot, cells });
     let curve = |factor: f64| {
         (0..=20).map(move |step| f64::from(step) * 3.0).map(move |second| (second, median(second) * factor))
@@ -55,24 +54,21 @@ pub(crate) fn chart() -> Picture {
     });
     let hatched = Fill::textured(Ink::Caution, Texture::Hatched);
     let crossed = Fill::textured(Ink::Invalid, Texture::Crossed);
-    picture.plot(plot, |picture| {
-        let strip = |x: f64| Area { x: plot.x + x, y: plot.y, width: 20.0, height: 30.0 };
-        picture.rectangle(strip(10.0), hatched);
-        picture.rectangle(strip(40.0), crossed);
-        picture.group("max", |picture| {
-            let points = vec![at((9.0, 3e6)), at((12.0, 4e6))];
-            picture.push(Shape::Dots { points, stroke: Stroke::solid(Ink::Text, 3.0) });
-        });
-    });
+    let strip = |x: f64| Area { x: plot.x + x, y: plot.y, width: 20.0, height: 30.0 };
+    let points = vec![at((9.0, 3e6)), at((12.0, 4e6))];
+    let dots = Shape::Dots { points, stroke: Stroke::solid(Ink::Text, 3.0) };
+    let shapes = vec![
+        Shape::rectangle(strip(10.0), hatched),
+        Shape::rectangle(strip(40.0), crossed),
+        Shape::Group { class: "max", shapes: vec![dots] },
+    ];
+    picture.push(Shape::Plot { area: plot, shapes });
     picture
 }
 
 #[test]
 fn a_whole_chart() {
-    let (mut textures, mut shapes) = (Vec::new(), Vec::new());
-    write_textures(&mut textures).expect("a vector takes everything");
-    write_svg_part(&chart(), &mut shapes).expect("a vector takes everything");
-    let parts = [textures, shapes].map(|part| String::from_utf8(part).expect("text"));
+    let parts = [textures(), svg_part(&chart())];
     parts.iter().for_each(|part| assert!(roxmltree::Document::parse(part).is_ok(), "{part}"));
     insta::assert_snapshot!(parts.concat());
 }

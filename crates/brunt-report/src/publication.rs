@@ -145,7 +145,7 @@ impl Subject<'_> {
             format!("invalid value '{}={}' for --figure: {reason}", request.figure.name(), request.path)
         })?;
         let mut picture = sheet.draw(INCH * if is_wide { 7.0 } else { 10.0 / 3.0 });
-        picture.describe(self.description());
+        picture.description = self.description();
         let theme = if style.is_coloured { Theme::Light } else { Theme::Grey };
         Ok(Figure { picture, theme, is_png: request.is_png })
     }

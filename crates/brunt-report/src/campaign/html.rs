@@ -11,8 +11,7 @@ use super::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose, RunRow};
 use crate::document::Document;
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::html::chart::{Chart, Figure, MOST, Mark, Note, Place, Series, Values};
-use crate::html::markup::Markup;
-use crate::html::page::{self, Page};
+use crate::html::page::{self, Markup, Page};
 use crate::layout::{Layout, Style};
 use crate::quantity::{self, rate};
 use crate::run_document::conclusion;
@@ -93,26 +92,15 @@ const DOT: Stroke = Stroke::solid(Ink::Series(0), 10.0);
 const HOLLOW: Stroke = Stroke::solid(Ink::Page, 6.0);
 const LIMIT: Fill = Fill::solid(Ink::Invalid);
 /// Around the run that met it.
-const CROSS: [Place; 12] = [
-    (0.0, -1.8),
-    (5.2, -7.0),
-    (7.0, -5.2),
-    (1.8, 0.0),
-    (7.0, 5.2),
-    (5.2, 7.0),
-    (0.0, 1.8),
-    (-5.2, 7.0),
-    (-7.0, 5.2),
-    (-1.8, 0.0),
-    (-7.0, -5.2),
-    (-5.2, -7.0),
+const CROSS: [f64; 24] = [
+    0.0, -1.8, 5.2, -7.0, 7.0, -5.2, 1.8, 0.0, 7.0, 5.2, 5.2, 7.0, 0.0, 1.8, -5.2, 7.0, -7.0, 5.2, -1.8, 0.0,
+    -7.0, -5.2, -5.2, -7.0,
 ];
 const KNEE: Stroke = Stroke::solid(Ink::Caution, 22.0);
 /// The line from the origin on which the knee lies.
 const TANGENT: Stroke = Stroke { ink: Ink::Caution, width: 1.0, dash: &[2.0, 3.0] };
 const TANGENT_POINTS: u32 = 60;
 const KNEE_INSIDE: Stroke = Stroke::solid(Ink::Page, 17.0);
-const OBJECTIVE: Stroke = Stroke { ink: Ink::Caution, width: 1.5, dash: &[6.0, 3.0] };
 const BRACKET: Fill = Fill::faint(Ink::Caution, 0.16);
 const CLIENT_CPU: Stroke = Stroke::solid(Ink::Series(3), 1.5);
 const SERVER_CPU: Stroke = Stroke { ink: Ink::Series(2), width: 1.5, dash: &[2.0, 2.0] };
@@ -205,12 +193,10 @@ fn latencies(campaign: &Campaign, marks: &[RunMark<'_>], x: (Values, &'static st
         Some(Capacity::Between { passed, failed, .. }) => vec![Mark::Bar(passed, failed, MOST, BRACKET)],
         _ => Vec::new(),
     };
-    let across = bounds.iter().map(|(_, ns)| Mark::Line(vec![(0.0, *ns), (most, *ns)], OBJECTIVE));
     let knee = knee(marks);
     let tangent = knee.map(|knee| Mark::Line(tangent(knee, low, most), TANGENT));
     chart.background = vec![
         Series::new("bracket", "the capacity lies here", bracket),
-        Series::new("", "", across.collect()),
         Series::new("tangent", "throughput / p99 of the knee", tangent.into_iter().collect()),
     ];
     let places = |is_shown: &dyn Fn(&RunMark<'_>) -> bool| {
@@ -234,14 +220,14 @@ fn latencies(campaign: &Campaign, marks: &[RunMark<'_>], x: (Values, &'static st
     chart.push("run", filled, dots(&|mark| !mark.run.is_limited && is_filled(mark.run), &[DOT]));
     chart.push("hollow", hollow, dots(&|mark| !mark.run.is_limited && !is_filled(mark.run), &[DOT, HOLLOW]));
     chart.push("limit", "a limit was met", limits.collect());
-    let objective = |(objective, ns): &(Objective, f64)| {
-        Note::new((0.0, *ns), (6.0, -5.0), Anchor::Start, Ink::Caution, objective.to_string())
-    };
+    for (objective, ns) in bounds {
+        chart.objective((0.0, most), ns, objective.to_string());
+    }
     let setting = |mark: &RunMark<'_>| {
         let text = setting_text(mark.run.place.setting?);
         Some(Note::new((mark.x, mark.ends[1]), (0.0, -12.0), Anchor::Middle, Ink::Soft, text))
     };
-    chart.notes = bounds.iter().map(objective).chain(marks.iter().filter_map(setting)).collect();
+    chart.notes.extend(marks.iter().filter_map(setting));
     chart
 }
 

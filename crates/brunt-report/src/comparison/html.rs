@@ -8,8 +8,7 @@ use crate::document::{Document, Level};
 use crate::html::chart::{
     Chart, Figure, LEAST, MOST, Mark, Note, Place, RESULT_CLASSES, Series, Values, result_stroke,
 };
-use crate::html::markup::Markup;
-use crate::html::page::{self, Page};
+use crate::html::page::{self, Markup, Page};
 use crate::html::several;
 use crate::layout::Layout;
 use crate::run_document::latency::times_table;

@@ -4,11 +4,12 @@
 //! Invariants: a series has one group of the drawing and one entry of the legend; values outside an axis lie at its nearer end; no note covers
 //! another, and none is wider than the plot.
 
-use super::markup::Markup;
+use super::page::Markup;
 use crate::grid::Grid;
 use crate::quantity::round_time;
-use brunt_picture::axis::{Side, draw_axis, number_label, time_label};
+use brunt_picture::axis::{Side, axis, number_label, time_label};
 use brunt_picture::{Anchor, Area, Cells, Fill, Ink, Picture, Point, Room, Scale, Shape, Stroke, Text};
+use brunt_plan::quantile::Quantile;
 
 /// Charts of a page are as wide in their own pixels; a browser scales them.
 const WIDTH: f64 = 960.0;
@@ -28,10 +29,15 @@ const NOTE_SIZE: f64 = 12.0;
 pub(crate) const SAMPLE: Point = Point { x: 26.0, y: 14.0 };
 const SAMPLE_DOT: f64 = 13.0;
 
+const OBJECTIVE: Stroke = Stroke { ink: Ink::Caution, width: 1.5, dash: &[6.0, 3.0] };
+
 /// Values of both axes.
 pub(crate) type Place = (f64, f64);
 pub(crate) const LEAST: f64 = f64::NEG_INFINITY;
 pub(crate) const MOST: f64 = f64::INFINITY;
+
+/// One request of so many lies above a percentile that has a name on an axis: p50, p90, p99 and so on, and at the end p75 and p95.
+const RARITIES: [u32; 9] = [2, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 4, 20];
 
 /// How an axis spreads and names its values.
 #[derive(Clone, Copy, Debug)]
@@ -91,20 +97,13 @@ impl Values {
             }
             Self::Time(..) => named(scale.time_ticks(most), &time_label),
             Self::Percentile(high) => {
-                // A narrow axis has no room for names between those of the decades.
-                let between: &[_] = if most > X_TICKS_MIN { &[(4.0, "p75"), (20.0, "p95")] } else { &[] };
-                let decades = [
-                    (2.0, "p50"),
-                    (10.0, "p90"),
-                    (100.0, "p99"),
-                    (1e3, "p99.9"),
-                    (1e4, "p99.99"),
-                    (1e5, "p99.999"),
-                    (1e6, "p99.9999"),
-                ];
-                let all = decades.iter().chain(between).map(|(rarity, name)| (f64::log10(*rarity), name));
-                let shown = all.filter(|(value, _)| *value <= high);
-                shown.map(|(value, name)| (value, (*name).to_owned())).collect()
+                // A narrow axis has no room for names between those of the decades, which come first.
+                let shown = if most > X_TICKS_MIN { RARITIES.len() } else { RARITIES.len() - 2 };
+                let tick = |rarity: &u32| {
+                    let quantile = Quantile::from_millionths(1_000_000 - 1_000_000 / rarity)?;
+                    Some((f64::from(*rarity).log10(), quantile.to_string()))
+                };
+                RARITIES[..shown].iter().filter_map(tick).filter(|(value, _)| *value <= high).collect()
             }
         }
     }
@@ -120,30 +119,68 @@ pub(crate) enum Mark {
     Bar(f64, f64, f64, Fill),
     /// As wide, from the bottom to the top.
     Cells(f64, f64, Cells),
-    /// An outline in pixels around a place.
-    Symbol(Place, &'static [Place], Fill),
+    /// An outline in pixels around a place, x and y in turns.
+    Symbol(Place, &'static [f64], Fill),
 }
 
 impl Mark {
-    /// Lines at the values of pieces of x, from and to; interrupted where there is none.
-    pub(crate) fn steps(pieces: impl Iterator<Item = (f64, f64, Option<f64>)>, stroke: Stroke) -> Vec<Self> {
+    /// Lines at the values of pieces of x, from and to; interrupted where there is none. Cased ones stand out from what lies below.
+    pub(crate) fn steps(
+        pieces: impl Iterator<Item = (f64, f64, Option<f64>)>,
+        stroke: Stroke,
+        is_cased: bool,
+    ) -> Vec<Self> {
         let pieces: Vec<_> = pieces.collect();
-        let runs = pieces.chunk_by(|one, next| one.2.is_some() == next.2.is_some());
-        let run = |run: &[(f64, f64, Option<f64>)]| {
+        let mut lines = Vec::new();
+        for run in pieces.chunk_by(|one, next| one.2.is_some() == next.2.is_some()) {
             let ends =
                 run.iter().filter_map(|(from, to, value)| Some([(*from, (*value)?), (*to, (*value)?)]));
-            ends.flatten().collect::<Vec<Place>>()
+            let places: Vec<Place> = ends.flatten().collect();
+            if !places.is_empty() {
+                let casing = Stroke::solid(Ink::Page, stroke.width + 2.0);
+                lines.extend(is_cased.then(|| Self::Line(places.clone(), casing)));
+                lines.push(Self::Line(places, stroke));
+            }
+        }
+        lines
+    }
+
+    /// Draws it at pixels; `None` where there is too little of it.
+    fn draw(&self, plot: Area, at: &dyn Fn(&Place) -> Point) -> Option<Shape> {
+        let span = |from: f64, to: f64| {
+            let [from, to] = [from, to].map(|x| at(&(x, LEAST)).x);
+            Area { x: from, width: (to - from).max(1.0), ..plot }
         };
-        runs.map(run).filter(|places| !places.is_empty()).map(|places| Self::Line(places, stroke)).collect()
+        match self {
+            Self::Line(places, stroke) => {
+                let points = through(places.iter().map(at));
+                (points.len() > 1).then_some(Shape::Polyline { points, stroke: *stroke })
+            }
+            Self::Area(places, fill) => {
+                let points = through(places.iter().map(at));
+                (points.len() > 2).then_some(Shape::Polygon { points, fill: *fill })
+            }
+            Self::Dots(places, stroke) => {
+                Some(Shape::Dots { points: places.iter().map(at).collect(), stroke: *stroke })
+            }
+            Self::Bar(from, to, top, fill) => {
+                let y = at(&(*from, *top)).y.min(plot.bottom() - 2.0);
+                let area = Area { y, height: plot.bottom() - y, ..span(*from, *to) };
+                Some(Shape::rectangle(area, *fill))
+            }
+            Self::Cells(from, to, cells) => {
+                Some(Shape::Cells { area: span(*from, *to), cells: cells.clone() })
+            }
+            Self::Symbol(place, outline, fill) => {
+                Some(Shape::Polygon { points: around(at(place), outline), fill: *fill })
+            }
+        }
     }
 
     /// What it looks like in a legend, its dots smaller by this factor.
     fn sample(&self, shrink: f64) -> Shape {
         let middle = Point { x: SAMPLE.x / 2.0, y: SAMPLE.y / 2.0 };
-        let area = |fill| {
-            let corners = [(1.0, 1.0), (25.0, 1.0), (25.0, 13.0), (1.0, 13.0)];
-            Shape::Polygon { points: corners.map(Point::from).to_vec(), fill }
-        };
+        let area = |fill| Shape::rectangle(Area { x: 1.0, y: 1.0, width: 24.0, height: 12.0 }, fill);
         match self {
             Self::Line(_, stroke) => {
                 let ends = [1.0, 25.0].map(|x| Point { x, ..middle });
@@ -160,8 +197,8 @@ impl Mark {
     }
 }
 
-fn around(at: Point, outline: &[Place]) -> Vec<Point> {
-    outline.iter().map(|(x, y)| Point { x: at.x + x, y: at.y + y }).collect()
+fn around(at: Point, outline: &[f64]) -> Vec<Point> {
+    outline.chunks(2).map(|by| Point { x: at.x + by[0], y: at.y + by[1] }).collect()
 }
 
 /// Marks that belong together.
@@ -197,6 +234,24 @@ pub(crate) struct Note {
 impl Note {
     pub(crate) fn new(at: Place, offset: Place, anchor: Anchor, ink: Ink, text: impl Into<String>) -> Self {
         Self { at, offset, anchor, ink, texts: vec![text.into()], end: MOST }
+    }
+
+    /// The first of its texts that has room beside those before, if one has.
+    fn text(&self, plot: Area, at: &dyn Fn(&Place) -> Point, room: &mut Room) -> Option<Text> {
+        let Self { offset, anchor, ink, .. } = *self;
+        let (place, end) = (at(&self.at), at(&(self.end, LEAST)).x);
+        let place = Point { x: place.x + offset.0, y: (place.y + offset.1).max(plot.y + NOTE_SIZE) };
+        let halo = Some(Ink::Page);
+        let text = |content: &String| Text {
+            at: place,
+            anchor,
+            size: NOTE_SIZE,
+            ink,
+            halo,
+            content: content.clone(),
+        };
+        let fits = |area: Area| area.width < plot.width && area.right() <= end.max(place.x);
+        self.texts.iter().map(text).find(|text| fits(text.area()) && room.take(text))
     }
 }
 
@@ -238,6 +293,12 @@ impl Chart {
         self.series.push(Series::new(class, name, marks));
     }
 
+    /// A line at an objective of latency, from one value of x to another, with its words.
+    pub(crate) fn objective(&mut self, (from, to): (f64, f64), ns: f64, text: impl Into<String>) {
+        self.push("", "", vec![Mark::Line(vec![(from, ns), (to, ns)], OBJECTIVE)]);
+        self.notes.push(Note::new((from, ns), (4.0, -5.0), Anchor::Start, Ink::Caution, text));
+    }
+
     /// What a drawing is higher than its plot.
     pub(crate) const fn margin(&self) -> f64 {
         TOP + if self.x.1.is_empty() { BOTTOM_UNTITLED } else { BOTTOM }
@@ -257,53 +318,23 @@ impl Chart {
         let tick_width = if height < STRIP_HEIGHT_MAX { 158.0 } else { 79.0 };
         let x_ticks = self.x.0.ticks(&x, ((plot.width / tick_width) as usize).max(X_TICKS_MIN));
         let y_ticks = self.y.0.ticks(&y, (height / 34.0) as usize);
-        picture.group("y", |picture| draw_axis(picture, plot, Side::Left, &y, &y_ticks, self.y.1));
-        picture.group("x", |picture| draw_axis(picture, plot, Side::Bottom, &x, &x_ticks, self.x.1));
+        for (class, side, scale, ticks, title) in
+            [("y", Side::Left, &y, y_ticks, self.y.1), ("x", Side::Bottom, &x, x_ticks, self.x.1)]
+        {
+            picture.push(Shape::Group { class, shapes: axis(plot, side, scale, &ticks, title) });
+        }
         let at = |place: &Place| Point { x: x.pixel(place.0), y: y.pixel(place.1) };
-        picture.plot(plot, |picture| {
-            for series in self.background.iter().chain(&self.series) {
-                picture.group(series.class, |picture| {
-                    series.marks.iter().for_each(|mark| draw_mark(mark, plot, &at, picture));
-                });
-            }
-        });
+        let group = |Series { class, marks, .. }: &Series| {
+            let shapes = marks.iter().filter_map(|mark| mark.draw(plot, &at)).collect();
+            Shape::Group { class, shapes }
+        };
+        let shapes = self.background.iter().chain(&self.series).map(group).collect();
+        picture.push(Shape::Plot { area: plot, shapes });
         let mut room = Room::default();
-        self.notes.iter().for_each(|note| draw_note(note, plot, &at, &mut room, &mut picture));
+        for text in self.notes.iter().filter_map(|note| note.text(plot, &at, &mut room)) {
+            picture.push(Shape::Group { class: "note", shapes: vec![Shape::Text(text)] });
+        }
         picture
-    }
-}
-
-fn draw_mark(mark: &Mark, plot: Area, at: &dyn Fn(&Place) -> Point, picture: &mut Picture) {
-    let span = |from: f64, to: f64| {
-        let [from, to] = [from, to].map(|x| at(&(x, LEAST)).x);
-        Area { x: from, width: (to - from).max(1.0), ..plot }
-    };
-    match mark {
-        Mark::Line(places, stroke) => {
-            let points = through(places.iter().map(at));
-            if points.len() > 1 {
-                picture.push(Shape::Polyline { points, stroke: *stroke });
-            }
-        }
-        Mark::Area(places, fill) => {
-            let points = through(places.iter().map(at));
-            if points.len() > 2 {
-                picture.push(Shape::Polygon { points, fill: *fill });
-            }
-        }
-        Mark::Dots(places, stroke) => {
-            picture.push(Shape::Dots { points: places.iter().map(at).collect(), stroke: *stroke });
-        }
-        Mark::Bar(from, to, top, fill) => {
-            let top = at(&(*from, *top)).y.min(plot.bottom() - 2.0);
-            picture.rectangle(Area { y: top, height: plot.bottom() - top, ..span(*from, *to) }, *fill);
-        }
-        Mark::Cells(from, to, cells) => {
-            picture.push(Shape::Cells { area: span(*from, *to), cells: cells.clone() });
-        }
-        Mark::Symbol(place, outline, fill) => {
-            picture.push(Shape::Polygon { points: around(at(place), outline), fill: *fill });
-        }
     }
 }
 
@@ -323,20 +354,6 @@ fn through(all: impl Iterator<Item = Point>) -> Vec<Point> {
         }
     }
     points
-}
-
-/// Writes the first of its texts that has room beside those before, if one has.
-fn draw_note(note: &Note, plot: Area, at: &dyn Fn(&Place) -> Point, room: &mut Room, picture: &mut Picture) {
-    let Note { offset, anchor, ink, .. } = *note;
-    let (place, end) = (at(&note.at), at(&(note.end, LEAST)).x);
-    let place = Point { x: place.x + offset.0, y: (place.y + offset.1).max(plot.y + NOTE_SIZE) };
-    for content in note.texts.iter().cloned() {
-        let text = Text { at: place, anchor, size: NOTE_SIZE, ink, halo: Some(Ink::Page), content };
-        let area = text.area();
-        if area.width < plot.width && area.right() <= end.max(place.x) && room.take(&text) {
-            return picture.group("note", |picture| picture.text(text));
-        }
-    }
 }
 
 /// How many results a chart tells apart.
@@ -360,15 +377,14 @@ pub(crate) struct Key {
     pub(crate) sample: Picture,
 }
 
-/// The legend of several charts: a series is there once, by its lines if it has some, and one without marks is not.
+/// The legend of several charts: a series is there once, by its first mark and those of its kind, and one without marks is not.
 pub(crate) fn keys(charts: &[Chart]) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     let backgrounds = charts.iter().flat_map(|chart| &chart.background);
     for series in charts.iter().flat_map(|chart| &chart.series).chain(backgrounds) {
         let Series { class, name, marks } = series;
         let is_there = keys.iter().any(|key| key.name == *name);
-        let line = marks.iter().find(|mark| matches!(mark, Mark::Line(..)));
-        let Some(first) = line.or(marks.first()).filter(|_| !name.is_empty() && !is_there) else { continue };
+        let Some(first) = marks.first().filter(|_| !name.is_empty() && !is_there) else { continue };
         let dot = |mark: &Mark| if let Mark::Dots(_, stroke) = mark { stroke.width } else { 0.0 };
         let shrink = (SAMPLE_DOT / marks.iter().map(dot).fold(SAMPLE_DOT, f64::max)).min(1.0);
         let is_like_it = |mark: &&Mark| std::mem::discriminant(*mark) == std::mem::discriminant(first);

@@ -1,21 +1,26 @@
 //! A run over time, in charts that share one axis: response times as a heat map with their percentiles, rates, operations in the system, what
 //! servers said of themselves, and what workers and CPUs of the client did.
 //!
-//! Invariants: a percentile of a column is that of all its requests, and the longest response time of every column is there; where nothing is
-//! known a line has a gap, not a value. A client's line that a worker without time left reaches ([`BUSY`]) decides nothing: the whole window
-//! is judged.
+//! Invariants: columns that are wider than slices add their histograms, so that a percentile is that of all their requests and the longest
+//! response time of each is there; there are at most [`COLUMNS_MAX`] in the window, or as many as `--interval` asks for up to [`ROWS_MAX`];
+//! where nothing is known a line has a gap, not a value. A client's line that a worker without time left reaches ([`BUSY`]) decides nothing:
+//! the whole window is judged.
 
-use super::chart::{
-    Chart, Figure, LEAST, MOST, Mark, Note, Place, RESULT_CLASSES, Series, Values, result_stroke,
-};
-use super::columns::{Column, Columns, Piece, cells, edges};
-use super::markup::Markup;
+use super::chart::{Chart, Figure, LEAST, MOST, Mark, Note, RESULT_CLASSES, Series, Values, result_stroke};
+use super::page::Markup;
 use crate::grid::{self, Grid, TimeTable, Value};
 use crate::instant::in_window_ns;
 use crate::layout::Style;
 use crate::quantity::{self, rate};
 use crate::server;
-use brunt_picture::{Anchor, Fill, Ink, Stroke, Texture};
+use brunt_picture::heat_map::{ColumnCount, heat_map, logarithmic_edges};
+use brunt_picture::{Anchor, Cells, Fill, Ink, Stroke, Texture};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_stats::histogram::{Histogram, SparseHistogram, bucket_values};
+use brunt_stats::interval::Activity;
+use brunt_stats::summary::PhaseSummary;
+use brunt_stats::timeline::Slice;
+
 use brunt_plan::quantile::Quantile;
 use brunt_stats::change_point::LevelSeries;
 use brunt_stats::client_time::{ClientShares, ClientTime};
@@ -54,11 +59,10 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary, columns_max: u64) 
     charts.push(course.rates());
     charts.extend(course.in_system());
     charts.extend(servers.quantities().map(|quantity| course.server_strip(&servers, quantity)));
-    let (client_strips, no_client) = match client.iter().any(|piece| piece.2 != ClientShares::default()) {
-        true => (STRIPS.iter().map(|strip| course.client_strip(&client, strip)).collect(), None),
-        false => (Vec::new(), Some("How busy the client was over time is not in this result.".to_owned())),
-    };
-    charts.extend::<Vec<Chart>>(client_strips);
+    let strips = client.iter().flat_map(|pieces| STRIPS.iter().map(move |strip| (pieces, strip)));
+    charts.extend(strips.map(|(pieces, strip)| course.client_strip(pieces, strip)));
+    let no_client = "How busy the client was over time is not in this result.".to_owned();
+    let no_client = client.is_none().then_some(no_client);
     let figure = Figure {
         finding: format!("Time counts from the beginning of the window; {}", course.finding()),
         cursor: Some(("time", course.span_s)),
@@ -132,36 +136,40 @@ impl<'a> Course<'a> {
         in_window_ns(self.summary, at_ns) as f64 / 1e9
     }
 
-    /// A chart with what all have in common below and above its own: warm-up and drain are grey, outages and columns in which nothing was done
-    /// lie behind the data, the edges of outages and a change of level before it.
-    fn chart(&self, title: String, y: (Values, &'static str), height: f64, own: Vec<Series>) -> Chart {
-        let (summary, columns) = (self.summary, &self.columns);
+    /// A chart with what all have in common below its own: warm-up and drain are grey, outages and columns in which nothing was done lie behind
+    /// the data, a change of level before it.
+    fn chart(
+        &self,
+        title: impl Into<String>,
+        y: (Values, &'static str),
+        height: f64,
+        own: Vec<Series>,
+    ) -> Chart {
+        let summary = self.summary;
         let (low, high) = self.span_s;
         let mut chart = Chart::new(title, (Values::Time(low, high), ""), y, height);
-        let bar = |(from, to): Place, fill| Mark::Bar(from, to, MOST, fill);
-        let phases = self.phases().into_iter().map(|(_, from, to)| bar((from, to), OTHER_PHASE));
-        let outages = || {
-            let end_ns = |outage: &Outage| outage.end_ns.unwrap_or(summary.window.drained_ns);
-            let outages = summary.outages.iter();
-            outages.map(move |outage| (self.seconds(outage.start_ns), self.seconds(end_ns(outage))))
-        };
+        let phases = self.phases().into_iter().map(|(_, from, to)| Mark::Bar(from, to, MOST, OTHER_PHASE));
+        let (mut outages, mut edges) = (Vec::new(), Vec::new());
+        for Outage { start_ns, end_ns, .. } in &summary.outages {
+            let [from, to] =
+                [*start_ns, end_ns.unwrap_or(summary.window.drained_ns)].map(|ns| self.seconds(ns));
+            let corners = [(from, LEAST), (from, MOST), (to, MOST), (to, LEAST), (from, LEAST)];
+            outages.push(Mark::Bar(from, to, MOST, OUTAGE));
+            edges.push(Mark::Line(corners.to_vec(), OUTAGE_EDGE));
+        }
         let is_silent = |column: &&Column| {
             column.start_s < summary.window.seconds() - 1e-9 && column.activity.completed == 0
         };
-        let silent: Vec<&Column> = columns.window().iter().filter(is_silent).collect();
+        let silent: Vec<&Column> = self.columns.window().iter().filter(is_silent).collect();
         let silent = silent.chunk_by(|one, next| (next.start_s - one.end_s).abs() < 1e-6);
-        let silent = silent.map(|run| bar((run[0].start_s, run[run.len() - 1].end_s), SILENT));
+        let silent = silent.map(|run| Mark::Bar(run[0].start_s, run[run.len() - 1].end_s, MOST, SILENT));
         chart.background = vec![
             Series::new("", "", phases.collect()),
-            Series::new("outage", "outage", outages().map(|span| bar(span, OUTAGE)).collect()),
+            Series::new("outage", "outage", outages),
+            Series::new("outage", "", edges),
             Series::new("silent", "nothing done", silent.collect()),
         ];
         chart.series = own;
-        let edge = |(from, to): Place| {
-            let corners = [(from, LEAST), (from, MOST), (to, MOST), (to, LEAST), (from, LEAST)];
-            Mark::Line(corners.to_vec(), OUTAGE_EDGE)
-        };
-        chart.push("outage", "", outages().map(edge).collect());
         let change = self.change().map(|(_, at)| Mark::Line(vec![(at, LEAST), (at, MOST)], CHANGE));
         chart.push("", "", change.into_iter().collect());
         chart
@@ -187,34 +195,23 @@ impl<'a> Course<'a> {
     /// Response times: the heat map, if it is wanted, with p50, p99 and maximum.
     pub(crate) fn latencies(&self, has_heat: bool) -> Chart {
         let columns = &self.columns;
-        let line = |pieces: &mut dyn Iterator<Item = Piece>, stroke: Stroke| {
-            let lines = Mark::steps(pieces, stroke);
-            let casing = |line: &Mark| match line {
-                Mark::Line(places, stroke) if has_heat => {
-                    Some(Mark::Line(places.clone(), Stroke::solid(Ink::Page, stroke.width + 2.0)))
-                }
-                _ => None,
-            };
-            lines.into_iter().flat_map(|line| casing(&line).into_iter().chain([line])).collect::<Vec<Mark>>()
-        };
         let mut own = Vec::new();
         if has_heat {
-            let parts = columns.chunks(usize::MAX);
             let map = |part: &[Column]| {
                 Mark::Cells(part[0].start_s, part[part.len() - 1].end_s, cells(part, &self.edges))
             };
             let name = "share of a column's requests, light to dark";
-            own.push(Series::new("heat", name, parts.map(map).collect()));
+            own.push(Series::new("heat", name, columns.chunks(usize::MAX).map(map).collect()));
         }
-        let mut p50 = columns.pieces(|column| column.percentile_ns(Quantile::P50).map(|ns| ns as f64));
-        own.push(Series::new("p50", "p50", line(&mut p50, P50)));
+        let p50 = columns.pieces(|column| column.percentile_ns(Quantile::P50).map(|ns| ns as f64));
+        own.push(Series::new("p50", "p50", Mark::steps(p50, P50, has_heat)));
         let (name, tail) = columns.tail();
-        own.push(Series::new("p99", name, line(&mut tail.into_iter(), P99)));
+        own.push(Series::new("p99", name, Mark::steps(tail.into_iter(), P99, has_heat)));
         let max = columns.all().iter();
         let max = max.filter_map(|column| Some((column.middle_s(), column.response.max()? as f64)));
         own.push(Series::new("max", "maximum", vec![Mark::Dots(max.collect(), MAX)]));
         let y = (Values::Latency(self.edges[0], self.edges[self.edges.len() - 1]), "response time");
-        let title = "Response times over time: median, 99th percentile and maximum".to_owned();
+        let title = "Response times over time: median, 99th percentile and maximum";
         let mut chart = self.chart(title, y, HEAT_HEIGHT, own);
         let offset = (3.0, 15.0);
         chart.notes.extend(
@@ -233,7 +230,7 @@ impl<'a> Course<'a> {
         let columns = &self.columns;
         let line = |class, name: &str, of: fn(&Column) -> u64, stroke| {
             let pieces = columns.pieces(move |column| Some(column.per_second(of(column))));
-            Series::new(class, name, Mark::steps(pieces, stroke))
+            Series::new(class, name, Mark::steps(pieces, stroke, false))
         };
         let mut own = Vec::new();
         if self.summary.record.plan.has_open_loop() {
@@ -247,7 +244,7 @@ impl<'a> Course<'a> {
         };
         let most = largest(&own).max(1.0) * 1.05;
         own.push(Series::new("failed", "failed/s", failed.map(bar).collect()));
-        let title = "Operations per second over time: offered, sent, done and failed".to_owned();
+        let title = "Operations per second over time: offered, sent, done and failed";
         self.chart(title, (Values::Number(most), "operations/s"), RATE_HEIGHT, own)
     }
 
@@ -262,7 +259,7 @@ impl<'a> Course<'a> {
             .flat_map(|(column, count)| [column.start_s, column.end_s].map(|second| (second, *count as f64)));
         let places = [(start_s, LEAST)].into_iter().chain(steps).chain([(end_s, LEAST)]).collect();
         let own = Series::new("system", "in the system", vec![Mark::Area(places, BACKLOG)]);
-        let title = "Operations that were due and had not ended, over time".to_owned();
+        let title = "Operations that were due and had not ended, over time";
         Some(self.chart(title, system_axis(counts), SYSTEM_HEIGHT, vec![own]))
     }
 
@@ -271,7 +268,8 @@ impl<'a> Course<'a> {
         let line = |(index, (name, pieces)): (usize, (String, Vec<ServerPiece>))| {
             let visible = || pieces.iter().filter(|piece| piece.1 > start_s && piece.0 < end_s);
             let value = |piece: &ServerPiece| (piece.0, piece.1, piece.2.as_ref().and_then(quantity.value));
-            let mut marks = Mark::steps(visible().map(value), Stroke { width: 1.5, ..result_stroke(index) });
+            let stroke = Stroke { width: 1.5, ..result_stroke(index) };
+            let mut marks = Mark::steps(visible().map(value), stroke, false);
             let silent = visible().filter(|piece| piece.2.is_none());
             marks.extend(silent.map(|piece| Mark::Bar(piece.0, piece.1, MOST, SILENT_SERVER)));
             Series::new(RESULT_CLASSES[index], name, marks)
@@ -282,36 +280,34 @@ impl<'a> Course<'a> {
         self.chart(title, (Values::Number(most), quantity.name), STRIP_HEIGHT, own)
     }
 
-    /// What the client did, in pieces.
-    fn client(&self) -> Vec<(f64, f64, ClientShares)> {
+    /// What the client did, in pieces; `None` where nothing is known of it.
+    fn client(&self) -> Option<Vec<ClientPiece>> {
         let piece = |held: &[Column]| {
             let mut sum = ClientTime::default();
             held.iter().for_each(|column| sum.merge(&column.client));
             (held[0].start_s, held[held.len() - 1].end_s, sum.shares().unwrap_or_default())
         };
         let columns = self.columns.window().len().div_ceil(CLIENT_PIECES_MAX).max(1);
-        self.columns.chunks(columns).map(piece).collect()
+        let pieces: Vec<ClientPiece> = self.columns.chunks(columns).map(piece).collect();
+        pieces.iter().any(|piece| piece.2 != ClientShares::default()).then_some(pieces)
     }
 
-    fn client_strip(&self, pieces: &[(f64, f64, ClientShares)], strip: &ClientStrip) -> Chart {
+    fn client_strip(&self, pieces: &[ClientPiece], strip: &ClientStrip) -> Chart {
         let (start_s, end_s) = self.span_s;
-        let thresholds = strip.thresholds.iter().map(|share| share * 100.0);
-        let across = |percent| Mark::Line(vec![(start_s, percent), (end_s, percent)], THRESHOLD);
-        let line = |(class, name, stroke, share): ClientLine| {
-            let pieces = pieces
-                .iter()
-                .map(|(from, to, shares)| (*from, *to, share(shares).map(|share| share * 100.0)));
-            Series::new(class, name, Mark::steps(pieces, stroke))
+        let line = |share: fn(&ClientShares) -> Option<f64>, stroke| {
+            let value = |piece: &ClientPiece| (piece.0, piece.1, share(&piece.2).map(|share| share * 100.0));
+            Mark::steps(pieces.iter().map(value), stroke, false)
         };
-        let mut own: Vec<Series> = strip.lines.map(line).to_vec();
-        let most = thresholds.clone().fold(largest(&own).max(2.0), f64::max);
-        own.push(Series::new("threshold", "no time left", thresholds.map(across).collect()));
-        self.chart(
-            strip.title.to_owned(),
-            (Values::Number((most * 1.1).min(100.0)), strip.name),
-            STRIP_HEIGHT,
-            own,
-        )
+        let across =
+            |share: f64| Mark::Line([start_s, end_s].map(|x| (x, share * 100.0)).to_vec(), THRESHOLD);
+        let worst = "worst worker in 100 ms: busy or delayed, delayed";
+        let own = vec![
+            Series::new("worst-worker", worst, line(strip.worst, WORST)),
+            Series::new("client", "all workers busy, stolen from all CPUs", line(strip.all, ALL)),
+            Series::new("threshold", "no time left", strip.threshold.map(across).into_iter().collect()),
+        ];
+        let most = (largest(&own).max(2.0) * 1.1).min(100.0);
+        self.chart(strip.title, (Values::Number(most), strip.name), STRIP_HEIGHT, own)
     }
 
     /// The numbers of the charts, a row for each column.
@@ -504,40 +500,278 @@ const ALL: Stroke = Stroke::solid(Ink::Series(0), 1.5);
 const WORST: Stroke = Stroke { ink: Ink::Series(1), width: 1.0, dash: &[4.0, 2.0] };
 const THRESHOLD: Stroke = Stroke { ink: Ink::Invalid, width: 1.0, dash: &[2.0, 3.0] };
 
-/// A class, a name, a stroke, and what it shows.
-type ClientLine = (&'static str, &'static str, Stroke, fn(&ClientShares) -> Option<f64>);
+/// From, to, both in seconds from the beginning of the window, and what the client did.
+type ClientPiece = (f64, f64, ClientShares);
 
-const WORST_NAME: &str = "worst worker in 100 ms: busy or delayed, delayed";
-const ALL_NAME: &str = "all workers busy, stolen from all CPUs";
-
-/// A strip of the client: two lines on one axis, and the shares at which a line is drawn across.
+/// A strip of the client: what one worker and all of them did, and a share at which a line is drawn across.
 struct ClientStrip {
     title: &'static str,
     name: &'static str,
-    thresholds: &'static [f64],
-    lines: [ClientLine; 2],
+    threshold: Option<f64>,
+    worst: fn(&ClientShares) -> Option<f64>,
+    all: fn(&ClientShares) -> Option<f64>,
 }
 
 const STRIPS: [ClientStrip; 2] = [
     ClientStrip {
         title: "Share of time in which workers were busy, over time",
         name: "workers busy %",
-        thresholds: &[BUSY],
-        lines: [
-            ("worst-worker", WORST_NAME, WORST, |shares| shares.busiest),
-            ("client", ALL_NAME, ALL, |shares| shares.busy),
-        ],
+        threshold: Some(BUSY),
+        worst: |shares| shares.busiest,
+        all: |shares| shares.busy,
     },
     ClientStrip {
         title: "Share of time that others took from workers and CPUs, over time",
         name: "run delay, stolen %",
-        thresholds: &[],
-        lines: [
-            ("worst-worker", WORST_NAME, WORST, |shares| shares.most_delayed),
-            ("client", ALL_NAME, ALL, |shares| shares.stolen),
-        ],
+        threshold: None,
+        worst: |shares| shares.most_delayed,
+        all: |shares| shares.stolen,
     },
 ];
+
+// ---- columns and cells --------------------------------------------------------------------------------------------------
+
+/// As many as a chart has room for.
+const COLUMNS_MAX: u64 = 300;
+/// Where the user says how long they are, and wants to look closely.
+const ROWS_MAX: u64 = 3_000;
+/// Cells of a heat map to a factor of ten.
+const PER_DECADE: u32 = 12;
+/// Columns to a piece of a high percentile.
+const TAIL_COLUMNS: [usize; 5] = [1, 2, 5, 10, 20];
+
+/// From, to, both in seconds from the beginning of the measured window, and a value, if there is one.
+type Piece = (f64, f64, Option<f64>);
+
+/// A piece of time.
+#[derive(Clone, Debug)]
+struct Column {
+    /// Seconds from the beginning of the measured window.
+    start_s: f64,
+    /// Of the same.
+    end_s: f64,
+    /// Response times of operations that completed in it: those of the window, or of the warm-up where these are recorded.
+    response: SparseHistogram,
+    /// What went on, but for the preload.
+    activity: Activity,
+    /// Operations that were due and had not ended when it ended; `None` where that is not known.
+    in_system: Option<u64>,
+    /// What workers and their CPUs did.
+    client: ClientTime,
+}
+
+impl Column {
+    fn of(
+        (start_s, end_s): (f64, f64),
+        slices: &[&Slice],
+        sum: &mut Histogram,
+        backlog: &mut Backlog,
+    ) -> Self {
+        let (mut activity, mut client) = (Activity::default(), ClientTime::default());
+        for slice in slices {
+            client.merge(&slice.client);
+            let (all, preload) = (&slice.activity, &slice.preload);
+            activity.merge(&Activity {
+                scheduled: all.scheduled - preload.scheduled,
+                sent: all.sent - preload.sent,
+                completed: all.completed - preload.completed,
+                failed: all.failed - preload.failed,
+            });
+        }
+        let rows = slices.iter().flat_map(|slice| slice.rows.iter().map(|row| &row.response));
+        let warmup = slices.iter().map(|slice| &slice.warmup_response);
+        let response = SparseHistogram::merge_all(rows.chain(warmup), sum).into_owned();
+        let unsent = slices.iter().flat_map(|slice| &slice.servers).map(|server| server.unsent).sum();
+        let in_system = backlog.after(&activity, unsent);
+        Self { start_s, end_s, response, activity, in_system, client }
+    }
+
+    /// A percentile in nanoseconds, if there are enough requests.
+    fn percentile_ns(&self, quantile: Quantile) -> Option<u64> {
+        percentile_ns(&self.response, quantile)
+    }
+
+    /// A count as a rate.
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / (self.end_s - self.start_s)
+    }
+
+    fn middle_s(&self) -> f64 {
+        f64::midpoint(self.start_s, self.end_s)
+    }
+}
+
+/// A percentile, if there are enough requests.
+pub(super) fn percentile_ns(response: &SparseHistogram, quantile: Quantile) -> Option<u64> {
+    response.quantile(quantile).filter(|_| quantile.is_supported_by(response.count()))
+}
+
+/// The columns of a run in the order of time, from the beginning of the schedule until the last operation had ended.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    all: Vec<Column>,
+    /// How many lie before the window; those from its beginning on are equally wide.
+    lead: usize,
+}
+
+impl Columns {
+    /// How many the page of a run has at most.
+    pub(super) fn max_of(summary: &Summary) -> u64 {
+        if summary.record.plan.interval.is_some() { ROWS_MAX } else { COLUMNS_MAX }
+    }
+
+    /// At most so many in the window.
+    fn of(summary: &Summary, columns_max: u64) -> Self {
+        let (timeline, window) = (summary.timeline(), &summary.window);
+        let measure_ns = window.measure_ns;
+        let least_ns = window.duration_ns().div_ceil(columns_max);
+        let width_ns = timeline.row_ns(measure_ns, least_ns).max(1);
+        let width_ns = width_ns * least_ns.div_ceil(width_ns).max(1);
+        // What is left of a long drain has a last column of its own.
+        let end_ns = window.drained_ns.min(window.end_ns + window.duration_ns());
+        let count = end_ns.saturating_sub(measure_ns).div_ceil(width_ns).min(2 * columns_max).max(1);
+        let lead_ns = window.start_ns.min(measure_ns);
+        let lead_width_ns = timeline.row_ns(lead_ns, width_ns).max(width_ns);
+        let lead = (measure_ns - lead_ns).div_ceil(lead_width_ns);
+        let edge_ns = |index: u64| match index.checked_sub(lead) {
+            Some(behind) => measure_ns + behind * width_ns,
+            None => measure_ns.saturating_sub((lead - index) * lead_width_ns).max(lead_ns),
+        };
+        let mut slices: Vec<Vec<&Slice>> = vec![Vec::new(); (lead + count) as usize];
+        for slice in timeline.slices() {
+            let middle_ns = slice.start_ns + (slice.end_ns - slice.start_ns) / 2;
+            let index = match middle_ns.checked_sub(measure_ns) {
+                Some(behind_ns) => lead + (behind_ns / width_ns).min(count - 1),
+                None if middle_ns >= lead_ns => {
+                    lead - (measure_ns - middle_ns).div_ceil(lead_width_ns).clamp(1, lead)
+                }
+                None => continue,
+            };
+            slices[index as usize].push(slice);
+        }
+        let seconds = |index: u64| (edge_ns(index) as f64 - measure_ns as f64) / 1e9;
+        let (mut sum, mut backlog) = (Histogram::new(), Backlog::of(summary));
+        let spans = (0..).map(|index| (seconds(index), seconds(index + 1)));
+        let all = spans.zip(&slices).map(|(span_s, held)| Column::of(span_s, held, &mut sum, &mut backlog));
+        Self { all: all.collect(), lead: lead as usize }
+    }
+
+    /// The columns of warm-up and window.
+    fn all(&self) -> &[Column] {
+        &self.all
+    }
+
+    /// Those of the window.
+    fn window(&self) -> &[Column] {
+        &self.all[self.lead..]
+    }
+
+    /// Pieces of so many columns, none of which lies in warm-up and window.
+    fn chunks(&self, columns: usize) -> impl Iterator<Item = &[Column]> {
+        let (warmup, window) = self.all.split_at(self.lead);
+        warmup.chunks(columns).chain(window.chunks(columns))
+    }
+
+    /// A value of each column.
+    fn pieces<'a>(&'a self, value: impl Fn(&Column) -> Option<f64> + 'a) -> impl Iterator<Item = Piece> + 'a {
+        self.all.iter().map(move |column| (column.start_s, column.end_s, value(column)))
+    }
+
+    /// From the first to the last, in seconds.
+    fn span_s(&self) -> (f64, f64) {
+        (self.all[0].start_s, self.all[self.all.len() - 1].end_s)
+    }
+
+    /// A high percentile over time, in nanoseconds, of pieces of so many columns that most of them have requests enough for it; and its name
+    /// with the length of pieces where they are longer than columns.
+    fn tail(&self) -> (String, Vec<Piece>) {
+        let mut sum = Histogram::new();
+        let mut pieces_of = |quantile: Quantile, columns: usize| {
+            let piece = |held: &[Column]| {
+                let response =
+                    SparseHistogram::merge_all(held.iter().map(|column| &column.response), &mut sum);
+                let ns = percentile_ns(&response, quantile).map(|ns| ns as f64);
+                (held[0].start_s, held[held.len() - 1].end_s, ns)
+            };
+            self.chunks(columns).map(piece).collect::<Vec<Piece>>()
+        };
+        let quantiles = [Quantile::P99, Quantile::P95, Quantile::P90];
+        let choices =
+            quantiles.into_iter().flat_map(|quantile| TAIL_COLUMNS.map(|columns| (quantile, columns)));
+        for (quantile, columns) in choices {
+            let pieces = pieces_of(quantile, columns);
+            let given = pieces.iter().filter(|piece| piece.2.is_some()).count();
+            if 3 * given * columns >= 2 * self.window().len() {
+                let width_ns = (self.width_s() * columns as f64 * 1e9).round() as u64;
+                let of =
+                    if columns > 1 { format!(" of {}", quantity::time(width_ns)) } else { String::new() };
+                return (format!("{quantile}{of}"), pieces);
+            }
+        }
+        (Quantile::P90.to_string(), pieces_of(Quantile::P90, 1))
+    }
+
+    /// How long one of the window is, in seconds.
+    fn width_s(&self) -> f64 {
+        let first = &self.window()[0];
+        first.end_s - first.start_s
+    }
+}
+
+/// How many operations were due and had not ended, from one column to the next.
+struct Backlog {
+    count: i64,
+    /// Not in a closed loop, where an operation is counted as due when it ends, nor where no replies are asked for.
+    is_known: bool,
+}
+
+impl Backlog {
+    fn of(summary: &Summary) -> Self {
+        let is_answered =
+            |phase: &PhaseSummary| phase.counts.requests.outcome(OutcomeClass::Unacknowledged) == 0;
+        let is_known = summary.record.plan.has_open_loop() && summary.phases.iter().all(is_answered);
+        Self { count: 0, is_known }
+    }
+
+    fn after(&mut self, activity: &Activity, unsent: u64) -> Option<u64> {
+        self.count += activity.scheduled as i64 - (activity.completed + activity.failed + unsent) as i64;
+        // Workers end their intervals a little apart.
+        self.is_known.then_some(self.count.max(0) as u64)
+    }
+}
+
+/// The edges of cells that hold all of these response times, and begin at whole twelfths of a decade.
+pub(super) fn edges<'a>(responses: impl IntoIterator<Item = &'a SparseHistogram>) -> Vec<f64> {
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for response in responses.into_iter().filter(|response| response.count() > 0) {
+        let moments = response.moments();
+        least = least.min(moments.min.max(1) as f64);
+        most = most.max(moments.max as f64);
+    }
+    if most == 0.0 {
+        return logarithmic_edges(1e3, 1e6, PER_DECADE);
+    }
+    let step = f64::from(PER_DECADE);
+    let low = 10f64.powf((least.log10() * step).floor() / step);
+    // A row of their own lies above the largest, so that it stands apart from the edge of the chart.
+    let high = (most * 1.2).max(low * 4.0);
+    logarithmic_edges(low, high, PER_DECADE)
+}
+
+/// The numbers of values between the bounds of a histogram's buckets.
+pub(super) fn counts(buckets: impl Iterator<Item = (usize, u64)>) -> Vec<ColumnCount> {
+    let count = |(bucket, count)| {
+        let values = bucket_values(bucket);
+        let [low, high] = [values.start(), values.end()].map(|ns| (*ns).max(1) as f64);
+        ColumnCount { low, high, count }
+    };
+    buckets.map(count).collect()
+}
+
+/// The heat map of columns that lie side by side.
+fn cells(columns: &[Column], edges: &[f64]) -> Cells {
+    heat_map(&columns.iter().map(|column| counts(column.response.buckets())).collect::<Vec<_>>(), edges)
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,10 @@
-// The page without this script is complete; it adds a cursor, zooming, switches, and saving.
+// The page without this script is complete; it adds a cursor, zooming, switches, and saving. The page of a run that goes on follows it: each
+// event has the sections of the page as they are now, the last one the page of the result.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
+const SILENCE_MS = 5000;
+const HIDDEN_MS = 10000;
 
 function element(name, attributes) {
   const made = document.createElementNS(SVG, name);
@@ -9,18 +12,27 @@ function element(name, attributes) {
   return made;
 }
 
-// Where a row of a figure's table lies along the x axis, by what lies along that.
-const PLACES = {
-  time: parseFloat,
-  number: parseFloat,
-  percentile: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
-};
-
-// How round a number is: the noughts at its end; of one with a point less than none.
-function roundness(text) {
-  const [whole, part = ""] = text.replace(/[^\d.]/g, "").replace(/(\.\d*?)0+$/, "$1").split(".");
-  return part ? -part.length : /0*$/.exec(whole)[0].length;
+// Round values in a range, up to ten of them.
+function roundValues(low, high) {
+  let step = 10 ** Math.floor(Math.log10((high - low) / 10));
+  for (const factor of [2, 2.5, 2]) if ((high - low) / step > 10) step *= factor;
+  const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
 }
+
+// One request of so many lies above these percentiles.
+const RARITIES = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+
+// What lies along the x axis of a figure: where a row of its table stands, which values have names, and these.
+const KINDS = {
+  time: { place: parseFloat, values: roundValues, name: (value) => `${+value.toFixed(6)} s` },
+  number: { place: parseFloat, values: roundValues, name: (value) => `${+value.toFixed(6)}` },
+  percentile: {
+    place: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
+    values: (low, high) => RARITIES.map(Math.log10).filter((value) => value >= low && value <= high),
+    name: (value) => `p${+(100 - 100 / 10 ** value).toFixed(5)}`,
+  },
+};
 
 // Keeps a part of what is shown in the address, or takes it out.
 function remember(name, value) {
@@ -40,7 +52,7 @@ class Figure {
     const table = root.querySelector("details table");
     this.headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
     this.rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim()));
-    this.places = this.rows.map((row) => Math.min(PLACES[this.kind](row[0]), this.range[1]));
+    this.places = this.rows.map((row) => Math.min(KINDS[this.kind].place(row[0]), this.range[1]));
     this.charts = [...root.querySelectorAll(".chart")].map((chart) => this.chart(chart));
     this.at = null;
     this.legend();
@@ -198,22 +210,18 @@ class Figure {
     this.mark();
   }
 
-  // An axis whose names are those of rows, the roundest first, at least three of them.
   drawAxis(group, area) {
-    const bottom = area.y + area.height;
-    const isVisible = (place) => place >= this.view[0] && place <= this.view[1];
-    const rows = this.rows.map(([name], index) => ({ name, place: this.places[index], round: roundness(name) }));
-    const visible = rows.filter(({ place }) => isVisible(place)).sort((one, other) => other.round - one.round);
-    const taken = [];
-    for (const { name, place, round } of visible) {
-      if (round < (visible[2] ?? visible.at(-1)).round) break;
-      const label = element("text", { y: bottom + 18, "font-size": 12, "text-anchor": "middle", class: "fill-soft" });
-      label.textContent = name.replace(/\.0+$/, "") + (this.kind === "time" ? " s" : "");
-      const [x, half] = [this.pixel({ area }, place), label.textContent.length * 3.7 + 4];
-      if (taken.some(([from, to]) => x - half < to && x + half > from)) continue;
-      taken.push([x - half, x + half]);
-      label.setAttribute("x", x);
-      group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }), label);
+    const [bottom, kind] = [area.y + area.height, KINDS[this.kind]];
+    let end = -Infinity;
+    for (const value of kind.values(...this.view)) {
+      const [x, name] = [this.pixel({ area }, value), kind.name(value)];
+      group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }));
+      const half = name.length * 3.7;
+      if (x - half < end + 8) continue;
+      end = x + half;
+      const label = element("text", { x, y: bottom + 18, "font-size": 12, "text-anchor": "middle", class: "fill-soft" });
+      label.textContent = name;
+      group.append(label);
     }
   }
 
@@ -343,6 +351,121 @@ function recall() {
   }
 }
 
+// ---- the page of a run that goes on
+
+// What can have the focus and is called the same: legends grow, and charts come and go.
+function alike(section, { localName, className, label }) {
+  const same = [...section.querySelectorAll(localName)].filter((held) => held.className === className);
+  return label ? same.filter((held) => held.textContent === label) : same;
+}
+
+function focusIn(section) {
+  const active = document.activeElement;
+  if (!section.contains(active)) return null;
+  const { localName, className } = active;
+  const focus = { localName, className, label: active.matches(".chart") ? "" : active.textContent };
+  return { ...focus, index: alike(section, focus).indexOf(active) };
+}
+
+const figuresIn = (section) => figures.filter((figure) => section.contains(figure.root));
+
+// What a reader has done to a section, for the one that takes its place; the address keeps the rest.
+function stateOf(section) {
+  return {
+    focus: focusIn(section),
+    open: [...section.querySelectorAll("details")].map((details) => details.open),
+    scroll: [...section.querySelectorAll(".wide, details")].map((box) => box.scrollLeft),
+    at: figuresIn(section).map((figure) => (figure.at === null ? null : figure.middle(figure.at))),
+  };
+}
+
+function restore(section, { focus, open, scroll, at }) {
+  section.querySelectorAll("details").forEach((details, index) => (details.open = open[index] ?? false));
+  recall();
+  figuresIn(section).forEach((figure, index) => at[index] == null || figure.point(figure.nearest(at[index])));
+  section.querySelectorAll(".wide, details").forEach((box, index) => (box.scrollLeft = scroll[index] ?? 0));
+  if (focus) alike(section, focus)[focus.index]?.focus({ preventScroll: true });
+}
+
+// A reader who drags or has marked a text keeps the section until that is over.
+function isHeld(section) {
+  const selection = getSelection();
+  const isMarked = !selection.isCollapsed && section.contains(selection.anchorNode);
+  return isMarked || figuresIn(section).some((figure) => figure.pressed);
+}
+
+// The sections as they were told, by name: what readers and scripts did to them is no change.
+const told = new Map();
+
+function show(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const main = document.querySelector("main");
+  const kept = new Set();
+  document.title = page.title;
+  // The foot of printed pages tells the status, too.
+  const style = page.querySelector("style");
+  if (style) document.querySelector("style").textContent = style.textContent;
+  for (const section of page.querySelectorAll("main > *")) {
+    const name = section.id || section.localName;
+    const held = [...main.children].find((child) => (child.id || child.localName) === name);
+    const html = section.outerHTML;
+    let shown = held;
+    if (!held || (told.get(name) !== html && !isHeld(held))) {
+      shown = document.importNode(section, true);
+      const state = held && stateOf(held);
+      figures = figures.filter((figure) => !held?.contains(figure.root));
+      held?.replaceWith(shown);
+      if (!held) main.append(shown);
+      enliven(shown);
+      if (state) restore(shown, state);
+      told.set(name, html);
+    }
+    // In the order of the page, without moving what stands there already.
+    const before = kept.size ? [...kept].at(-1) : null;
+    if (shown.previousElementSibling !== before) before ? before.after(shown) : main.prepend(shown);
+    kept.add(shown);
+  }
+  [...main.children].filter((child) => !kept.has(child)).forEach((child) => child.remove());
+  document.getElementById("result").textContent = page.getElementById("result")?.textContent ?? "";
+  offerResult();
+}
+
+function follow() {
+  const news = document.getElementById("news");
+  let [events, heard, hidden, isOver] = [null, Date.now(), null, false];
+  const say = (text) => {
+    news.textContent = text;
+    document.body.classList.toggle("silent", text !== "");
+  };
+  const hear = (action) => (event) => {
+    heard = Date.now();
+    say("");
+    action(event);
+  };
+  const listen = () => {
+    heard = Date.now();
+    events = new EventSource("events");
+    events.addEventListener("page", hear((event) => show(event.data)));
+    events.addEventListener("end", hear(() => {
+      isOver = true;
+      events.close();
+      clearInterval(clock);
+    }));
+  };
+  const clock = setInterval(() => {
+    const silent = Date.now() - heard;
+    if (document.hidden) return;
+    if (silent > SILENCE_MS) say(`No news for ${Math.round(silent / 1000)} s: brunt has ended without a result, or cannot be reached.`);
+  }, 1000);
+  // Browsers allow few streams to a host; a page that nobody sees needs none.
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hidden);
+    if (document.hidden) hidden = setTimeout(() => events.close(), HIDDEN_MS);
+    else if (!isOver && events.readyState === EventSource.CLOSED) listen();
+  });
+  listen();
+}
+
 function start() {
   enliven(document);
   recall();
@@ -350,6 +473,7 @@ function start() {
     if (event.key === "Escape") figures.forEach((figure) => figure.zoom(figure.range));
   });
   offerResult();
+  if (document.getElementById("news")) follow();
 }
 
 start();

@@ -4,9 +4,8 @@
 //! Not a comparison, which takes several runs of each side: what two single runs differ by may be what runs differ by.
 
 use super::chart::{self, Figure};
-use super::markup::Markup;
 use super::over_time::Course;
-use super::page::{self, Page};
+use super::page::{self, Markup, Page};
 use super::spectrum;
 use crate::cost::RequestCost;
 use crate::grid::{Column, Grid};
@@ -73,56 +72,6 @@ fn run_facts(summary: &Summary) -> Vec<String> {
 /// A number with the ends of its interval, where it has one.
 type Estimate = (f64, Option<[f64; 2]>);
 
-/// A number of every run.
-struct Row {
-    name: String,
-    text: fn(f64) -> String,
-    values: Vec<Option<Estimate>>,
-}
-
-fn rows(runs: &[(String, Summary)]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut push = |name: String, text: fn(f64) -> String, value: &dyn Fn(&Summary) -> Option<Estimate>| {
-        rows.push(Row { name, text, values: runs.iter().map(|(_, summary)| value(summary)).collect() });
-    };
-    let time: fn(f64) -> String = |ns| quantity::time(ns.round() as u64);
-    let exact = |value: Option<f64>| value.map(|value| (value, None));
-    push("done/s".to_owned(), rate, &|summary| {
-        exact((!is_unacknowledged(&summary.total)).then_some(summary.total.rate.completed))
-    });
-    for quantile in [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999] {
-        push(quantile.to_string(), time, &|summary| {
-            let value = summary.total.latency.response.summary.percentile_ns(quantile)? as f64;
-            let held = summary.total.interval(quantile).filter(|_| !is_unbounded(summary));
-            Some((value, held.and_then(|held| Some([held.low_ns as f64, held.high_ns? as f64]))))
-        });
-    }
-    push("max".to_owned(), time, &|summary| {
-        exact(summary.total.latency.response.summary.max_ns.map(|ns| ns as f64))
-    });
-    for quantile in [Quantile::P50, Quantile::P99] {
-        push(format!("service {quantile}"), time, &|summary| {
-            exact(summary.total.latency.service.summary.percentile_ns(quantile).map(|ns| ns as f64))
-        });
-    }
-    push("hit ratio".to_owned(), |share| format!("{:.2} %", share * 100.0), &|summary| {
-        let keys = &summary.total.keys;
-        exact((keys.requested > 0).then(|| keys.hit as f64 / keys.requested as f64))
-    });
-    push("client CPU/request".to_owned(), time, &|summary| {
-        exact(RequestCost::of(summary).map(|cost| cost.cpu_working_ns()))
-    });
-    push("server CPU/request".to_owned(), time, &|summary| {
-        exact(server::window(summary).and_then(|span| span.cpu_ns_per_request()))
-    });
-    push("failed".to_owned(), |count| format!("{count:.0}"), &|summary| {
-        let requests = &summary.total.requests;
-        exact(Some((requests.failed() + requests.abandoned) as f64))
-    });
-    rows.retain(|row| row.values.iter().any(Option::is_some));
-    rows
-}
-
 /// The numbers with their intervals, and how far those of the others are from the first.
 fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
     let mut columns = Column::all_of_words(["quantity"]);
@@ -131,20 +80,19 @@ fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
         columns.extend((index > 0).then(|| Column::of_numbers("change", 0)));
     }
     let mut grid = Grid::new(columns);
-    for Row { name, text, values } in rows(runs) {
-        let mut cells = vec![name];
-        for (index, value) in values.iter().enumerate() {
-            cells.push(match value {
-                None => "-".to_owned(),
-                Some((value, None)) => text(*value),
-                Some((value, Some([low, high]))) => {
-                    format!("{} ({} to {})", text(*value), text(*low), text(*high))
-                }
-            });
-            cells.extend((index > 0).then(|| change(values[0], *value)));
+    each_number(runs, |name, text, values| {
+        let text = |estimate: &Option<Estimate>| match estimate {
+            None => "-".to_owned(),
+            Some((value, None)) => text(*value),
+            Some((value, Some([low, high]))) => {
+                format!("{} ({} to {})", text(*value), text(*low), text(*high))
+            }
+        };
+        let others = values[1..].iter().flat_map(|value| [text(value), change(values[0], *value)]);
+        if values.iter().any(Option::is_some) {
+            grid.push_texts([name, text(&values[0])].into_iter().chain(others), Style::Plain);
         }
-        grid.push_texts(cells, Style::Plain);
-    }
+    });
     markup.section("numbers", "Numbers side by side", |markup| {
         markup.raw(
             "<p>In brackets the 95 % interval within the run, which knows nothing of \
@@ -152,6 +100,50 @@ fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
              <i>apart</i>: the intervals do not meet.</p>\n",
         );
         markup.grid("Response times of all requests, rates and costs", &grid, None);
+    });
+}
+
+/// Passes on each number of every run, with its name, and how it is written.
+fn each_number(
+    runs: &[(String, Summary)],
+    mut push: impl FnMut(String, fn(f64) -> String, Vec<Option<Estimate>>),
+) {
+    let mut row = |name: String, text: fn(f64) -> String, value: &dyn Fn(&Summary) -> Option<Estimate>| {
+        push(name, text, runs.iter().map(|(_, summary)| value(summary)).collect());
+    };
+    let time: fn(f64) -> String = |ns| quantity::time(ns.round() as u64);
+    let exact = |value: Option<f64>| value.map(|value| (value, None));
+    row("done/s".to_owned(), rate, &|summary| {
+        exact((!is_unacknowledged(&summary.total)).then_some(summary.total.rate.completed))
+    });
+    for quantile in [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999] {
+        row(quantile.to_string(), time, &|summary| {
+            let value = summary.total.latency.response.summary.percentile_ns(quantile)? as f64;
+            let held = summary.total.interval(quantile).filter(|_| !is_unbounded(summary));
+            Some((value, held.and_then(|held| Some([held.low_ns as f64, held.high_ns? as f64]))))
+        });
+    }
+    row("max".to_owned(), time, &|summary| {
+        exact(summary.total.latency.response.summary.max_ns.map(|ns| ns as f64))
+    });
+    for quantile in [Quantile::P50, Quantile::P99] {
+        row(format!("service {quantile}"), time, &|summary| {
+            exact(summary.total.latency.service.summary.percentile_ns(quantile).map(|ns| ns as f64))
+        });
+    }
+    row("hit ratio".to_owned(), |share| format!("{:.2} %", share * 100.0), &|summary| {
+        let keys = &summary.total.keys;
+        exact((keys.requested > 0).then(|| keys.hit as f64 / keys.requested as f64))
+    });
+    row("client CPU/request".to_owned(), time, &|summary| {
+        exact(RequestCost::of(summary).map(|cost| cost.cpu_working_ns()))
+    });
+    row("server CPU/request".to_owned(), time, &|summary| {
+        exact(server::window(summary).and_then(|span| span.cpu_ns_per_request()))
+    });
+    row("failed".to_owned(), |count| format!("{count:.0}"), &|summary| {
+        let requests = &summary.total.requests;
+        exact(Some((requests.failed() + requests.abandoned) as f64))
     });
 }
 

@@ -6,8 +6,8 @@
 use super::chart::{
     Chart, Figure, LEAST, MOST, Mark, Note, Place, RESULT_CLASSES, Series, Values, result_stroke,
 };
-use super::columns::{counts, edges};
-use super::markup::Markup;
+use super::over_time::{counts, edges, percentile_ns};
+use super::page::Markup;
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::layout::{Layout, Style};
 use crate::quantity;
@@ -18,7 +18,7 @@ use brunt_plan::objective::{Bound, Metric, Statistic};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::batch::batches;
 use brunt_stats::confidence::{PercentileInterval, intervals};
-use brunt_stats::histogram::Histogram;
+use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::percentile_mark::PercentileMark;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
@@ -37,10 +37,9 @@ const SERVICE: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3
 /// Of a dot.
 const DOT: f64 = 5.0;
 const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
-const OBJECTIVE: Stroke = Stroke { ink: Ink::Caution, width: 1.0, dash: &[6.0, 3.0] };
 const CROSSED_OUT: Fill = Fill { opacity: 0.3, ..Fill::textured(Ink::Invalid, Texture::Crossed) };
 /// To the left of a place at the right end.
-const RHOMBUS: [Place; 4] = [(-14.0, 0.0), (-7.0, -7.0), (0.0, 0.0), (-7.0, 7.0)];
+const RHOMBUS: [f64; 8] = [-14.0, 0.0, -7.0, -7.0, 0.0, 0.0, -7.0, 7.0];
 /// Operations that have a line of their own.
 const OPS_MAX: usize = 4;
 const OP_CLASSES: [&str; OPS_MAX] = ["op-0", "op-1", "op-2", "op-3"];
@@ -152,7 +151,10 @@ impl<'a> Spectrum<'a> {
             Series::new("band", "95 % interval", self.band(0.18, Ink::Series(0))),
             Series::new("client", summary.client_basis().describe(), client),
         ];
-        for (index, (name, histogram)) in op_lines(summary).into_iter().enumerate() {
+        let ops = ops(summary);
+        // Only where there are a few.
+        let shown = if ops.len() > OPS_MAX { 0 } else { ops.len() };
+        for (index, (name, histogram)) in ops.into_iter().take(shown).enumerate() {
             let ranks = histogram.ranks();
             let given = levels.iter().filter(|level| level.quantile.is_supported_by(histogram.count()));
             let places = given.filter_map(|level| Some(level.place(ranks.quantile(level.quantile)?)));
@@ -178,14 +180,14 @@ impl<'a> Spectrum<'a> {
 
 /// Assertions about response times, each a line around its percentile.
 fn objectives(chart: &mut Chart, spectrum: &Spectrum<'_>) {
+    let reach = spectrum.most * OBJECTIVE_REACH;
     for objective in spectrum.summary.assertions.iter().map(|assertion| assertion.objective) {
-        let Metric::Response(Statistic::Percentile(quantile)) = objective.subject.metric else { continue };
-        let Bound::Time(bound) = objective.bound else { continue };
-        let (reach, bound) = (spectrum.most * OBJECTIVE_REACH, bound.0 as f64);
-        let [from, to] = [-reach, reach].map(|reach| (rarity(quantile) + reach).clamp(0.0, spectrum.most));
-        chart.push("", "", vec![Mark::Line(vec![(from, bound), (to, bound)], OBJECTIVE)]);
-        let text = objective.to_string();
-        chart.notes.push(Note::new((from, bound), (0.0, -5.0), Anchor::Start, Ink::Caution, text));
+        if let (Metric::Response(Statistic::Percentile(quantile)), Bound::Time(bound)) =
+            (objective.subject.metric, objective.bound)
+        {
+            let ends = [-reach, reach].map(|reach| (rarity(quantile) + reach).clamp(0.0, spectrum.most));
+            chart.objective(ends.into(), bound.0 as f64, objective.to_string());
+        }
     }
 }
 
@@ -204,11 +206,12 @@ pub(crate) fn chart(spectra: &[Spectrum<'_>], has_service: bool) -> Chart {
     }
     for (index, spectrum) in spectra.iter().enumerate() {
         let stroke = result_stroke(index);
-        let marks = [spectrum.band(0.14, stroke.ink), spectrum.response(stroke)].concat();
-        chart.push(RESULT_CLASSES[index], spectrum.name, marks);
+        let class = RESULT_CLASSES[index];
+        chart.background.push(Series::new(class, "", spectrum.band(0.14, stroke.ink)));
+        chart.push(class, spectrum.name, spectrum.response(stroke));
     }
     let sample = Mark::Area(Vec::new(), Fill::faint(Ink::Series(0), 0.14));
-    chart.push("", "95 % interval", vec![sample]);
+    chart.background.push(Series::new("", "95 % interval", vec![sample]));
     chart
 }
 
@@ -325,12 +328,6 @@ fn needed(summary: &Summary) -> Option<String> {
     Some(if completed > 0.0 { format!("{needed}, {} at this rate", quantity::time(ns)) } else { needed })
 }
 
-/// The rows of single operations, where there are a few.
-fn op_lines(summary: &Summary) -> Vec<(String, &Histogram)> {
-    let ops = ops(summary);
-    if ops.len() > OPS_MAX { Vec::new() } else { ops }
-}
-
 /// Every operation by its name.
 fn ops(summary: &Summary) -> Vec<(String, &Histogram)> {
     let rows = rows(summary).into_iter().skip(1).filter(|row| !row.is_of_class());
@@ -402,14 +399,15 @@ const BASE: Stroke = Stroke::solid(Ink::Axis, 1.0);
 
 /// The distributions of response times, one below the other on one axis, where there are several operations.
 pub(super) fn by_op(markup: &mut Markup, summary: &Summary) {
-    let mut lines = ops(summary);
+    let lines = ops(summary).into_iter().map(|(name, histogram)| (name, histogram.to_sparse()));
+    let mut lines: Vec<(String, SparseHistogram)> = lines.collect();
     lines.retain(|(_, histogram)| histogram.count() > 0);
     lines.sort_by_key(|(_, histogram)| std::cmp::Reverse(histogram.count()));
     lines.truncate(DISTRIBUTIONS_MAX);
     if lines.len() < 2 {
         return;
     }
-    let fact = |(name, histogram): &(String, &Histogram)| {
+    let fact = |(name, histogram): &(String, SparseHistogram)| {
         format!("{name}: p50 {}", quantity::time_or_dash(histogram.quantile(Quantile::P50)))
     };
     let facts = lines.iter().map(fact).collect::<Vec<_>>().join(", ");
@@ -417,7 +415,7 @@ pub(super) fn by_op(markup: &mut Markup, summary: &Summary) {
     columns.extend(Column::all_of_numbers(["requests", "p50", "p99"]));
     let mut table = TimeTable::new(columns);
     for (name, histogram) in &lines {
-        let times_ns = [Quantile::P50, Quantile::P99].map(|quantile| supported(histogram, quantile));
+        let times_ns = [Quantile::P50, Quantile::P99].map(|quantile| percentile_ns(histogram, quantile));
         let head = [name.clone(), histogram.count().to_string()].map(Value::Text);
         table.push(Style::Plain, head.into_iter().chain(times_ns.map(Value::Time)).collect());
     }
@@ -427,13 +425,8 @@ pub(super) fn by_op(markup: &mut Markup, summary: &Summary) {
     markup.section("operations", "Response times by operation", |markup| figure.write(markup));
 }
 
-fn supported(histogram: &Histogram, quantile: Quantile) -> Option<u64> {
-    histogram.quantile(quantile).filter(|_| quantile.is_supported_by(histogram.count()))
-}
-
-fn distributions(lines: &[(String, &Histogram)]) -> Chart {
-    let sparse: Vec<_> = lines.iter().map(|(_, histogram)| histogram.to_sparse()).collect();
-    let edges = edges(&sparse);
+fn distributions(lines: &[(String, SparseHistogram)]) -> Chart {
+    let edges = edges(lines.iter().map(|(_, histogram)| histogram));
     let (low, high) = (edges[0], edges[edges.len() - 1]);
     let title = "Distribution of response times by operation";
     let x = (Values::Latency(low, high), "response time");
@@ -451,7 +444,7 @@ fn distributions(lines: &[(String, &Histogram)]) -> Chart {
         let ends = [(low, bottom), (high, bottom)];
         let mut marks = vec![Mark::Area([ends[0]].into_iter().chain(tops).chain([ends[1]]).collect(), AREA)];
         for (quantile, stroke) in [(Quantile::P50, P50), (Quantile::P99, P99)] {
-            let ns = supported(histogram, quantile).map(|ns| ns as f64);
+            let ns = percentile_ns(histogram, quantile).map(|ns| ns as f64);
             marks.extend(ns.map(|ns| Mark::Line(vec![(ns, bottom + SHAPE), (ns, bottom)], stroke)));
         }
         marks.push(Mark::Line(ends.to_vec(), BASE));
@@ -463,7 +456,7 @@ fn distributions(lines: &[(String, &Histogram)]) -> Chart {
 }
 
 /// The share of requests in steps of equal ratio.
-fn density(histogram: &Histogram, low: f64, high: f64) -> Vec<f64> {
+fn density(histogram: &SparseHistogram, low: f64, high: f64) -> Vec<f64> {
     let steps = ((high / low).log10() * STEPS_PER_DECADE).ceil().max(1.0);
     let mut shares = vec![0.0; steps as usize];
     for count in counts(histogram.buckets()) {

@@ -2,7 +2,7 @@
 
 use super::run::{self, Run, S, ordinary};
 use super::{all_runs, json_text_of};
-use crate::html::LivePage;
+use crate::html::Page;
 use crate::live::State;
 use crate::stored::StoredResult;
 use crate::subject::Subject;
@@ -290,7 +290,7 @@ fn several_runs_lie_side_by_side() {
             nodes.filter(|node| node.attribute("class") == Some(class)).count()
         };
         assert_eq!(group("heat"), count);
-        assert!((0..count).all(|index| group(&format!("result-{index}")) == 1), "{count}");
+        assert!((0..count).all(|index| group(&format!("result-{index}")) == 2), "{count}");
         assert!(page.len() <= BYTES_MAX, "{count}: {} bytes", page.len());
     }
     let page = text_of(|out| Subject::Runs(&runs[..3]).write_html(out));
@@ -363,7 +363,7 @@ fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
     }
     let so_far = RunSoFar::new(record, Some(times), at_ns, Vec::new());
     let mut page = Vec::new();
-    LivePage::of(State::Running(&so_far), "").write(&mut page).unwrap();
+    Page::live(State::Running(&so_far), "").write(&mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -397,7 +397,7 @@ fn pages_of_runs_that_go_on_are_whole() {
         assert!(!page.contains("<img"), "{name}");
     }
     let mut none = Vec::new();
-    LivePage::of(State::Starting, "").write(&mut none).unwrap();
+    Page::live(State::Starting, "").write(&mut none).unwrap();
     assert!(String::from_utf8(none).unwrap().contains("<h1>no run has begun</h1>"));
 }
 
