@@ -22,7 +22,6 @@ mod pictures;
 mod process;
 mod programs;
 mod soak;
-mod terminal_picture;
 mod test;
 mod tidy;
 mod web_test;

@@ -1,19 +1,15 @@
-//! Axes: a line, names along it, and a grid behind the plot.
+//! Axes: from values to pixels, the values that an axis names, its line with these names, and a grid behind the plot.
 //!
-//! Invariant: names never overlap: one that has no room is left away, its line of the grid stays.
+//! Invariants: ticks lie within the scale, in ascending order, and are numbers that people count by: 1, 2 and 5 times a power of ten, or round
+//! parts of minutes and hours; names never overlap: one that has no room is left away, its line of the grid stays.
 
-use crate::font::text_width;
 use crate::ink::Ink;
-use crate::picture::{Anchor, Area, Picture, Point, Stroke, Text};
-use crate::scale::Scale;
+use crate::picture::{Anchor, Area, Room, Shape, Stroke, Text};
 
 /// Height of names in pixels.
-pub const LABEL_SIZE: f64 = 12.0;
+const LABEL_SIZE: f64 = 12.0;
 /// Pixels between an axis and its names.
 const GAP: f64 = 6.0;
-/// What is left free between two names beside and above one another.
-const LABEL_DISTANCE: f64 = 8.0;
-const LABEL_LEADING: f64 = 2.0;
 
 /// On which side of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,94 +20,35 @@ pub enum Side {
     Bottom,
 }
 
-/// A value with a name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
-    /// The value, in the unit of the axis.
-    pub value: f64,
-    /// What is written there.
-    pub label: String,
-}
-
-/// An axis of a plot.
-#[derive(Clone, Debug)]
-pub struct Axis {
-    /// On which side.
-    pub side: Side,
-    /// From values to pixels of the picture.
-    pub scale: Scale,
-    /// Ascending.
-    pub ticks: Vec<Tick>,
-    /// What the values are, and in which unit: above an axis on the left, to the right below one at the bottom.
-    pub title: String,
-}
-
-impl Axis {
-    /// Draws the axis and its grid into a picture.
-    pub fn draw(&self, plot: Area, picture: &mut Picture) {
-        let grid = Stroke::solid(Ink::Grid, 1.0);
-        let mut free = LabelRoom::default();
-        for tick in &self.ticks {
-            // Through the middle of a pixel, so that a line of one pixel is one.
-            let at = self.scale.pixel(tick.value).floor() + 0.5;
-            match self.side {
-                Side::Left => {
-                    picture.line(Point { x: plot.x, y: at }, Point { x: plot.right(), y: at }, grid);
-                    if free.take(at, LABEL_SIZE + LABEL_LEADING) {
-                        let at = Point { x: plot.x - GAP, y: at + LABEL_SIZE * 0.36 };
-                        picture.text(label(at, Anchor::End, Ink::Soft, &tick.label));
-                    }
-                }
-                Side::Bottom => {
-                    picture.line(Point { x: at, y: plot.y }, Point { x: at, y: plot.bottom() }, grid);
-                    if free.take(at, text_width(&tick.label, LABEL_SIZE) + LABEL_DISTANCE) {
-                        let at = Point { x: at, y: plot.bottom() + GAP + LABEL_SIZE };
-                        picture.text(label(at, Anchor::Middle, Ink::Soft, &tick.label));
-                    }
-                }
-            }
-        }
-        self.draw_line(plot, picture);
-    }
-
-    fn draw_line(&self, plot: Area, picture: &mut Picture) {
-        let (left, bottom) = (plot.x.floor() + 0.5, plot.bottom().floor() + 0.5);
-        let corner = Point { x: left, y: bottom };
-        let (end, title) = match self.side {
-            Side::Left => {
-                let at = Point { x: plot.x, y: plot.y - GAP - 4.0 };
-                (Point { x: left, y: plot.y }, label(at, Anchor::Start, Ink::Text, &self.title))
-            }
-            Side::Bottom => {
-                let at = Point { x: plot.right(), y: plot.bottom() + GAP + LABEL_SIZE * 2.4 };
-                (Point { x: plot.right(), y: bottom }, label(at, Anchor::End, Ink::Text, &self.title))
-            }
+/// An axis and its grid around a plot. Ticks are values with their names, ascending; the title says what the values are, and in which unit:
+/// above an axis on the left, to the right below one at the bottom.
+pub fn axis(plot: Area, side: Side, scale: &Scale, ticks: &[(f64, String)], title: &str) -> Vec<Shape> {
+    let (left, right, bottom) = (plot.x, plot.right(), plot.bottom());
+    let label = |place: (f64, f64), anchor, ink, content: &str| {
+        let (at, content) = (place.into(), content.to_owned());
+        Text { at, anchor, size: LABEL_SIZE, ink, halo: None, content }
+    };
+    // Lines of one pixel run through the middles of pixels.
+    let middle = |pixel: f64| pixel.floor() + 0.5;
+    let (mut room, mut shapes) = (Room::default(), Vec::new());
+    for (value, name) in ticks {
+        let at = middle(scale.pixel(*value));
+        let (from, to, place, anchor) = match side {
+            Side::Left => ((left, at), (right, at), (left - GAP, at + LABEL_SIZE * 0.36), Anchor::End),
+            Side::Bottom => ((at, plot.y), (at, bottom), (at, bottom + GAP + LABEL_SIZE), Anchor::Middle),
         };
-        picture.line(corner, end, Stroke::solid(Ink::Axis, 1.0));
-        picture.text(title);
+        shapes.push(Shape::line(from.into(), to.into(), Stroke::solid(Ink::Grid, 1.0)));
+        let name = label(place, anchor, Ink::Soft, name);
+        shapes.extend(room.take(&name).then_some(Shape::Text(name)));
     }
-}
-
-fn label(at: Point, anchor: Anchor, ink: Ink, content: &str) -> Text {
-    Text { at, anchor, size: LABEL_SIZE, ink, halo: None, content: content.to_owned() }
-}
-
-/// What earlier names have left free; they may run either way in pixels.
-#[derive(Default)]
-struct LabelRoom {
-    taken: Vec<(f64, f64)>,
-}
-
-impl LabelRoom {
-    /// Reserves this length around a place, if it is free.
-    fn take(&mut self, middle: f64, length: f64) -> bool {
-        let (from, to) = (middle - length / 2.0, middle + length / 2.0);
-        let is_free = self.taken.iter().all(|(start, end)| to <= *start || from >= *end);
-        if is_free {
-            self.taken.push((from, to));
-        }
-        is_free
-    }
+    let corner = (middle(left), middle(bottom));
+    let (end, place, anchor) = match side {
+        Side::Left => ((middle(left), plot.y), (left, plot.y - GAP - 4.0), Anchor::Start),
+        Side::Bottom => ((right, middle(bottom)), (right, bottom + GAP + LABEL_SIZE * 2.4), Anchor::End),
+    };
+    shapes.push(Shape::line(corner.into(), end.into(), Stroke::solid(Ink::Axis, 1.0)));
+    shapes.push(Shape::Text(label(place, anchor, Ink::Text, title)));
+    shapes
 }
 
 /// The name of a number: `500`, `20k`, `1.5M`, `0.2`.
@@ -136,6 +73,98 @@ pub fn time_label(seconds: f64) -> String {
 fn short(value: f64) -> String {
     // Not −0: adding 0 makes it positive.
     format!("{}", (value * 1e6).round() / 1e6 + 0.0)
+}
+
+/// A range of values on a range of pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    is_logarithmic: bool,
+    low: f64,
+    high: f64,
+    /// Where both lie.
+    pixels: (f64, f64),
+}
+
+/// Seconds that a clock face has names for.
+const TIME_STEPS_S: [f64; 17] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0,
+    21_600.0, 43_200.0,
+];
+const DAY_S: f64 = 86_400.0;
+
+impl Scale {
+    /// Equal steps of values are equal steps of pixels. A range without extent is widened to one.
+    pub fn linear((low, high): (f64, f64), pixels: (f64, f64)) -> Self {
+        Self { is_logarithmic: false, low, high: if high > low { high } else { low + 1.0 }, pixels }
+    }
+
+    /// Equal ratios of values are equal steps of pixels. Values begin above 0; a range without extent is widened to a decade.
+    pub fn logarithmic((low, high): (f64, f64), pixels: (f64, f64)) -> Self {
+        let low = low.max(f64::MIN_POSITIVE);
+        Self { is_logarithmic: true, low, high: if high > low { high } else { low * 10.0 }, pixels }
+    }
+
+    /// Where a value lies; those outside lie at the nearer end.
+    pub fn pixel(&self, value: f64) -> f64 {
+        let value = value.clamp(self.low, self.high);
+        let part = match self.is_logarithmic {
+            false => (value - self.low) / (self.high - self.low),
+            true => (value / self.low).ln() / (self.high / self.low).ln(),
+        };
+        self.pixels.0 + part * (self.pixels.1 - self.pixels.0)
+    }
+
+    /// Round values, as many of them as there may be: 1-2-5 steps, on a logarithmic scale 1-2-5 of every decade, or only
+    /// decades, or only some of those.
+    pub fn ticks(&self, at_most: usize) -> Vec<f64> {
+        if self.is_logarithmic {
+            return self.logarithmic_ticks(at_most);
+        }
+        let steps = (-15..=18).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| decimal(digit, exponent)));
+        self.multiples(steps, at_most)
+    }
+
+    /// Round values of a scale that counts seconds.
+    pub fn time_ticks(&self, at_most: usize) -> Vec<f64> {
+        let days = (0..12).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| DAY_S * decimal(digit, exponent)));
+        self.multiples(TIME_STEPS_S.into_iter().chain(days), at_most)
+    }
+
+    /// The multiples of the first step that has few enough of them.
+    fn multiples(&self, steps: impl Iterator<Item = f64>, at_most: usize) -> Vec<f64> {
+        for step in steps {
+            // A billionth of a step lets an end take part that rounding has moved.
+            let first = (self.low / step - 1e-9).ceil();
+            let last = (self.high / step + 1e-9).floor();
+            if last - first < at_most as f64 {
+                let count = (last - first + 1.0).max(0.0) as usize;
+                return (0..count).map(|index| (first + index as f64) * step).collect();
+            }
+        }
+        Vec::new()
+    }
+
+    fn logarithmic_ticks(&self, at_most: usize) -> Vec<f64> {
+        let (low, high) = (self.low * (1.0 - 1e-9), self.high * (1.0 + 1e-9));
+        let exponents = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let of = |digits: &[f64], every: i32| {
+            let decades = exponents.clone().filter(|exponent| exponent.rem_euclid(every) == 0);
+            let values =
+                decades.flat_map(|exponent| digits.iter().map(move |digit| decimal(*digit, exponent)));
+            values.filter(|value| (low..=high).contains(value)).collect::<Vec<f64>>()
+        };
+        let finest = of(&[1.0, 2.0, 5.0], 1);
+        if finest.len() <= at_most {
+            return finest;
+        }
+        // Each is shorter than the last, and ends at one decade of all.
+        (1..).map(|every| of(&[1.0], every)).find(|ticks| ticks.len() <= at_most.max(1)).unwrap_or_default()
+    }
+}
+
+/// A digit times a power of ten, as exact as its written form.
+fn decimal(digit: f64, exponent: i32) -> f64 {
+    if exponent < 0 { digit / 10f64.powi(-exponent) } else { digit * 10f64.powi(exponent) }
 }
 
 #[cfg(test)]
@@ -165,16 +194,10 @@ mod tests {
     #[test]
     fn labels_without_room_are_omitted() {
         let plot = Area { x: 0.0, y: 0.0, width: 100.0, height: 50.0 };
-        let ticks = [0.0, 10.0, 50.0, 100.0].map(|value| Tick { value, label: "abcd".to_owned() });
-        let axis = Axis {
-            side: Side::Bottom,
-            scale: Scale::linear((0.0, 100.0), (0.0, 100.0)),
-            ticks: ticks.to_vec(),
-            title: "title".to_owned(),
-        };
-        let mut picture = Picture::new(100, 80, Ink::Page, "a test");
-        axis.draw(plot, &mut picture);
-        let names = picture.shapes.iter().filter_map(|shape| match shape {
+        let ticks = [0.0, 10.0, 50.0, 100.0].map(|value| (value, "abcd".to_owned()));
+        let scale = Scale::linear((0.0, 100.0), (0.0, 100.0));
+        let shapes = axis(plot, Side::Bottom, &scale, &ticks, "title");
+        let names = shapes.iter().filter_map(|shape| match shape {
             crate::picture::Shape::Text(text) => Some((text.content.as_str(), text.at.x)),
             _ => None,
         });
@@ -182,5 +205,56 @@ mod tests {
             names.collect::<Vec<_>>(),
             [("abcd", 0.5), ("abcd", 50.5), ("abcd", 100.5), ("title", 100.0)]
         );
+    }
+
+    #[test]
+    fn values_lie_where_they_belong() {
+        let linear = Scale::linear((10.0, 20.0), (100.0, 200.0));
+        let falling = Scale::linear((0.0, 1.0), (300.0, 100.0));
+        let logarithmic = Scale::logarithmic((1.0, 1000.0), (0.0, 300.0));
+        let cases = [
+            (linear, 10.0, 100.0),
+            (linear, 12.5, 125.0),
+            (linear, 99.0, 200.0),
+            (falling, 0.25, 250.0),
+            (logarithmic, 1.0, 0.0),
+            (logarithmic, 10.0, 100.0),
+            (logarithmic, 31.622_776_601_683_793, 150.0),
+            (logarithmic, 0.0, 0.0),
+        ];
+        for (scale, value, expected) in cases {
+            assert!((scale.pixel(value) - expected).abs() < 1e-9, "{value}: {}", scale.pixel(value));
+        }
+        let flat = [Scale::linear((3.0, 3.0), (0.0, 1.0)), Scale::logarithmic((0.0, 0.0), (0.0, 1.0))];
+        assert!(flat.iter().all(|scale| scale.pixel(3.0).is_finite()));
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        let linear = |low, high, at_most| Scale::linear((low, high), (0.0, 1.0)).ticks(at_most);
+        assert_eq!(linear(0.0, 1.0, 6), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(linear(0.0, 47_000.0, 6), [0.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0]);
+        assert_eq!(linear(-3.0, 4.0, 4), [-2.0, 0.0, 2.0, 4.0]);
+        assert_eq!(linear(7.0, 7.0, 3), [7.0, 7.5, 8.0]);
+        let logarithmic = |low, high, at_most| Scale::logarithmic((low, high), (0.0, 1.0)).ticks(at_most);
+        assert_eq!(logarithmic(15.0, 600.0, 9), [20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(logarithmic(1.0, 1e4, 8), [1.0, 10.0, 100.0, 1e3, 1e4]);
+        assert_eq!(logarithmic(1.0, 1e9, 5), [1.0, 100.0, 1e4, 1e6, 1e8]);
+        assert_eq!(logarithmic(0.001, 0.01, 9), [0.001, 0.002, 0.005, 0.01]);
+    }
+
+    #[test]
+    fn ticks_of_time_are_those_of_a_clock() {
+        let cases: [(f64, usize, &[f64]); 6] = [
+            (4.0, 6, &[0.0, 1.0, 2.0, 3.0, 4.0]),
+            (40.0, 6, &[0.0, 10.0, 20.0, 30.0, 40.0]),
+            (100.0, 5, &[0.0, 30.0, 60.0, 90.0]),
+            (3600.0, 5, &[0.0, 900.0, 1800.0, 2700.0, 3600.0]),
+            (86_400.0, 3, &[0.0, 43_200.0, 86_400.0]),
+            (1e6, 6, &[0.0, 172_800.0, 345_600.0, 518_400.0, 691_200.0, 864_000.0]),
+        ];
+        for (high, at_most, expected) in cases {
+            assert_eq!(Scale::linear((0.0, high), (0.0, 1.0)).time_ticks(at_most), expected, "{high}");
+        }
     }
 }

@@ -8,18 +8,13 @@ const OUTLINES: &str = include_str!("../font/dejavu-sans-mono.outlines");
 /// Units of the font to the height of a line.
 const UNITS: f64 = 2048.0;
 /// Units from one character to the next.
-pub(crate) const ADVANCE: f64 = 1233.0;
+const ADVANCE: f64 = 1233.0;
 /// What stands for a character that is not there: an empty box.
 const MISSING: &str = "M150 0L150 1493L1083 1493L1083 0ZM250 100L983 100L983 1393L250 1393Z";
 
 /// Width in pixels of a text of a size.
 pub fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * advance(size)
-}
-
-/// Pixels from one character to the next.
-pub(crate) fn advance(size: f64) -> f64 {
-    ADVANCE / UNITS * size
+    text.chars().count() as f64 * ADVANCE * scale(size)
 }
 
 /// Pixels to a unit of outlines.
@@ -28,7 +23,7 @@ pub(crate) fn scale(size: f64) -> f64 {
 }
 
 /// The outline of a character as an SVG path, y upwards; `None` where there is nothing to see.
-pub(crate) fn outline(character: char) -> Option<&'static str> {
+fn outline(character: char) -> Option<&'static str> {
     if character == ' ' {
         return None;
     }
@@ -36,31 +31,30 @@ pub(crate) fn outline(character: char) -> Option<&'static str> {
     Some(found.map_or(MISSING, |path| path.trim_start()))
 }
 
-/// A step of an outline.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Step {
-    Move(f32, f32),
-    Line(f32, f32),
-    /// A quadratic curve: its control point, and where it ends.
-    Curve(f32, f32, f32, f32),
-    Close,
+/// A step of an outline: M, L, Q or Z of an SVG path, and its coordinates, x and y in turns.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) verb: char,
+    pub(crate) at: Vec<f32>,
 }
 
 /// The steps of an outline of ours.
-pub(crate) fn steps(path: &str) -> impl Iterator<Item = Step> + '_ {
-    let verbs = path.match_indices(|letter: char| letter.is_ascii_uppercase());
-    verbs.map(|(at, verb)| {
-        let rest = &path[at + 1..];
-        let end = rest.find(|letter: char| letter.is_ascii_uppercase()).unwrap_or(rest.len());
-        let mut numbers = rest[..end].split(' ').filter_map(|number| number.parse::<f32>().ok());
-        // Each path is a constant of ours, and a test reads them all.
-        let mut next = || numbers.next().expect("a coordinate after the verb");
-        match verb {
-            "M" => Step::Move(next(), next()),
-            "L" => Step::Line(next(), next()),
-            "Q" => Step::Curve(next(), next(), next(), next()),
-            _ => Step::Close,
-        }
+fn steps(path: &str) -> impl Iterator<Item = Step> + '_ {
+    path.match_indices(|letter: char| letter.is_ascii_uppercase()).map(|(place, verb)| {
+        let numbers = path[place + 1..].split(|letter: char| letter.is_ascii_uppercase()).next();
+        let numbers = numbers.unwrap_or("").split(' ').filter_map(|number| number.parse().ok());
+        Step { verb: char::from(verb.as_bytes()[0]), at: numbers.collect() }
+    })
+}
+
+/// The steps of a line of text in units of the font, one character after another.
+pub(crate) fn line(text: &str) -> impl Iterator<Item = Step> + '_ {
+    text.chars().enumerate().flat_map(|(index, character)| {
+        let left = index as f32 * ADVANCE as f32;
+        outline(character).into_iter().flat_map(steps).map(move |mut step| {
+            step.at.iter_mut().step_by(2).for_each(|x| *x += left);
+            step
+        })
     })
 }
 
@@ -70,14 +64,15 @@ mod tests {
 
     #[test]
     fn steps_of_a_path() {
-        let expected = [
-            Step::Move(1.0, -2.0),
-            Step::Line(3.0, 4.0),
-            Step::Curve(5.0, 6.0, 7.0, 8.0),
-            Step::Close,
-            Step::Move(0.0, 0.0),
-            Step::Close,
+        let expected: [(char, &[f32]); 6] = [
+            ('M', &[1.0, -2.0]),
+            ('L', &[3.0, 4.0]),
+            ('Q', &[5.0, 6.0, 7.0, 8.0]),
+            ('Z', &[]),
+            ('M', &[0.0, 0.0]),
+            ('Z', &[]),
         ];
+        let expected = expected.map(|(verb, at)| Step { verb, at: at.to_vec() });
         assert_eq!(steps("M1 -2L3 4Q5 6 7 8ZM0 0Z").collect::<Vec<_>>(), expected);
     }
 
@@ -86,14 +81,15 @@ mod tests {
         for line in OUTLINES.lines() {
             let character = line.chars().next().expect("a character");
             let mut is_open = false;
-            for step in steps(outline(character).expect("it is no space")) {
-                let (x, y) = match step {
-                    Step::Move(x, y) | Step::Line(x, y) | Step::Curve(_, _, x, y) => (x, y),
-                    Step::Close => (0.0, 0.0),
-                };
-                assert!((-60.0..=1300.0).contains(&x) && (-500.0..=1950.0).contains(&y), "{character}");
-                assert_eq!(matches!(step, Step::Move(..)), !is_open, "{character}");
-                is_open = step != Step::Close;
+            for Step { verb, at } in steps(outline(character).expect("it is no space")) {
+                let count = [('M', 2), ('L', 2), ('Q', 4), ('Z', 0)].into_iter().find(|held| held.0 == verb);
+                assert_eq!(count, Some((verb, at.len())), "{character}");
+                for at in at.chunks(2) {
+                    let [x, y] = [at[0], at[1]];
+                    assert!((-60.0..=1300.0).contains(&x) && (-500.0..=1950.0).contains(&y), "{character}");
+                }
+                assert_eq!(verb == 'M', !is_open, "{character}");
+                is_open = verb != 'Z';
             }
             assert!(!is_open, "{character}");
         }

@@ -65,31 +65,30 @@ pub enum Ink {
     Fixed(Color),
 }
 
-const PAGE: [u32; 3] = [0xff_ffff, 0x13_171c, 0xff_ffff];
-const TEXT: [u32; 3] = [0x1a_1f24, 0xe8_ecf0, 0x00_0000];
-const SOFT: [u32; 3] = [0x57_606a, 0x9a_a5b1, 0x26_2626];
-const AXIS: [u32; 3] = [0x8c_959f, 0x6b_7683, 0x33_3333];
-const GRID: [u32; 3] = [0xd0_d7de, 0x2b_333b, 0xdd_dddd];
-const OK: [u32; 3] = [0x08_707a, 0x5f_e0ea, 0x59_5959];
-const CAUTION: [u32; 3] = [0x9a_5200, 0xf7_d23e, 0x40_4040];
-const INVALID: [u32; 3] = [0x7d_0f2e, 0xee_6a86, 0x00_0000];
-/// Told apart by the colour-blind, too: the least ΔE2000 of a pair in normal, protan, deutan and tritan sight is 13.
-const SERIES: [[u32; 3]; Ink::SERIES] = [
-    [0x0f_5fb0, 0x86_b6f2, 0x00_0000],
-    [0xa0_3000, 0xd2_664e, 0x59_5959],
-    [0x4a_9a86, 0xa6_f5d8, 0x8c_8c8c],
-    [0x3a_0d6e, 0xa4_5cf0, 0x33_3333],
-    [0xa5_842a, 0xf5_c62c, 0x00_0000],
-];
-/// From what is nearly the page to what stands out most.
-const HEAT: [[u32; 3]; Ink::HEAT_STEPS] = [
-    [0xdf_e9f3, 0x1f_2f40, 0xee_eeee],
-    [0xbc_d4ea, 0x24_4767, 0xd2_d2d2],
-    [0x8f_b9de, 0x2d_6593, 0xb2_b2b2],
-    [0x5f_99cb, 0x44_89bd, 0x92_9292],
-    [0x38_78b3, 0x6f_adda, 0x72_7272],
-    [0x1b_5690, 0xa8_d0f0, 0x4c_4c4c],
-    [0x0a_3563, 0xe8_f5ff, 0x1c_1c1c],
+/// Every colour that differs between the themes, with its name in classes of style sheets, on light, dark and grey pages. Series are told apart
+/// by the colour-blind, too: the least ΔE2000 of a pair in normal, protan, deutan and tritan sight is 13. Heat leads from what is nearly the
+/// page to what stands out most.
+const INKS: [(Ink, &str, [u32; 3]); 8 + Ink::SERIES + Ink::HEAT_STEPS] = [
+    (Ink::Page, "page", [0xff_ffff, 0x13_171c, 0xff_ffff]),
+    (Ink::Text, "text", [0x1a_1f24, 0xe8_ecf0, 0x00_0000]),
+    (Ink::Soft, "soft", [0x57_606a, 0x9a_a5b1, 0x26_2626]),
+    (Ink::Axis, "axis", [0x8c_959f, 0x6b_7683, 0x33_3333]),
+    (Ink::Grid, "grid", [0xd0_d7de, 0x2b_333b, 0xdd_dddd]),
+    (Ink::Ok, "ok", [0x08_707a, 0x5f_e0ea, 0x59_5959]),
+    (Ink::Caution, "caution", [0x9a_5200, 0xf7_d23e, 0x40_4040]),
+    (Ink::Invalid, "invalid", [0x7d_0f2e, 0xee_6a86, 0x00_0000]),
+    (Ink::Series(0), "series-0", [0x0f_5fb0, 0x86_b6f2, 0x00_0000]),
+    (Ink::Series(1), "series-1", [0xa0_3000, 0xd2_664e, 0x59_5959]),
+    (Ink::Series(2), "series-2", [0x4a_9a86, 0xa6_f5d8, 0x8c_8c8c]),
+    (Ink::Series(3), "series-3", [0x3a_0d6e, 0xa4_5cf0, 0x33_3333]),
+    (Ink::Series(4), "series-4", [0xa5_842a, 0xf5_c62c, 0x00_0000]),
+    (Ink::Heat(0), "heat-0", [0xdf_e9f3, 0x1f_2f40, 0xee_eeee]),
+    (Ink::Heat(1), "heat-1", [0xbc_d4ea, 0x24_4767, 0xd2_d2d2]),
+    (Ink::Heat(2), "heat-2", [0x8f_b9de, 0x2d_6593, 0xb2_b2b2]),
+    (Ink::Heat(3), "heat-3", [0x5f_99cb, 0x44_89bd, 0x92_9292]),
+    (Ink::Heat(4), "heat-4", [0x38_78b3, 0x6f_adda, 0x72_7272]),
+    (Ink::Heat(5), "heat-5", [0x1b_5690, 0xa8_d0f0, 0x4c_4c4c]),
+    (Ink::Heat(6), "heat-6", [0x0a_3563, 0xe8_f5ff, 0x1c_1c1c]),
 ];
 
 impl Ink {
@@ -100,28 +99,24 @@ impl Ink {
 
     /// Every colour that differs between the themes.
     pub fn all() -> impl Iterator<Item = Self> {
-        let inks = [Self::Page, Self::Text, Self::Soft, Self::Axis, Self::Grid];
-        let status = [Self::Ok, Self::Caution, Self::Invalid];
-        let series = (0..Self::SERIES).map(Self::Series);
-        inks.into_iter().chain(status).chain(series).chain((0..Self::HEAT_STEPS).map(Self::Heat))
+        INKS.iter().map(|(ink, ..)| *ink)
     }
 
     /// The colour on a page.
     pub fn color(self, theme: Theme) -> Color {
-        let pair = match self {
-            Self::Page => PAGE,
-            Self::Text => TEXT,
-            Self::Soft => SOFT,
-            Self::Axis => AXIS,
-            Self::Grid => GRID,
-            Self::Series(index) => SERIES[index % SERIES.len()],
-            Self::Heat(step) => HEAT[step.min(HEAT.len() - 1)],
-            Self::Ok => OK,
-            Self::Caution => CAUTION,
-            Self::Invalid => INVALID,
-            Self::Fixed(color) => return color,
+        match self {
+            Self::Fixed(color) => color,
+            _ => Color::of(self.entry().2[theme as usize]),
+        }
+    }
+
+    fn entry(self) -> &'static (Self, &'static str, [u32; 3]) {
+        let ink = match self {
+            Self::Series(index) => Self::Series(index % Self::SERIES),
+            Self::Heat(step) => Self::Heat(step.min(Self::HEAT_STEPS - 1)),
+            other => other,
         };
-        Color::of(pair[theme as usize])
+        INKS.iter().find(|(held, ..)| *held == ink).expect("all colours but fixed ones have a row")
     }
 }
 
@@ -129,17 +124,8 @@ impl Ink {
 impl fmt::Display for Ink {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Page => out.write_str("page"),
-            Self::Text => out.write_str("text"),
-            Self::Soft => out.write_str("soft"),
-            Self::Axis => out.write_str("axis"),
-            Self::Grid => out.write_str("grid"),
-            Self::Series(index) => write!(out, "series-{index}"),
-            Self::Heat(step) => write!(out, "heat-{step}"),
-            Self::Ok => out.write_str("ok"),
-            Self::Caution => out.write_str("caution"),
-            Self::Invalid => out.write_str("invalid"),
-            Self::Fixed(color) => write!(out, "{:02x}{:02x}{:02x}", color.red, color.green, color.blue),
+            Self::Fixed(Color { red, green, blue }) => write!(out, "{red:02x}{green:02x}{blue:02x}"),
+            _ => out.write_str(self.entry().1),
         }
     }
 }

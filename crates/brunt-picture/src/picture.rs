@@ -2,8 +2,8 @@
 //!
 //! Invariant: a picture has at least one pixel, so that it can be written in every format.
 
-use crate::cells::Cells;
 use crate::font::text_width;
+use crate::heat_map::Cells;
 use crate::ink::Ink;
 
 /// A place in a picture: pixels from its left upper corner, to the right and down.
@@ -15,9 +15,9 @@ pub struct Point {
     pub y: f64,
 }
 
-impl Point {
-    fn moved(self, by: Self) -> Self {
-        Self { x: self.x + by.x, y: self.y + by.y }
+impl From<(f64, f64)> for Point {
+    fn from((x, y): (f64, f64)) -> Self {
+        Self { x, y }
     }
 }
 
@@ -43,10 +43,6 @@ impl Area {
     /// The lower edge.
     pub fn bottom(self) -> f64 {
         self.y + self.height
-    }
-
-    fn moved(self, by: Point) -> Self {
-        Self { x: self.x + by.x, y: self.y + by.y, ..self }
     }
 }
 
@@ -146,22 +142,43 @@ impl Text {
         }
     }
 
+    /// What it covers, from its base line up.
+    pub fn area(&self) -> Area {
+        let (x, y, width) = (self.left(), self.at.y - self.size, text_width(&self.content, self.size));
+        Area { x, y, width, height: self.size }
+    }
+
     /// How wide the pen of the halo is, half of which lies outside the characters.
     pub(crate) fn halo_width(&self) -> f64 {
         self.size / 6.0
     }
 }
 
+/// What earlier texts have left free.
+#[derive(Debug, Default)]
+pub struct Room {
+    taken: Vec<Area>,
+}
+
+impl Room {
+    /// What is left free between two texts beside and above one another.
+    const GAPS: (f64, f64) = (8.0, 2.0);
+
+    /// Reserves what a text covers, if it is free.
+    pub fn take(&mut self, text: &Text) -> bool {
+        let area = text.area();
+        let area = Area { width: area.width + Self::GAPS.0, height: area.height + Self::GAPS.1, ..area };
+        let is_beside = |held: &Area| area.x >= held.right() || held.x >= area.right();
+        let is_above = |held: &Area| area.y >= held.bottom() || held.y >= area.bottom();
+        let is_free = self.taken.iter().all(|held| is_beside(held) || is_above(held));
+        self.taken.extend(is_free.then_some(area));
+        is_free
+    }
+}
+
 /// Something to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// A filled rectangle.
-    Rectangle {
-        /// Position and size.
-        area: Area,
-        /// Colour and opacity.
-        fill: Fill,
-    },
     /// A line through points.
     Polyline {
         /// At least two, in order.
@@ -199,6 +216,13 @@ pub enum Shape {
         /// In the order in which they are laid over one another.
         shapes: Vec<Shape>,
     },
+    /// A picture with its left upper corner at a point.
+    Placed {
+        /// The point.
+        at: Point,
+        /// What the picture has.
+        shapes: Vec<Shape>,
+    },
     /// Shapes between axes: in SVG a drawing of its own, so that a browser can show a part of it enlarged. None lies outside.
     Plot {
         /// What lies between the axes.
@@ -209,37 +233,23 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The shape at another place: so far to the right and down.
-    fn moved(self, by: Point) -> Self {
-        let all = |points: Vec<Point>| points.into_iter().map(|point| point.moved(by)).collect();
-        let each = |shapes: Vec<Self>| shapes.into_iter().map(|shape| shape.moved(by)).collect();
-        match self {
-            Self::Rectangle { area, fill } => Self::Rectangle { area: area.moved(by), fill },
-            Self::Polyline { points, stroke } => Self::Polyline { points: all(points), stroke },
-            Self::Polygon { points, fill } => Self::Polygon { points: all(points), fill },
-            Self::Cells { area, cells } => Self::Cells { area: area.moved(by), cells },
-            Self::Text(text) => Self::Text(Text { at: text.at.moved(by), ..text }),
-            Self::Dots { points, stroke } => Self::Dots { points: all(points), stroke },
-            Self::Group { class, shapes } => Self::Group { class, shapes: each(shapes) },
-            Self::Plot { area, shapes } => Self::Plot { area: area.moved(by), shapes: each(shapes) },
-        }
+    /// A filled rectangle.
+    pub fn rectangle(area: Area, fill: Fill) -> Self {
+        let (left, top, right, bottom) = (area.x, area.y, area.right(), area.bottom());
+        let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+        Self::Polygon { points: corners.map(Point::from).to_vec(), fill }
+    }
+
+    /// A line between two points.
+    pub fn line(from: Point, to: Point, stroke: Stroke) -> Self {
+        Self::Polyline { points: vec![from, to], stroke }
     }
 }
 
-/// How large a picture is on paper.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paper {
-    /// Points, of which an inch has 72, to a pixel of the picture.
-    pub points_per_pixel: f64,
-    /// Of a PNG.
-    pub dots_per_inch: f64,
-}
-
-impl Paper {
-    pub(crate) fn dots_per_pixel(self) -> f64 {
-        self.points_per_pixel / 72.0 * self.dots_per_inch
-    }
-}
+/// On paper: points, of which an inch has 72, to a pixel. Names of 12 pixels are 8 points high.
+pub(crate) const POINTS_PER_PIXEL: f64 = 8.0 / 12.0;
+/// Of a printed PNG.
+pub(crate) const DOTS_PER_INCH: f64 = 600.0;
 
 /// Shapes on a page.
 #[derive(Clone, Debug, PartialEq)]
@@ -251,7 +261,7 @@ pub struct Picture {
     /// What it shows, for who cannot see it.
     pub(crate) title: String,
     /// Where it comes from; empty if that is not said.
-    pub(crate) description: String,
+    pub description: String,
     /// The page.
     pub(crate) background: Ink,
     pub(crate) shapes: Vec<Shape>,
@@ -270,19 +280,9 @@ impl Picture {
         }
     }
 
-    /// Width and height in pixels.
-    pub fn size(&self) -> (u32, u32) {
-        (self.width, self.height)
-    }
-
-    /// Says where it comes from.
-    pub fn describe(&mut self, description: impl Into<String>) {
-        self.description = description.into();
-    }
-
-    /// Lays the shapes of another picture over those that are there; its left upper corner lies at this point.
+    /// Lays another picture over what is there; its left upper corner lies at this point.
     pub fn place(&mut self, other: Self, at: Point) {
-        self.shapes.extend(other.shapes.into_iter().map(|shape| shape.moved(at)));
+        self.push(Shape::Placed { at, shapes: other.shapes });
     }
 
     /// Lays a shape over those that are there.
@@ -290,37 +290,18 @@ impl Picture {
         self.shapes.push(shape);
     }
 
-    /// Fills a rectangle with one colour.
-    pub fn rectangle(&mut self, area: Area, ink: Ink) {
-        self.push(Shape::Rectangle { area, fill: Fill::solid(ink) });
+    /// Fills a rectangle.
+    pub fn rectangle(&mut self, area: Area, fill: Fill) {
+        self.push(Shape::rectangle(area, fill));
     }
 
     /// Draws a line between two points.
     pub fn line(&mut self, from: Point, to: Point, stroke: Stroke) {
-        self.push(Shape::Polyline { points: vec![from, to], stroke });
+        self.push(Shape::line(from, to, stroke));
     }
 
     /// Writes a line of text.
     pub fn text(&mut self, text: Text) {
         self.push(Shape::Text(text));
-    }
-
-    /// What is drawn here is a group of this class.
-    pub fn group(&mut self, class: &'static str, draw: impl FnOnce(&mut Self)) {
-        let shapes = self.apart(draw);
-        self.push(Shape::Group { class, shapes });
-    }
-
-    /// What is drawn here lies between the axes.
-    pub fn plot(&mut self, area: Area, draw: impl FnOnce(&mut Self)) {
-        let shapes = self.apart(draw);
-        self.push(Shape::Plot { area, shapes });
-    }
-
-    /// The shapes that are drawn here, instead of on the page.
-    fn apart(&mut self, draw: impl FnOnce(&mut Self)) -> Vec<Shape> {
-        let before = std::mem::take(&mut self.shapes);
-        draw(self);
-        std::mem::replace(&mut self.shapes, before)
     }
 }

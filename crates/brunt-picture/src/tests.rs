@@ -1,10 +1,9 @@
 //! A chart with every kind of shape: as a whole SVG, and as the picture of other tests.
 
-use crate::axis::{Axis, Side, Tick, number_label, time_label};
+use crate::axis::{Side, axis, number_label, time_label};
 use crate::heat_map::{ColumnCount, heat_map, logarithmic_edges};
 use crate::{
-    Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, Texture, write_svg_part,
-    write_textures,
+    Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, Texture, svg_part, textures,
 };
 
 /// Latencies over a minute: a heat map, the median with a band, and what lies on it.
@@ -13,7 +12,7 @@ pub(crate) fn chart() -> Picture {
     let x = Scale::linear((0.0, 60.0), (plot.x, plot.right()));
     let y = Scale::logarithmic((1e4, 1e7), (plot.bottom(), plot.y));
     let ticks = |values: Vec<f64>, label: fn(f64) -> String| {
-        values.into_iter().map(|value| Tick { value, label: label(value) }).collect::<Vec<_>>()
+        values.into_iter().map(|value| (value, label(value))).collect::<Vec<_>>()
     };
     let mut picture = Picture::new(508, 246, Ink::Page, "Response times < 10 ms over a minute");
     let median = |second: f64| 6e4 * (1.0 + 0.5 * (second / 6.0).sin());
@@ -28,20 +27,10 @@ pub(crate) fn chart() -> Picture {
         })
         .collect();
     let cells = heat_map(&columns, &logarithmic_edges(1e4, 1e7, 12));
-    Axis {
-        side: Side::Left,
-        scale: y,
-        ticks: ticks(y.ticks(10), |ns| number_label(ns / 1e3)),
-        title: "response, us".to_owned(),
-    }
-    .draw(plot, &mut picture);
-    Axis {
-        side: Side::Bottom,
-        scale: x,
-        ticks: ticks(x.time_ticks(7), time_label),
-        title: "time, min:s".to_owned(),
-    }
-    .draw(plot, &mut picture);
+    let names = ticks(y.ticks(10), |ns| number_label(ns / 1e3));
+    axis(plot, Side::Left, &y, &names, "response, us").into_iter().for_each(|shape| picture.push(shape));
+    let names = ticks(x.time_ticks(7), time_label);
+    axis(plot, Side::Bottom, &x, &names, "time, min:s").into_iter().for_each(|shape| picture.push(shape));
     picture.push(Shape::Cells { area: plot, cells });
     let curve = |factor: f64| {
         (0..=20).map(move |step| f64::from(step) * 3.0).map(move |second| (second, median(second) * factor))
@@ -65,27 +54,21 @@ pub(crate) fn chart() -> Picture {
     });
     let hatched = Fill::textured(Ink::Caution, Texture::Hatched);
     let crossed = Fill::textured(Ink::Invalid, Texture::Crossed);
-    picture.plot(plot, |picture| {
-        let strip = |x: f64, fill| {
-            let area = Area { x: plot.x + x, y: plot.y, width: 20.0, height: 30.0 };
-            Shape::Rectangle { area, fill }
-        };
-        picture.push(strip(10.0, hatched));
-        picture.push(strip(40.0, crossed));
-        picture.group("max", |picture| {
-            let points = vec![at((9.0, 3e6)), at((12.0, 4e6))];
-            picture.push(Shape::Dots { points, stroke: Stroke::solid(Ink::Text, 3.0) });
-        });
-    });
+    let strip = |x: f64| Area { x: plot.x + x, y: plot.y, width: 20.0, height: 30.0 };
+    let points = vec![at((9.0, 3e6)), at((12.0, 4e6))];
+    let dots = Shape::Dots { points, stroke: Stroke::solid(Ink::Text, 3.0) };
+    let shapes = vec![
+        Shape::rectangle(strip(10.0), hatched),
+        Shape::rectangle(strip(40.0), crossed),
+        Shape::Group { class: "max", shapes: vec![dots] },
+    ];
+    picture.push(Shape::Plot { area: plot, shapes });
     picture
 }
 
 #[test]
 fn a_whole_chart() {
-    let (mut textures, mut shapes) = (Vec::new(), Vec::new());
-    write_textures(&[Ink::Caution, Ink::Invalid], &mut textures).expect("a vector takes everything");
-    write_svg_part(&chart(), &mut shapes).expect("a vector takes everything");
-    let parts = [textures, shapes].map(|part| String::from_utf8(part).expect("text"));
+    let parts = [textures(), svg_part(&chart())];
     parts.iter().for_each(|part| assert!(roxmltree::Document::parse(part).is_ok(), "{part}"));
     insta::assert_snapshot!(parts.concat());
 }

@@ -6,7 +6,6 @@
 
 mod conclusion;
 pub(crate) mod csv;
-pub(crate) mod curve;
 pub(crate) mod document;
 pub(crate) mod html;
 pub(crate) mod json;

@@ -6,9 +6,8 @@
 mod text_writer;
 
 use crate::assertion_text::{self, AssertionText};
-use crate::bar_scale::BarScale;
 use crate::grid::{Column, Grid};
-use crate::layout::Style;
+use crate::layout::{BarScale, Style};
 
 /// How long a report is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,8 +4,9 @@
 //! buckets of a histogram with three significant digits are ours, one for one. Invariant: the lines without a tag hold every measured
 //! response time once, and so do those with the tag of an operation for that operation.
 
-use crate::html::document::base64;
 use crate::live;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use brunt_plan::op::OpId;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -80,7 +81,7 @@ fn write_line(
 ) -> io::Result<()> {
     let (start_s, length_s) = (start_ns as f64 / SECOND, length_ns as f64 / SECOND);
     let max_ms = response.max().unwrap_or(0) as f64 / MS;
-    writeln!(out, "{tag}{start_s:.3},{length_s:.3},{max_ms:.6},{}", base64(&deflated(response)))
+    writeln!(out, "{tag}{start_s:.3},{length_s:.3},{max_ms:.6},{}", STANDARD.encode(deflated(response)))
 }
 
 fn heading(version: &str, times: &RunTimes, out: &mut dyn Write) -> io::Result<()> {

@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 mod annotations;
 pub mod assertion_text;
-pub mod bar_scale;
 mod brief;
 pub mod calibration;
 pub mod campaign;

@@ -3,31 +3,31 @@
 //! Not the charts (those are `html`'s): here they get a size, a legend inside the picture, and a description of where their numbers come
 //! from. Invariants: the same result is the same bytes; letters are outlines of 8 points.
 
-use crate::campaign::curve::Curve;
-use crate::campaign::{Campaign, CampaignQuestion};
+use crate::campaign::html::Curve;
+use crate::campaign::{Campaign, CampaignQuestion, head_facts};
 use crate::comparison::Comparison;
-use crate::html::course::Course;
-use crate::html::frame::{Frame, Key, SAMPLE, Size};
-use crate::html::overlay;
-use crate::html::spectrum::Spectrum;
+use crate::html::chart::{Chart, Key, MOST, Note, SAMPLE, Size, keys};
+use crate::html::over_time::Course;
+use crate::html::spectrum::{self, Spectrum};
 use crate::run_document::head;
 use crate::subject::Subject;
 use brunt_picture::{
-    Anchor, Ink, Paper, Picture, Point, Text, Theme, text_width, write_printed_png, write_printed_svg,
+    Anchor, Ink, Picture, Point, Text, Theme, text_width, write_printed_png, write_printed_svg,
 };
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::path::Path;
 use std::str::FromStr;
 
-/// Names of 12 pixels are 8 points high.
-const PAPER: Paper = Paper { points_per_pixel: 8.0 / 12.0, dots_per_inch: 600.0 };
-/// Pixels to an inch of paper.
+/// Pixels to an inch of paper: names of 12 pixels are 8 points high, of which an inch has 72.
 const INCH: f64 = 72.0 * 12.0 / 8.0;
 const LEGEND_SIZE: f64 = 12.0;
 const LEGEND_ROW: f64 = 16.0;
 const LEGEND_GAP: f64 = 14.0;
-/// Of a quantity in a comparison.
-const CHANGE_HEIGHT: f64 = 30.0;
+/// Of the height of a row on a page.
+const ROW_PART: f64 = 0.68;
 /// Results in one figure.
 const RESULTS_MAX: usize = 4;
 /// Columns of time in a figure.
@@ -47,13 +47,6 @@ brunt_plan::named! {
     }
 }
 
-/// A kind of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Svg,
-    Png,
-}
-
 /// A figure and the file that it goes to, as `TYPE=PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FigureRequest {
@@ -61,7 +54,7 @@ pub struct FigureRequest {
     pub figure: FigureType,
     /// Where it goes.
     pub path: String,
-    format: Format,
+    is_png: bool,
 }
 
 impl FromStr for FigureRequest {
@@ -74,17 +67,13 @@ impl FromStr for FigureRequest {
         };
         let figure = FigureType::from_name(name)
             .ok_or_else(|| format!("'{name}' is no figure: expected one of {names}"))?;
-        let ending = path.rsplit_once('.').map(|(stem, ending)| (stem, ending.to_ascii_lowercase()));
-        let format = match ending.as_ref().filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| &**ending) {
-            Some("svg") => Format::Svg,
-            Some("png") => Format::Png,
-            _ => {
-                return Err(format!(
-                    "'{path}' has no known ending: expected a path that ends in .svg or .png"
-                ));
+        let ending = Path::new(path).extension().map(OsStr::to_ascii_lowercase);
+        match ending.as_ref().and_then(|ending| ending.to_str()) {
+            Some(ending @ ("svg" | "png")) => {
+                Ok(Self { figure, path: path.to_owned(), is_png: ending == "png" })
             }
-        };
-        Ok(Self { figure, path: path.to_owned(), format })
+            _ => Err(format!("'{path}' has no known ending: expected a path that ends in .svg or .png")),
+        }
     }
 }
 
@@ -108,15 +97,6 @@ impl FromStr for FigureWidth {
     }
 }
 
-impl FigureWidth {
-    fn pixels(self) -> f64 {
-        INCH * match self {
-            Self::Column => 10.0 / 3.0,
-            Self::Page => 7.0,
-        }
-    }
-}
-
 /// How figures look.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FigureStyle {
@@ -131,7 +111,7 @@ pub struct FigureStyle {
 pub struct Figure {
     picture: Picture,
     theme: Theme,
-    format: Format,
+    is_png: bool,
 }
 
 impl Figure {
@@ -140,10 +120,8 @@ impl Figure {
     /// # Errors
     /// What `out` returns.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        match self.format {
-            Format::Svg => write_printed_svg(&self.picture, self.theme, PAPER, out),
-            Format::Png => write_printed_png(&self.picture, self.theme, PAPER, out),
-        }
+        let write = if self.is_png { write_printed_png } else { write_printed_svg };
+        write(&self.picture, self.theme, out)
     }
 }
 
@@ -153,21 +131,23 @@ impl Subject<'_> {
     /// # Errors
     /// Why these results do not have it; for a user.
     pub fn figure(self, request: &FigureRequest, style: FigureStyle) -> Result<Figure, String> {
-        let drawn = match (request.figure, self) {
-            (FigureType::Spectrum, Self::Runs(runs)) => spectrum(runs, style.width),
-            (FigureType::Timeline, Self::Runs([(_, run)])) => timeline(run, style.width),
-            (FigureType::Curve, Self::Campaign(campaign)) => curve(campaign, style.width),
-            (FigureType::Changes, Self::Comparison(comparison)) => changes(comparison, style.width),
+        let is_wide = style.width == FigureWidth::Page;
+        let sheet = match (request.figure, self) {
+            (FigureType::Spectrum, Self::Runs(runs)) => spectrum(runs, is_wide),
+            (FigureType::Timeline, Self::Runs([(_, run)])) => timeline(run, is_wide),
+            (FigureType::Curve, Self::Campaign(campaign)) => curve(campaign, is_wide),
+            (FigureType::Changes, Self::Comparison(comparison)) => changes(comparison),
             (figure, _) => {
                 Err(format!("{} given: {} takes {}", self.name(), figure.name(), figure.describe()))
             }
         };
-        let mut picture = drawn.map_err(|reason| {
+        let sheet = sheet.map_err(|reason| {
             format!("invalid value '{}={}' for --figure: {reason}", request.figure.name(), request.path)
         })?;
-        picture.describe(self.description());
+        let mut picture = sheet.draw(INCH * if is_wide { 7.0 } else { 10.0 / 3.0 });
+        picture.description = self.description();
         let theme = if style.is_coloured { Theme::Light } else { Theme::Grey };
-        Ok(Figure { picture, theme, format: request.format })
+        Ok(Figure { picture, theme, is_png: request.is_png })
     }
 
     fn name(self) -> String {
@@ -181,37 +161,23 @@ impl Subject<'_> {
 
     /// Version, size, seeds and plans of what is drawn.
     fn description(self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let of_run = |(name, summary): &(String, Summary)| {
+            let (record, requests) = (&summary.record, summary.total.latency.response.summary.count);
+            let (brunt, plan) = (&record.environment.brunt_version, &record.plan);
+            let plan_file = plan.spec.to_toml();
+            format!("{name}: brunt {brunt}, {requests} requests, seed {}\n{plan_file}", plan.seed)
+        };
         match self {
             // It has no name, and no figure.
             Self::Run(_) => String::new(),
-            Self::Runs(runs) => {
-                let of_run = |(name, summary): &(String, Summary)| {
-                    let record = &summary.record;
-                    format!(
-                        "{name}: brunt {}, {} requests, seed {}\n{}",
-                        record.environment.brunt_version,
-                        summary.total.latency.response.summary.count,
-                        record.plan.seed,
-                        record.plan.spec.to_toml()
-                    )
-                };
-                runs.iter().map(of_run).collect::<Vec<_>>().join("\n")
-            }
+            Self::Runs(runs) => runs.iter().map(of_run).collect::<Vec<_>>().join("\n"),
             Self::Campaign(campaign) => {
-                let seeds = campaign.runs.iter().map(|run| run.seed.to_string()).collect::<Vec<_>>();
-                let head = crate::campaign::head_facts(campaign);
-                let runs = campaign.runs.len();
-                format!(
-                    "brunt {}, {runs} runs: {}; seeds {}",
-                    env!("CARGO_PKG_VERSION"),
-                    facts(&head),
-                    seeds.join(", ")
-                )
+                let seeds: Vec<String> = campaign.runs.iter().map(|run| run.seed.to_string()).collect();
+                let (head, seeds, runs) = (head_facts(campaign), seeds.join(", "), campaign.runs.len());
+                format!("brunt {version}, {runs} runs: {}; seeds {seeds}", facts(&head))
             }
-            Self::Comparison(comparison) => {
-                let head = comparison.head_facts();
-                format!("brunt {}: {}", env!("CARGO_PKG_VERSION"), facts(&head))
-            }
+            Self::Comparison(comparison) => format!("brunt {version}: {}", facts(&comparison.head_facts())),
         }
     }
 }
@@ -222,130 +188,104 @@ fn facts(labelled: &[head::Labelled]) -> String {
     labelled.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
-/// A page with a legend at its top, and where there is room below that.
+/// One chart, or two of which the first takes a part of the width, or of the height, below their legend.
 struct Sheet {
-    picture: Picture,
-    top: f64,
-    height: f64,
+    title: &'static str,
+    charts: Vec<Chart>,
+    part: f64,
+    is_below: bool,
+    /// With the legend; `None`: as high as the rows of the chart.
+    inches: Option<f64>,
 }
 
 impl Sheet {
-    fn new(title: &str, width: f64, height: f64, keys: Vec<Key>) -> Self {
-        let mut picture = Picture::new(width as u32, height as u32, Ink::Page, title);
-        let (mut x, mut y) = (0.0, 0.0);
-        for Key { name, sample, .. } in keys {
-            let length = SAMPLE.x + 5.0 + text_width(&name, LEGEND_SIZE);
-            if x > 0.0 && x + length > width {
-                (x, y) = (0.0, y + LEGEND_ROW);
-            }
-            picture.place(Key::picture(sample), Point { x, y: y + 1.0 });
-            let at = Point { x: x + SAMPLE.x + 5.0, y: y + LEGEND_SIZE };
-            picture.text(Text {
-                at,
-                anchor: Anchor::Start,
-                size: LEGEND_SIZE,
-                ink: Ink::Text,
-                halo: None,
-                content: name,
-            });
-            x += length + LEGEND_GAP;
+    fn draw(&self, width: f64) -> Picture {
+        let Self { title, charts, part, is_below, inches } = self;
+        let (legend, top) = legend(charts, width);
+        let margin = charts[0].margin();
+        let margins = if *is_below { 2.0 * margin } else { margin };
+        let rows = top + margins + charts[0].height * ROW_PART;
+        let height = inches.map_or(rows, |inches| inches * INCH);
+        let mut picture = Picture::new(width as u32, height as u32, Ink::Page, *title);
+        picture.place(legend, Point { x: 0.0, y: 0.0 });
+        let (mut at, plots) = (Point { x: 0.0, y: top }, height - top - margins);
+        for (chart, part) in charts.iter().zip([*part, 1.0 - part]) {
+            let size = match is_below {
+                true => Size { width, height: (plots * part).floor() },
+                false if charts.len() > 1 => Size { width: (width * part).floor(), height: plots },
+                false => Size { width, height: plots },
+            };
+            picture.place(chart.draw(size), at);
+            if *is_below { at.y += size.height + margin } else { at.x += size.width }
         }
-        let top = y + LEGEND_ROW;
-        Self { picture, top, height: height - top }
-    }
-
-    /// Lays a chart below the legend, or beside or below another one.
-    fn place(&mut self, frame: Frame, x: f64, y: f64) {
-        self.picture.place(frame.picture, Point { x, y: self.top + y });
+        picture
     }
 }
 
-fn spectrum(runs: &[(String, Summary)], width: FigureWidth) -> Result<Picture, String> {
+/// The legend, and how high it is.
+fn legend(charts: &[Chart], width: f64) -> (Picture, f64) {
+    let mut picture = Picture::new(width as u32, 1, Ink::Page, "");
+    let (mut x, mut y) = (0.0, 0.0);
+    for Key { name, sample, .. } in keys(charts) {
+        let length = SAMPLE.x + 5.0 + text_width(&name, LEGEND_SIZE);
+        if x > 0.0 && x + length > width {
+            (x, y) = (0.0, y + LEGEND_ROW);
+        }
+        picture.place(sample, Point { x, y: y + 1.0 });
+        let at = Point { x: x + SAMPLE.x + 5.0, y: y + LEGEND_SIZE };
+        let (anchor, ink) = (Anchor::Start, Ink::Text);
+        picture.text(Text { at, anchor, size: LEGEND_SIZE, ink, halo: None, content: name });
+        x += length + LEGEND_GAP;
+    }
+    (picture, y + LEGEND_ROW)
+}
+
+fn spectrum(runs: &[(String, Summary)], is_wide: bool) -> Result<Sheet, String> {
     if runs.len() > RESULTS_MAX {
         return Err(format!("{} results given: expected up to {RESULTS_MAX}", runs.len()));
     }
-    let mut spectra = Vec::new();
-    for (name, run) in runs {
-        let known = Spectrum::of(run);
-        spectra.push(known.ok_or_else(|| format!("{name} has too few replies for a distribution"))?);
-    }
-    let keys = match spectra.as_slice() {
-        [one] => one.keys(),
-        _ => overlay::keys(&runs.iter().map(named).collect::<Vec<_>>()),
+    // With its status where nothing of it may be quoted.
+    let name = |(name, summary): &(String, Summary)| match summary.status.is_invalid() {
+        true => format!("{name} (INVALID)"),
+        false => name.clone(),
     };
-    let inches = if width == FigureWidth::Column { 2.2 } else { 2.6 };
-    let title = "Latency by percentile";
-    let mut sheet = Sheet::new(title, width.pixels(), inches * INCH, keys);
-    let is_wide = width == FigureWidth::Page;
-    let left = if is_wide { (width.pixels() * 0.55).floor() } else { width.pixels() };
-    let height = sheet.height - Frame::margin(true);
-    let size = Size { width: left, height };
-    let frame = match spectra.as_slice() {
-        [one] if is_wide => one.response(size),
-        [one] => one.chart(size),
-        several => overlay::chart(several, size),
-    };
-    sheet.place(frame, 0.0, 0.0);
-    if is_wide {
-        let size = Size { width: width.pixels() - left, height };
-        sheet.place(overlay::service(&spectra, size), left, 0.0);
-    }
-    Ok(sheet.picture)
+    let names: Vec<String> = runs.iter().map(name).collect();
+    let spectra = names.iter().zip(runs).map(|(shown, (name, run))| {
+        Spectrum::of(shown, run).ok_or_else(|| format!("{name} has too few replies for a distribution"))
+    });
+    let spectra = spectra.collect::<Result<Vec<_>, String>>()?;
+    let mut charts = vec![spectrum::chart(&spectra, !is_wide)];
+    charts.extend(is_wide.then(|| spectrum::service_chart(&spectra)));
+    charts.iter_mut().for_each(|chart| chart.x.1 = "percentile");
+    let inches = Some(if is_wide { 2.6 } else { 2.2 });
+    Ok(Sheet { title: "Latency by percentile", charts, part: 0.55, is_below: false, inches })
 }
 
-/// The name of a run in a legend, with its status where nothing of it may be quoted.
-fn named((name, summary): &(String, Summary)) -> String {
-    if summary.status.is_invalid() { format!("{name} (INVALID)") } else { name.clone() }
-}
-
-fn timeline(run: &Summary, width: FigureWidth) -> Result<Picture, String> {
+fn timeline(run: &Summary, is_wide: bool) -> Result<Sheet, String> {
     let course = Course::of(run, COLUMNS_MAX).filter(Course::has_replies);
     let course = course.ok_or("the run has no replies")?;
-    let has_heat = width == FigureWidth::Page;
-    let inches = if has_heat { 3.0 } else { 2.4 };
-    let title = "Response times and throughput over time";
-    let mut sheet = Sheet::new(title, width.pixels(), inches * INCH, course.keys(has_heat));
-    let plots = sheet.height - 2.0 * Frame::margin(false);
-    let [latencies, rates] =
-        [0.62, 0.38].map(|part| Size { width: width.pixels(), height: (plots * part).floor() });
-    let mut frame = course.latencies(latencies, has_heat);
+    let mut charts = vec![course.latencies(is_wide), course.rates()];
     if run.status.is_invalid() {
-        let at = Point { x: frame.plot.right() - 6.0, y: frame.plot.y + 14.0 };
-        frame.note(at, Anchor::End, Ink::Invalid, "INVALID".to_owned());
+        let note = Note::new((MOST, MOST), (-6.0, 14.0), Anchor::End, Ink::Invalid, Status::Invalid.name());
+        charts[0].notes.insert(0, note);
     }
-    sheet.place(frame, 0.0, 0.0);
-    sheet.place(course.rates(rates), 0.0, latencies.height + Frame::margin(false));
-    Ok(sheet.picture)
+    let inches = Some(if is_wide { 3.0 } else { 2.4 });
+    Ok(Sheet { title: "Response times and throughput over time", charts, part: 0.62, is_below: true, inches })
 }
 
-fn curve(campaign: &Campaign, width: FigureWidth) -> Result<Picture, String> {
+fn curve(campaign: &Campaign, is_wide: bool) -> Result<Sheet, String> {
     if matches!(campaign.question, CampaignQuestion::Repeat { .. }) {
         return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.describe()));
     }
-    let curve = Curve::of(campaign).ok_or("fewer than two runs of the result have a p99")?;
-    let is_wide = width == FigureWidth::Page;
-    let inches = if is_wide { 2.6 } else { 2.2 };
-    let mut keys = curve.keys();
-    keys.retain(|key| is_wide || !key.class.ends_with("cpu"));
-    let mut sheet = Sheet::new("Latency over throughput", width.pixels(), inches * INCH, keys);
-    let height = sheet.height - Frame::margin(true);
-    let left = if is_wide { (width.pixels() * 0.6).floor() } else { width.pixels() };
-    let cost = curve.cpu(Size { width: width.pixels() - left, height }).filter(|_| is_wide);
-    let left = if cost.is_some() { left } else { width.pixels() };
-    sheet.place(curve.latencies(Size { width: left, height }), 0.0, 0.0);
-    if let Some(cost) = cost {
-        sheet.place(cost, left, 0.0);
-    }
-    Ok(sheet.picture)
+    let Curve { mut charts, .. } =
+        Curve::of(campaign).ok_or("fewer than two runs of the result have a p99")?;
+    charts.truncate(if is_wide { 2 } else { 1 });
+    let inches = Some(if is_wide { 2.6 } else { 2.2 });
+    Ok(Sheet { title: "Latency over throughput", charts, part: 0.6, is_below: false, inches })
 }
 
-fn changes(comparison: &Comparison, width: FigureWidth) -> Result<Picture, String> {
-    let frame = comparison.forest(width.pixels(), CHANGE_HEIGHT);
-    let frame = frame.ok_or("no quantity is known of both sides")?;
-    let (title, keys) = ("Changes from A to B", Comparison::forest_keys());
-    let below = Sheet::new(title, width.pixels(), 0.0, Comparison::forest_keys()).top;
-    let height = below + f64::from(frame.picture.size().1);
-    let mut sheet = Sheet::new(title, width.pixels(), height, keys);
-    sheet.place(frame, 0.0, 0.0);
-    Ok(sheet.picture)
+fn changes(comparison: &Comparison) -> Result<Sheet, String> {
+    let forest = comparison.forest().ok_or("no quantity is known of both sides")?;
+    let charts = vec![forest];
+    Ok(Sheet { title: "Changes from A to B", charts, part: 1.0, is_below: false, inches: None })
 }

@@ -11,7 +11,7 @@ use crate::presentation::{is_coloured, variable};
 use crate::terminal::{columns_of, say};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
-use brunt_report::bar_scale::BarScale;
+use brunt_report::layout::BarScale;
 use brunt_report::layout::Layout;
 use brunt_report::layout::{Line, Span, Style, painted};
 use brunt_report::quantity;

@@ -6,7 +6,7 @@
 //! the last column.
 
 use super::slices::{OF_ONE_SECOND, Slices, bucket_of, width_ns};
-use brunt_picture::{Anchor, Area, Cells, Color, Ink, Picture, Point, Shape, Text, text_width};
+use brunt_picture::{Anchor, Area, Cells, Color, Fill, Ink, Picture, Point, Shape, Text, text_width};
 use std::collections::BTreeMap;
 
 const BLACK: Ink = Ink::Fixed(Color::BLACK);
@@ -101,7 +101,7 @@ fn most_of(cells: &[Share]) -> f64 {
 }
 
 fn draw_cells(picture: &mut Picture, area: Area, columns: usize, shares: &[Share]) {
-    picture.rectangle(area, Ink::Fixed(color(0.0)));
+    picture.rectangle(area, Fill::solid(Ink::Fixed(color(0.0))));
     // There are about 1200 colours, whatever the number of cells.
     let mut places: BTreeMap<Color, usize> = shares.iter().map(|cell| (color(cell.share), 0)).collect();
     places.values_mut().enumerate().for_each(|(place, of_color)| *of_color = place);
@@ -115,10 +115,10 @@ fn draw_cells(picture: &mut Picture, area: Area, columns: usize, shares: &[Share
 
 fn draw_grid(picture: &mut Picture, plot: Area, warm_up: usize) {
     for row in (0..plot.height as usize).step_by(GRID_ROWS) {
-        picture.rectangle(Area { y: row as f64, height: 1.0, ..plot }, BLACK);
+        picture.rectangle(Area { y: row as f64, height: 1.0, ..plot }, Fill::solid(BLACK));
     }
     for (ns, _) in latencies() {
-        picture.rectangle(Area { x: bucket_of(ns) as f64, width: 1.0, ..plot }, BLACK);
+        picture.rectangle(Area { x: bucket_of(ns) as f64, width: 1.0, ..plot }, Fill::solid(BLACK));
     }
     if (1..plot.height as usize).contains(&warm_up) {
         draw_dashes(picture, Area { y: warm_up as f64, ..plot });
@@ -144,7 +144,7 @@ fn draw_legend(picture: &mut Picture, top: f64, has_warm_up: bool) {
     let bar = |index: usize| Area { x: index as f64, y: top, width: 1.0, height: LINE as f64 };
     for index in 0..LEGEND_COLORS {
         let share = index as f64 / (width - 1.0);
-        picture.rectangle(bar(index), Ink::Fixed(color(share)));
+        picture.rectangle(bar(index), Fill::solid(Ink::Fixed(color(share))));
     }
     let text = "Colour: 0 to 100 % of the fullest bucket (requests per ns of latency); for >1S, of its fullest second. A row is 1 s.";
     write_line(picture, width + 12.0, top, text);
@@ -159,7 +159,7 @@ fn draw_legend(picture: &mut Picture, top: f64, has_warm_up: bool) {
 fn draw_dashes(picture: &mut Picture, area: Area) {
     for offset in (0..area.width as usize).step_by(2 * DASH) {
         let x = area.x + offset as f64;
-        picture.rectangle(Area { x, y: area.y, width: DASH as f64, height: 1.0 }, WHITE);
+        picture.rectangle(Area { x, y: area.y, width: DASH as f64, height: 1.0 }, Fill::solid(WHITE));
     }
 }
 

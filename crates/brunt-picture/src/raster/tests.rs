@@ -30,29 +30,30 @@ fn drawn(picture: &Picture) -> Vec<String> {
     pixels.chunks(picture.width as usize).map(|row| row.iter().map(letter).collect()).collect()
 }
 
+/// Of at least eight pixels a side.
 fn page(width: u32, height: u32) -> Picture {
     Picture::new(width, height, Ink::Page, "a test")
 }
 
 #[test]
 fn whole_pixels_are_drawn_as_given() {
-    let mut picture = page(6, 4);
-    picture.rectangle(Area { x: 1.0, y: 1.0, width: 3.0, height: 2.0 }, Ink::Fixed(RED));
+    let mut picture = page(8, 8);
+    picture.rectangle(Area { x: 1.0, y: 1.0, width: 3.0, height: 2.0 }, Fill::solid(Ink::Fixed(RED)));
     picture.line(
         Point { x: 0.0, y: 3.5 },
         Point { x: 6.0, y: 3.5 },
         Stroke::solid(Ink::Fixed(Color::BLACK), 1.0),
     );
     picture.line(Point { x: 5.5, y: 0.0 }, Point { x: 5.5, y: 2.0 }, Stroke::solid(Ink::Fixed(RED), 1.0));
-    assert_eq!(drawn(&picture), [".....r", ".rrr.r", ".rrr..", "######"]);
+    assert_eq!(drawn(&picture)[..5], [".....r..", ".rrr.r..", ".rrr....", "######..", "........"]);
 }
 
 #[test]
 fn dashes_are_drawn_with_their_gaps() {
-    let mut picture = page(8, 1);
+    let mut picture = page(8, 8);
     let stroke = Stroke { ink: Ink::Fixed(RED), width: 1.0, dash: &[2.0, 1.0] };
     picture.line(Point { x: 0.0, y: 0.5 }, Point { x: 8.0, y: 0.5 }, stroke);
-    assert_eq!(drawn(&picture), ["rr.rr.rr"]);
+    assert_eq!(drawn(&picture)[..2], ["rr.rr.rr", "........"]);
 }
 
 #[test]
@@ -60,25 +61,25 @@ fn a_cell_may_be_several_pixels_or_none() {
     let mut cells = Cells::new(2, 2, vec![Ink::Fixed(RED), Ink::Fixed(Color::BLACK)]);
     cells.paint(0, 0, 0);
     cells.paint(1, 1, 1);
-    let mut picture = page(6, 4);
+    let mut picture = page(8, 8);
     picture
         .push(Shape::Cells { area: Area { x: 1.0, y: 0.0, width: 4.0, height: 4.0 }, cells: cells.clone() });
-    assert_eq!(drawn(&picture), [".rr...", ".rr...", "...##.", "...##."]);
-    let mut picture = page(1, 1);
+    assert_eq!(drawn(&picture)[..5], [".rr.....", ".rr.....", "...##...", "...##...", "........"]);
+    let mut picture = page(8, 8);
     picture.push(Shape::Cells { area: Area { x: 0.0, y: 0.0, width: 1.0, height: 1.0 }, cells });
-    assert_eq!(drawn(&picture), ["#"]);
-    let mut picture = page(2, 1);
+    assert_eq!(drawn(&picture)[..2], ["#.......", "........"]);
+    let mut picture = page(8, 8);
     let none = Cells::new(2, 0, Vec::new());
     picture.push(Shape::Cells { area: Area { x: 0.0, y: 0.0, width: 2.0, height: 1.0 }, cells: none });
-    assert_eq!(drawn(&picture), [".."]);
+    assert_eq!(drawn(&picture), ["........"; 8]);
 }
 
 #[test]
 fn opacity_mixes_with_what_lies_below() {
-    let mut picture = page(1, 1);
+    let mut picture = page(8, 8);
     let area = Area { x: 0.0, y: 0.0, width: 1.0, height: 1.0 };
-    picture.push(Shape::Rectangle { area, fill: Fill::faint(Ink::Fixed(Color::BLACK), 0.2) });
-    assert_eq!(pixels_of(&picture), [[204, 204, 204]]);
+    picture.rectangle(area, Fill::faint(Ink::Fixed(Color::BLACK), 0.2));
+    assert_eq!(pixels_of(&picture)[..2], [[204, 204, 204], [255, 255, 255]]);
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn textures_are_lines_that_repeat() {
         let mut picture = page(12, 8);
         let area = Area { x: 0.0, y: 0.0, width: 12.0, height: 8.0 };
         let fill = Fill::textured(Ink::Fixed(Color::BLACK), texture);
-        picture.push(Shape::Rectangle { area, fill });
+        picture.rectangle(area, fill);
         drawn(&picture)[..3].to_vec()
     };
     assert_eq!(fill(Texture::Hatched), [".....#.....#", "....#.....#.", "...#.....#.."]);

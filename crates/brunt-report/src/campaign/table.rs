@@ -3,9 +3,8 @@
 //! Text, details and page have the same rows. Invariants: times of a table have one unit; rows of settings and rates ascend.
 
 use super::{Campaign, CampaignQuestion, RunPurpose, RunRow, ScanPoint};
-use crate::bar_scale::BarScale;
 use crate::grid::{Column, Grid, TimeTable, Value};
-use crate::layout::{Layout, Style, TimeUnit};
+use crate::layout::{BarScale, Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::run_document::conclusion;
 use brunt_plan::quantile::Quantile;

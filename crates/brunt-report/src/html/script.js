@@ -1,7 +1,10 @@
-// The page without this script is complete; it adds a cursor, zooming, switches, and saving.
+// The page without this script is complete; it adds a cursor, zooming, switches, and saving. The page of a run that goes on follows it: each
+// event has the sections of the page as they are now, the last one the page of the result.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
+const SILENCE_MS = 5000;
+const HIDDEN_MS = 10000;
 
 function element(name, attributes) {
   const made = document.createElementNS(SVG, name);
@@ -9,53 +12,25 @@ function element(name, attributes) {
   return made;
 }
 
-// Round numbers in a range: 1, 2 or 5 times a power of ten apart, and how many decimals they have.
-function roundTicks(low, high, most) {
-  let step = 10 ** Math.floor(Math.log10((high - low) / most));
-  for (const factor of [2, 2.5, 2]) if ((high - low) / step > most) step *= factor;
-  const ticks = [];
-  for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-9; index++) ticks.push(index * step);
-  return { ticks, decimals: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+// Round values in a range, up to ten of them.
+function roundValues(low, high) {
+  let step = 10 ** Math.floor(Math.log10((high - low) / 10));
+  for (const factor of [2, 2.5, 2]) if ((high - low) / step > 10) step *= factor;
+  const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
 }
 
-function clock(seconds) {
-  const whole = Math.max(0, Math.round(seconds));
-  const two = (number) => String(number).padStart(2, "0");
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
-}
+// One request of so many lies above these percentiles.
+const RARITIES = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
 
-// What lies along the x axis of a figure: where a row of its table stands, and what a tick is called.
+// What lies along the x axis of a figure: where a row of its table stands, which values have names, and these.
 const KINDS = {
-  time: {
-    place: (text) => parseFloat(text),
-    ticks(low, high) {
-      const { ticks, decimals } = roundTicks(low, high, 10);
-      const isLong = high > 120 && decimals === 0;
-      return ticks.map((value) => [value, isLong ? clock(value) : `${value.toFixed(decimals)} s`]);
-    },
-  },
-  number: {
-    place: (text) => parseFloat(text),
-    ticks(low, high) {
-      const { ticks, decimals } = roundTicks(low, high, 10);
-      return ticks.map((value) => [value, value >= 1e4 ? `${+(value / 1e3).toFixed(3)}k` : value.toFixed(decimals)]);
-    },
-  },
+  time: { place: parseFloat, values: roundValues, name: (value) => `${+value.toFixed(6)} s` },
+  number: { place: parseFloat, values: roundValues, name: (value) => `${+value.toFixed(6)}` },
   percentile: {
     place: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
-    ticks(low, high) {
-      const ticks = [];
-      for (let power = 0; power < 7; power++) {
-        for (const digit of [1, 2, 5]) {
-          const rarity = digit * 10 ** power;
-          const value = Math.log10(rarity);
-          if (value < low || value > high || (digit === 5 && high - low > 3)) continue;
-          ticks.push([value, `p${+(100 - 100 / rarity).toFixed(5)}`]);
-        }
-      }
-      return ticks;
-    },
+    values: (low, high) => RARITIES.map(Math.log10).filter((value) => value >= low && value <= high),
+    name: (value) => `p${+(100 - 100 / 10 ** value).toFixed(5)}`,
   },
 };
 
@@ -70,14 +45,14 @@ function remember(name, value) {
 class Figure {
   constructor(root) {
     this.root = root;
-    this.kind = KINDS[root.dataset.kind];
+    this.kind = root.dataset.kind;
     this.range = root.dataset.range.split(" ").map(Number);
     this.view = this.range;
     this.readout = root.querySelector(".readout");
     const table = root.querySelector("details table");
     this.headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
     this.rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim()));
-    this.places = this.rows.map((row) => Math.min(this.kind.place(row[0]), this.range[1]));
+    this.places = this.rows.map((row) => Math.min(KINDS[this.kind].place(row[0]), this.range[1]));
     this.charts = [...root.querySelectorAll(".chart")].map((chart) => this.chart(chart));
     this.at = null;
     this.legend();
@@ -149,20 +124,13 @@ class Figure {
   }
 
   nearest(value) {
-    if (this.kind === KINDS.time) {
-      const after = this.places.findIndex((place) => place > value);
-      return Math.max(0, (after < 0 ? this.places.length : after) - 1);
-    }
-    let best = 0;
-    this.places.forEach((place, index) => {
-      if (Math.abs(place - value) < Math.abs(this.places[best] - value)) best = index;
-    });
-    return best;
+    const distance = (index) => Math.abs(this.middle(index) - value);
+    return this.rows.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
   }
 
   // Where the cursor stands for a row: of a piece of time its middle.
   middle(index) {
-    if (this.kind !== KINDS.time) return this.places[index];
+    if (this.kind !== "time") return this.places[index];
     const end = index + 1 < this.places.length ? this.places[index + 1] : this.range[1];
     return (this.places[index] + end) / 2;
   }
@@ -219,7 +187,7 @@ class Figure {
     this.view = [low, high];
     const isWhole = high - low > (last - first) * 0.999;
     if (isWhole) this.view = this.range;
-    remember(this.root.dataset.kind, isWhole ? "" : `${low.toPrecision(5)},${high.toPrecision(5)}`);
+    remember(this.kind, isWhole ? "" : `${low.toPrecision(5)},${high.toPrecision(5)}`);
     this.show();
   }
 
@@ -243,10 +211,10 @@ class Figure {
   }
 
   drawAxis(group, area) {
-    const bottom = area.y + area.height;
+    const [bottom, kind] = [area.y + area.height, KINDS[this.kind]];
     let end = -Infinity;
-    for (const [value, name] of this.kind.ticks(...this.view)) {
-      const x = this.pixel({ area }, value);
+    for (const value of kind.values(...this.view)) {
+      const [x, name] = [this.pixel({ area }, value), kind.name(value)];
       group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }));
       const half = name.length * 3.7;
       if (x - half < end + 8) continue;
@@ -278,7 +246,7 @@ class Figure {
     entry.setAttribute("aria-pressed", isShown);
     for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
     const hidden = [...this.root.querySelectorAll("li[aria-pressed=false]")].map((held) => held.dataset.group);
-    remember(`${this.root.dataset.kind}-hidden`, hidden.join(","));
+    remember(`${this.kind}-hidden`, hidden.join(","));
   }
 
   hide(groups) {
@@ -311,7 +279,10 @@ function unitSwitch(table) {
     heading.textContent = `response, ${units[unit]}`;
     buttons.forEach((made, index) => made.setAttribute("aria-pressed", index === unit));
   };
-  const buttons = units.map((name, unit) => button(name, () => show(unit)));
+  const buttons = units.map((name, unit) => button(name, () => {
+    show(unit);
+    remember("unit", unit === own ? "" : name);
+  }));
   buttons.forEach((made) => made.classList.add("unit"));
   const bar = document.createElement("p");
   bar.append("Unit: ", ...buttons.flatMap((made) => [made, " "]));
@@ -374,9 +345,125 @@ function recall() {
     const [kind, isHidden] = name.split("-");
     const figure = figures.find((held) => held.root.dataset.kind === kind);
     const [low, high] = value.split(",").map(Number);
+    if (name === "unit") [...document.querySelectorAll("button.unit")].filter((held) => held.textContent === value).forEach((held) => held.click());
     if (isHidden) figure?.hide(value.split(","));
     else if (low < high) figure?.zoom([low, high]);
   }
+}
+
+// ---- the page of a run that goes on
+
+// What can have the focus and is called the same: legends grow, and charts come and go.
+function alike(section, { localName, className, label }) {
+  const same = [...section.querySelectorAll(localName)].filter((held) => held.className === className);
+  return label ? same.filter((held) => held.textContent === label) : same;
+}
+
+function focusIn(section) {
+  const active = document.activeElement;
+  if (!section.contains(active)) return null;
+  const { localName, className } = active;
+  const focus = { localName, className, label: active.matches(".chart") ? "" : active.textContent };
+  return { ...focus, index: alike(section, focus).indexOf(active) };
+}
+
+const figuresIn = (section) => figures.filter((figure) => section.contains(figure.root));
+
+// What a reader has done to a section, for the one that takes its place; the address keeps the rest.
+function stateOf(section) {
+  return {
+    focus: focusIn(section),
+    open: [...section.querySelectorAll("details")].map((details) => details.open),
+    scroll: [...section.querySelectorAll(".wide, details")].map((box) => box.scrollLeft),
+    at: figuresIn(section).map((figure) => (figure.at === null ? null : figure.middle(figure.at))),
+  };
+}
+
+function restore(section, { focus, open, scroll, at }) {
+  section.querySelectorAll("details").forEach((details, index) => (details.open = open[index] ?? false));
+  recall();
+  figuresIn(section).forEach((figure, index) => at[index] == null || figure.point(figure.nearest(at[index])));
+  section.querySelectorAll(".wide, details").forEach((box, index) => (box.scrollLeft = scroll[index] ?? 0));
+  if (focus) alike(section, focus)[focus.index]?.focus({ preventScroll: true });
+}
+
+// A reader who drags or has marked a text keeps the section until that is over.
+function isHeld(section) {
+  const selection = getSelection();
+  const isMarked = !selection.isCollapsed && section.contains(selection.anchorNode);
+  return isMarked || figuresIn(section).some((figure) => figure.pressed);
+}
+
+// The sections as they were told, by name: what readers and scripts did to them is no change.
+const told = new Map();
+
+function show(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const main = document.querySelector("main");
+  const kept = new Set();
+  document.title = page.title;
+  // The foot of printed pages tells the status, too.
+  const style = page.querySelector("style");
+  if (style) document.querySelector("style").textContent = style.textContent;
+  for (const section of page.querySelectorAll("main > *")) {
+    const name = section.id || section.localName;
+    const held = [...main.children].find((child) => (child.id || child.localName) === name);
+    const html = section.outerHTML;
+    let shown = held;
+    if (!held || (told.get(name) !== html && !isHeld(held))) {
+      shown = document.importNode(section, true);
+      const state = held && stateOf(held);
+      figures = figures.filter((figure) => !held?.contains(figure.root));
+      held?.replaceWith(shown);
+      if (!held) main.append(shown);
+      enliven(shown);
+      if (state) restore(shown, state);
+      told.set(name, html);
+    }
+    // In the order of the page, without moving what stands there already.
+    const before = kept.size ? [...kept].at(-1) : null;
+    if (shown.previousElementSibling !== before) before ? before.after(shown) : main.prepend(shown);
+    kept.add(shown);
+  }
+  [...main.children].filter((child) => !kept.has(child)).forEach((child) => child.remove());
+  document.getElementById("result").textContent = page.getElementById("result")?.textContent ?? "";
+  offerResult();
+}
+
+function follow() {
+  const news = document.getElementById("news");
+  let [events, heard, hidden, isOver] = [null, Date.now(), null, false];
+  const say = (text) => {
+    news.textContent = text;
+    document.body.classList.toggle("silent", text !== "");
+  };
+  const hear = (action) => (event) => {
+    heard = Date.now();
+    say("");
+    action(event);
+  };
+  const listen = () => {
+    heard = Date.now();
+    events = new EventSource("events");
+    events.addEventListener("page", hear((event) => show(event.data)));
+    events.addEventListener("end", hear(() => {
+      isOver = true;
+      events.close();
+      clearInterval(clock);
+    }));
+  };
+  const clock = setInterval(() => {
+    const silent = Date.now() - heard;
+    if (document.hidden) return;
+    if (silent > SILENCE_MS) say(`No news for ${Math.round(silent / 1000)} s: brunt has ended without a result, or cannot be reached.`);
+  }, 1000);
+  // Browsers allow few streams to a host; a page that nobody sees needs none.
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hidden);
+    if (document.hidden) hidden = setTimeout(() => events.close(), HIDDEN_MS);
+    else if (!isOver && events.readyState === EventSource.CLOSED) listen();
+  });
+  listen();
 }
 
 function start() {
@@ -386,6 +473,7 @@ function start() {
     if (event.key === "Escape") figures.forEach((figure) => figure.zoom(figure.range));
   });
   offerResult();
+  if (document.getElementById("news")) follow();
 }
 
 start();

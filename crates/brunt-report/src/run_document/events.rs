@@ -2,11 +2,10 @@
 //!
 //! Each is there only where there is something to see. A short report has the longest outages, a long one all, as far as a table has room.
 
-use crate::bar_scale::BarScale;
 use crate::document::{Content, Document};
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::instant::in_window_ns;
-use crate::layout::{Layout, Style, TimeUnit};
+use crate::layout::{BarScale, Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};

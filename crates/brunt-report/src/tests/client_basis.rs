@@ -4,7 +4,8 @@ use super::campaign::scan_of;
 use super::run;
 use super::text::{PIPE, report_of, text_of};
 use crate::document::Level;
-use crate::html::spectrum::Spectrum;
+use crate::html::chart;
+use crate::html::spectrum::{self, Spectrum};
 use crate::subject::Subject;
 use brunt_plan::plan::MeterKind;
 use brunt_stats::recorder::Layout;
@@ -45,7 +46,8 @@ fn client_errors_are_named_by_what_they_rest_on() {
         let json = serde_json::to_value(crate::json::ResultTree::of(&summary).unwrap()).unwrap();
         assert_eq!(json["latency"]["client_basis"], key);
         let scan = scan_of(&summary);
-        let keys = Spectrum::of(&summary).unwrap().keys().into_iter().map(|key| key.name).collect::<Vec<_>>();
+        let chart = spectrum::chart(&[Spectrum::of("", &summary).unwrap()], true);
+        let keys = chart::keys(&[chart]).into_iter().map(|key| key.name).collect::<Vec<_>>();
         // document, its text, what it says
         let table = [
             ("text", text_of(&summary, &PIPE), format!("\n  {row} ")),

@@ -2,7 +2,7 @@
 
 use super::run::{self, Run, S, ordinary};
 use super::{all_runs, json_text_of};
-use crate::html::LivePage;
+use crate::html::Page;
 use crate::live::State;
 use crate::stored::StoredResult;
 use crate::subject::Subject;
@@ -208,7 +208,11 @@ fn strips_of_servers_are_bounded_and_know_their_silences() {
         let group =
             strip.unwrap().descendants().find(|node| node.attribute("class") == Some("result-0")).unwrap();
         let count = |name: &str| group.children().filter(|node| node.has_tag_name(name)).count();
-        assert_eq!((count("rect"), count("polyline")), (silences, silences + 1), "{step_ns} {is_restarted}");
+        assert_eq!(
+            (count("polygon"), count("polyline")),
+            (silences, silences + 1),
+            "{step_ns} {is_restarted}"
+        );
         let points = group.children().filter_map(|node| node.attribute("points"));
         assert!(points.map(|points| points.split(' ').count()).sum::<usize>() <= 600);
     }
@@ -262,13 +266,13 @@ fn curves_join_the_runs_that_met_no_limit_below_others() {
         let page = text_of(|out| Subject::Campaign(campaign).write_html(out));
         let drawings = drawings(&page);
         let nodes = || drawings.iter().flat_map(roxmltree::Document::descendants);
-        let p99 = nodes().find(|node| node.attribute("class") == Some("p99")).unwrap();
-        let lines = p99.children().filter(|node| node.has_tag_name("polyline"));
+        let group = |class: &str| nodes().find(|node| node.attribute("class") == Some(class)).unwrap();
+        let lines = group("p99").children().filter(|node| node.has_tag_name("polyline"));
         // Whiskers have two.
         let points = |line: roxmltree::Node<'_, '_>| line.attribute("points").unwrap().split(' ').count();
-        let points = lines.clone().map(points).filter(|count| *count > 2).sum::<usize>();
-        let strokes = lines.filter(|line| line.attribute("class") == Some("stroke-invalid")).count();
-        assert_eq!((points, strokes), (joined, 2 * crossed), "{name}");
+        let points = lines.map(points).filter(|count| *count > 2).sum::<usize>();
+        let crosses = group("limit").children().filter(|node| node.has_tag_name("polygon")).count();
+        assert_eq!((points, crosses), (joined, crossed), "{name}");
     }
 }
 
@@ -284,7 +288,7 @@ fn several_runs_lie_side_by_side() {
             nodes.filter(|node| node.attribute("class") == Some(class)).count()
         };
         assert_eq!(group("heat"), count);
-        assert!((0..count).all(|index| group(&format!("result-{index}")) == 1), "{count}");
+        assert!((0..count).all(|index| group(&format!("result-{index}")) == 2), "{count}");
         assert!(page.len() <= BYTES_MAX, "{count}: {} bytes", page.len());
     }
     let page = text_of(|out| Subject::Runs(&runs[..3]).write_html(out));
@@ -305,8 +309,8 @@ fn charts_show_what_happened() {
     };
     let outage = ordinary::outage();
     // In each of the five charts over time, of which two are of the client.
-    assert_eq!(marks(&outage, "outage", "rect"), 5 * outage.summary.outages.len());
-    assert!(marks(&outage, "silent", "rect") >= 3);
+    assert_eq!(marks(&outage, "outage", "polygon"), 5 * outage.summary.outages.len());
+    assert!(marks(&outage, "silent", "polygon") >= 3);
     assert_eq!(marks(&outage, "max", "path"), 1);
     let closed = ordinary::closed();
     for class in ["response", "service", "p50", "p99", "done"] {
@@ -357,7 +361,7 @@ fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
     }
     let so_far = RunSoFar::new(record, Some(times), at_ns, Vec::new());
     let mut page = Vec::new();
-    LivePage::of(State::Running(&so_far), "").write(&mut page).unwrap();
+    Page::live(State::Running(&so_far), "").write(&mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -391,7 +395,7 @@ fn pages_of_runs_that_go_on_are_whole() {
         assert!(!page.contains("<img"), "{name}");
     }
     let mut none = Vec::new();
-    LivePage::of(State::Starting, "").write(&mut none).unwrap();
+    Page::live(State::Starting, "").write(&mut none).unwrap();
     assert!(String::from_utf8(none).unwrap().contains("<h1>no run has begun</h1>"));
 }
 

@@ -10,7 +10,6 @@ use crate::host;
 use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
-use brunt_report::html::LivePage;
 use brunt_report::live::{self, State};
 use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape, Scraped};
 use brunt_stats::live_run::RunSoFar;
@@ -151,8 +150,8 @@ impl Drop for HttpView {
 /// What is on the pages of a run. Each is written when it is asked for.
 fn texts_of_run(run: &ShownRun, is_over: bool) -> Vec<Text> {
     let [for_page, for_metrics, for_json] = [0; 3].map(|_| run.clone());
-    let page: Box<dyn FnOnce() -> LivePage + Send> =
-        Box::new(move || LivePage::of(for_page.state(), &for_page.place.label));
+    let page: Box<dyn FnOnce() -> brunt_report::html::Page + Send> =
+        Box::new(move || brunt_report::html::Page::live(for_page.state(), &for_page.place.label));
     let page = Arc::new(LazyLock::new(page));
     let changing = page.clone();
     vec![
