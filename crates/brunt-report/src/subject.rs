@@ -7,7 +7,7 @@ use crate::comparison::{self, Comparison};
 use crate::document::{Document, Level};
 use crate::layout::Layout;
 use crate::run_document::{self, OpRows};
-use crate::{annotations, brief, csv, html, json, junit, markdown};
+use crate::{annotations, csv, html, json, junit, markdown};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -52,10 +52,10 @@ impl Subject<'_> {
     /// What `out` returns.
     pub fn write_brief(self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
         let line = match self {
-            Self::Run(summary) => brief::of_run(summary, layout),
+            Self::Run(summary) => run_document::brief(summary, layout),
             Self::Runs(runs) => {
                 let of_run =
-                    |(name, run): &(String, Summary)| format!("{name}: {}", brief::of_run(run, layout));
+                    |(name, run): &(String, Summary)| format!("{name}: {}", run_document::brief(run, layout));
                 runs.iter().map(of_run).collect::<Vec<_>>().join("\n")
             }
             Self::Campaign(campaign) => campaign::document::brief(campaign, layout),
@@ -110,7 +110,7 @@ impl Subject<'_> {
     pub fn write_csv(self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Run(summary) => csv::write(summary, out),
-            Self::Campaign(campaign) => campaign::csv::write(campaign, out),
+            Self::Campaign(campaign) => csv::write_campaign(campaign, out),
             Self::Runs(_) | Self::Comparison(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }

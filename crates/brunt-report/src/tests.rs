@@ -3,7 +3,7 @@
 mod campaign;
 mod client_basis;
 mod comparison;
-mod hlog;
+mod hdr_histogram;
 mod hostile;
 mod html;
 mod integration;
@@ -645,7 +645,7 @@ fn junit_of(run: &Run) -> String {
 /// The percentiles of the table, as JUnit names them.
 fn percentiles(run: &Run) -> Vec<String> {
     let shown = run.summary.record.plan.shown_quantiles();
-    let rows = crate::row::rows(&run.summary).into_iter();
+    let rows = crate::run_document::latency::rows(&run.summary).into_iter();
     rows.flat_map(|row| {
         shown.iter().map(move |quantile| format!("{}.{quantile}", row.name('.'))).collect::<Vec<_>>()
     })

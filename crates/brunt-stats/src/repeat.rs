@@ -6,6 +6,8 @@
 //! number of runs the median is the upper one of the two in the middle.
 
 use crate::median::upper_median_of_sorted;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// One run's number with the half-width of its 95 % confidence interval, where it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,17 +24,18 @@ pub const DISAGREEMENT_MIN: f64 = 0.10;
 pub const DISAGREEMENT_MIN_WITHOUT: f64 = 0.50;
 
 /// What one number of every run comes to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// How many runs have the number.
     pub runs: usize,
-    /// The median.
+    /// Their median.
     pub median: f64,
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
     /// Does the interval of each run meet that of each other? `None` where a run has none.
+    #[serde(skip)]
     pub do_intervals_meet: Option<bool>,
 }
 

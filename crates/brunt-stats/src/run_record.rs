@@ -9,6 +9,7 @@ use crate::interval::HostMapping;
 use crate::judgement::Judgement;
 use crate::run_data::RunData;
 use brunt_plan::plan::Plan;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a summary is built from, and nothing else: what the run yielded, and what only its leader knows.
@@ -86,14 +87,14 @@ pub struct Environment {
 }
 
 /// How preload went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PreloadResult {
-    /// Keys to be stored.
+    /// Keys to store.
     pub wanted: u64,
     /// Keys that the server confirmed.
     pub confirmed: u64,
-    /// An earlier run of the same campaign stored and confirmed them; this one found them there.
+    /// Were they stored by an earlier run of the campaign?
     pub is_earlier: bool,
-    /// From the first attempt to connect until the last key was confirmed, in nanoseconds.
+    /// From the first attempt to connect until the last key was confirmed.
     pub duration_ns: u64,
 }

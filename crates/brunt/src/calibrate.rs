@@ -24,7 +24,7 @@ use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan, Timestamps, Wait};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::{DurationNs, Rate};
 use brunt_plan::warmup::Warmup;
-use brunt_report::{calibration as report, quantity, wall_clock};
+use brunt_report::{calibration as report, instant, quantity};
 use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, WaitCost, disturbance};
 use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, HeadroomSearch, Probe, SearchBounds, search};
@@ -112,7 +112,7 @@ fn write_kept(keeping: &StoreResult, path: &Path, text: &mut dyn Write) -> io::R
             writeln!(text, "\nkept in {path}: later runs show it and are compared with it")
         }
         StoreResult::EarlierStays(made_at_s) => {
-            let day = wall_clock::date(*made_at_s);
+            let day = instant::date(*made_at_s);
             writeln!(text, "\nnot kept: the calibration of {day} in {path} was not disturbed, and stays")
         }
     }

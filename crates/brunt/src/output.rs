@@ -149,13 +149,15 @@ impl Outputs {
             (Document::Summary, _) => subject.write_markdown(out),
             (Document::Csv, _) => subject.write_csv(out),
             (Document::Junit, _) => subject.write_junit(out),
-            (Document::Spectrum, Subject::Run(summary)) => brunt_report::spectrum::write(summary, out),
-            (Document::Hlog, Subject::Run(summary)) => brunt_report::hlog::write(summary, out),
+            (Document::Spectrum, Subject::Run(summary)) => {
+                brunt_report::hdr_histogram::write_percentiles(summary, out)
+            }
+            (Document::Hlog, Subject::Run(summary)) => brunt_report::hdr_histogram::write(summary, out),
             (Document::Ndjson, Subject::Run(summary)) => brunt_report::ndjson::write(summary, out),
             (Document::Samples, Subject::Run(summary)) => {
                 let (samples, plan) = (&summary.record.run.samples, &summary.record.plan);
                 let (overflow, origin_ns) = (summary.counts().samples_overflow, summary.window.measure_ns);
-                brunt_report::samples::write(samples, overflow, plan, origin_ns, out)
+                brunt_report::csv::write_samples(samples, overflow, plan, origin_ns, out)
             }
             _ => subject.write_json(out),
         };

@@ -265,7 +265,7 @@ impl<'a> Curve<'a> {
 
 /// In microseconds, of the side that is drawn like this.
 fn cpu_us(run: &RunRow, stroke: Stroke) -> Option<f64> {
-    let ns = if stroke == CLIENT_CPU { run.cpu_ns } else { run.server_cpu_ns };
+    let ns = if stroke == CLIENT_CPU { run.result.client_cpu_ns() } else { run.result.server_cpu_ns() };
     ns.map(|ns| ns / 1e3)
 }
 
@@ -285,8 +285,8 @@ fn marks(campaign: &Campaign) -> Vec<Mark<'_>> {
     let mark = runs.filter_map(|(index, run)| {
         let found = run.percentile(Quantile::P99)?;
         let x = match campaign.question {
-            CampaignQuestion::Scan { .. } => run.completed,
-            CampaignQuestion::Search { .. } => run.place.setting.map_or(run.completed, SweepPoint::as_f64),
+            CampaignQuestion::Scan { .. } => run.completed(),
+            CampaignQuestion::Search { .. } => run.place.setting.map_or(run.completed(), SweepPoint::as_f64),
             CampaignQuestion::Repeat { .. } => index as f64 + 1.0,
         };
         let (low_ns, high_ns) = found.interval_ns.unwrap_or((found.value_ns, None));
@@ -314,7 +314,7 @@ fn objectives(campaign: &Campaign) -> Vec<(Objective, u64)> {
 fn is_filled(run: &RunRow) -> bool {
     match run.assertions.is_empty() {
         false => run.step == StepResult::Holds,
-        true => !run.status.is_invalid(),
+        true => !run.status().is_invalid(),
     }
 }
 

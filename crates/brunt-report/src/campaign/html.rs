@@ -12,7 +12,6 @@ use crate::html::markup::Markup;
 use crate::layout::{Layout, Style};
 use crate::quantity::{self, rate};
 use crate::run_document::conclusion;
-use brunt_plan::quantile::Quantile;
 use std::io::{self, Write};
 
 const HEIGHT: f64 = 320.0;
@@ -56,8 +55,8 @@ fn figure(markup: &mut Markup, curve: &Curve<'_>) {
     let times = times.into_iter().map(|column| column.with_unit(","));
     let mut table = TimeTable::new([Column::of_numbers(curve.x_title, 0)].into_iter().chain(times).collect());
     for mark in &curve.marks {
-        let [client_ns, server_ns] =
-            [mark.run.cpu_ns, mark.run.server_cpu_ns].map(|ns| ns.map(|ns| ns.round() as u64));
+        let [client_ns, server_ns] = [mark.run.result.client_cpu_ns(), mark.run.result.server_cpu_ns()]
+            .map(|ns| ns.map(|ns| ns.round() as u64));
         let (low_ns, high_ns) = mark.ends_ns;
         let times_ns = [mark.p50_ns(), Some(mark.p99_ns), Some(low_ns), Some(high_ns), client_ns, server_ns];
         let x = Value::Text(quantity::significant(mark.x));
@@ -78,9 +77,13 @@ fn sections(markup: &mut Markup, campaign: &Campaign) {
         markup.text(&format!("Run {}{setting}: {}", index + 1, finding(campaign, index)));
         markup.close("h3");
         markup.document(&Document::of(|document| {
-            conclusion::status(document, &run.status);
-            document.facts("response", run.percentiles.iter().map(percentile_text).collect());
-            let done = format!("{}/s done in {}", rate(run.completed), quantity::time(run.duration_ns));
+            conclusion::status(document, run.status());
+            document.facts("response", run.percentiles().map(percentile_text).collect());
+            let done = format!(
+                "{}/s done in {}",
+                rate(run.completed()),
+                quantity::time(run.result.window.duration_ns)
+            );
             document.facts("run", vec![done, format!("seed {}", run.seed)]);
         }));
     }
@@ -88,7 +91,7 @@ fn sections(markup: &mut Markup, campaign: &Campaign) {
 }
 
 /// A percentile with its interval in words: `p99 412 us (401 us to 425 us)`.
-fn percentile_text((quantile, found): &(Quantile, PercentileEstimate)) -> String {
+fn percentile_text((quantile, found): (&str, PercentileEstimate)) -> String {
     let interval = found.interval_ns.map(|(low, high)| {
         let high = high.map_or("open".to_owned(), quantity::time);
         format!(" ({} to {high})", quantity::time(low))

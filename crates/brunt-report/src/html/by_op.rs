@@ -6,7 +6,7 @@ use super::markup::Markup;
 use crate::grid::{Column, TimeTable, Value};
 use crate::layout::Style;
 use crate::quantity;
-use crate::row::rows;
+use crate::run_document::latency::rows;
 use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;

@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use crate::grid::Grid;
 use crate::layout::Layout;
-use crate::row::{Row, rows};
+use crate::run_document::latency::{Row, rows};
 use crate::run_document::latency::{full_tables, is_unbounded};
 use brunt_picture::{Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Texture};
 use brunt_plan::quantile::Quantile;

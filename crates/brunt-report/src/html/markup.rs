@@ -5,7 +5,7 @@
 
 use crate::document::{Content, Document, Level, assertion_grid};
 use crate::grid::Grid;
-use crate::paragraph::printable;
+use crate::text::printable;
 use brunt_picture::{Picture, write_svg_part};
 
 /// HTML so far.

@@ -7,11 +7,11 @@ use super::document::{self, Standing};
 use super::markup::Markup;
 use crate::assertion_text::AssertionText;
 use crate::document::{Document, Level};
+use crate::instant;
 use crate::layout::Layout;
 use crate::run_document::{
     accounting as counts, client, conclusion, events as incidents, fact_lines, head as run_head, servers,
 };
-use crate::wall_clock;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
@@ -29,7 +29,7 @@ const PLAN_LINE_MAX: usize = 1_000;
 pub(super) fn head(markup: &mut Markup, summary: &Summary) {
     let mut lines = run_head::lines(summary);
     let labels = &summary.record.plan.labels;
-    lines.extend(wall_clock::of_run(summary, summary.window.measure_ns).map(|instant| {
+    lines.extend(instant::of_run(summary, summary.window.measure_ns).map(|instant| {
         // To the second.
         let second = instant.split_once('.').map_or(instant.clone(), |(second, _)| format!("{second}Z"));
         ("date".to_owned(), vec![second.replace('T', " ").replace('Z', " UTC")])

@@ -8,7 +8,7 @@ use super::markup::Markup;
 use crate::grid::{Column, TimeTable, Value};
 use crate::layout::Style;
 use crate::quantity;
-use crate::row::rows;
+use crate::run_document::latency::rows;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture, text_width};
 use brunt_plan::objective::{Metric, Statistic};

@@ -8,7 +8,7 @@ use crate::publication::FigureStyle;
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
 use crate::subject::Subject;
-use crate::{csv, hlog, html, json, ndjson, spectrum};
+use crate::{csv, hdr_histogram, html, json, ndjson};
 use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
 use serde_json::Value;
@@ -103,8 +103,8 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
         ("json", false, text(&|out| json::write(summary, out))),
         ("csv", false, text(&|out| csv::write(summary, out))),
         ("ndjson", false, text(&|out| ndjson::write(summary, out))),
-        ("hlog", false, text(&|out| hlog::write(summary, out))),
-        ("spectrum", false, text(&|out| spectrum::write(summary, out))),
+        ("hlog", false, text(&|out| hdr_histogram::write(summary, out))),
+        ("spectrum", false, text(&|out| hdr_histogram::write_percentiles(summary, out))),
         ("markdown", true, text(&|out| Subject::Run(summary).write_markdown(out))),
         ("junit", true, text(&|out| Subject::Run(summary).write_junit(out))),
         ("html", true, text(&|out| html::write(summary, out))),

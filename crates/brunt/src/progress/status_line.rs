@@ -5,7 +5,7 @@
 
 use super::glance::Glance;
 use brunt_plan::phase::Phase;
-use brunt_report::bar_scale::BarScale;
+use brunt_report::layout::BarScale;
 use brunt_report::layout::{Line, Span, Style, painted};
 use brunt_report::quantity;
 

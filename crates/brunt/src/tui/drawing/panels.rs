@@ -1,11 +1,11 @@
 //! The right side of a large screen: percentiles as a curve, and servers, workers and checks one below the other.
 //!
-//! Not the tables' lines, which are those of [`brunt_report::run_document::panels`]. Invariant: lines that a panel does not need are the next one's.
+//! Not the tables' lines, which are those of [`brunt_report::run_document::so_far`]. Invariant: lines that a panel does not need are the next one's.
 
 use super::{Screen, short};
 use brunt_plan::quantile::Quantile;
 use brunt_report::layout::Layout;
-use brunt_report::run_document::panels;
+use brunt_report::run_document::so_far;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::live_run::{RunSoFar, Second};
 use ratatui::style::{Modifier, Style};
