@@ -210,14 +210,16 @@ pub(crate) fn without_preload(point: &TimelinePoint) -> Activity {
 const SAMPLE_HEADING: &str =
     "op,class,outcome,reply,intended_ns,picked_ns,sent_ns,polled_ns,first_byte_ns,done_ns,busy_lag_ns";
 
-/// Writes a heading and a line for every sample, in the order given. `class` is the index of the class in the plan; the
-/// six times are nanoseconds relative to `origin_ns`, the beginning of the measured window, so what happened before it
-/// is negative. `busy_lag_ns` is a length of time, and empty where it is not kept. Where samples did not fit (`overflow` of them), a last line that begins with `#` says so: a part must
-/// not be taken for the whole.
-///
-/// # Errors
-/// What `out` returns. A line is one small write: give it a buffered writer.
-pub fn write_samples(
+/// Writes a heading and a line for every sample that the plan asked to keep, in their order. `class` is the index of the class in the plan; the
+/// six times are nanoseconds from the beginning of the measured window, so what happened before it is negative. `busy_lag_ns` is a length of time,
+/// and empty where it is not kept. Where samples did not fit, a last line that begins with `#` says so: a part must not be taken for the whole.
+pub(crate) fn write_samples(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let (plan, origin_ns) = (&summary.record.plan, summary.window.measure_ns);
+    let overflow = summary.counts().samples_overflow;
+    samples(&summary.record.run.samples, overflow, plan, origin_ns, out)
+}
+
+fn samples(
     samples: &[Sample],
     overflow: u64,
     plan: &Plan,
@@ -298,7 +300,7 @@ mod tests {
         let mut out = Vec::new();
         let spec = PlanSpec::from_toml("command = ['PING', 'HGET h {key}']\nprotocol = 'resp2'").unwrap();
         let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
-        write_samples(samples, overflow, &plan, 1_000, &mut out).unwrap();
+        super::samples(samples, overflow, &plan, 1_000, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, format!("{SAMPLE_HEADING}\n{expected}"));
         let commas = |line: &str| line.matches(',').count();

@@ -5,8 +5,8 @@
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`subject::Subject`] is a run, a campaign
 //! or a comparison with every medium that it has; [`run_document`], [`campaign`] and [`comparison`] build its document,
 //! [`json::write`] is the schema `brunt.result.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
-//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`csv::write_samples`] lists
-//! the samples that a plan asked to keep; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
+//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`subject::Format`] has
+//! every file that a result can be written as; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
 //! results in again.
 
 #![forbid(unsafe_code)]

@@ -20,7 +20,7 @@ mod text;
 
 use crate::document::Level;
 use crate::stored::StoredResult;
-use crate::subject::Subject;
+use crate::subject::{Format, Subject};
 use crate::{csv, json};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -638,7 +638,7 @@ fn assertions_have_their_numbers() {
 
 fn junit_of(run: &Run) -> String {
     let mut out = Vec::new();
-    Subject::Run(&run.summary).write_junit(&mut out).unwrap();
+    Subject::Run(&run.summary).write(Format::Junit, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

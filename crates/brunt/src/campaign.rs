@@ -34,7 +34,7 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::stored::StoredCampaign;
-use brunt_report::subject::Subject;
+use brunt_report::subject::{Format, Subject};
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::summary::Summary;
@@ -212,7 +212,7 @@ impl<'a> Series<'a> {
         let stored = StoredCampaign { first, runs, question, interrupted: ended.is_err() };
         let campaign = Campaign::of(stored).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
-        observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
+        observers.conclude(|out| subject.write(Format::Html, out), |out| subject.write(Format::Json, out));
         let exit = deliver(&campaign, outputs, flags.progress.presentation());
         match ended {
             Err(End::Failed(failure)) => Err(failure),

@@ -330,18 +330,8 @@ impl Unit {
         match kind {
             MeterKind::Outstanding => Self::Requests,
             MeterKind::RequestSize | MeterKind::ResponseSize | MeterKind::ValueReceived => Self::Bytes,
-            MeterKind::ConnectTime
-            | MeterKind::ConnectionTime
-            | MeterKind::FirstByte
-            | MeterKind::HitTime
-            | MeterKind::MissTime
-            | MeterKind::HandshakeTime
-            | MeterKind::Oversleep
-            | MeterKind::SendCost
-            | MeterKind::StackOut
-            | MeterKind::WireAndServer
-            | MeterKind::StackIn
-            | MeterKind::WithoutClient => Self::Nanoseconds,
+            // All others are times.
+            _ => Self::Nanoseconds,
         }
     }
 

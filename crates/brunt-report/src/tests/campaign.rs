@@ -7,7 +7,7 @@ use crate::campaign::{Campaign, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use crate::document::Level;
 use crate::layout::Layout;
 use crate::stored::StoredCampaign;
-use crate::subject::Subject;
+use crate::subject::{Format, Subject};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
 use brunt_stats::assertion::{Assertion, Reached, Reason};
@@ -339,7 +339,7 @@ fn long_texts_of_campaigns() {
 fn json_of_campaigns() {
     for (name, campaign) in all() {
         let mut out = Vec::new();
-        Subject::Campaign(&campaign).write_json(&mut out).unwrap();
+        Subject::Campaign(&campaign).write(Format::Json, &mut out).unwrap();
         let mut json: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(errors(&json), Vec::<String>::new(), "{name}");
         let runs = json["runs"].as_array_mut().unwrap();
@@ -357,7 +357,7 @@ fn json_of_campaigns() {
 #[test]
 fn csv_of_a_campaign() {
     let mut out = Vec::new();
-    Subject::Campaign(&search_limited(Bottleneck::Connections)).write_csv(&mut out).unwrap();
+    Subject::Campaign(&search_limited(Bottleneck::Connections)).write(Format::Csv, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(columns, [19; 4]);

@@ -23,7 +23,7 @@ use brunt_plan::warmup::Warmup;
 use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::quantity::{self, things};
 use brunt_report::result::RunResult;
-use brunt_report::subject::Subject;
+use brunt_report::subject::{Format, Subject};
 use brunt_stats::change::{Design, PAIRS};
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
@@ -92,7 +92,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         Some(early_end) => comparison.ended_early(early_end),
     };
     let subject = Subject::Comparison(&comparison);
-    observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
+    observers.conclude(|out| subject.write(Format::Html, out), |out| subject.write(Format::Json, out));
     Ok(ComparisonResult { comparison, ended: failed })
 }
 
