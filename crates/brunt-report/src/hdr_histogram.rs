@@ -1,10 +1,10 @@
-//! The response times of a run over time as an interval log of HdrHistogram, in version 2 of its encoding, for HdrHistogram's own tools.
+//! Response times for HdrHistogram's own tools: of a run over time as its interval log, in version 2 of its encoding, and of all requests as the
+//! percentiles that its plotters read.
 //!
-//! and of all requests as the percentiles that its plotters read, in microseconds.
-//!
-//! Values of the log are nanoseconds, maxima milliseconds, as those tools expect them. The
-//! buckets of a histogram with three significant digits are ours, one for one. Invariant: the lines without a tag hold every measured
-//! response time once, and so do those with the tag of an operation for that operation.
+//! Values of the log are nanoseconds and maxima milliseconds, percentiles are in microseconds, as those tools expect them. The buckets of a
+//! histogram with three significant digits are ours, one for one. Invariants: the lines without a tag hold every measured response time once, and
+//! so do those with the tag of an operation for that operation; every percentile is that of the histogram's buckets, and the last line is the
+//! maximum.
 
 use crate::html::document::base64;
 use crate::live;

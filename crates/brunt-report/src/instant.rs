@@ -1,6 +1,6 @@
-//! When things happened in a run, as reports give it: relative to the beginning of the measured window.
+//! When things happened in a run, as reports give it: relative to the beginning of the measured window, or by the wall clock in UTC.
 //!
-//! Not latencies (those are differences of a sample's times). The run's own clock begins anywhere.
+//! Not latencies (those are differences of a sample's times). The run's own clock begins anywhere; no clock is read here.
 
 use brunt_plan::phase::Phase;
 use brunt_stats::summary::Summary;

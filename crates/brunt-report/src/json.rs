@@ -3,6 +3,8 @@
 //! docs/result.schema.json is generated from these types, with their comments as descriptions (`tests/schema.rs`). Invariants: counts and
 //! times are exact integers, times in nanoseconds; instants count from the beginning of the measured window, earlier ones are negative;
 //! what there are too few samples for is `null`. Keys that exist keep their names, units and meaning, and new ones may be added.
+//! The key `record` is all that its summary was built from: a summary that is built from what is read back prints the same text to the byte, and
+//! whatever the bytes of a file are, it has no number that adding it up could carry beyond what numbers hold.
 
 pub(crate) mod client;
 pub(crate) mod events;

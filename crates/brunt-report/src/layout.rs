@@ -1,4 +1,4 @@
-//! How a text report is laid out: the unit of its times, its width, colour, and which characters it may use.
+//! How a text report is laid out: the unit of its times, its width, colour, which characters it may use, and how high a bar stands for a time.
 //!
 //! No option of a plan and no part of a result. Invariant: without colour a report has the same bytes as with it, but for the escape
 //! sequences.

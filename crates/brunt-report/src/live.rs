@@ -1,5 +1,6 @@
 //! A run while it goes on, as reports have it: how far it is, and what it has come to. [`crate::metrics`] writes that for scrapers, [`write_json`]
-//! for programs (`brunt.live.v1`; docs/live.schema.json has every key), [`crate::html::LivePage`] for browsers. Beside it the [`Lines`] that are written as its periods end.
+//! for programs (`brunt.live.v1`; docs/live.schema.json has every key), [`crate::html::LivePage`] for browsers. Beside it the [`Lines`] that are
+//! written as its periods end.
 //!
 //! Invariant: page, metrics and JSON are functions of one [`State`]. A run that has ended has none: its page and its JSON are those of its
 //! result.

@@ -1,6 +1,6 @@
-//! Results that were read from files: which kind each is, and what it is made into again.
+//! Results that were read from files: which kind each is, what it is made into again, and in which keys two plans differ.
 //!
-//! Not what of a result is read (that is `record.rs`) and not the file. Invariants: whatever the text is, it is a summary, a campaign to
+//! Not what of a record is read (that is `json.rs`) and not the file. Invariants: whatever the text is, it is a summary, a campaign to
 //! be concluded, or refused in one sentence; none of its texts steers a terminal, in whatever output it ends, for all have passed
 //! through `printable` here.
 

@@ -1,6 +1,7 @@
-//! The layout of OpenMetrics text: families with their head lines, samples with their labels, the end.
+//! The layout of OpenMetrics text: families with their head lines, samples with their labels, the end; and the bounds that times are counted up
+//! to, the same in every run, so that histograms of many runs can be added.
 //!
-//! Not what they mean. Invariants: samples of a family follow its head; counters end with `_total`; a family whose name
+//! Not what they mean. Invariants: bounds ascend, and what is counted up to one is what a percentile would be printed for that is no larger; samples of a family follow its head; counters end with `_total`; a family whose name
 //! ends with a unit says so.
 
 use brunt_plan::objective::{Bound, Objective};

@@ -1,4 +1,5 @@
-//! Servers: what they counted and spent, each beside the others, and who of a cluster has which slots.
+//! Servers: what they counted and spent, each beside the others, and who of a cluster has which slots; connections to them, and
+//! what their transports did beside carrying requests.
 
 use super::latency::times_table;
 use crate::document::{Content, Document};
