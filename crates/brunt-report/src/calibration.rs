@@ -5,10 +5,10 @@
 
 use crate::document::{Content, Document, Level};
 use crate::grid::{Column, Grid, TimeTable, Value as CellValue};
+use crate::instant::date;
 use crate::layout::{Layout, Style};
 use crate::quantity;
 use crate::run_document::latency::times_table;
-use crate::wall_clock::date;
 use brunt_stats::calibration::{Calibration, HostIdentity, LatencyFloor, Shape, WaitCost};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, Grade, Headroom, HeadroomLimit, Probe};
 use serde::Deserialize;

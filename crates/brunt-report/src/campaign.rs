@@ -5,20 +5,17 @@
 //! common. Invariant: every number of a table is in the JSON of the same campaign.
 
 mod conclusion;
-pub(crate) mod csv;
 pub(crate) mod document;
 pub(crate) mod html;
 pub(crate) mod json;
-mod table;
+pub(crate) mod table;
 
 pub(crate) use document::{findings, head_facts, wanted};
 #[cfg(test)]
 pub(crate) use json::CampaignTree;
 pub use json::SCHEMA;
 
-use crate::cost::RequestCost;
 use crate::json::ResultTree;
-use crate::server;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
@@ -26,7 +23,7 @@ use brunt_stats::assertion::Assertion;
 use brunt_stats::bottleneck::{Limit, LimitFacts};
 use brunt_stats::capacity::{Capacity, StepResult};
 use brunt_stats::median::{Estimate, Spread};
-use brunt_stats::op_summary::{OpSummary, PercentileMark};
+use brunt_stats::op_summary::PercentileMark;
 use brunt_stats::rate_scan::Knee;
 use brunt_stats::stack_delay::ClientBasis;
 use brunt_stats::status::RunStatus;
@@ -49,13 +46,6 @@ pub struct PercentileEstimate {
 }
 
 impl PercentileEstimate {
-    fn of(summary: &OpSummary, quantile: Quantile, is_strict: bool) -> Option<Self> {
-        let value_ns = summary.latency.response.summary.percentile_ns(quantile)?;
-        let interval_ns = summary.interval(quantile).map(|interval| (interval.low_ns, interval.high_ns));
-        let is_upper_limit = summary.mark(quantile, is_strict) == PercentileMark::UpperLimit;
-        Some(Self { value_ns, interval_ns, is_upper_limit })
-    }
-
     /// As a number of one of several runs.
     pub fn estimate(&self) -> Estimate {
         let half_width = match self.interval_ns {
@@ -98,32 +88,12 @@ pub struct RunRow {
     pub place: RunPlace,
     /// Its seed.
     pub seed: u64,
-    /// Length of its measured window, in nanoseconds.
-    pub duration_ns: u64,
-    /// Requests per second that the schedule offered; `None` in closed loop.
-    pub offered: Option<f64>,
-    /// Requests per second completed.
-    pub completed: f64,
-    /// Requests that failed or were given up, which no percentile here holds.
-    pub failed: u64,
-    /// The percentiles of its plan, of all requests; those for which there were enough.
-    pub percentiles: Vec<(Quantile, PercentileEstimate)>,
-    /// The client's part of the p99 in nanoseconds.
-    pub client_error_ns: Option<u64>,
-    /// What that rests on.
-    pub client_basis: ClientBasis,
-    /// Processor time of the client per request, in nanoseconds.
-    pub cpu_ns: Option<f64>,
-    /// The same of the servers, by their own account.
-    pub server_cpu_ns: Option<f64>,
-    /// Its status.
-    pub status: RunStatus,
+    /// Percentiles below which the true ones may lie by more than a number that may be quoted.
+    pub(crate) upper_limits: Vec<Quantile>,
     /// Who limits its load.
     pub limit: Limit,
     /// Its load was more than that.
     pub is_limited: bool,
-    /// The user cut it short.
-    pub interrupted: bool,
     /// The objectives of a search, or what the user asserts.
     pub assertions: Vec<Assertion>,
     /// What they come to.
@@ -140,37 +110,66 @@ impl RunRow {
     pub fn of(summary: &Summary, place: RunPlace) -> std::io::Result<Self> {
         let total = &summary.total;
         let limit = Limit::of(&LimitFacts::of(&summary.record, &summary.window, total));
-        let status = &summary.status;
         let step = StepResult::of_run(summary, &limit);
-        let is_strict = status.judgement.is_strict;
-        let quantiles = summary.record.plan.quantiles().into_iter();
+        let is_strict = summary.status.judgement.is_strict;
+        let is_upper = |quantile: &Quantile| total.mark(*quantile, is_strict) == PercentileMark::UpperLimit;
         Ok(Self {
             place,
             seed: summary.record.plan.seed,
-            duration_ns: summary.window.duration_ns(),
-            offered: summary.record.plan.has_open_loop().then_some(total.rate.offered),
-            completed: total.rate.completed,
-            failed: total.requests.failed() + total.requests.abandoned,
-            percentiles: quantiles
-                .filter_map(|quantile| Some((quantile, PercentileEstimate::of(total, quantile, is_strict)?)))
-                .collect(),
-            client_error_ns: total.client_error_ns(Quantile::P99),
-            client_basis: summary.client_basis(),
-            cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns()),
-            server_cpu_ns: server::window(summary).and_then(|span| span.cpu_ns_per_request()),
-            status: status.clone(),
+            upper_limits: summary.record.plan.quantiles().into_iter().filter(is_upper).collect(),
             limit,
-            is_limited: status.bottleneck().is_some(),
-            interrupted: summary.record.run.interrupted,
+            is_limited: summary.status.bottleneck().is_some(),
             assertions: summary.assertions.clone(),
             step,
             result: ResultTree::of(summary)?,
         })
     }
 
+    /// Its status.
+    pub fn status(&self) -> &RunStatus {
+        &self.result.status.status
+    }
+
+    /// Did the user cut it short?
+    pub fn is_interrupted(&self) -> bool {
+        self.result.window.interrupted
+    }
+
+    /// Requests per second completed.
+    pub fn completed(&self) -> f64 {
+        self.result.row.counts.rate.completed
+    }
+
+    /// Requests per second that the schedule offered; `None` in closed loop.
+    pub(crate) fn offered(&self) -> Option<f64> {
+        self.result.window.is_open_loop.then_some(self.result.row.counts.rate.offered)
+    }
+
+    /// Requests that failed or were abandoned, which no percentile here holds.
+    pub(crate) fn failed(&self) -> u64 {
+        let requests = &self.result.row.counts.requests;
+        requests.failed() + requests.mismatch + requests.abandoned
+    }
+
+    /// The client error of its p99.
+    pub(crate) fn client_error_ns(&self) -> Option<u64> {
+        self.result.row.latency.response_ns.client.get("p99").copied().flatten()
+    }
+
     /// One of its percentiles.
     pub fn percentile(&self, quantile: Quantile) -> Option<PercentileEstimate> {
-        self.percentiles.iter().find(|(held, _)| *held == quantile).map(|(_, found)| *found)
+        let response = &self.result.row.latency.response_ns;
+        Some(PercentileEstimate {
+            value_ns: response.percentile(quantile)?,
+            interval_ns: response.interval.get(&quantile.to_string()).copied(),
+            is_upper_limit: self.upper_limits.contains(&quantile),
+        })
+    }
+
+    /// All that are given, by name.
+    pub(crate) fn percentiles(&self) -> impl Iterator<Item = (&str, PercentileEstimate)> {
+        let names = self.result.row.latency.response_ns.percentiles.keys();
+        names.filter_map(|name| Some((name.as_str(), self.percentile(name.parse().ok()?)?)))
     }
 
     /// Its p99 or another percentile as a number of one of several runs.
@@ -180,15 +179,16 @@ impl RunRow {
 
     /// What the client's parts of these runs rest on, in a column of all: the weakest.
     pub(crate) fn client_basis_of<'a>(runs: impl IntoIterator<Item = &'a Self>) -> ClientBasis {
-        runs.into_iter().map(|run| run.client_basis).max().unwrap_or(ClientBasis::Clock)
+        let bases = runs.into_iter().filter_map(|run| run.result.row.latency.client_basis);
+        bases.max().unwrap_or(ClientBasis::Clock)
     }
 
     /// Did it come to more than the run that met this limit, or did its objectives hold?
     fn removes_limit_of(&self, limited: &Self) -> bool {
-        let offered = self.offered.unwrap_or(f64::INFINITY);
-        let is_carried = !self.is_limited && self.completed >= CARRIED * offered;
+        let offered = self.offered().unwrap_or(f64::INFINITY);
+        let is_carried = !self.is_limited && self.completed() >= CARRIED * offered;
         let holds = self.assertions.is_empty() || self.step == StepResult::Holds;
-        is_carried && holds || self.completed >= MORE * limited.completed
+        is_carried && holds || self.completed() >= MORE * limited.completed()
     }
 }
 
@@ -196,15 +196,6 @@ impl RunRow {
 const CARRIED: f64 = 0.99;
 /// ... or are the limit all the same where they carry this much more than fewer of them.
 const MORE: f64 = 1.2;
-
-/// A number of every run, and what they come to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpreadRow {
-    /// `completed_per_s`, or a percentile: `p99`.
-    pub name: String,
-    /// Times in nanoseconds, rates per second.
-    pub spread: Spread,
-}
 
 /// One setting of a scan.
 #[derive(Clone, Debug, PartialEq)]
@@ -321,7 +312,7 @@ pub struct Campaign {
     /// The knee of a scan, as an index of a point; `None` where the option is no load.
     pub knee: Option<Knee>,
     /// Throughput and percentiles over all repetitions.
-    pub compared: Vec<SpreadRow>,
+    pub compared: Vec<(String, Spread)>,
     /// What was asserted of all repetitions together.
     pub assertions: Vec<Assertion>,
     /// Who limits it, if anyone does.
@@ -367,7 +358,7 @@ impl Campaign {
 
     /// What repetitions come to in one number: of `completed_per_s`, or of a percentile.
     pub(crate) fn spread(&self, name: &str) -> Option<Spread> {
-        self.compared.iter().find(|held| held.name == name).map(|held| held.spread)
+        self.compared.iter().find(|(held, _)| held == name).map(|(_, spread)| *spread)
     }
 
     /// What was asked for cannot be had: no rate meets the objectives, or an assertion fails.

@@ -5,12 +5,10 @@
 //! sentences.
 
 mod assertion;
-mod difference;
 pub(crate) mod document;
 pub(crate) mod html;
 pub(crate) mod json;
 
-pub use difference::{Difference, plan_differences, side_differences};
 #[cfg(test)]
 pub(crate) use json::ComparisonTree;
 pub use json::SCHEMA;
@@ -18,11 +16,13 @@ pub use json::SCHEMA;
 pub(crate) use assertion::AssertionRow;
 
 use crate::result::RunResult;
+use crate::stored::{Difference, differences, key_differences, shortened};
 use brunt_plan::objective::{Metric, Requirement, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::change::{Change, ChangeScale, Design, Finding, RUNS_MAX, RunValue, Samples};
 use brunt_stats::status::Status;
+use serde_json::{Map, Value};
 
 /// A number that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +82,8 @@ impl Quantity {
         match self {
             Self::Of(subject) => run.number(&subject),
             Self::Answered => run.answered(),
-            Self::ClientCpu => run.client_cpu_ns(),
-            Self::ServerCpu => run.server_cpu_ns(),
+            Self::ClientCpu => run.result.client_cpu_ns(),
+            Self::ServerCpu => run.result.server_cpu_ns(),
         }
     }
 
@@ -178,8 +178,7 @@ impl Comparison {
         let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else {
             return Err("a side has no run; accepted: at least one result each".to_owned());
         };
-        let (plan, environment) =
-            (plan_differences(first_a, first_b), difference::environment(first_a, first_b));
+        let (plan, environment) = (plan_differences(first_a, first_b), environment(first_a, first_b));
         for (name, runs) in [("A", &a), ("B", &b)] {
             if runs.len() > RUNS_MAX {
                 return Err(format!("{name} has {} runs; accepted: up to {RUNS_MAX}", runs.len()));
@@ -277,4 +276,33 @@ fn check_runs_differ(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Keys of a plan in which runs may differ and still be of one plan.
+const NOT_THE_PLAN: [&str; 2] = ["seed", "server"];
+
+/// The keys in which two plans differ, but for seeds and servers.
+pub fn plan_differences(a: &RunResult, b: &RunResult) -> Vec<Difference> {
+    key_differences(&a.result.plan, &b.result.plan, &NOT_THE_PLAN)
+}
+
+/// The keys in which two runs of one side differ: there, the server counts, too.
+pub fn side_differences(one: &RunResult, other: &RunResult) -> Vec<Difference> {
+    let (server_a, server_b) = (one.result.plan.get("server"), other.result.plan.get("server"));
+    let mut found = plan_differences(one, other);
+    if server_a != server_b {
+        let (a, b) = (server_a.map(shortened), server_b.map(shortened));
+        found.push(Difference { key: "server".to_owned(), a, b });
+    }
+    found
+}
+
+/// What of the hosts and the tool differs.
+fn environment(a: &RunResult, b: &RunResult) -> Vec<Difference> {
+    let brunt = "brunt".to_owned();
+    let with_version = |run: &RunResult| {
+        let facts = run.result.host.facts.iter().chain([(&brunt, &run.result.version)]);
+        facts.map(|(name, fact)| (name.clone(), Value::from(fact.as_str()))).collect::<Map<_, _>>()
+    };
+    differences("", &with_version(a), &with_version(b), &[])
 }

@@ -3,11 +3,10 @@
 //! A block has a level, the length of the report that first has it, and a rank: where a short report has too many lines, blocks of the
 //! highest rank are left out first, those of rank 0 never. Invariant: a block that has nothing to say is not there.
 
-mod text_writer;
-
 use crate::assertion_text::{self, AssertionText};
-use crate::grid::{Column, Grid};
-use crate::layout::{BarScale, Style};
+use crate::grid::{Column, Grid, Rows};
+use crate::layout::BarScale;
+use crate::layout::Style;
 
 /// How long a report is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,16 +64,15 @@ impl Content {
 
 /// Assertions as a table.
 pub(crate) fn assertion_grid(contents: &[&Content]) -> Grid {
-    let mut grid = Grid::new(Column::all_of_words(["assertion", "finding", "outcome"]));
-    for content in contents {
-        if let Content::Assertion(text) = content {
-            grid.push_texts(
-                [text.subject.clone(), text.finding.clone(), text.word().to_owned()],
-                Style::Plain,
-            );
-        }
-    }
-    grid
+    let texts = contents.iter().filter_map(|content| match content {
+        Content::Assertion(text) => Some(text),
+        _ => None,
+    });
+    Rows::of(texts, |_| Style::Plain)
+        .texts(Column::of_words("assertion", 0), |text| text.subject.clone())
+        .texts(Column::of_words("finding", 0), |text| text.finding.clone())
+        .texts(Column::of_words("outcome", 0), |text| text.word())
+        .grid(None)
 }
 
 /// Blocks from top to bottom.
@@ -84,7 +82,7 @@ pub(crate) struct Document {
     /// Of the blocks that follow.
     level: Level,
     /// Pieces of advice that were left out.
-    left_out: usize,
+    pub(crate) left_out: usize,
 }
 
 impl Document {
@@ -166,7 +164,7 @@ impl Document {
     }
 
     /// Leaves out one block of the highest rank, of several the last.
-    fn leave_one_out(&mut self) -> bool {
+    pub(crate) fn leave_one_out(&mut self) -> bool {
         let ranked = (0..self.blocks.len()).filter(|index| self.blocks[*index].rank > 0);
         let Some(index) = ranked.max_by_key(|index| self.blocks[*index].rank) else { return false };
         let block = self.blocks.remove(index);

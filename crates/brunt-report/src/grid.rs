@@ -5,6 +5,7 @@
 
 use crate::figure::{Figures, unit_of};
 use crate::layout::{Layout, Line, Span, Style, TABLE_WIDTH, TimeUnit};
+use std::fmt::Display;
 
 /// The shortest that a name is cut to.
 const NAME_MIN: usize = 11;
@@ -163,6 +164,48 @@ impl TimeTable {
             grid.push(row.into_iter().enumerate().map(cell).collect());
         }
         grid
+    }
+}
+
+/// A table that is made column by column: each has its heading, and what stands in it of an item.
+pub(crate) struct Rows<T> {
+    items: Vec<T>,
+    table: TimeTable,
+}
+
+impl<T> Rows<T> {
+    /// A row for each item, in its style.
+    pub(crate) fn of(items: impl IntoIterator<Item = T>, style: impl Fn(&T) -> Style) -> Self {
+        let items: Vec<T> = items.into_iter().collect();
+        let rows = items.iter().map(|item| (style(item), Vec::new())).collect();
+        Self { items, table: TimeTable { columns: Vec::new(), rows } }
+    }
+
+    /// A column of values.
+    pub(crate) fn values(mut self, column: Column, value: impl Fn(&T) -> Value) -> Self {
+        self.table.columns.push(column);
+        self.table.rows.iter_mut().zip(&self.items).for_each(|((_, row), item)| row.push(value(item)));
+        self
+    }
+
+    /// A column of words, or of numbers that are no times.
+    pub(crate) fn texts<D: Display>(self, column: Column, text: impl Fn(&T) -> D) -> Self {
+        self.values(column, |item| Value::Text(text(item).to_string()))
+    }
+
+    /// The same where it is wanted.
+    pub(crate) fn texts_if<D: Display>(
+        self,
+        is_wanted: bool,
+        column: Column,
+        text: impl Fn(&T) -> D,
+    ) -> Self {
+        if is_wanted { self.texts(column, text) } else { self }
+    }
+
+    /// The table in this unit, or in the one that makes it narrowest.
+    pub(crate) fn grid(self, unit: Option<TimeUnit>) -> Grid {
+        self.table.grid(unit)
     }
 }
 

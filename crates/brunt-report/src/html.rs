@@ -10,22 +10,20 @@ pub(crate) mod page;
 pub(crate) mod several;
 pub(crate) mod spectrum;
 
-pub use page::Page;
-pub use several::RESULTS_MAX;
-
 use crate::assertion_text::AssertionText;
 use crate::document::{Document, Level};
 use crate::grid::Grid;
+use crate::instant;
 use crate::layout::Layout;
 use crate::live::State;
-use crate::paragraph::beginning;
 use crate::quantity::counted;
-use crate::row::{Row, rows};
+use crate::run_document::latency::Row;
+use crate::run_document::latency::rows;
 use crate::run_document::latency::{full_tables, is_unbounded};
 use crate::run_document::{
     accounting as counts, client, conclusion, events as incidents, fact_lines, head as run_head, servers,
 };
-use crate::wall_clock;
+use crate::text::beginning;
 use brunt_picture::{Area, Fill, Ink, Picture, Scale, Stroke, Texture};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -35,6 +33,8 @@ use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
 use over_time::Columns;
 use page::Markup;
+pub use page::Page;
+pub use several::RESULTS_MAX;
 use std::io::{self, Write};
 
 /// A result of more bytes, which one of a thousand servers has, is not kept in its page.
@@ -144,7 +144,7 @@ const PLAN_LINE_MAX: usize = 1_000;
 fn head(markup: &mut Markup, summary: &Summary) {
     let mut lines = run_head::lines(summary);
     let labels = &summary.record.plan.labels;
-    lines.extend(wall_clock::of_run(summary, summary.window.measure_ns).map(|instant| {
+    lines.extend(instant::of_run(summary, summary.window.measure_ns).map(|instant| {
         // To the second.
         let second = instant.split_once('.').map_or(instant.clone(), |(second, _)| format!("{second}Z"));
         ("date".to_owned(), vec![second.replace('T', " ").replace('Z', " UTC")])

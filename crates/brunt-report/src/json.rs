@@ -3,33 +3,40 @@
 //! docs/result.schema.json is generated from these types, with their comments as descriptions (`tests/schema.rs`). Invariants: counts and
 //! times are exact integers, times in nanoseconds; instants count from the beginning of the measured window, earlier ones are negative;
 //! what there are too few samples for is `null`. Keys that exist keep their names, units and meaning, and new ones may be added.
+//! The key `record` is all that its summary was built from: a summary that is built from what is read back prints the same text to the byte, and
+//! whatever the bytes of a file are, it has no number that adding it up could carry beyond what numbers hold.
 
 pub(crate) mod client;
-pub(crate) mod counts;
 pub(crate) mod events;
-pub(crate) mod latency;
-pub(crate) mod over_time;
+pub(crate) mod row;
 pub(crate) mod servers;
-pub(crate) mod status;
 pub(crate) mod window;
 
-use crate::indented;
-use crate::record;
+use crate::text::make_printable;
+use brunt_plan::plan::Plan;
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::calibration::Lookup;
+use brunt_stats::check::Judgement;
+use brunt_stats::convergence::Convergence;
 use brunt_stats::op_summary::{OpRow, OpSummary};
+use brunt_stats::recorder::Layout;
+use brunt_stats::run_record::RunData;
+use brunt_stats::run_record::{Environment, PreloadResult, RunRecord};
+use brunt_stats::server_stats::ServerRecord;
+use brunt_stats::store::SerializedStore;
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::AgentRecord;
 use client::ClientTree;
-use counts::{Counts, Phase};
 use events::Events;
 use indexmap::IndexMap;
-use latency::Latency;
-use over_time::Piece;
+use row::{Counts, Latency, Phase};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use servers::Server;
-use status::StatusTree;
+use std::borrow::Cow;
 use std::io::{self, Write};
-use window::Window;
+use window::{Piece, StatusTree, Window};
 
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.result.v1";
@@ -132,11 +139,22 @@ impl ResultTree {
         })
     }
 
+    /// CPU time of the client per request.
+    pub(crate) fn client_cpu_ns(&self) -> Option<f64> {
+        self.client.cpu_ns_per_request.map(|ns| ns as f64)
+    }
+
+    /// CPU time of the servers per request, by their own account.
+    pub(crate) fn server_cpu_ns(&self) -> Option<f64> {
+        let window = self.events.server_stats.as_ref()?.window.as_ref()?;
+        window.cpu_ns_per_request.map(|ns| ns as f64)
+    }
+
     /// All of a summary.
     pub(crate) fn of(summary: &Summary) -> serde_json::Result<Self> {
         Ok(Self {
             intervals: Piece::all(summary),
-            record: Some(record::value(&summary.record)?),
+            record: Some(record_value(&summary.record)?),
             ..Self::without_record(summary)?
         })
     }
@@ -147,7 +165,7 @@ impl ResultTree {
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    indented::write(serde_json::to_value(ResultTree::of(summary)?)?, out)
+    write_indented(serde_json::to_value(ResultTree::of(summary)?)?, out)
 }
 
 /// The result without its record, on one line.
@@ -166,4 +184,226 @@ pub(crate) fn reference(_: &mut SchemaGenerator) -> Schema {
 /// A time that is a quotient or a root, to the nanosecond.
 fn whole(ns: Option<f64>) -> Option<u64> {
     ns.map(|ns| ns.round() as u64)
+}
+
+/// The key whose value is written on one line.
+pub(crate) const COMPACT: &str = "record";
+/// The key whose elements are written on one line each.
+const ROWS: &str = "intervals";
+
+/// How the value of a key is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spacing {
+    /// Each of its values on lines of its own.
+    Indented,
+    /// Each element of a list on one line.
+    Rows,
+    /// All of it on one line.
+    Line,
+}
+
+/// Writes a value, and a line end.
+///
+/// # Errors
+/// What `out` returns.
+pub(crate) fn write_indented(mut value: Value, out: &mut dyn Write) -> io::Result<()> {
+    make_printable(&mut value);
+    write_value(&value, Spacing::Indented, 0, out)?;
+    writeln!(out)
+}
+
+fn write_value(value: &Value, layout: Spacing, depth: usize, out: &mut dyn Write) -> io::Result<()> {
+    match value {
+        Value::Object(entries) if layout != Spacing::Line && !entries.is_empty() => {
+            for (index, (key, value)) in entries.iter().enumerate() {
+                begin_line(if index == 0 { "{" } else { "," }, depth + 1, out)?;
+                serde_json::to_writer(&mut *out, key)?;
+                write!(out, ": ")?;
+                let layout = match key.as_str() {
+                    COMPACT => Spacing::Line,
+                    ROWS => Spacing::Rows,
+                    _ => Spacing::Indented,
+                };
+                write_value(value, layout, depth + 1, out)?;
+            }
+            begin_line("", depth, out)?;
+            write!(out, "}}")
+        }
+        Value::Array(elements) if layout != Spacing::Line && !elements.is_empty() => {
+            let of_element = if layout == Spacing::Rows { Spacing::Line } else { Spacing::Indented };
+            for (index, element) in elements.iter().enumerate() {
+                begin_line(if index == 0 { "[" } else { "," }, depth + 1, out)?;
+                write_value(element, of_element, depth + 1, out)?;
+            }
+            begin_line("", depth, out)?;
+            write!(out, "]")
+        }
+        _ => Ok(serde_json::to_writer(out, value)?),
+    }
+}
+
+/// Ends a line with this, and indents the next one.
+fn begin_line(end: &str, depth: usize, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{end}\n{:1$}", "", 2 * depth)
+}
+
+/// No count is as large, and no time in nanoseconds: it is more than two years.
+const NUMBER_MAX: u64 = 1 << 56;
+/// Most intervals that a file may hold: of 100 ms almost five days, which a file that is read has no room for.
+const PIECES_MAX: u64 = 1 << 22;
+
+/// A record without its plan, in the order of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SerializedRun<'a> {
+    environment: Cow<'a, Environment>,
+    server: Cow<'a, str>,
+    agents: Cow<'a, [AgentRecord]>,
+    preload: Option<PreloadResult>,
+    values_checked: bool,
+    convergence: Cow<'a, Option<Convergence>>,
+    calibration: Cow<'a, Lookup>,
+    judgement: Cow<'a, Judgement>,
+    run: Cow<'a, RunData>,
+    intervals: SerializedStore,
+}
+
+/// A record as JSON.
+pub(crate) fn record_value(record: &RunRecord) -> serde_json::Result<Value> {
+    let RunRecord { plan: _, run, environment, server, agents, preload, values_checked, .. } = record;
+    serde_json::to_value(SerializedRun {
+        environment: Cow::Borrowed(environment),
+        server: Cow::Borrowed(server),
+        agents: Cow::Borrowed(agents),
+        preload: *preload,
+        values_checked: *values_checked,
+        convergence: Cow::Borrowed(&record.convergence),
+        calibration: Cow::Borrowed(&record.calibration),
+        judgement: Cow::Borrowed(&record.judgement),
+        run: Cow::Borrowed(run),
+        intervals: SerializedStore::from(&run.intervals),
+    })
+}
+
+/// The record of a run's result.
+///
+/// # Errors
+/// What is wrong with it, in one sentence; for a user.
+pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
+    // Rules may have changed since it ran.
+    let spec = PlanSpec::deserialize(&result["plan"]).map_err(|error| format!("plan: {error}"))?;
+    let plan = Plan::restored(spec).map_err(|error| format!("plan: {error}"))?;
+    let held = result.get("record").ok_or("record: missing; accepted: a result as brunt run writes it")?;
+    check_numbers(held, is_possible)
+        .map_err(|number| format!("record: {number} is more than a run can hold"))?;
+    let carried = SerializedRun::deserialize(held).map_err(|error| format!("record: {error}"))?;
+    let mut run = carried.run.into_owned();
+    run.intervals =
+        carried.intervals.restore(&Layout::of(&plan)).map_err(|error| format!("record: {error}"))?;
+    check_run(&run, &plan).map_err(|error| format!("record: {error}"))?;
+    Ok(RunRecord {
+        plan,
+        run,
+        environment: carried.environment.into_owned(),
+        server: carried.server.into_owned(),
+        agents: carried.agents.into_owned(),
+        preload: carried.preload,
+        values_checked: carried.values_checked,
+        convergence: carried.convergence.into_owned(),
+        calibration: carried.calibration.into_owned(),
+        judgement: carried.judgement.into_owned(),
+    })
+}
+
+/// What the parts of a run must have in common.
+fn check_run(run: &RunData, plan: &Plan) -> Result<(), &'static str> {
+    let times = &run.times;
+    if times.start_ns > times.measure_ns || times.measure_ns.max(times.end_ns) > times.drained_ns {
+        return Err("times of a run that are in no order");
+    }
+    let timeline = run.intervals.timeline();
+    let least_ns = timeline.row_ns(times.start_ns, 1).min(timeline.slice_ns());
+    if times.end_ns.saturating_sub(times.start_ns) / least_ns > PIECES_MAX {
+        return Err("a run that is longer than its slices of time");
+    }
+    if !run.server_records.is_empty() && run.server_records.len() != plan.polled_servers().len() {
+        return Err("statistics of servers that there are not");
+    }
+    let in_order = |record: &ServerRecord| record.snapshots().is_sorted_by_key(|snapshot| snapshot.at_ns);
+    if !run.server_records.iter().all(in_order) {
+        return Err("statistics of a server that are in no order");
+    }
+    if run.cluster.as_ref().is_some_and(|cluster| cluster.slots.of_servers.len() != plan.server_count()) {
+        return Err("slots of nodes that there are not");
+    }
+    Ok(())
+}
+
+/// Is it a number that a run may have?
+fn is_possible(number: &Number) -> bool {
+    match (number.as_u64(), number.as_i64(), number.as_f64()) {
+        (Some(count), ..) => count <= NUMBER_MAX,
+        (None, Some(less), _) => less.unsigned_abs() <= NUMBER_MAX,
+        (None, None, number) => number.is_some_and(f64::is_finite),
+    }
+}
+
+/// Is every number possible? Else the first that is not.
+pub(crate) fn check_numbers(value: &Value, is_possible: fn(&Number) -> bool) -> Result<(), &Number> {
+    match value {
+        Value::Number(number) => is_possible(number).then_some(()).ok_or(number),
+        Value::Array(values) => values.iter().try_for_each(|value| check_numbers(value, is_possible)),
+        Value::Object(values) => values.values().try_for_each(|value| check_numbers(value, is_possible)),
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn records_and_rows_stand_on_a_line_each() {
+        let value = json!({
+            "a": [1, {}],
+            "record": { "b": [1, [2, "x"]], "record": { "c": null } },
+            "runs": [{ "record": [], "d": { "e": 1.5 } }],
+            "intervals": [{ "ops": { "get": [1, 2] } }, {}, [{ "intervals": [3] }]],
+            "rows": { "intervals": null, "record": [{}], "f": [4] },
+        });
+        let mut text = Vec::new();
+        write_indented(value.clone(), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let expected = r#"{
+  "a": [
+    1,
+    {}
+  ],
+  "record": {"b":[1,[2,"x"]],"record":{"c":null}},
+  "runs": [
+    {
+      "record": [],
+      "d": {
+        "e": 1.5
+      }
+    }
+  ],
+  "intervals": [
+    {"ops":{"get":[1,2]}},
+    {},
+    [{"intervals":[3]}]
+  ],
+  "rows": {
+    "intervals": null,
+    "record": [{}],
+    "f": [
+      4
+    ]
+  }
+}
+"#;
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
 }

@@ -7,8 +7,9 @@
 
 use crate::assertion_text::AssertionText;
 use crate::comparison::{AssertionRow, Comparison};
+use crate::quantity;
 use crate::result::RunResult;
-use crate::{quantity, row};
+use crate::run_document::latency;
 use brunt_stats::bound::Decision;
 use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::op_summary::PercentileMark;
@@ -21,7 +22,7 @@ pub(crate) fn write_run(summary: &Summary, out: &mut dyn Write) -> io::Result<()
     let asserted = summary.assertions.iter().map(AssertionText::of).map(of_assertion);
     let status = &summary.status;
     let checked = status.checks.iter().map(of_check);
-    let rows = row::rows(summary);
+    let rows = latency::rows(summary);
     let quantiles = summary.record.plan.shown_quantiles();
     let percentiles = rows.iter().flat_map(|row| {
         quantiles.iter().map(|quantile| {

@@ -1,10 +1,9 @@
-//! How a text report is laid out: the unit of its times, its width, colour, and which characters it may use.
+//! How a text report is laid out: the unit of its times, its width, colour, which characters it may use, and how high a bar stands for a time.
 //!
 //! No option of a plan and no part of a result. Invariant: without colour a report has the same bytes as with it, but for the escape
 //! sequences.
 
 use crate::quantity;
-use brunt_picture::Scale;
 use std::fmt;
 use std::str::FromStr;
 
@@ -104,48 +103,6 @@ impl Layout {
 pub(crate) const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];
 
-/// The heights of bars for times, on a logarithmic scale from the least to the most: a line of bars shows times one after another.
-#[derive(Clone, Copy, Debug)]
-pub struct BarScale {
-    least_ns: u64,
-    most_ns: u64,
-}
-
-impl BarScale {
-    /// The scale of these times; `None` without any.
-    pub fn of(values: &[Option<u64>]) -> Option<Self> {
-        let given = || values.iter().flatten().copied();
-        Some(Self { least_ns: given().min()?.max(1), most_ns: given().max()?.max(1) })
-    }
-
-    /// Widens the scale to a decade, so that times that are nearly equal have bars of nearly equal length.
-    pub fn with_a_decade(self) -> Self {
-        Self { most_ns: self.most_ns.max(self.least_ns.saturating_mul(10)), ..self }
-    }
-
-    /// The bar of a time; a blank for none.
-    pub fn bar(&self, time_ns: Option<u64>) -> char {
-        let Some(ns) = time_ns else { return ' ' };
-        let height = self.part(ns) * (BARS.len() - 1) as f64;
-        BARS[(height.round() as usize).min(BARS.len() - 1)]
-    }
-
-    /// Where a time stands from the least, 0, to the most, 1.
-    pub(crate) fn part(&self, ns: u64) -> f64 {
-        Scale::logarithmic((self.least_ns as f64, self.most_ns as f64), (0.0, 1.0)).pixel(ns.max(1) as f64)
-    }
-}
-
-impl fmt::Display for BarScale {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = quantity::time(self.most_ns);
-        match self.least_ns == self.most_ns {
-            true => formatter.write_str(&most),
-            false => write!(formatter, "{} to {most}, log", quantity::time_as(self.most_ns, self.least_ns)),
-        }
-    }
-}
-
 /// How a piece of text looks on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
@@ -204,6 +161,49 @@ impl Style {
             Self::Bad => "31",
         };
         if is_coloured && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A scale from the least time to the most.
+#[derive(Clone, Copy, Debug)]
+pub struct BarScale {
+    least_ns: u64,
+    most_ns: u64,
+}
+
+impl BarScale {
+    /// The scale of these times; `None` without any.
+    pub fn of(values: &[Option<u64>]) -> Option<Self> {
+        let given = || values.iter().flatten().copied();
+        Some(Self { least_ns: given().min()?.max(1), most_ns: given().max()?.max(1) })
+    }
+
+    /// Widens the scale to a decade, so that times that are nearly equal have bars of nearly equal length.
+    pub fn with_a_decade(self) -> Self {
+        Self { most_ns: self.most_ns.max(self.least_ns.saturating_mul(10)), ..self }
+    }
+
+    /// The bar of a time; a blank for none.
+    pub fn bar(&self, time_ns: Option<u64>) -> char {
+        let Some(ns) = time_ns else { return ' ' };
+        let height = self.part(ns) * (BARS.len() - 1) as f64;
+        BARS[(height.round() as usize).min(BARS.len() - 1)]
+    }
+
+    /// Where a time stands from the least, 0, to the most, 1.
+    pub(crate) fn part(&self, ns: u64) -> f64 {
+        let span = (self.most_ns as f64 / self.least_ns as f64).ln();
+        if span > 0.0 { (ns.max(1) as f64 / self.least_ns as f64).ln() / span } else { 0.0 }
+    }
+}
+
+impl std::fmt::Display for BarScale {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let most = quantity::time(self.most_ns);
+        match self.least_ns == self.most_ns {
+            true => formatter.write_str(&most),
+            false => write!(formatter, "{} to {most}, log", quantity::time_as(self.most_ns, self.least_ns)),
+        }
     }
 }
 

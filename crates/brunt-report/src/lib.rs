@@ -5,47 +5,38 @@
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`subject::Subject`] is a run, a campaign
 //! or a comparison with every medium that it has; [`run_document`], [`campaign`] and [`comparison`] build its document,
 //! [`json::write`] is the schema `brunt.result.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
-//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hlog::write`] their histograms, [`samples::write`] lists
-//! the samples that a plan asked to keep; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
+//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`subject::Format`] has
+//! every file that a result can be written as; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
 //! results in again.
 
 #![forbid(unsafe_code)]
 mod annotations;
 pub mod assertion_text;
-mod brief;
 pub mod calibration;
 pub mod campaign;
 pub mod comparison;
-mod cost;
 pub mod csv;
 pub mod document;
 mod figure;
 mod grid;
-pub mod hlog;
+pub mod hdr_histogram;
 pub mod html;
-mod indented;
-mod instant;
+pub mod instant;
 pub mod json;
 mod junit;
 pub mod layout;
 pub mod live;
 mod markdown;
-mod metered;
 pub mod metrics;
 pub mod ndjson;
-mod paragraph;
 pub mod publication;
 pub mod quantity;
-mod record;
 pub mod result;
-mod row;
 pub mod run_document;
-pub mod samples;
 mod server;
-pub mod spectrum;
 pub mod stored;
 pub mod subject;
-pub mod wall_clock;
+mod text;
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,8 @@
 use crate::document::{Content, Document, Level, assertion_grid};
 use crate::grid::Grid;
 use crate::layout::Layout;
-use crate::paragraph::steers;
 use crate::run_document::{self, OpRows};
+use crate::text::steers;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 

@@ -5,8 +5,9 @@
 //! recorded, or the slices of the result have become longer than the line.
 
 use crate::csv::without_preload;
-use crate::json::over_time::OpPiece;
-use crate::{live, wall_clock};
+use crate::instant;
+use crate::json::window::OpPiece;
+use crate::live;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
@@ -14,7 +15,8 @@ use brunt_stats::interval::Activity;
 use brunt_stats::observer::Period;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::{Timeline, TimelinePoint};
-use brunt_stats::window::{MeasuredWindow, RunTimes};
+use brunt_stats::window::MeasuredWindow;
+use brunt_stats::window::RunTimes;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -158,7 +160,7 @@ fn line(
     let Activity { scheduled, sent, completed, failed } = without_preload(point);
     let in_window = |at_ns: u64| is_window_known.then(|| at_ns.wrapping_sub(times.measure_ns) as i64);
     let mut value = json!({
-        "time": times.epoch_us.and_then(|epoch_us| wall_clock::at(epoch_us, point.start_ns)),
+        "time": times.epoch_us.and_then(|epoch_us| instant::at(epoch_us, point.start_ns)),
         "run": number,
         "phase": phase.name(),
         "start_ns": in_window(point.start_ns),

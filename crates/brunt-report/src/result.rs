@@ -3,10 +3,10 @@
 //! Not a summary, of which a comparison of a hundred runs could not keep the histograms. Invariant: of a file it is what it was of the run.
 
 use crate::campaign;
-use crate::json::latency::Distribution;
+use crate::json::row::Distribution;
 use crate::json::{self, ResultTree, Row};
-use crate::paragraph::{beginning, make_printable, printable};
 use crate::stored::StoredResult;
+use crate::text::make_printable;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::op::OpName;
 use brunt_plan::quantile::Quantile;
@@ -16,7 +16,6 @@ use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The kind of campaign that holds several runs of one plan.
 const REPEAT: &str = "repeat";
@@ -66,7 +65,9 @@ impl RunResult {
             Metric::Service(statistic) => latency.service_ns.statistic(statistic),
             Metric::Rate => Some(counts.rate.completed),
             Metric::Hit => part(counts.keys.hit, counts.keys.requested),
-            Metric::Errors => part(failed(counts) + requests.abandoned, requests.sent + requests.abandoned),
+            Metric::Errors => {
+                part(requests.failed() + requests.abandoned, requests.sent + requests.abandoned)
+            }
             Metric::Unsent => part(requests.unsent, requests.scheduled),
         }
     }
@@ -118,17 +119,6 @@ impl RunResult {
         (scheduled > 0).then(|| 1.0 - row.unanswered() as f64 / scheduled as f64)
     }
 
-    /// CPU time of the client per request, in nanoseconds.
-    pub(crate) fn client_cpu_ns(&self) -> Option<f64> {
-        self.result.client.cpu_ns_per_request.map(|ns| ns as f64)
-    }
-
-    /// CPU time of the servers per request, in nanoseconds.
-    pub(crate) fn server_cpu_ns(&self) -> Option<f64> {
-        let window = self.result.events.server_stats.as_ref()?.window.as_ref()?;
-        window.cpu_ns_per_request.map(|ns| ns as f64)
-    }
-
     fn row(&self, op: Option<OpName>) -> Option<&Row> {
         match op {
             None => Some(&self.result.row),
@@ -150,15 +140,10 @@ impl RunResult {
     }
 }
 
-/// Sent requests that a server is to blame for, or the way to it.
-fn failed(counts: &json::counts::Counts) -> u64 {
-    counts.requests.error + counts.requests.timeout + counts.requests.lost
-}
-
 impl Row {
     /// Requests without an answer: sent ones that failed, and what was never sent or still in flight at the end.
     fn unanswered(&self) -> u64 {
-        failed(&self.counts) + self.counts.requests.unsent + self.counts.requests.in_flight
+        self.counts.requests.failed() + self.counts.requests.unsent + self.counts.requests.in_flight
     }
 
     /// A statistic of the answered requests, or no bound where those that had no answer, which are above all others, decide it.
@@ -217,13 +202,4 @@ pub fn read(text: &str, source: &str) -> Result<Vec<RunResult>, String> {
             Err(format!("{source}: schema: '{}' was found; {accepted}", found.unwrap_or("nothing")))
         }
     }
-}
-
-/// A value of another file, shortened for a message.
-pub(crate) fn shortened(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    beginning(&printable(&text), 60)
 }

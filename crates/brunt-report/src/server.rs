@@ -2,7 +2,7 @@
 //!
 //! Not what each of them did. The plan names servers in an order, and everything else refers to them by their place in it.
 
-use crate::paragraph::printable;
+use crate::text::printable;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 

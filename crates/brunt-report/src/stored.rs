@@ -1,19 +1,22 @@
-//! Results that were read from files: which kind each is, and what it is made into again.
+//! Results that were read from files: which kind each is, what it is made into again, and in which keys two plans differ.
 //!
-//! Not what of a result is read (that is `record.rs`) and not the file. Invariants: whatever the text is, it is a summary, a campaign to
+//! Not what of a record is read (that is `json.rs`) and not the file. Invariants: whatever the text is, it is a summary, a campaign to
 //! be concluded, or refused in one sentence; none of its texts steers a terminal, in whatever output it ends, for all have passed
 //! through `printable` here.
 
 use crate::campaign::{CampaignQuestion, CampaignRecord, RunRow};
 use crate::json;
-use crate::paragraph::{make_printable, printable};
-use crate::record::run_record;
+use crate::json::run_record;
+use crate::quantity;
+use crate::text::{beginning, make_printable, printable};
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
-use serde::Deserialize;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
 
 /// A result that was read, not looked at yet.
 #[derive(Debug)]
@@ -193,52 +196,80 @@ const OF_A_PART: [&str; 5] = ["seed", "threads", "cpus", "wait", "io"];
 
 /// The first option in which two plans differ, but for those of a part.
 fn difference(one: &Plan, other: &Plan) -> Option<String> {
-    let value = |plan: &Plan| serde_json::to_value(&plan.spec).unwrap_or_default();
-    first_difference(&value(one), &value(other), "")
+    let [one, other] = [one, other].map(|plan| match serde_json::to_value(&plan.spec) {
+        Ok(Value::Object(keys)) => keys,
+        _ => Map::default(),
+    });
+    key_differences(&one, &other, &OF_A_PART).into_iter().next().map(|differing| differing.key)
 }
 
-/// Where below `path` two values differ first, as a path of keys and indices.
-fn first_difference(one: &Value, other: &Value, path: &str) -> Option<String> {
-    match (one, other) {
-        (Value::Object(one), Value::Object(other)) => {
-            let is_common = |key: &&String| !path.is_empty() || !OF_A_PART.contains(&key.as_str());
-            one.keys().chain(other.keys()).filter(is_common).find_map(|key| {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                let [one, other] = [one, other].map(|held| held.get(key).unwrap_or(&Value::Null));
-                first_difference(one, other, &path)
-            })
-        }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            let pairs = one.iter().zip(other).enumerate();
-            pairs
-                .into_iter()
-                .find_map(|(index, (one, other))| first_difference(one, other, &format!("{path}[{index}]")))
-        }
-        _ => (one != other).then(|| path.to_owned()),
+/// Something that is one way in A and another in B.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// The key; of a class of several, with the name of the class in front.
+    pub key: String,
+    /// What A has; `None` where it has no such key.
+    pub a: Option<String>,
+    /// What B has.
+    pub b: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |held: &Option<String>| held.clone().unwrap_or_else(|| "nothing".to_owned());
+        write!(formatter, "{}: A has {}, B has {}", self.key, text(&self.a), text(&self.b))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+/// The key of the classes in a plan.
+const CLASSES: &str = "class";
 
-    #[test]
-    fn differences_are_named_by_their_path() {
-        let table = [
-            (json!({"rate": 1, "seed": 2}), json!({"rate": 1, "seed": 3}), None),
-            (json!({"rate": 1}), json!({"rate": 2}), Some("rate")),
-            (json!({"keys": 1}), json!({}), Some("keys")),
-            (json!({"class": [{"seed": 1}]}), json!({"class": [{"seed": 2}]}), Some("class[0].seed")),
-            (
-                json!({"class": [1, {"mix": {"get": 1}}]}),
-                json!({"class": [1, {"mix": {}}]}),
-                Some("class[1].mix.get"),
-            ),
-            (json!({"class": [1]}), json!({"class": [1, 2]}), Some("class")),
-        ];
-        for (one, other, path) in table {
-            assert_eq!(first_difference(&one, &other, "").as_deref(), path, "{one} {other}");
-        }
+/// The keys in which two plans differ, but for these.
+pub(crate) fn key_differences(
+    a: &Map<String, Value>,
+    b: &Map<String, Value>,
+    exempt: &[&str],
+) -> Vec<Difference> {
+    let mut found = differences("", a, b, &[exempt, &[CLASSES]].concat());
+    let [classes_a, classes_b] = [a, b].map(|plan| {
+        let listed = plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        listed.iter().filter_map(Value::as_object).collect::<Vec<_>>()
+    });
+    if classes_a.len() != classes_b.len() {
+        let count = |classes: &[_]| Some(quantity::things(classes.len() as u64, "class"));
+        found.push(Difference { key: CLASSES.to_owned(), a: count(&classes_a), b: count(&classes_b) });
+        return found;
     }
+    for (class_a, class_b) in classes_a.iter().zip(&classes_b) {
+        let name = class_a.get("name").and_then(Value::as_str).unwrap_or("");
+        let prefix = if classes_a.len() > 1 { format!("{name} ") } else { String::new() };
+        found.extend(differences(&prefix, class_a, class_b, &[]));
+    }
+    found
+}
+
+pub(crate) fn differences(
+    prefix: &str,
+    a: &Map<String, Value>,
+    b: &Map<String, Value>,
+    exempt: &[&str],
+) -> Vec<Difference> {
+    let only_in_b = b.keys().filter(|key| !a.contains_key(*key));
+    let keys = a.keys().chain(only_in_b).filter(|key| !exempt.contains(&key.as_str()));
+    keys.filter(|key| a.get(*key) != b.get(*key))
+        .map(|key| Difference {
+            key: format!("{prefix}{key}"),
+            a: a.get(key).map(shortened),
+            b: b.get(key).map(shortened),
+        })
+        .collect()
+}
+
+/// A value of another file, shortened for a message.
+pub(crate) fn shortened(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    beginning(&printable(&text), 60)
 }

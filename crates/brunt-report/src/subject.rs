@@ -7,7 +7,7 @@ use crate::comparison::{self, Comparison};
 use crate::document::{Document, Level};
 use crate::layout::Layout;
 use crate::run_document::{self, OpRows};
-use crate::{annotations, brief, csv, html, json, junit, markdown};
+use crate::{annotations, csv, hdr_histogram, html, json, junit, markdown, ndjson};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -22,6 +22,31 @@ pub enum Subject<'a> {
     Campaign(&'a Campaign),
     /// Two sets of runs.
     Comparison(&'a Comparison),
+}
+
+/// A file that a result can be written as; what a terminal shows has a layout, see [`Subject::write_text`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// All that is known.
+    Json,
+    /// A page.
+    Html,
+    /// Of a run a line for each interval, of a campaign one for each run.
+    Csv,
+    /// The same of a run as JSON.
+    Ndjson,
+    /// The samples that a plan asked to keep.
+    Samples,
+    /// Response times over time, as HdrHistogram logs them.
+    Hlog,
+    /// Percentiles, as HdrHistogram prints them.
+    Percentiles,
+    /// Test cases for continuous integration.
+    Junit,
+    /// The short report.
+    Markdown,
+    /// What calls for attention, as annotations of GitHub Actions.
+    Annotations,
 }
 
 impl Subject<'_> {
@@ -52,10 +77,10 @@ impl Subject<'_> {
     /// What `out` returns.
     pub fn write_brief(self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
         let line = match self {
-            Self::Run(summary) => brief::of_run(summary, layout),
+            Self::Run(summary) => run_document::brief(summary, layout),
             Self::Runs(runs) => {
                 let of_run =
-                    |(name, run): &(String, Summary)| format!("{name}: {}", brief::of_run(run, layout));
+                    |(name, run): &(String, Summary)| format!("{name}: {}", run_document::brief(run, layout));
                 runs.iter().map(of_run).collect::<Vec<_>>().join("\n")
             }
             Self::Campaign(campaign) => campaign::document::brief(campaign, layout),
@@ -64,79 +89,40 @@ impl Subject<'_> {
         writeln!(out, "{}", layout.in_characters(&line))
     }
 
-    /// Writes the report as Markdown.
+    /// Writes it as a file of this format.
     ///
     /// # Errors
-    /// What `out` returns.
-    pub fn write_markdown(self, out: &mut dyn Write) -> io::Result<()> {
-        let document = match self {
-            Self::Run(summary) => return markdown::write_run(summary, out),
-            Self::Runs(runs) => return runs.iter().try_for_each(|(_, run)| markdown::write_run(run, out)),
-            Self::Campaign(_) | Self::Comparison(_) => self.document(&Layout::default(), Level::Short),
-        };
-        out.write_all(markdown::blocks(&document.unwrap_or_default()).as_bytes())
-    }
-
-    /// Writes the page.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_html(self, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Run(summary) => html::write(summary, out),
-            Self::Runs(runs) => html::several::write(runs, out),
-            Self::Campaign(campaign) => campaign::html::write(campaign, out),
-            Self::Comparison(comparison) => comparison::html::write(comparison, out),
-        }
-    }
-
-    /// Writes the result as JSON.
-    ///
-    /// # Errors
-    /// What `out` returns, or that several runs are no result.
-    pub fn write_json(self, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Run(summary) => json::write(summary, out),
-            Self::Runs(_) => Err(io::ErrorKind::Unsupported.into()),
-            Self::Campaign(campaign) => campaign::json::write(campaign, out),
-            Self::Comparison(comparison) => comparison::json::write(comparison, out),
-        }
-    }
-
-    /// Writes CSV: of a run a line for each interval, of a campaign one for each run.
-    ///
-    /// # Errors
-    /// What `out` returns, or that the subject has no rows.
-    pub fn write_csv(self, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Run(summary) => csv::write(summary, out),
-            Self::Campaign(campaign) => campaign::csv::write(campaign, out),
-            Self::Runs(_) | Self::Comparison(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
-    /// Writes a run or a comparison as JUnit XML.
-    ///
-    /// # Errors
-    /// What `out` returns, or that the subject has no test cases.
-    pub fn write_junit(self, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Run(summary) => junit::write_run(summary, out),
-            Self::Comparison(comparison) => junit::write_comparison(comparison, out),
-            Self::Runs(_) | Self::Campaign(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
-    /// Writes what calls for attention as annotations of GitHub Actions.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    pub fn write_annotations(self, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Run(summary) => annotations::write_run(summary, out),
-            Self::Runs(runs) => runs.iter().try_for_each(|(_, run)| annotations::write_run(run, out)),
-            Self::Campaign(campaign) => annotations::write_campaign(campaign, out),
-            Self::Comparison(comparison) => annotations::write_comparison(comparison, out),
+    /// What `out` returns, or that the subject is not written so.
+    pub fn write(self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+        use Format::{Annotations, Csv, Hlog, Html, Json, Junit, Markdown, Ndjson, Percentiles, Samples};
+        match (format, self) {
+            (Json, Self::Run(summary)) => json::write(summary, out),
+            (Json, Self::Campaign(campaign)) => campaign::json::write(campaign, out),
+            (Json, Self::Comparison(comparison)) => comparison::json::write(comparison, out),
+            (Html, Self::Run(summary)) => html::write(summary, out),
+            (Html, Self::Runs(runs)) => html::several::write(runs, out),
+            (Html, Self::Campaign(campaign)) => campaign::html::write(campaign, out),
+            (Html, Self::Comparison(comparison)) => comparison::html::write(comparison, out),
+            (Csv, Self::Run(summary)) => csv::write(summary, out),
+            (Csv, Self::Campaign(campaign)) => csv::write_campaign(campaign, out),
+            (Ndjson, Self::Run(summary)) => ndjson::write(summary, out),
+            (Samples, Self::Run(summary)) => csv::write_samples(summary, out),
+            (Hlog, Self::Run(summary)) => hdr_histogram::write(summary, out),
+            (Percentiles, Self::Run(summary)) => hdr_histogram::write_percentiles(summary, out),
+            (Junit, Self::Run(summary)) => junit::write_run(summary, out),
+            (Junit, Self::Comparison(comparison)) => junit::write_comparison(comparison, out),
+            (Markdown | Annotations, Self::Runs(runs)) => {
+                runs.iter().try_for_each(|(_, run)| Self::Run(run).write(format, out))
+            }
+            (Markdown, Self::Run(summary)) => markdown::write_run(summary, out),
+            (Markdown, _) => {
+                let document = self.document(&Layout::default(), Level::Short).unwrap_or_default();
+                out.write_all(markdown::blocks(&document).as_bytes())
+            }
+            (Annotations, Self::Run(summary)) => annotations::write_run(summary, out),
+            (Annotations, Self::Campaign(campaign)) => annotations::write_campaign(campaign, out),
+            (Annotations, Self::Comparison(comparison)) => annotations::write_comparison(comparison, out),
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }

@@ -3,7 +3,7 @@
 mod campaign;
 mod client_basis;
 mod comparison;
-mod hlog;
+mod hdr_histogram;
 mod hostile;
 mod html;
 mod integration;
@@ -20,7 +20,7 @@ mod text;
 
 use crate::document::Level;
 use crate::stored::StoredResult;
-use crate::subject::Subject;
+use crate::subject::{Format, Subject};
 use crate::{csv, json};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -638,14 +638,14 @@ fn assertions_have_their_numbers() {
 
 fn junit_of(run: &Run) -> String {
     let mut out = Vec::new();
-    Subject::Run(&run.summary).write_junit(&mut out).unwrap();
+    Subject::Run(&run.summary).write(Format::Junit, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 /// The percentiles of the table, as JUnit names them.
 fn percentiles(run: &Run) -> Vec<String> {
     let shown = run.summary.record.plan.shown_quantiles();
-    let rows = crate::row::rows(&run.summary).into_iter();
+    let rows = crate::run_document::latency::rows(&run.summary).into_iter();
     rows.flat_map(|row| {
         shown.iter().map(move |quantile| format!("{}.{quantile}", row.name('.'))).collect::<Vec<_>>()
     })

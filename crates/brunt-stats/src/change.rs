@@ -7,6 +7,8 @@
 
 use crate::median::median_of_sorted;
 use brunt_plan::split_mix;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// So often a comparison of two sides that are the same finds a difference, at most; 1 − this is the confidence of intervals.
 pub const LEVEL: f64 = 0.05;
@@ -26,6 +28,8 @@ const FOUND_DISTANCES: f64 = 1.65;
 
 brunt_plan::named! {
     /// How the runs of A belong to those of B.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
     pub enum Design {
         /// In pairs, one after the other with one seed.
         Pairs = "pairs",
@@ -36,12 +40,15 @@ brunt_plan::named! {
 
 brunt_plan::named! {
     /// What the runs show of a quantity.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "UPPERCASE")]
     pub enum Finding {
         /// B is slower than A.
         Slower = "SLOWER",
         /// B is faster than A.
         Faster = "FASTER",
-        /// The interval lies within [`MARGIN`].
+        /// The interval lies within 5 %.
+        #[serde(rename = "SAME WITHIN 5 %")]
         Same = "SAME WITHIN 5 %",
         /// None of these.
         Undecided = "UNDECIDED",
@@ -96,22 +103,23 @@ pub struct Samples {
 }
 
 /// The change of a quantity from A to B.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// The median of A's runs. `None` where not every run gives it.
+    /// The median of A's runs, in nanoseconds, per second, or as a fraction; `None` where not every run gives it.
     pub a: Option<f64>,
-    /// The median of B's runs.
+    /// That of B's runs.
     pub b: Option<f64>,
-    /// By how much B is above A: as a part of A for ratios, so 0.12 is 12 % more, and else B − A. The median of what the test
-    /// orders (Hodges and Lehmann).
+    /// By which fraction B is above A (0.12 is 12 %), or B − A for `"difference"`: the median of what the test orders (Hodges and Lehmann).
     pub change: Option<f64>,
-    /// Its confidence interval, of at least 1 − [`LEVEL`]; `None` with too few runs.
+    /// Its confidence interval; `None` with too few runs.
     pub interval: Option<[f64; 2]>,
-    /// The change of the medians without the client's part; `None` where that is all there is.
+    /// The change of the medians of `least`; `None` where nothing is left.
+    #[serde(rename = "change_without_client")]
     pub without_client: Option<f64>,
-    /// What that shows; `None` of quantities that are not decided.
+    /// What that shows; `None` of quantities that do not decide.
     pub finding: Option<Finding>,
     /// Why it is undecided; `None` where it is not.
+    #[serde(skip)]
     pub reason: Option<Reason>,
 }
 

@@ -15,6 +15,8 @@ use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::{percent, time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// With fewer batches that hold requests nothing is judged: a window below 2 s, or one with as many gaps.
@@ -26,26 +28,29 @@ pub const SIGNIFICANCE: f64 = 0.01;
 
 brunt_plan::named! {
     /// What must be level in a steady state.
+    #[derive(Serialize, Deserialize, JsonSchema)]
     pub enum LevelSeries {
         /// The median response time, in nanoseconds.
+        #[serde(rename = "median")]
         Median = "median",
         /// Keys found among keys requested.
+        #[serde(rename = "hit ratio")]
         HitRatio = "hit ratio",
     }
 }
 
 /// The likeliest instant at which a series changed its level.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangePoint {
     /// Which series.
     pub series: LevelSeries,
-    /// When, in nanoseconds from the beginning of the window.
+    /// When, from the beginning of the window.
     pub at_ns: u64,
     /// The median of its values before.
     pub before: f64,
     /// And behind.
     pub after: f64,
-    /// How likely values in no particular order have one as clear, at most.
+    /// How likely chance makes one as clear, at most.
     pub p: f64,
 }
 

@@ -6,6 +6,8 @@
 //! intervals allow. Then no run speaks for the others, and the range is what there is to say. Percentiles of runs are compared, never
 //! averaged: of an even number of runs the median is the upper one of the two in the middle.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 /// The value in the middle, of an even number the mean of the two there: for levels and differences that a statistic goes on to
 /// compute with. `None` without values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
@@ -42,17 +44,18 @@ pub const DISAGREEMENT_MIN: f64 = 0.10;
 pub const DISAGREEMENT_MIN_WITHOUT: f64 = 0.50;
 
 /// What one number of every run comes to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// How many runs have the number.
     pub runs: usize,
-    /// The median.
+    /// Their median.
     pub median: f64,
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
     /// Does the interval of each run meet that of each other? `None` where a run has none.
+    #[serde(skip)]
     pub do_intervals_meet: Option<bool>,
 }
 

@@ -15,7 +15,8 @@ use crate::usage::{AgentRecord, ClientUsage, HostEvidence};
 use crate::warmup::WarmupEnd;
 use crate::window::RunTimes;
 use crate::worker_counts::WorkerCounts;
-use brunt_plan::plan::{Plan, Trace, Wait};
+use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Trace, Wait};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,15 +95,15 @@ pub struct Environment {
 }
 
 /// How preload went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PreloadResult {
-    /// Keys to be stored.
+    /// Keys to store.
     pub wanted: u64,
     /// Keys that the server confirmed.
     pub confirmed: u64,
-    /// An earlier run of the same campaign stored and confirmed them; this one found them there.
+    /// Were they stored by an earlier run of the campaign?
     pub is_earlier: bool,
-    /// From the first attempt to connect until the last key was confirmed, in nanoseconds.
+    /// From the first attempt to connect until the last key was confirmed.
     pub duration_ns: u64,
 }
 

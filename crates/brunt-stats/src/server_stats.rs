@@ -6,6 +6,7 @@
 //! written.
 
 use crate::window::MeasuredWindow;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -547,29 +548,32 @@ impl ServerRecord {
 }
 
 /// What went on at a server, or at several together, from one instant to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerSpan {
     /// When the first snapshot was taken.
+    #[serde(skip)]
     pub start_ns: u64,
     /// When the last one was.
+    #[serde(skip)]
     pub end_ns: u64,
-    /// Requests that the server counted, see [`Snapshot::requests`].
+    /// Requests as the server counts them (memcached a retrieval by its keys, Redis commands of every kind).
     pub requests: Option<u64>,
     /// Keys found.
     pub hits: Option<u64>,
     /// Keys not found.
     pub misses: Option<u64>,
-    /// Items removed before their time, to make room.
+    /// Items removed to make room.
     pub evictions: Option<u64>,
-    /// Processor time that the server used, in nanoseconds.
+    /// CPU time of the server.
     pub cpu_ns: Option<u64>,
     /// That of the thread that carries out commands, of several threads their mean; of several servers the most.
+    #[serde(skip)]
     pub thread_ns: Option<u64>,
     /// Items at the end.
     pub items: Option<u64>,
-    /// Bytes that they take, at the end.
+    /// Bytes that they take at the end.
     pub bytes: Option<u64>,
-    /// How many they may take.
+    /// Bytes that they may take.
     pub bytes_max: Option<u64>,
 }
 

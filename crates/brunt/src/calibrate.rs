@@ -18,7 +18,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_plan::warmup::Warmup;
-use brunt_report::{calibration as report, quantity, wall_clock};
+use brunt_report::{calibration as report, instant, quantity};
 use brunt_stats::calibration::{Calibration, LatencyFloor, Shape, WaitCost, disturbance};
 use brunt_stats::check::{CheckId, CheckStatus, Judgement};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, Probe, search};
@@ -116,7 +116,7 @@ fn write_kept(keeping: &StoreResult, path: &Path, text: &mut dyn Write) -> io::R
             writeln!(text, "\nkept in {path}: later runs show it and are compared with it")
         }
         StoreResult::EarlierStays(made_at_s) => {
-            let day = wall_clock::date(*made_at_s);
+            let day = instant::date(*made_at_s);
             writeln!(text, "\nnot kept: the calibration of {day} in {path} was not disturbed, and stays")
         }
     }

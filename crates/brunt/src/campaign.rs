@@ -7,9 +7,6 @@
 mod scan;
 mod search;
 
-pub(crate) use scan::scan;
-pub(crate) use search::search;
-
 use crate::cli;
 use crate::destination::Document;
 use crate::exit::{Exit, Failure};
@@ -28,9 +25,11 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::stored::StoredCampaign;
-use brunt_report::subject::Subject;
+use brunt_report::subject::{Format, Subject};
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
+pub(crate) use scan::scan;
+pub(crate) use search::search;
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering;
@@ -215,7 +214,9 @@ impl<'a> Series<'a> {
         let stored = StoredCampaign { first, runs: self.runs, question, interrupted: is_early };
         let campaign = Campaign::of(stored).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
-        self.runner.observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
+        self.runner
+            .observers
+            .conclude(|out| subject.write(Format::Html, out), |out| subject.write(Format::Json, out));
         let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
         failed.map(|()| exit)
     }

@@ -18,10 +18,11 @@ use brunt_plan::units::Count;
 use brunt_plan::url::NamedServer;
 use brunt_plan::url::ServerList;
 use brunt_plan::warmup::Warmup;
-use brunt_report::comparison::{Comparison, Difference, EarlyEnd, plan_differences, side_differences};
+use brunt_report::comparison::{Comparison, EarlyEnd, plan_differences, side_differences};
 use brunt_report::quantity::{self, things};
 use brunt_report::result::{self, RunResult};
-use brunt_report::subject::Subject;
+use brunt_report::stored::Difference;
+use brunt_report::subject::{Format, Subject};
 use brunt_stats::change::{Design, PAIRS};
 use std::path::PathBuf;
 
@@ -189,7 +190,7 @@ fn compare_live(flags: &cli::Compare, plan: Plan) -> Result<(Comparison, Result<
     let comparison = Comparison::of(Design::Pairs, a, b, &flags.output.assert).map_err(Failure::usage)?;
     let comparison = early_end.into_iter().fold(comparison, Comparison::ended_early);
     let subject = Subject::Comparison(&comparison);
-    runner.observers.conclude(|out| subject.write_html(out), |out| subject.write_json(out));
+    runner.observers.conclude(|out| subject.write(Format::Html, out), |out| subject.write(Format::Json, out));
     Ok((comparison, failed))
 }
 

@@ -9,6 +9,7 @@
 use crate::exit::Failure;
 use crate::input::{self, Inode, inode, inode_of};
 use crate::terminal::{RetryingWriter, standard_output};
+use brunt_report::subject::Format;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -53,6 +54,21 @@ impl Document {
     /// Is it appended to its file?
     const fn appends(self) -> bool {
         matches!(self, Self::Summary | Self::OfTool(_, true))
+    }
+
+    /// How it is written; whatever has no format of its own is written as JSON.
+    pub(crate) const fn format(self) -> Format {
+        match self {
+            Self::Json | Self::Figure(_) | Self::OfTool(..) => Format::Json,
+            Self::Csv => Format::Csv,
+            Self::Html => Format::Html,
+            Self::Spectrum => Format::Percentiles,
+            Self::Hlog => Format::Hlog,
+            Self::Ndjson => Format::Ndjson,
+            Self::Samples => Format::Samples,
+            Self::Junit => Format::Junit,
+            Self::Summary => Format::Markdown,
+        }
     }
 
     pub(crate) const fn option(self) -> &'static str {

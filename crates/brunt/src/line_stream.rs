@@ -9,7 +9,7 @@ use crate::destination::{Destination, Document, Written};
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::csv;
-use brunt_report::hlog::LiveLog;
+use brunt_report::hdr_histogram::LiveLog;
 use brunt_report::live::Lines;
 use brunt_report::ndjson::LiveLines;
 use brunt_stats::observer::{Event, Observer};

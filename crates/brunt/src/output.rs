@@ -16,7 +16,7 @@ use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
 use brunt_report::publication::{Figure, FigureStyle};
-use brunt_report::subject::Subject;
+use brunt_report::subject::{Format, Subject};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -131,21 +131,7 @@ impl Outputs {
     /// Writes each result of a command, and shows its report in the form that the reader wants.
     pub(crate) fn write(self, subject: Subject<'_>, presentation: Presentation) -> Delivery {
         let has_annotations = self.has_annotations;
-        let write = |document, out: &mut dyn Write| match (document, subject) {
-            (Document::Html, _) => subject.write_html(out),
-            (Document::Summary, _) => subject.write_markdown(out),
-            (Document::Csv, _) => subject.write_csv(out),
-            (Document::Junit, _) => subject.write_junit(out),
-            (Document::Spectrum, Subject::Run(summary)) => brunt_report::spectrum::write(summary, out),
-            (Document::Hlog, Subject::Run(summary)) => brunt_report::hlog::write(summary, out),
-            (Document::Ndjson, Subject::Run(summary)) => brunt_report::ndjson::write(summary, out),
-            (Document::Samples, Subject::Run(summary)) => {
-                let (samples, plan) = (&summary.record.run.samples, &summary.record.plan);
-                let (overflow, origin_ns) = (summary.counts().samples_overflow, summary.window.measure_ns);
-                brunt_report::samples::write(samples, overflow, plan, origin_ns, out)
-            }
-            _ => subject.write_json(out),
-        };
+        let write = |document: Document, out: &mut dyn Write| subject.write(document.format(), out);
         self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
@@ -153,7 +139,7 @@ impl Outputs {
                 Form::Brief => subject.write_brief(&layout, out),
                 Form::Report(level) => subject.write_text(&layout, level, out),
             }?;
-            if has_annotations { subject.write_annotations(out) } else { Ok(()) }
+            if has_annotations { subject.write(Format::Annotations, out) } else { Ok(()) }
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a campaign comes to, from its runs and its question alone: a file of it is concluded again as the command did.
 
-use super::{Campaign, CampaignLimit, CampaignQuestion, RunPurpose, RunRow, ScanPoint, SpreadRow};
+use super::{Campaign, CampaignLimit, CampaignQuestion, RunPurpose, RunRow, ScanPoint};
 use crate::quantity;
 use crate::stored::StoredCampaign;
 use brunt_plan::objective::Objective;
@@ -43,18 +43,17 @@ impl Campaign {
 
 /// How strictly the runs were judged.
 fn judgement_of(runs: &[RunRow]) -> Judgement {
-    runs.first().map(|run| run.status.judgement.clone()).unwrap_or_default()
+    runs.first().map(|run| run.status().judgement.clone()).unwrap_or_default()
 }
 
-fn of_repetitions(runs: &[RunRow], compared: &[SpreadRow]) -> RunStatus {
-    let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
-    RunStatus::of_runs(runs.iter().map(|run| run.status.status), &spreads, &judgement_of(runs))
+fn of_repetitions(runs: &[RunRow], compared: &[(String, Spread)]) -> RunStatus {
+    RunStatus::of_runs(runs.iter().map(|run| run.status().status), compared, &judgement_of(runs))
 }
 
 /// Where a load is too much the numbers say so: that is what a scan goes up for, and no fault of the scan.
 fn of_scan(runs: &[RunRow]) -> RunStatus {
     let is_counted = |run: &&RunRow| !run.is_limited && run.place.purpose == RunPurpose::Step;
-    let counted: Vec<Status> = runs.iter().filter(is_counted).map(|run| run.status.status).collect();
+    let counted: Vec<Status> = runs.iter().filter(is_counted).map(|run| run.status().status).collect();
     let worst = counted.iter().copied().max();
     let worse = counted.iter().filter(|status| Some(**status) == worst).count();
     let message = match worst {
@@ -113,10 +112,9 @@ fn is_at(run: &RunRow, rate: f64) -> bool {
 impl CampaignLimit {
     /// Who limits the campaign: in a scan at the lowest setting above every one that met no limit, in a search at the rate that does not hold.
     pub fn of(runs: &[RunRow], question: &CampaignQuestion) -> Option<Self> {
-        let mut steps = runs
-            .iter()
-            .enumerate()
-            .filter(|(_, run)| !run.interrupted && !matches!(run.place.purpose, RunPurpose::Connections(_)));
+        let mut steps = runs.iter().enumerate().filter(|(_, run)| {
+            !run.is_interrupted() && !matches!(run.place.purpose, RunPurpose::Connections(_))
+        });
         let at = |run: &RunRow| run.place.setting.map(|setting| setting.as_f64());
         let (index, run) = match question {
             CampaignQuestion::Repeat { .. } => return None,
@@ -145,7 +143,7 @@ impl CampaignLimit {
         if let Some(more) = with_more.map(|index| &runs[index])
             && let RunPurpose::Connections(count) = more.place.purpose
         {
-            let done = quantity::rate(more.completed);
+            let done = quantity::rate(more.completed());
             limit = match more.removes_limit_of(run) {
                 true => Limit { reason: format!("{}; {count} did {done}/s", limit.reason), ..limit },
                 false => Limit {
@@ -177,7 +175,7 @@ fn points(runs: &[RunRow]) -> Vec<ScanPoint> {
     }
     points.sort_by(|one, other| one.setting.as_f64().total_cmp(&other.setting.as_f64()));
     for point in &mut points {
-        let whole = point.runs.iter().map(|index| &runs[*index]).filter(|run| !run.interrupted);
+        let whole = point.runs.iter().map(|index| &runs[*index]).filter(|run| !run.is_interrupted());
         let estimates: Vec<Estimate> = whole.filter_map(|run| run.estimate(Quantile::P99)).collect();
         point.p99 = Spread::of(&estimates);
     }
@@ -191,7 +189,7 @@ fn knee_of(runs: &[RunRow], points: &[ScanPoint]) -> Knee {
         Some(LoadPoint { throughput: Spread::of(&completed)?.median, latency_ns: point.p99?.median })
     };
     let is_free = |point: &ScanPoint| {
-        point.runs.iter().all(|index| !runs[*index].is_limited && !runs[*index].interrupted)
+        point.runs.iter().all(|index| !runs[*index].is_limited && !runs[*index].is_interrupted())
     };
     let last_free = points.iter().rposition(is_free);
     let is_limit_met = points.len() > last_free.map_or(0, |last| last + 1);
@@ -206,8 +204,8 @@ fn knee_of(runs: &[RunRow], points: &[ScanPoint]) -> Knee {
 }
 
 /// What the numbers of repetitions come to: throughput and percentiles.
-fn compared(runs: &[RunRow], requested: &[Quantile]) -> Vec<SpreadRow> {
-    let runs = || runs.iter().filter(|run| !run.interrupted);
+fn compared(runs: &[RunRow], requested: &[Quantile]) -> Vec<(String, Spread)> {
+    let runs = || runs.iter().filter(|run| !run.is_interrupted());
     let mut numbers = vec![("completed_per_s".to_owned(), runs().map(throughput).collect::<Vec<_>>())];
     let mut quantiles = [&COMPARED, requested].concat();
     quantiles.sort_unstable();
@@ -215,15 +213,13 @@ fn compared(runs: &[RunRow], requested: &[Quantile]) -> Vec<SpreadRow> {
     for quantile in quantiles {
         numbers.push((quantile.to_string(), runs().filter_map(|run| run.estimate(quantile)).collect()));
     }
-    let spread = |(name, estimates): (String, Vec<Estimate>)| {
-        Some(SpreadRow { name, spread: Spread::of(&estimates)? })
-    };
+    let spread = |(name, estimates): (String, Vec<Estimate>)| Some((name, Spread::of(&estimates)?));
     numbers.into_iter().filter_map(spread).collect()
 }
 
 fn throughput(run: &RunRow) -> Estimate {
     // A count over the whole window: it has no interval of its own.
-    Estimate { value: run.completed, half_width: None }
+    Estimate { value: run.completed(), half_width: None }
 }
 
 /// Each assertion about all runs together.

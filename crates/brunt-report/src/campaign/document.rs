@@ -31,7 +31,7 @@ pub(crate) fn document(campaign: &Campaign, layout: &Layout) -> Document {
         document.table(table::runs(campaign, layout));
         document.gap();
         for (number, run) in (1..).zip(&campaign.runs) {
-            let found = conclusion::findings(&run.status).into_iter();
+            let found = conclusion::findings(run.status()).into_iter();
             let found = found.map(|(name, text)| format!("{name}: {text}")).collect();
             document.facts(format!("run {number}"), found);
         }
@@ -111,7 +111,7 @@ fn limit_text(campaign: &Campaign) -> Option<String> {
     };
     let run = &campaign.runs[met.run];
     let at = match run.place.setting {
-        Some(SweepPoint::Rate(_)) | None => format!("{}/s", rate(run.completed)),
+        Some(SweepPoint::Rate(_)) | None => format!("{}/s", rate(run.completed())),
         Some(SweepPoint::Connections(count)) => quantity::things(count.0, "connection"),
         Some(setting) => format!("{} {}", setting.option(), setting_text(setting)),
     };
@@ -148,20 +148,16 @@ fn capacity_text(capacity: &Capacity, wanted: &str) -> String {
 
 /// By how much the numbers of repetitions differ, and how much the least and the largest say.
 fn range_text(campaign: &Campaign) -> Option<String> {
-    let first = campaign.compared.first().filter(|first| first.spread.runs > 1)?;
+    let (_, first) = campaign.compared.first().filter(|(_, spread)| spread.runs > 1)?;
     let quantiles = campaign.quantiles();
     let name = |key: &str| match key {
         "completed_per_s" => Some("done/s".to_owned()),
         key => quantiles.iter().map(ToString::to_string).find(|name| name == key),
     };
-    let ranges = campaign.compared.iter().filter_map(|held| {
-        Some(format!(
-            "{} {} %",
-            name(&held.name)?,
-            quantity::significant(100.0 * held.spread.relative_range())
-        ))
+    let ranges = campaign.compared.iter().filter_map(|(key, spread)| {
+        Some(format!("{} {} %", name(key)?, quantity::significant(100.0 * spread.relative_range())))
     });
-    let covered = quantity::significant(100.0 * first.spread.coverage());
+    let covered = quantity::significant(100.0 * first.coverage());
     let ranges = ranges.collect::<Vec<_>>().join(", ");
     Some(format!("{ranges}; min and max bracket the median with {covered} %"))
 }
@@ -213,7 +209,7 @@ fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
     let done = campaign
         .spread("completed_per_s")
         .map_or("-".to_owned(), |spread| format!("{}/s", rate(spread.median)));
-    let failed: u64 = campaign.runs.iter().map(|run| run.failed).sum();
+    let failed: u64 = campaign.runs.iter().map(|run| run.failed()).sum();
     let [p50, p99, p999] = [0, 1, 2].map(|index| columns[index].first_text(unit));
     format!("rate={done} p50={p50} p99={p99} p99.9={p999} failed={failed}")
 }

@@ -65,16 +65,20 @@ fn each_run(markup: &mut Markup, campaign: &Campaign) {
         markup.text(&format!("Run {}{setting}: {}", index + 1, finding(campaign, index)));
         markup.close("h3");
         markup.document(&Document::of(|document| {
-            conclusion::status(document, &run.status);
-            document.facts("response", run.percentiles.iter().map(percentile_text).collect());
-            let done = format!("{}/s done in {}", rate(run.completed), quantity::time(run.duration_ns));
+            conclusion::status(document, run.status());
+            document.facts("response", run.percentiles().map(percentile_text).collect());
+            let done = format!(
+                "{}/s done in {}",
+                rate(run.completed()),
+                quantity::time(run.result.window.duration_ns)
+            );
             document.facts("run", vec![done, format!("seed {}", run.seed)]);
         }));
     }
 }
 
 /// A percentile with its interval in words: `p99 412 us (401 us to 425 us)`.
-fn percentile_text((quantile, found): &(Quantile, PercentileEstimate)) -> String {
+fn percentile_text((quantile, found): (&str, PercentileEstimate)) -> String {
     let interval = found.interval_ns.map(|(low, high)| {
         let high = high.map_or("open".to_owned(), quantity::time);
         format!(" ({} to {high})", quantity::time(low))
@@ -248,8 +252,8 @@ fn tangent((x, p99): Place, low: f64, most: f64) -> Vec<Place> {
 
 /// Processor time of client and servers per request, where it is known.
 fn cost(campaign: &Campaign, marks: &[RunMark<'_>], x: (Values, &'static str)) -> Option<Chart> {
-    let client = |mark: &RunMark<'_>| mark.run.cpu_ns.map(|ns| ns / 1e3);
-    let server = |mark: &RunMark<'_>| mark.run.server_cpu_ns.map(|ns| ns / 1e3);
+    let client = |mark: &RunMark<'_>| mark.run.result.client_cpu_ns().map(|ns| ns / 1e3);
+    let server = |mark: &RunMark<'_>| mark.run.result.server_cpu_ns().map(|ns| ns / 1e3);
     let known = marks.iter().filter(|mark| !mark.is_passing);
     let most = known.flat_map(|mark| [client(mark), server(mark)]).flatten().reduce(f64::max)?;
     let y = (Values::Number(most * 1.1), "CPU us/request");
@@ -272,7 +276,14 @@ fn table_of(marks: &[RunMark<'_>], x_title: &str) -> Grid {
     let times = times.into_iter().map(|column| column.with_unit(","));
     let mut table = TimeTable::new([Column::of_numbers(x_title, 0)].into_iter().chain(times).collect());
     for RunMark { x, run, p50, p99, ends, .. } in marks {
-        let times = [*p50, Some(*p99), Some(ends[0]), Some(ends[1]), run.cpu_ns, run.server_cpu_ns];
+        let times = [
+            *p50,
+            Some(*p99),
+            Some(ends[0]),
+            Some(ends[1]),
+            run.result.client_cpu_ns(),
+            run.result.server_cpu_ns(),
+        ];
         let times = times.map(|ns| Value::Time(ns.map(|ns| ns.round() as u64)));
         let x = Value::Text(quantity::significant(*x));
         table.push(Style::Plain, [x].into_iter().chain(times).collect());
@@ -296,8 +307,8 @@ fn run_marks(campaign: &Campaign) -> Vec<RunMark<'_>> {
     let mark = runs.filter_map(|(index, run)| {
         let found = run.percentile(Quantile::P99)?;
         let x = match campaign.question {
-            CampaignQuestion::Scan { .. } => run.completed,
-            CampaignQuestion::Search { .. } => run.place.setting.map_or(run.completed, SweepPoint::as_f64),
+            CampaignQuestion::Scan { .. } => run.completed(),
+            CampaignQuestion::Search { .. } => run.place.setting.map_or(run.completed(), SweepPoint::as_f64),
             CampaignQuestion::Repeat { .. } => index as f64 + 1.0,
         };
         let (low_ns, high_ns) = found.interval_ns.unwrap_or((found.value_ns, None));
@@ -326,6 +337,6 @@ fn objectives(campaign: &Campaign) -> Vec<(Objective, f64)> {
 fn is_filled(run: &RunRow) -> bool {
     match run.assertions.is_empty() {
         false => run.step == StepResult::Holds,
-        true => !run.status.is_invalid(),
+        true => !run.status().is_invalid(),
     }
 }

@@ -3,8 +3,8 @@
 //! docs/campaign.schema.json is generated from these types; what was not found is `null`.
 
 use super::{Campaign, CampaignLimit, CampaignQuestion, CampaignRecord, RunPlace, RunPurpose, RunRow};
-use crate::indented;
-use crate::json::status::AssertionResult;
+use crate::json::window::AssertionResult;
+use crate::json::write_indented;
 use crate::json::{ResultTree, reference};
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::bottleneck::Bottleneck;
@@ -146,14 +146,9 @@ struct CapacityTree {
 /// A number over all runs.
 #[derive(Serialize, JsonSchema)]
 struct SpreadTree {
-    /// How many runs have it.
-    runs: usize,
-    /// Their median.
-    median: f64,
-    /// The smallest.
-    min: f64,
-    /// The largest.
-    max: f64,
+    /// Of those that have it.
+    #[serde(flatten)]
+    spread: Spread,
     /// Probability that `[min, max]` holds the median of all possible runs.
     coverage: f64,
     /// Do they disagree, as REPEAT judges it?
@@ -181,7 +176,7 @@ struct LimitTree<'a> {
 
 /// Writes the campaign as one indented JSON object, and a line end.
 pub(crate) fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    indented::write(serde_json::to_value(CampaignTree::of(campaign)?)?, out)
+    write_indented(serde_json::to_value(CampaignTree::of(campaign)?)?, out)
 }
 
 impl<'a> CampaignTree<'a> {
@@ -256,8 +251,8 @@ impl<'a> FindingTree<'a> {
                 capacity: capacity.map(CapacityTree::of),
             },
             CampaignQuestion::Repeat { .. } => {
-                let named = |(name, spread): (&'a String, &Spread)| (name.as_str(), SpreadTree::of(spread));
-                Self::Repeat(campaign.compared.iter().map(|held| named((&held.name, &held.spread))).collect())
+                let named = campaign.compared.iter();
+                Self::Repeat(named.map(|(name, spread)| (name.as_str(), SpreadTree::of(spread))).collect())
             }
         }
     }
@@ -275,8 +270,7 @@ impl CapacityTree {
 
 impl SpreadTree {
     fn of(spread: &Spread) -> Self {
-        let Spread { runs, median, min, max, .. } = *spread;
-        Self { runs, median, min, max, coverage: spread.coverage(), disagrees: spread.disagrees() }
+        Self { spread: *spread, coverage: spread.coverage(), disagrees: spread.disagrees() }
     }
 }
 

@@ -4,7 +4,8 @@
 
 use super::{Campaign, CampaignQuestion, RunPurpose, RunRow, ScanPoint};
 use crate::grid::{Column, Grid, TimeTable, Value};
-use crate::layout::{BarScale, Layout, Style, TimeUnit};
+use crate::layout::BarScale;
+use crate::layout::{Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::run_document::conclusion;
 use brunt_plan::quantile::Quantile;
@@ -96,10 +97,10 @@ fn whole(ns: f64) -> u64 {
 }
 
 /// The status of a run in a word.
-pub(super) fn status_word(run: &RunRow) -> (&'static str, Style) {
-    match run.interrupted {
+pub(crate) fn status_word(run: &RunRow) -> (&'static str, Style) {
+    match run.is_interrupted() {
         true => ("cut-short", Style::Doubt),
-        false => (run.status.status.name(), conclusion::style(run.status.status)),
+        false => (run.status().status.name(), conclusion::style(run.status().status)),
     }
 }
 
@@ -156,7 +157,7 @@ fn scan(campaign: &Campaign, layout: &Layout) -> Shown {
     let mut table = TimeTable::new(columns);
     for index in &rows {
         let of_point = of_point(&points[*index]);
-        let mut done: Vec<f64> = of_point.iter().map(|run| run.completed).collect();
+        let mut done: Vec<f64> = of_point.iter().map(|run| run.completed()).collect();
         done.sort_by(f64::total_cmp);
         let done = done.get(done.len() / 2).copied().map_or("-".to_owned(), rate);
         let mut row = vec![Value::Text(setting_text(points[*index].setting)), Value::Text(done)];
@@ -164,7 +165,7 @@ fn scan(campaign: &Campaign, layout: &Layout) -> Shown {
             [only] => row.extend(times_of_run(only, &quantiles)),
             several => row.extend(times_of_runs(several, &quantiles)),
         }
-        let worst = of_point.iter().max_by_key(|run| (run.is_limited, run.status.status));
+        let worst = of_point.iter().max_by_key(|run| (run.is_limited, run.status().status));
         row.push(worst.map_or(UNKNOWN, |run| status(run)));
         let is_knee = knee == Some(*index);
         let mark = if is_knee { "  <- knee" } else { "" };
@@ -204,7 +205,7 @@ fn step_text(runs: &[&RunRow]) -> (String, Style) {
     let word =
         if is_held { StepResult::Holds } else { others.first().map_or(StepResult::Holds, |run| run.step) };
     match runs {
-        [run] if run.interrupted => ("cut-short".to_owned(), Style::Doubt),
+        [run] if run.is_interrupted() => ("cut-short".to_owned(), Style::Doubt),
         [run] if run.place.purpose == RunPurpose::Step => (word.name().to_owned(), style),
         runs => (format!("{}, {count} of {}", word.name(), runs.len()), style),
     }
@@ -232,7 +233,7 @@ fn search(campaign: &Campaign, layout: &Layout) -> Shown {
     let mut table = TimeTable::new(columns);
     for index in &rows {
         let runs = &rates[*index];
-        let time_ns: u64 = runs.iter().map(|run| run.duration_ns).sum();
+        let time_ns: u64 = runs.iter().map(|run| run.result.window.duration_ns).sum();
         let together: Vec<Option<Assertion>> =
             (0..objectives.len()).map(|place| together(runs, place)).collect();
         let measured_ns = together.iter().map(|held| Some(held.as_ref()?.measured? as u64));
@@ -277,7 +278,7 @@ fn repetitions(campaign: &Campaign, layout: &Layout) -> Shown {
     columns.push(Column::of_words("status", 8));
     let mut table = TimeTable::new(columns);
     for run in rows.iter().map(|index| &campaign.runs[*index]) {
-        let mut row = vec![Value::Text(run.place.repetition.to_string()), Value::Text(rate(run.completed))];
+        let mut row = vec![Value::Text(run.place.repetition.to_string()), Value::Text(rate(run.completed()))];
         row.extend(times_of_run(run, &quantiles));
         row.push(status(run));
         table.push(Style::Plain, row);
@@ -288,7 +289,7 @@ fn repetitions(campaign: &Campaign, layout: &Layout) -> Shown {
         ("min", Style::Plain, |spread| spread.min),
         ("max", Style::Plain, |spread| spread.max),
     ];
-    let has_spread = campaign.compared.first().is_some_and(|first| first.spread.runs > 1);
+    let has_spread = campaign.compared.first().is_some_and(|(_, spread)| spread.runs > 1);
     for (name, style, of) in summaries.into_iter().filter(|_| has_spread) {
         let done = campaign.spread("completed_per_s").map_or("-".to_owned(), |spread| rate(of(spread)));
         let time = |quantile: Quantile| {
@@ -317,11 +318,15 @@ pub(super) fn runs(campaign: &Campaign, layout: &Layout) -> Grid {
     for (index, run) in campaign.runs.iter().enumerate() {
         let mut row = vec![Value::Text((index + 1).to_string())];
         row.extend(varied.map(|_| Value::Text(run.place.setting.map_or("-".to_owned(), setting_text))));
-        row.push(Value::Text(rate(run.completed)));
+        row.push(Value::Text(rate(run.completed())));
         row.extend(times_of_run(run, &quantiles));
-        let costs_ns = [run.client_error_ns, run.cpu_ns.map(whole), run.server_cpu_ns.map(whole)];
+        let costs_ns = [
+            run.client_error_ns(),
+            run.result.client_cpu_ns().map(whole),
+            run.result.server_cpu_ns().map(whole),
+        ];
         row.extend(costs_ns.map(Value::Time));
-        let others = [run.failed.to_string(), run.seed.to_string(), finding(campaign, index)];
+        let others = [run.failed().to_string(), run.seed.to_string(), finding(campaign, index)];
         row.extend(others.map(Value::Text));
         table.push(Style::Plain, row);
     }

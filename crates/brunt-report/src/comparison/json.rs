@@ -4,13 +4,13 @@
 //! measured, and has no number that could not be one of a run.
 
 use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, document};
-use crate::indented;
-use crate::json::status::bounds;
-use crate::record::check_numbers;
+use crate::json::check_numbers;
+use crate::json::window::bounds;
+use crate::json::write_indented;
 use crate::result::RunResult;
 use crate::stored::StoredResult;
 use brunt_plan::objective::Requirement;
-use brunt_stats::change::{ChangeScale, Design, Finding, LEVEL, Reason};
+use brunt_stats::change::{Change, ChangeScale, Design, LEVEL, Reason};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub(crate) struct ComparisonTree {
     /// `false`: more than a third of the runs are INVALID.
     has_conclusion: bool,
     /// `"pairs"` (`--live`) or `"apart"`.
-    design: String,
+    design: Design,
     /// Of the intervals, 0.95.
     confidence: f64,
     /// The runs of A.
@@ -77,18 +77,9 @@ struct QuantityTree {
     quantity: String,
     /// `"ratio"` or `"difference"`.
     scale: String,
-    /// The median of A, in nanoseconds, per second, or as a fraction.
-    a: Option<f64>,
-    /// That of B.
-    b: Option<f64>,
-    /// By which fraction B is above A (0.12 is 12 %), or B − A for `"difference"`.
-    change: Option<f64>,
-    /// The interval of the change; `null` with too few runs.
-    interval: Option<[f64; 2]>,
-    /// The change of the medians of `least`; `null` where nothing is left.
-    change_without_client: Option<f64>,
-    /// `"SLOWER"`, `"FASTER"`, `"SAME WITHIN 5 %"`, `"UNDECIDED"`; `null` of quantities that do not decide.
-    finding: Option<String>,
+    /// What changed.
+    #[serde(flatten)]
+    change: Change,
     /// The finding as the table has it, with the reason in brackets.
     message: Option<String>,
     /// The smallest change that so many runs would find, of what is undecided for the spread of the runs.
@@ -116,7 +107,7 @@ struct RequirementTree {
 
 /// Writes the schema `brunt.compare.v1`.
 pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    indented::write(serde_json::to_value(ComparisonTree::of(comparison))?, out)
+    write_indented(serde_json::to_value(ComparisonTree::of(comparison))?, out)
 }
 
 impl ComparisonTree {
@@ -134,7 +125,7 @@ impl ComparisonTree {
             failure,
             sentences: document::answer(comparison),
             has_conclusion: comparison.has_conclusion(),
-            design: design.name().to_owned(),
+            design: *design,
             confidence: 1.0 - LEVEL,
             a,
             b,
@@ -174,12 +165,7 @@ impl QuantityTree {
         Self {
             quantity: quantity.key(),
             scale: scale.to_owned(),
-            a: change.a,
-            b: change.b,
-            change: change.change,
-            interval: change.interval,
-            change_without_client: change.without_client,
-            finding: change.finding.map(|finding| Finding::name(finding).to_owned()),
+            change: change.clone(),
             message: change.finding.map(|_| document::finding(held)),
             detectable,
         }
@@ -226,11 +212,8 @@ fn read(value: &Value) -> Result<Comparison, String> {
     let requirement =
         |held: &RequirementTree| held.requirement.parse().map_err(|error| format!("assertions: {error}"));
     let required = tree.assertions.iter().map(requirement).collect::<Result<Vec<Requirement>, String>>()?;
-    let design = Design::from_name(&tree.design).ok_or_else(|| {
-        format!("design: '{}' is none; accepted: {}", tree.design, Design::NAMES.join(", "))
-    })?;
     let [a, b] = [tree.a, tree.b].map(|runs| runs.into_iter().map(|held| held.run).collect());
-    let comparison = Comparison::of(design, a, b, &required)?;
+    let comparison = Comparison::of(tree.design, a, b, &required)?;
     Ok(match (tree.interrupted, tree.failure) {
         (false, _) => comparison,
         (true, None) => comparison.ended_early(EarlyEnd::Interrupted),

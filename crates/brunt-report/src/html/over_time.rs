@@ -16,16 +16,15 @@ use crate::server;
 use brunt_picture::heat_map::{ColumnCount, heat_map, logarithmic_edges};
 use brunt_picture::{Anchor, Cells, Fill, Ink, Stroke, Texture};
 use brunt_plan::outcome::OutcomeClass;
-use brunt_stats::histogram::{Histogram, SparseHistogram, bucket_values};
-use brunt_stats::interval::Activity;
-use brunt_stats::summary::PhaseSummary;
-use brunt_stats::timeline::Slice;
-
 use brunt_plan::quantile::Quantile;
 use brunt_stats::change_point::LevelSeries;
+use brunt_stats::histogram::{Histogram, SparseHistogram, bucket_values};
+use brunt_stats::interval::Activity;
 use brunt_stats::outage::Outage;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
+use brunt_stats::summary::PhaseSummary;
 use brunt_stats::summary::Summary;
+use brunt_stats::timeline::Slice;
 use brunt_stats::usage::BUSY;
 use brunt_stats::usage::{ClientShares, ClientTime};
 

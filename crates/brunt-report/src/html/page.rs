@@ -7,7 +7,7 @@
 
 use crate::document::{Content, Document, Level, assertion_grid};
 use crate::grid::Grid;
-use crate::paragraph::printable;
+use crate::text::printable;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brunt_picture::{Escaped, Ink, Picture, Theme, svg_part, textures};

@@ -11,7 +11,7 @@ use super::page::Markup;
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::layout::{Layout, Style};
 use crate::quantity;
-use crate::row::rows;
+use crate::run_document::latency::rows;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded, times_table};
 use brunt_picture::{Anchor, Fill, Ink, Stroke, Texture};
 use brunt_plan::objective::{Bound, Metric, Statistic};

@@ -1,19 +1,23 @@
 //! The client as JSON: what a run cost it, its connections, and what it measured of itself.
+//!
+//! Costs are quotients of the client's use during the measured window, and of the requests that were sent in it. At either edge a request may be
+//! sent on one side and answered on the other, so they are off by at most the requests in flight at one instant.
 
-use super::latency::Distribution;
+use super::row::Distribution;
 use super::{Row, whole};
-use crate::cost::RequestCost;
-use crate::metered::{self, Unit};
 use brunt_plan::phase::Phase;
+use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::headroom::Headroom;
-use brunt_stats::meter::Meter;
+use brunt_stats::meter::{Meter, MeterSummary};
 use brunt_stats::op_summary::ClassSummary;
 use brunt_stats::run_record::TraceRecord;
 use brunt_stats::summary::Summary;
-use brunt_stats::usage::{AgentRecord, ClientUsage, HostEvidence};
+use brunt_stats::usage::AgentRecord;
+use brunt_stats::usage::HostEvidence;
+use brunt_stats::usage::{ClientUsage, WorkerUsage};
 use brunt_stats::worker_counts::StampLoss;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -152,7 +156,7 @@ pub struct Samples {
 impl ClientTree {
     pub(crate) fn of(summary: &Summary) -> Self {
         let (run, counts, cost) = (&summary.record.run, summary.counts(), RequestCost::of(summary));
-        let send_cost = |quantile: Quantile| (quantile.to_string(), metered::send_cost_ns(summary, quantile));
+        let send_cost = |quantile: Quantile| (quantile.to_string(), send_cost_ns(summary, quantile));
         let meter = |meter: &Meter| (meter.kind.name().to_owned(), MeterRow::of(meter));
         let class = |class: &ClassSummary| (class.name.clone(), Row::of(&class.total, &class.ops));
         Self {
@@ -256,4 +260,98 @@ impl Calibration {
             headroom: calibration.map(|held| held.headroom),
         })
     }
+}
+
+/// Fewer requests do not show what one costs: the loop's own turns would be most of it.
+const REQUESTS_MIN: u64 = 100;
+
+/// Per request; `None` where hardly any was sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RequestCost {
+    /// Processor time in user space, in nanoseconds.
+    pub cpu_user_ns: f64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub cpu_system_ns: f64,
+    /// Of both, what went into turns of the loop that only waited, so that it is no cost of the request; `None` where
+    /// no worker was observed.
+    pub cpu_waiting_ns: Option<f64>,
+    /// System calls.
+    pub syscalls: f64,
+}
+
+impl RequestCost {
+    /// The cost of a run's requests.
+    pub(crate) fn of(summary: &Summary) -> Option<Self> {
+        let requests = summary.total.in_window.sent;
+        let per_request = |total: u64| total as f64 / requests as f64;
+        let workers = summary.record.run.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
+        let waiting_ns = workers.map(|worker| worker.cpu_ns.saturating_sub(worker.busy_ns));
+        (requests >= REQUESTS_MIN).then(|| Self {
+            cpu_waiting_ns: waiting_ns.reduce(|one, other| one + other).map(per_request),
+            cpu_user_ns: per_request(summary.record.run.usage.cpu_user_ns),
+            cpu_system_ns: per_request(summary.record.run.usage.cpu_system_ns),
+            syscalls: per_request(summary.record.run.usage.syscalls),
+        })
+    }
+
+    /// Processor time without what went into waiting, in nanoseconds: what the next request would cost, too.
+    pub(crate) fn cpu_working_ns(&self) -> f64 {
+        (self.cpu_ns() - self.cpu_waiting_ns.unwrap_or(0.0)).max(0.0)
+    }
+
+    /// Processor time, user and system, in nanoseconds.
+    pub(crate) fn cpu_ns(&self) -> f64 {
+        self.cpu_user_ns + self.cpu_system_ns
+    }
+}
+
+/// The worker that worked most of the window, or was kept from it.
+pub(crate) fn busiest(workers: &[WorkerUsage]) -> Option<&WorkerUsage> {
+    let taken_ns = |worker: &WorkerUsage| worker.busy_ns + worker.run_delay_ns.unwrap_or(0);
+    let share = |worker: &WorkerUsage| taken_ns(worker) as f64 / worker.wall_ns as f64;
+    let observed = workers.iter().filter(|worker| worker.wall_ns > 0);
+    observed.max_by(|one, other| share(one).total_cmp(&share(other)))
+}
+
+/// What a metered number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Requests in flight.
+    Requests,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// The unit of a kind.
+    pub(crate) const fn of(kind: MeterKind) -> Self {
+        match kind {
+            MeterKind::Outstanding => Self::Requests,
+            MeterKind::RequestSize | MeterKind::ResponseSize | MeterKind::ValueReceived => Self::Bytes,
+            // All others are times.
+            _ => Self::Nanoseconds,
+        }
+    }
+
+    /// The word in JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Bytes => "bytes",
+            Self::Nanoseconds => "ns",
+        }
+    }
+}
+
+/// A percentile of a meter; `None` where fewer than ten values lie above it.
+pub(crate) fn percentile(summary: &MeterSummary, quantile: Quantile) -> Option<u64> {
+    summary.percentiles.iter().find(|(held, _)| *held == quantile).and_then(|(_, value)| *value)
+}
+
+/// A percentile of what one send cost, in nanoseconds: metered in every run, asked for or not.
+pub(crate) fn send_cost_ns(summary: &Summary, quantile: Quantile) -> Option<u64> {
+    let meter = summary.meters.iter().find(|meter| meter.kind == MeterKind::SendCost)?;
+    percentile(&meter.summary(), quantile)
 }

@@ -1,6 +1,6 @@
 //! Servers as JSON: what the client counted of each, and what they say of themselves.
 
-use super::latency::Distribution;
+use super::row::Distribution;
 use super::whole;
 use crate::instant::in_window_ns;
 use crate::server;
@@ -102,30 +102,17 @@ pub struct Span {
     pub start_ns: i64,
     /// When the last one was.
     pub end_ns: i64,
-    /// Requests as the server counts them (memcached a retrieval by its keys, Redis commands of every kind).
-    pub requests: Option<u64>,
-    /// The same per second.
+    /// What the server counted.
+    #[serde(flatten)]
+    pub counts: ServerSpan,
+    /// `requests` per second.
     pub requests_per_s: Option<f64>,
-    /// Keys found.
-    pub hits: Option<u64>,
-    /// Keys not found.
-    pub misses: Option<u64>,
     /// The share of keys that were found.
     pub hit_ratio: Option<f64>,
-    /// Items removed to make room.
-    pub evictions: Option<u64>,
-    /// The same per second.
+    /// `evictions` per second.
     pub evictions_per_s: Option<f64>,
-    /// CPU time of the server.
-    pub cpu_ns: Option<u64>,
-    /// The same per request; `null` below 100 requests/s, where idle time would count.
+    /// CPU time per request; `null` below 100 requests/s, where idle time would count.
     pub cpu_ns_per_request: Option<u64>,
-    /// Items at the end.
-    pub items: Option<u64>,
-    /// Bytes that they take at the end.
-    pub bytes: Option<u64>,
-    /// Bytes that they may take.
-    pub bytes_max: Option<u64>,
 }
 
 impl ServerStats {
@@ -184,18 +171,11 @@ impl Span {
         Self {
             start_ns: in_window_ns(summary, span.start_ns),
             end_ns: in_window_ns(summary, span.end_ns),
-            requests: span.requests,
+            counts: *span,
             requests_per_s: per_second(span.requests),
-            hits: span.hits,
-            misses: span.misses,
             hit_ratio: span.hit_ratio(),
-            evictions: span.evictions,
             evictions_per_s: per_second(span.evictions),
-            cpu_ns: span.cpu_ns,
             cpu_ns_per_request: whole(span.cpu_ns_per_request()),
-            items: span.items,
-            bytes: span.bytes,
-            bytes_max: span.bytes_max,
         }
     }
 }

@@ -2,18 +2,17 @@
 //!
 //! Invariant: every due request is in exactly one of [`outcomes`].
 
-use super::latency::is_unbounded;
+use super::latency::{Row, is_unbounded, rows};
 use crate::document::Document;
-use crate::grid::{Column, Grid, cells};
+use crate::grid::{Column, Grid, Rows};
 use crate::instant::phase_duration_ns;
 use crate::layout::Style;
-use crate::paragraph::beginning;
 use crate::quantity::{self, rate};
-use crate::row::rows;
+use crate::text::beginning;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::request_counts::{KeyCounts, RequestCounts};
+use brunt_stats::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use brunt_stats::run_record::TraceRecord;
 use brunt_stats::summary::{PhaseSummary, Summary};
 use brunt_stats::window::WindowCounts;
@@ -21,8 +20,6 @@ use brunt_stats::worker_counts::RecacheCounts;
 
 /// Characters of a server's own words in a short report.
 const QUOTED_MAX: usize = 40;
-/// The columns of a table of counts.
-const HEADINGS: [&str; 7] = ["due", "sent", "done", "failed", "unsent", "hit", "missed"];
 
 /// How requests ended that neither hit, missed nor were done.
 pub(crate) fn outcomes(requests: &RequestCounts) -> [(&'static str, u64); 8] {
@@ -118,18 +115,15 @@ fn error_words(summary: &Summary, words_max: usize, quoted_max: usize) -> Vec<St
 /// Counts by operation, by phase and operation, and of keys and replies.
 pub(super) fn part(document: &mut Document, summary: &Summary) {
     document.heading("accounting");
-    let mut grid = counts_grid("window");
-    for row in rows(summary) {
-        let cells_of = counts(&row.summary.requests, &row.summary.keys);
-        grid.push(cells([row.name('.')].into_iter().chain(cells_of), Style::Plain));
-    }
-    document.table(grid);
+    let of_row = |row: &Row<'_>| (row.name('.'), row.summary.requests, row.summary.keys, Style::Plain);
+    document.table(counts_grid("window", rows(summary).iter().map(of_row).collect()));
     document.facts("ended as", quantity::counted(outcomes(&summary.total.requests)).collect());
     document.facts("in window", in_window(&summary.total.in_window));
     document.gap();
-    let mut grid = counts_grid("phase");
-    summary.phases.iter().for_each(|phase| phase_rows(&mut grid, summary, phase));
-    document.table(grid);
+    document.table(counts_grid(
+        "phase",
+        summary.phases.iter().flat_map(|phase| phase_rows(summary, phase)).collect(),
+    ));
     document.facts("lengths", summary.phases.iter().filter_map(|phase| phase_text(summary, phase)).collect());
     document.facts("wire", wire(summary));
     document.facts("traces", traces(summary));
@@ -145,37 +139,41 @@ pub(crate) fn replies(document: &mut Document, summary: &Summary) {
     document.facts("replies", error_words(summary, usize::MAX, usize::MAX));
 }
 
-fn counts_grid(corner: &str) -> Grid {
-    let numbers = HEADINGS.map(|heading| Column::spaced(heading, 8));
-    Grid::new([Column::of_words(corner, 14)].into_iter().chain(numbers).collect())
-}
+/// What a row counts, by name.
+type CountsRow = (String, RequestCounts, KeyCounts, Style);
 
-fn counts(requests: &RequestCounts, keys: &KeyCounts) -> [String; 7] {
-    let of_keys = |number: u64| if keys.requested > 0 { number.to_string() } else { "-".to_owned() };
-    let RequestCounts { scheduled, sent, unsent, .. } = requests;
-    let [due, sent, done, failed, unsent] =
-        [*scheduled, *sent, requests.completed(), requests.failed(), *unsent].map(|count| count.to_string());
-    [due, sent, done, failed, unsent, of_keys(keys.hit), of_keys(keys.miss)]
+fn counts_grid(corner: &str, rows: Vec<CountsRow>) -> Grid {
+    let of_keys = |keys: &KeyCounts, number: u64| match keys.requested {
+        0 => "-".to_owned(),
+        _ => number.to_string(),
+    };
+    Rows::of(rows, |row| row.3)
+        .texts(Column::of_words(corner, 14), |(name, ..)| name.clone())
+        .texts(Column::spaced("due", 8), |(_, requests, ..)| requests.scheduled)
+        .texts(Column::spaced("sent", 8), |(_, requests, ..)| requests.sent)
+        .texts(Column::spaced("done", 8), |(_, requests, ..)| requests.completed())
+        .texts(Column::spaced("failed", 8), |(_, requests, ..)| requests.failed())
+        .texts(Column::spaced("unsent", 8), |(_, requests, ..)| requests.unsent)
+        .texts(Column::spaced("hit", 8), |(_, _, keys, _)| of_keys(keys, keys.hit))
+        .texts(Column::spaced("missed", 8), |(_, _, keys, _)| of_keys(keys, keys.miss))
+        .grid(None)
 }
 
 /// A phase that the plan does not have has no row.
-fn phase_rows(grid: &mut Grid, summary: &Summary, phase: &PhaseSummary) {
-    if phase.ops.is_empty() {
-        return;
-    }
-    let of = &phase.counts;
-    let row = counts(&of.requests, &of.keys);
-    grid.push(cells([phase.phase.name().to_owned()].into_iter().chain(row), Style::Bold));
+fn phase_rows(summary: &Summary, phase: &PhaseSummary) -> Vec<CountsRow> {
     let has_classes = summary.record.plan.classes.len() > 1;
-    for entry in &phase.ops {
+    let of_op = |entry: &CountEntry| {
         let op = summary.record.plan.op_name(entry.op);
         let name = match has_classes {
             true => format!("  {}.{op}", summary.record.plan.classes[usize::from(entry.class)].name),
             false => format!("  {op}"),
         };
-        let row = counts(&entry.counts.requests, &entry.counts.keys);
-        grid.push(cells([name].into_iter().chain(row), Style::Plain));
-    }
+        (name, entry.counts.requests, entry.counts.keys, Style::Plain)
+    };
+    let of = &phase.counts;
+    let all = (phase.phase.name().to_owned(), of.requests, of.keys, Style::Bold);
+    let all = (!phase.ops.is_empty()).then_some(all);
+    all.into_iter().chain(phase.ops.iter().map(of_op)).collect()
 }
 
 /// `preload 41.2 ms, 250 kB out, 8.00 kB in, all confirmed`.

@@ -2,18 +2,19 @@
 //! latencies rests on, its stops, its settings, what it metered, and what is known of it on this host.
 
 use super::latency::times_table;
-use crate::cost::{self, RequestCost};
 use crate::document::Document;
-use crate::grid::{Column, Grid};
+use crate::grid::{Column, Grid, Rows};
+use crate::instant::date;
+use crate::json::client::{RequestCost, Unit, busiest, percentile, send_cost_ns};
 use crate::layout::{Layout, Style};
-use crate::metered::{self, Unit};
 use crate::quantity;
-use crate::wall_clock::date;
 use brunt_plan::plan::{MeterKind, Preset, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
-use brunt_stats::stack_delay::{ClientBasis, SAMPLES_MIN};
+use brunt_stats::meter::Meter;
+use brunt_stats::stack_delay::ClientBasis;
+use brunt_stats::stack_delay::SAMPLES_MIN;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
 use brunt_stats::worker_counts::{StampCounts, StampLoss};
@@ -22,7 +23,7 @@ use brunt_stats::worker_counts::{StampCounts, StampLoss};
 pub(super) fn client(summary: &Summary) -> Vec<String> {
     let cost = RequestCost::of(summary)
         .map(|cost| format!("{} CPU/request", quantity::time(cost.cpu_working_ns().round() as u64)));
-    let busiest = cost::busiest(&summary.record.run.usage.workers).map(|most| {
+    let busiest = busiest(&summary.record.run.usage.workers).map(|most| {
         let percent = percent_of(most.busy_ns, most.wall_ns);
         format!("worker {} busy for {percent} % of the window", most.worker)
     });
@@ -84,23 +85,20 @@ pub(crate) fn part(document: &mut Document, summary: &Summary, layout: &Layout) 
 }
 
 fn workers(workers: &[WorkerUsage]) -> Grid {
-    let numbers = ["busy%", "CPU%", "delay%", "preempted", "stops", "longest,ms"];
-    let numbers = numbers.map(|heading| Column::spaced(heading, 8));
-    let mut grid = Grid::new([Column::of_words("worker", 13)].into_iter().chain(numbers).collect());
-    for worker in workers.iter().filter(|worker| worker.wall_ns > 0) {
-        let percent = |ns: u64| percent_of(ns, worker.wall_ns);
-        let row = [
-            worker.worker.to_string(),
-            percent(worker.busy_ns),
-            percent(worker.cpu_ns),
-            worker.run_delay_ns.map_or("-".to_owned(), percent),
-            worker.involuntary_switches.to_string(),
-            worker.stalls.count.to_string(),
-            quantity::significant(worker.stalls.longest_ns as f64 / 1e6),
-        ];
-        grid.push_texts(row, Style::Plain);
-    }
-    grid
+    let percent = |ns: u64, worker: &WorkerUsage| percent_of(ns, worker.wall_ns);
+    Rows::of(workers.iter().filter(|worker| worker.wall_ns > 0), |_| Style::Plain)
+        .texts(Column::of_words("worker", 13), |worker| worker.worker)
+        .texts(Column::spaced("busy%", 8), |worker| percent(worker.busy_ns, worker))
+        .texts(Column::spaced("CPU%", 8), |worker| percent(worker.cpu_ns, worker))
+        .texts(Column::spaced("delay%", 8), |worker| {
+            worker.run_delay_ns.map_or("-".to_owned(), |ns| percent(ns, worker))
+        })
+        .texts(Column::spaced("preempted", 8), |worker| worker.involuntary_switches)
+        .texts(Column::spaced("stops", 8), |worker| worker.stalls.count)
+        .texts(Column::spaced("longest,ms", 8), |worker| {
+            quantity::significant(worker.stalls.longest_ns as f64 / 1e6)
+        })
+        .grid(None)
 }
 
 fn cost_facts(cost: &RequestCost) -> Vec<String> {
@@ -142,7 +140,7 @@ fn setup(summary: &Summary) -> Vec<String> {
     if plan.preset != Preset::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
         facts.push(format!("profile {} (refill {}, gather {})", plan.preset, plan.refill, plan.gather));
     }
-    let send_cost = metered::send_cost_ns(summary, Quantile::P50);
+    let send_cost = send_cost_ns(summary, Quantile::P50);
     facts.extend(send_cost.map(|ns| format!("send cost p50 {}", quantity::time(ns))));
     facts
 }
@@ -213,31 +211,26 @@ fn stamp_facts(counts: &StampCounts) -> Vec<String> {
 
 /// The quantities that the plan asks for. Others that were metered anyway are in JSON.
 fn meters(summary: &Summary) -> Grid {
-    let numbers = ["count", "mean", "min", "p50", "p99", "max"].map(|heading| Column::spaced(heading, 8));
-    let first = [Column::of_words("meter", 13), Column::of_words("unit", 0)];
-    let mut grid = Grid::new(first.into_iter().chain(numbers).collect());
-    for meter in summary.meters.iter().filter(|meter| summary.record.plan.meters.contains(&meter.kind)) {
-        let (unit, summary) = (Unit::of(meter.kind), meter.summary());
-        let (scale, name) = match unit {
-            Unit::Nanoseconds => (1e3, "us"),
-            other => (1.0, other.name()),
-        };
-        let cell =
-            |value: Option<f64>| value.map_or("-".to_owned(), |value| quantity::significant(value / scale));
-        let whole = |value: Option<u64>| cell(value.map(|value| value as f64));
-        let row = [
-            meter.kind.name().to_owned(),
-            name.to_owned(),
-            summary.count.to_string(),
-            cell(summary.mean),
-            whole(summary.min),
-            whole(metered::percentile(&summary, Quantile::P50)),
-            whole(metered::percentile(&summary, Quantile::P99)),
-            whole(summary.max),
-        ];
-        grid.push_texts(row, Style::Plain);
-    }
-    grid
+    let is_asked = |meter: &&Meter| summary.record.plan.meters.contains(&meter.kind);
+    let meters = summary.meters.iter().filter(is_asked).map(|meter| (meter.kind, meter.summary()));
+    let scale = |kind: MeterKind| match Unit::of(kind) {
+        Unit::Nanoseconds => (1e3, "us"),
+        other => (1.0, other.name()),
+    };
+    let cell = |kind: MeterKind, value: Option<f64>| {
+        value.map_or("-".to_owned(), |value| quantity::significant(value / scale(kind).0))
+    };
+    let whole = |kind: MeterKind, value: Option<u64>| cell(kind, value.map(|value| value as f64));
+    Rows::of(meters, |_| Style::Plain)
+        .texts(Column::of_words("meter", 13), |(kind, _)| kind.name())
+        .texts(Column::of_words("unit", 0), |(kind, _)| scale(*kind).1)
+        .texts(Column::spaced("count", 8), |(_, of)| of.count)
+        .texts(Column::spaced("mean", 8), |(kind, of)| cell(*kind, of.mean))
+        .texts(Column::spaced("min", 8), |(kind, of)| whole(*kind, of.min))
+        .texts(Column::spaced("p50", 8), |(kind, of)| whole(*kind, percentile(of, Quantile::P50)))
+        .texts(Column::spaced("p99", 8), |(kind, of)| whole(*kind, percentile(of, Quantile::P99)))
+        .texts(Column::spaced("max", 8), |(kind, of)| whole(*kind, of.max))
+        .grid(None)
 }
 
 #[cfg(test)]

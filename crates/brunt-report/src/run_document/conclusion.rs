@@ -3,11 +3,11 @@
 //! Each sentence has its number and, behind an arrow, what helps. Assertions are never left out.
 
 use crate::document::{Content, Document};
-use crate::grid::{Column, Grid};
+use crate::grid::{Column, Rows};
 use crate::layout::Style;
 use crate::quantity;
 use brunt_stats::change_point::{LevelSeries, Steadiness};
-use brunt_stats::check::{CheckId, CheckStatus};
+use brunt_stats::check::{Check, CheckId, CheckStatus};
 use brunt_stats::status::{RunStatus, Status};
 use brunt_stats::summary::Summary;
 
@@ -75,23 +75,18 @@ pub(super) fn steady(document: &mut Document, summary: &Summary) {
 /// Every check with its number, its threshold and what helps.
 pub(crate) fn checks(document: &mut Document, summary: &Summary) {
     document.heading("checks");
-    let numbers = ["value", "threshold"].map(|heading| Column::spaced(heading, 12));
-    let first = [Column::of_words("check", 10), Column::of_words("status", 9)];
-    let mut grid = Grid::new(first.into_iter().chain(numbers).collect());
-    for check in &summary.status.checks {
-        let style = match check.status {
-            CheckStatus::Skipped => Style::Dim,
-            CheckStatus::Ok => Style::Plain,
-            CheckStatus::Caution => Style::Doubt,
-            CheckStatus::Invalid => Style::Bad,
-        };
-        let [value, threshold] = [check.value, check.threshold].map(quantity::significant);
-        grid.push_texts(
-            [check.id.name().to_owned(), check.status.name().to_owned(), value, threshold],
-            style,
-        );
-    }
-    document.table(grid);
+    let style = |check: &&Check| match check.status {
+        CheckStatus::Skipped => Style::Dim,
+        CheckStatus::Ok => Style::Plain,
+        CheckStatus::Caution => Style::Doubt,
+        CheckStatus::Invalid => Style::Bad,
+    };
+    let table = Rows::of(&summary.status.checks, style)
+        .texts(Column::of_words("check", 10), |check| check.id.name())
+        .texts(Column::of_words("status", 9), |check| check.status.name())
+        .texts(Column::spaced("value", 12), |check| quantity::significant(check.value))
+        .texts(Column::spaced("threshold", 12), |check| quantity::significant(check.threshold));
+    document.table(table.grid(None));
     for check in &summary.status.checks {
         let (label, text) = (check.id.name().to_owned(), check.text());
         document.push(0, Content::Sentence { label, text, style: Style::Dim });

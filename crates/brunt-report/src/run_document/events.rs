@@ -3,9 +3,10 @@
 //! Each is there only where there is something to see. A short report has the longest outages, a long one all, as far as a table has room.
 
 use crate::document::{Content, Document};
-use crate::grid::{Column, Grid, TimeTable, Value};
+use crate::grid::{Column, Grid, Rows, Value};
 use crate::instant::in_window_ns;
-use crate::layout::{BarScale, Layout, Style, TimeUnit};
+use crate::layout::BarScale;
+use crate::layout::{Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};
@@ -76,28 +77,24 @@ fn in_seconds(ns: u64) -> String {
 }
 
 fn outage_table(summary: &Summary, outages: &[&Outage]) -> Grid {
-    let mut grid = Grid::new(vec![
-        Column::of_words("outage, s", 17),
-        Column::spaced("start", 9),
-        Column::spaced("down", 7),
-        Column::spaced("back to 95 %", 0).lost_as(0),
-        Column::spaced("failed", 8),
-        Column::of_words("kind", 0),
-    ]);
-    for outage in outages {
-        let start = in_window_ns(summary, outage.start_ns) as f64 / TimeUnit::S.ns();
-        let recovery_ns = outage.recovered_ns.map(|at_ns| at_ns.saturating_sub(outage.start_ns));
-        let row = [
-            server::cell(summary, usize::from(outage.server)),
-            format!("{start:+.2}"),
-            outage.length_ns().map_or("open".to_owned(), in_seconds),
-            recovery_ns.map_or("-".to_owned(), in_seconds),
-            outage.failed.to_string(),
-            outage.kinds.names().map(kind_name).collect::<Vec<_>>().join(","),
-        ];
-        grid.push_texts(row, Style::Plain);
-    }
-    grid
+    let recovery_ns = |outage: &Outage| Some(outage.recovered_ns?.saturating_sub(outage.start_ns));
+    Rows::of(outages, |_| Style::Plain)
+        .texts(Column::of_words("outage, s", 17), |outage| server::cell(summary, outage.server.into()))
+        .texts(Column::spaced("start", 9), |outage| in_run(summary, outage.start_ns))
+        .texts(Column::spaced("down", 7), |outage| outage.length_ns().map_or("open".to_owned(), in_seconds))
+        .texts(Column::spaced("back to 95 %", 0).lost_as(0), |outage| {
+            recovery_ns(outage).map_or("-".to_owned(), in_seconds)
+        })
+        .texts(Column::spaced("failed", 8), |outage| outage.failed)
+        .texts(Column::of_words("kind", 0), |outage| {
+            outage.kinds.names().map(kind_name).collect::<Vec<_>>().join(",")
+        })
+        .grid(None)
+}
+
+/// Seconds from the beginning of the window.
+fn in_run(summary: &Summary, at_ns: u64) -> String {
+    format!("{:+.2}", in_window_ns(summary, at_ns) as f64 / TimeUnit::S.ns())
 }
 
 /// A kind of outage without blanks: `no-replies`.
@@ -113,20 +110,12 @@ fn fault_name(kind: FaultKind) -> String {
 }
 
 fn faults(summary: &Summary) -> Grid {
-    let numbers = ["count", "first, s"].map(|heading| Column::spaced(heading, 8));
-    let columns = [Column::of_words("fault", 17), Column::of_words("phase", 9)].into_iter().chain(numbers);
-    let mut grid = Grid::new(columns.collect());
-    for fault in summary.faults().rows() {
-        let first = in_window_ns(summary, fault.first_ns) as f64 / TimeUnit::S.ns();
-        let row = [
-            fault_name(fault.kind),
-            fault.phase.name().to_owned(),
-            fault.count.to_string(),
-            format!("{first:+.2}"),
-        ];
-        grid.push_texts(row, Style::Plain);
-    }
-    grid
+    Rows::of(summary.faults().rows(), |_| Style::Plain)
+        .texts(Column::of_words("fault", 17), |fault| fault_name(fault.kind))
+        .texts(Column::of_words("phase", 9), |fault| fault.phase.name())
+        .texts(Column::spaced("count", 8), |fault| fault.count)
+        .texts(Column::spaced("first, s", 8), |fault| in_run(summary, fault.first_ns))
+        .grid(None)
 }
 
 /// The p99 of each piece of the window as a line of bars, where it is not the same all the time.
@@ -165,24 +154,17 @@ pub(super) fn seconds(document: &mut Document, summary: &Summary, layout: &Layou
     let least_ns = window.duration_ns().div_ceil(SECONDS_MAX).max(SECOND_NS);
     let piece_ns = least_ns.div_ceil(timeline.slice_ns()) * timeline.slice_ns();
     let points = timeline.points(window.measure_ns..window.end_ns, piece_ns);
-    let numbers = ["due/s", "done/s", "failed", "p50", "p99", "max"];
-    let first = Column::of_words("second", 13).with_unit(", ");
-    let mut table =
-        TimeTable::new([first].into_iter().chain(numbers.map(|name| Column::spaced(name, 8))).collect());
-    for point in &points {
-        let seconds = (point.end_ns - point.start_ns) as f64 / 1e9;
-        let per_s = |count: u64| rate(count as f64 / seconds);
-        let start_s = in_window_ns(summary, point.start_ns) as f64 / 1e9;
-        let failed = point.activity.failed;
-        let style = if failed > 0 { Style::Bad } else { Style::Plain };
-        let counts = [
-            format!("{start_s:.1}"),
-            per_s(point.activity.scheduled),
-            per_s(point.activity.completed),
-            failed.to_string(),
-        ];
-        let times_ns = [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns];
-        table.push(style, counts.map(Value::Text).into_iter().chain(times_ns.map(Value::Time)).collect());
-    }
+    let failed = |point: &&TimelinePoint| if point.activity.failed > 0 { Style::Bad } else { Style::Plain };
+    let seconds = |point: &TimelinePoint| (point.end_ns - point.start_ns) as f64 / 1e9;
+    let per_s = |point: &TimelinePoint, count: u64| rate(count as f64 / seconds(point));
+    let start_s = |point: &TimelinePoint| in_window_ns(summary, point.start_ns) as f64 / 1e9;
+    let table = Rows::of(&points, failed)
+        .texts(Column::of_words("second", 13).with_unit(", "), |point| format!("{:.1}", start_s(point)))
+        .texts(Column::spaced("due/s", 8), |point| per_s(point, point.activity.scheduled))
+        .texts(Column::spaced("done/s", 8), |point| per_s(point, point.activity.completed))
+        .texts(Column::spaced("failed", 8), |point| point.activity.failed)
+        .values(Column::spaced("p50", 8), |point| Value::Time(point.latency.p50_ns))
+        .values(Column::spaced("p99", 8), |point| Value::Time(point.latency.p99_ns))
+        .values(Column::spaced("max", 8), |point| Value::Time(point.latency.max_ns));
     document.table(table.grid(layout.unit));
 }

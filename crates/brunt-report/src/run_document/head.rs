@@ -3,8 +3,8 @@
 //! The first line names the model, because what a latency means depends on it.
 
 use crate::document::{Content, Document};
-use crate::paragraph::printable;
 use crate::quantity;
+use crate::text::printable;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, KeyForm, Load, OpRoute, OpenRate, Plan, SessionScope, Transport};
 use brunt_plan::server::ServerAddress;

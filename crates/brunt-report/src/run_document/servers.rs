@@ -1,13 +1,17 @@
-//! Servers: what they counted and spent, each beside the others, and who of a cluster has which slots.
+//! Servers: what they counted and spent, each beside the others, and who of a cluster has which slots; connections to them, and
+//! what their transports did beside carrying requests.
 
 use super::latency::times_table;
 use crate::document::{Content, Document};
-use crate::grid::{Column, Grid, shortened};
+use crate::grid::{Column, Grid, Rows, shortened};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::server;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Transport;
 use brunt_stats::server::ServerCounts;
-use brunt_stats::server_stats::ServerSpan;
+use brunt_stats::server_evidence::StatComparison;
+use brunt_stats::server_stats::{ServerSpan, ServerStat};
 use brunt_stats::summary::Summary;
 use brunt_stats::worker_counts::HOPS_MAX;
 
@@ -101,25 +105,21 @@ pub(crate) fn server_table(summary: &Summary, rows_max: usize) -> Grid {
     let (lines, is_cluster) = (server_lines(summary, rows_max), summary.record.run.cluster.is_some());
     let all: f64 = lines.iter().map(|line| line.done_per_s).sum();
     let has_cpu = lines.iter().any(|line| line.cpu_ns.is_some());
-    let mut columns = vec![
-        Column::of_words(if is_cluster { "node" } else { "server" }, 19),
-        Column::spaced("share%", 8),
-        Column::spaced("done/s", 10),
-        Column::spaced("failed", 8),
-    ];
-    columns.extend(is_cluster.then(|| Column::spaced("moved", 8)));
-    columns.extend(has_cpu.then(|| Column::spaced("CPU,us", 8)));
-    let mut grid = Grid::new(columns);
-    for line in lines {
-        let share = if all > 0.0 { format!("{:.1}", 100.0 * line.done_per_s / all) } else { "-".to_owned() };
-        let failed = line.counts.failed + line.counts.abandoned;
-        let mut row = vec![line.name.clone(), share, rate(line.done_per_s), failed.to_string()];
-        row.extend(is_cluster.then(|| line.counts.redirected.to_string()));
-        let cpu = line.cpu_ns.map_or("-".to_owned(), |ns| quantity::significant(ns / TimeUnit::Us.ns()));
-        row.extend(has_cpu.then_some(cpu));
-        grid.push_texts(row, if failed > 0 { Style::Bad } else { Style::Plain });
-    }
-    grid
+    let share = |line: &ServerLine| match all > 0.0 {
+        true => format!("{:.1}", 100.0 * line.done_per_s / all),
+        false => "-".to_owned(),
+    };
+    let failed = |line: &ServerLine| line.counts.failed + line.counts.abandoned;
+    Rows::of(lines, |line| if failed(line) > 0 { Style::Bad } else { Style::Plain })
+        .texts(Column::of_words(if is_cluster { "node" } else { "server" }, 19), |line| line.name.clone())
+        .texts(Column::spaced("share%", 8), share)
+        .texts(Column::spaced("done/s", 10), |line| rate(line.done_per_s))
+        .texts(Column::spaced("failed", 8), failed)
+        .texts_if(is_cluster, Column::spaced("moved", 8), |line| line.counts.redirected)
+        .texts_if(has_cpu, Column::spaced("CPU,us", 8), |line| {
+            line.cpu_ns.map_or("-".to_owned(), |ns| quantity::significant(ns / TimeUnit::Us.ns()))
+        })
+        .grid(None)
 }
 
 /// What all servers say of themselves over the window.
@@ -142,28 +142,27 @@ fn span_facts(span: &ServerSpan) -> Vec<String> {
 pub(crate) fn agreement(summary: &Summary) -> Grid {
     let mut held: Vec<_> = summary.agreement.iter().filter(|held| held.most + held.counted > 0).collect();
     held.sort_by_key(|held| held.difference() == 0);
-    let numbers = ["least", "most", "server", "differ"].map(|heading| Column::spaced(heading, 10));
-    let mut grid = Grid::new([Column::of_words("counted", 19)].into_iter().chain(numbers).collect());
-    for held in held {
-        let [least, most, server] = [held.least, held.most, held.counted].map(|count| count.to_string());
-        let differ = held.difference().to_string();
-        let style = if held.difference() == 0 { Style::Plain } else { Style::Doubt };
-        grid.push_texts([held.statistic.name().to_owned(), least, most, server, differ], style);
-    }
-    grid
+    let style = |held: &&StatComparison| if held.difference() == 0 { Style::Plain } else { Style::Doubt };
+    Rows::of(held, style)
+        .texts(Column::of_words("counted", 19), |held| held.statistic.name())
+        .texts(Column::spaced("least", 10), |held| held.least)
+        .texts(Column::spaced("most", 10), |held| held.most)
+        .texts(Column::spaced("server", 10), |held| held.counted)
+        .texts(Column::spaced("differ", 10), |held| held.difference())
+        .grid(None)
 }
 
 fn cluster_part(document: &mut Document, summary: &Summary) {
     let Some(record) = &summary.record.run.cluster else { return };
     let counts = &summary.counts().redirections;
     document.heading("cluster");
-    let numbers = ["slots", "share%"].map(|heading| Column::spaced(heading, 8));
-    let mut grid = Grid::new([Column::of_words("node", 19)].into_iter().chain(numbers).collect());
-    for (index, slots) in record.slots.of_servers.iter().copied().map(u64::from).enumerate() {
-        let share = format!("{:.1}", 100.0 * slots as f64 / SLOTS as f64);
-        grid.push_texts([server::cell(summary, index), slots.to_string(), share], Style::Plain);
-    }
-    document.table(grid);
+    let table = Rows::of(record.slots.of_servers.iter().enumerate(), |_| Style::Plain)
+        .texts(Column::of_words("node", 19), |(index, _)| server::cell(summary, *index))
+        .texts(Column::spaced("slots", 8), |(_, slots)| **slots)
+        .texts(Column::spaced("share%", 8), |(_, slots)| {
+            format!("{:.1}", 100.0 * f64::from(**slots) / SLOTS as f64)
+        });
+    document.table(table.grid(None));
     let (moved, ask, again) = (counts.moved, counts.ask, counts.try_again);
     let mut facts = vec![format!("moved {moved}, ask {ask}, tryagain {again}")];
     if counts.operations > 0 {
@@ -254,4 +253,99 @@ fn since_window(summary: &Summary) -> Vec<(ServerCounts, ServerCounts)> {
         }
     }
     sums
+}
+
+fn is_planned(summary: &Summary) -> bool {
+    summary.record.plan.classes.iter().any(|class| class.lifetime.is_planned())
+}
+
+/// Connections, where they come and go, or fail.
+pub(super) fn connections(summary: &Summary) -> Vec<String> {
+    let counts = &summary.connections;
+    if !is_planned(summary) && counts.failed + counts.lost == 0 {
+        return Vec::new();
+    }
+    let numbers = [("failed", counts.failed), ("closed as planned", counts.retired), ("lost", counts.lost)];
+    let mut facts = vec![format!("{} opened", counts.established)];
+    facts.extend(quantity::counted(numbers));
+    facts.extend(quantity::times(&summary.connect_time).map(|times| format!("connect time {times}")));
+    facts
+}
+
+/// Certificates that nobody verified.
+pub(super) fn tls(summary: &Summary) -> Vec<String> {
+    let plan = &summary.record.plan;
+    let is_unverified = plan.uses_transport(Transport::Tls) && plan.tls.is_insecure;
+    is_unverified.then(|| "certificates not verified".to_owned()).into_iter().collect()
+}
+
+/// Datagrams of no use.
+pub(super) fn udp(summary: &Summary) -> Vec<String> {
+    let Some(counts) = summary.datagrams() else { return Vec::new() };
+    let rows = counts.rows();
+    let discarded: u64 = rows.iter().map(|(_, number)| number).sum();
+    let kinds: Vec<String> = quantity::counted(rows).collect();
+    match discarded {
+        0 => Vec::new(),
+        _ => vec![format!("{discarded} datagrams discarded: {}", kinds.join(", "))],
+    }
+}
+
+// ---- the part of a long report ----------------------------------------------------------------------------------------
+
+pub(super) fn connections_part(document: &mut Document, summary: &Summary) {
+    document.heading("connections");
+    let counts = &summary.connections;
+    let numbers = [
+        ("established", counts.established),
+        ("failed", counts.failed),
+        ("closed as planned", counts.retired),
+        ("lost", counts.lost),
+        ("pending at the end", counts.pending()),
+        ("open at the end", counts.open()),
+    ];
+    let mut facts = vec![format!("{} begun", counts.begun)];
+    facts.extend(quantity::counted(numbers));
+    facts.extend(most_at_a_time(summary));
+    let seconds = summary.window.seconds();
+    let measured = summary.connections_by_phase()[Phase::Measure as usize].established;
+    if measured > 0 && seconds > 0.0 {
+        let per_s = quantity::significant(measured as f64 / seconds);
+        facts.push(format!("{per_s}/s established in the window"));
+    }
+    facts.extend(quantity::times(&summary.connect_time).map(|times| format!("connect time {times}")));
+    document.facts("connections", facts);
+    if summary.record.plan.uses_transport(Transport::Tls) {
+        let time = &summary.handshake_time;
+        let handshakes = quantity::things(time.count, "handshake");
+        document.facts("tls", [handshakes].into_iter().chain(quantity::times(time)).collect());
+    }
+    if let Some(counts) = summary.datagrams() {
+        let mut facts: Vec<String> = quantity::counted(counts.rows()).collect();
+        facts.extend(quantity::counted(counts.packet_rows()));
+        facts.extend(losses(summary));
+        document.facts("udp", facts);
+    }
+}
+
+/// How many stood at one time, where they come and go by plan.
+fn most_at_a_time(summary: &Summary) -> Option<String> {
+    let most = summary.counts().connections_most;
+    let sum = match summary.record.run.usage.workers.len() {
+        0 | 1 => String::new(),
+        workers => format!(" (the sum over {workers} workers)"),
+    };
+    (is_planned(summary) && most > 0).then(|| format!("at most {most} at a time{sum}"))
+}
+
+/// Of requests over UDP without a reply, whether the request was lost or what the server said: it was the request if the server has
+/// not counted it. Only of what servers count once for each request, or each of its keys.
+fn losses(summary: &Summary) -> impl Iterator<Item = String> + '_ {
+    let things = [(ServerStat::CmdGet, "keys requested"), (ServerStat::CmdSet, "stores")];
+    things.into_iter().filter_map(|(statistic, what)| {
+        let found = summary.agreement.iter().find(|held| held.statistic == statistic)?;
+        let is_told = found.most > found.least && found.difference() == 0;
+        let (there, back) = (found.most.checked_sub(found.counted)?, found.counted.checked_sub(found.least)?);
+        is_told.then(|| format!("{what}: {there} requests lost, {back} replies lost"))
+    })
 }

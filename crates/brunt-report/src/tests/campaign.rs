@@ -3,12 +3,11 @@
 
 use super::run;
 use super::schema::reader::errors;
-use crate::campaign::{Campaign, CampaignQuestion, PercentileEstimate, RunPlace, RunPurpose, RunRow};
+use crate::campaign::{Campaign, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use crate::document::Level;
 use crate::layout::Layout;
 use crate::stored::StoredCampaign;
-use crate::subject::Subject;
-use brunt_plan::quantile::Quantile;
+use crate::subject::{Format, Subject};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
 use brunt_stats::assertion::{Assertion, Reached, Reason};
@@ -26,22 +25,23 @@ fn rate(per_second: f64) -> SweepPoint {
     SweepPoint::Rate(Rate { micro_per_second: (per_second * 1e6) as u64 })
 }
 
-/// A percentile with an interval of 2 % to both sides.
-fn found(ns: f64) -> PercentileEstimate {
-    let interval_ns = Some(((ns * 0.98) as u64, Some((ns * 1.02) as u64)));
-    PercentileEstimate { value_ns: ns as u64, interval_ns, is_upper_limit: false }
-}
-
 /// A run at a rate with a p99.
 fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99_ns: f64) -> RunRow {
     let place = RunPlace { setting, repetition, purpose: RunPurpose::Step };
     let mut run = RunRow::of(summary, place).unwrap();
-    run.completed = setting.map_or(run.completed, SweepPoint::as_f64);
-    run.offered = setting.map(SweepPoint::as_f64);
-    run.percentiles = [(Quantile::P50, 1.0 / 3.0), (Quantile::P99, 1.0), (Quantile::P999, 2.0)]
-        .map(|(quantile, part)| (quantile, found(p99_ns * part)))
-        .into();
-    (run.is_limited, run.status.status) = (false, Status::Ok);
+    let rates = &mut run.result.row.counts.rate;
+    rates.completed = setting.map_or(rates.completed, SweepPoint::as_f64);
+    run.result.window.is_open_loop = setting.is_some();
+    rates.offered = rates.completed;
+    // Each with an interval of 2 % to both sides.
+    let response = &mut run.result.row.latency.response_ns;
+    (response.percentiles, response.interval) = Default::default();
+    for (name, part) in [("p50", 1.0 / 3.0), ("p99", 1.0), ("p99.9", 2.0)] {
+        let [low, ns, high] = [0.98, 1.0, 1.02].map(|factor| (p99_ns * part * factor) as u64);
+        response.percentiles.insert(name.to_owned(), Some(ns));
+        response.interval.insert(name.to_owned(), (low, Some(high)));
+    }
+    (run.is_limited, run.result.status.status.status) = (false, Status::Ok);
     run.seed += u64::from(repetition) - 1;
     run
 }
@@ -64,7 +64,7 @@ fn limit(bottleneck: Bottleneck) -> Limit {
 /// The same with a load that was too much.
 fn limited(run: RunRow, bottleneck: Bottleneck) -> RunRow {
     let mut run = RunRow { limit: limit(bottleneck), is_limited: true, ..run };
-    run.status.status = Status::Invalid;
+    run.result.status.status.status = Status::Invalid;
     run
 }
 
@@ -87,7 +87,7 @@ pub(super) fn scan_of(summary: &Summary) -> Campaign {
 fn scan_runs(summary: &Summary, bottleneck: Bottleneck) -> Vec<RunRow> {
     let at = |load: f64, p99_ns: f64| measured(summary, Some(rate(load)), 1, p99_ns);
     let mut too_much = limited(at(11e3, 5e8), bottleneck);
-    too_much.completed = 9_980.0;
+    too_much.result.row.counts.rate.completed = 9_980.0;
     let loads = [5e3, 1e3, 9e3, 2e3, 6e3, 4e3, 8e3];
     let free = loads.map(|load| at(load, 4.605e9 / (1e4 - load)));
     free.into_iter().chain([too_much]).collect()
@@ -104,7 +104,9 @@ fn scan_of_few_connections(completed: f64) -> Campaign {
     let mut runs = scan_runs(&summary, Bottleneck::Connections);
     let more = runs.last().unwrap().clone();
     let place = RunPlace { purpose: RunPurpose::Connections(22), ..more.place };
-    runs.push(RunRow { place, completed, is_limited: completed < 11e3, ..more });
+    let mut more = RunRow { place, is_limited: completed < 11e3, ..more };
+    more.result.row.counts.rate.completed = completed;
+    runs.push(more);
     campaign(&summary, runs, scan_question(None))
 }
 
@@ -119,7 +121,9 @@ fn scan_spoiled(is_interrupted: bool) -> Campaign {
         at(3e3, 1.35e6),
     ];
     if is_interrupted {
-        runs.push(RunRow { interrupted: true, ..limited(at(4e3, 1.5e6), Bottleneck::Client) });
+        let mut last = limited(at(4e3, 1.5e6), Bottleneck::Client);
+        last.result.window.interrupted = true;
+        runs.push(last);
     }
     let question = scan_question(None);
     Campaign::of(StoredCampaign { first: summary, runs, question, interrupted: is_interrupted }).unwrap()
@@ -163,7 +167,7 @@ fn step(summary: &Summary, load: f64, reached: u64, purpose: RunPurpose) -> RunR
     let p99_ns = 900.0 * US + reached as f64 * US;
     let mut run = measured(summary, Some(rate(load)), 1, p99_ns);
     run.place.purpose = purpose;
-    run.duration_ns = 1_000_000_000;
+    run.result.window.duration_ns = 1_000_000_000;
     run.assertions = vec![asserted(reached, p99_ns)];
     run.step = if reached > 100 { StepResult::Fails } else { StepResult::Holds };
     run
@@ -242,8 +246,9 @@ fn repeat(p99_us: &[f64], reached: &[u64]) -> Campaign {
 fn repeat_disturbed() -> Campaign {
     let mut campaign = repeat(&[98_400.0, 98_700.0], &[]);
     for run in &mut campaign.runs {
-        (run.seed, run.completed, run.failed) = (1_234_567_890_123_456, 1_234_567.0, 1_200);
-        run.status.status = Status::Invalid;
+        (run.seed, run.result.row.counts.rate.completed) = (1_234_567_890_123_456, 1_234_567.0);
+        run.result.row.counts.requests.error += 1_200;
+        run.result.status.status.status = Status::Invalid;
     }
     let Campaign { first, runs, question, .. } = campaign;
     Campaign::of(StoredCampaign { first, runs, question, interrupted: false }).unwrap()
@@ -334,7 +339,7 @@ fn long_texts_of_campaigns() {
 fn json_of_campaigns() {
     for (name, campaign) in all() {
         let mut out = Vec::new();
-        Subject::Campaign(&campaign).write_json(&mut out).unwrap();
+        Subject::Campaign(&campaign).write(Format::Json, &mut out).unwrap();
         let mut json: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(errors(&json), Vec::<String>::new(), "{name}");
         let runs = json["runs"].as_array_mut().unwrap();
@@ -352,7 +357,7 @@ fn json_of_campaigns() {
 #[test]
 fn csv_of_a_campaign() {
     let mut out = Vec::new();
-    Subject::Campaign(&search_limited(Bottleneck::Connections)).write_csv(&mut out).unwrap();
+    Subject::Campaign(&search_limited(Bottleneck::Connections)).write(Format::Csv, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(columns, [19; 4]);

@@ -7,8 +7,8 @@ use crate::layout::Layout;
 use crate::publication::FigureStyle;
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
-use crate::subject::Subject;
-use crate::{csv, hlog, html, json, ndjson, spectrum};
+use crate::subject::{Format, Subject};
+use crate::{csv, hdr_histogram, html, json, ndjson};
 use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
 use serde_json::Value;
@@ -99,16 +99,16 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
         ("text", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Short, out))),
         ("details", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Long, out))),
         ("brief", false, text(&|out| Subject::Run(summary).write_brief(&layout, out))),
-        ("annotations", false, text(&|out| Subject::Run(summary).write_annotations(out))),
+        ("annotations", false, text(&|out| Subject::Run(summary).write(Format::Annotations, out))),
         ("json", false, text(&|out| json::write(summary, out))),
         ("csv", false, text(&|out| csv::write(summary, out))),
         ("ndjson", false, text(&|out| ndjson::write(summary, out))),
-        ("hlog", false, text(&|out| hlog::write(summary, out))),
-        ("spectrum", false, text(&|out| spectrum::write(summary, out))),
-        ("markdown", true, text(&|out| Subject::Run(summary).write_markdown(out))),
-        ("junit", true, text(&|out| Subject::Run(summary).write_junit(out))),
+        ("hlog", false, text(&|out| hdr_histogram::write(summary, out))),
+        ("spectrum", false, text(&|out| hdr_histogram::write_percentiles(summary, out))),
+        ("markdown", true, text(&|out| Subject::Run(summary).write(Format::Markdown, out))),
+        ("junit", true, text(&|out| Subject::Run(summary).write(Format::Junit, out))),
         ("html", true, text(&|out| html::write(summary, out))),
-        ("several", true, text(&|out| Subject::Runs(&runs).write_html(out))),
+        ("several", true, text(&|out| Subject::Runs(&runs).write(Format::Html, out))),
         ("spectrum.svg", true, figure("spectrum")),
         ("timeline.svg", true, figure("timeline")),
     ]
@@ -157,9 +157,9 @@ fn changed_results_steer_nothing() {
             ("comparison's details", &|out| {
                 Subject::Comparison(&comparison).write_text(&Layout::default(), Level::Long, out)
             }),
-            ("comparison's json", &|out| Subject::Comparison(&comparison).write_json(out)),
-            ("comparison's html", &|out| Subject::Comparison(&comparison).write_html(out)),
-            ("comparison's markdown", &|out| Subject::Comparison(&comparison).write_markdown(out)),
+            ("comparison's json", &|out| Subject::Comparison(&comparison).write(Format::Json, out)),
+            ("comparison's html", &|out| Subject::Comparison(&comparison).write(Format::Html, out)),
+            ("comparison's markdown", &|out| Subject::Comparison(&comparison).write(Format::Markdown, out)),
         ];
         for (what, write) in writers {
             let mut out = Vec::new();

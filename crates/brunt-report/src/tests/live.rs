@@ -2,7 +2,7 @@
 
 use super::run::{self, Run, S};
 use super::schema::reader::errors;
-use crate::live::{State, json};
+use crate::live::{State, write_json};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_stats::live_run::RunSoFar;
@@ -29,7 +29,7 @@ pub(super) fn begun(plan: &Plan) -> RunSoFar {
 
 fn object_of(state: State<'_>) -> Value {
     let mut text = Vec::new();
-    json::write(state, &Default::default(), &mut text).unwrap();
+    write_json(state, &Default::default(), &mut text).unwrap();
     let value = serde_json::from_slice(&text).unwrap();
     assert_eq!(errors(&value), Vec::<String>::new());
     value

@@ -1,7 +1,7 @@
 //! A run of more pieces than its result keeps, fed without time: what is written while it goes on has all of them.
 
 use super::run::{self, MS, S};
-use crate::hlog::LiveLog;
+use crate::hdr_histogram::LiveLog;
 use crate::live::Lines;
 use crate::{csv, ndjson};
 use brunt_stats::observer::Periods;

@@ -51,28 +51,17 @@ fn schemas_are_those_of_the_types() {
     }
 }
 
-/// What a value may be: `integer or null`, or the object of a heading.
-fn type_of(schema: &Value) -> String {
+/// The heading or the schema that says what objects in it hold, with a link; empty where there are none.
+fn object_of(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();
         let place = if name == reference { name.to_owned() } else { format!("#{}", name.to_lowercase()) };
         return format!("[{name}]({place})");
     }
-    if let Some(names) = schema["type"].as_array() {
-        return names.iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>().join(" or ");
-    }
     let others = ["anyOf", "oneOf"].into_iter().find_map(|key| schema[key].as_array());
-    if let Some(others) = others {
-        let mut types: Vec<String> = others.iter().map(type_of).collect();
-        types.dedup();
-        return types.join(" or ");
-    }
-    match (schema["type"].as_str(), &schema["additionalProperties"]) {
-        (Some("array"), _) if schema["items"].is_object() => format!("list of {}", type_of(&schema["items"])),
-        (Some("object"), of) if of.is_object() => format!("object of {}", type_of(of)),
-        (Some(name), _) => name.to_owned(),
-        (None, _) => "any value".to_owned(),
-    }
+    let inner =
+        [&schema["items"], &schema["additionalProperties"]].into_iter().filter(|held| held.is_object());
+    others.into_iter().flatten().chain(inner).map(object_of).collect()
 }
 
 /// The objects that a schema refers to, in the order in which they come.
@@ -94,16 +83,18 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A table of the keys of each object, but for objects that others have told of.
-fn tables(schema: &Value, told: &mut Vec<String>) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
-    let table = |schema: &Value| {
+/// A list of the keys of each object with what they mean, but for objects that others have told of.
+fn lists(schema: &Value, told: &mut Vec<String>) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().replace('\n', " ");
+    let list = |schema: &Value| {
         let rows = schema["properties"].as_object().unwrap().iter().map(|(key, value)| {
-            format!("| `{key}` | {} | {} |\n", type_of(value), text(&value["description"]))
+            let object = Some(object_of(value)).filter(|name| !name.is_empty());
+            let object = object.map(|name| format!(" ({name})")).unwrap_or_default();
+            format!("- `{key}`{object}: {}\n", text(&value["description"]))
         });
-        format!("| key | is | meaning |\n|---|---|---|\n{}", rows.collect::<String>())
+        rows.collect::<String>()
     };
-    let mut out = table(schema);
+    let mut out = list(schema);
     let mut next = told.len();
     references(schema, told);
     while let Some(name) = told.get(next).cloned() {
@@ -111,7 +102,7 @@ fn tables(schema: &Value, told: &mut Vec<String>) -> String {
         references(object, told);
         out += &format!("\n#### {name}\n\n{}\n", text(&object["description"]));
         if object["properties"].is_object() {
-            out += &format!("\n{}", table(object));
+            out += &format!("\n{}", list(object));
         } else if let Some(words) = object["oneOf"].as_array() {
             let key = |word: &Value| word["properties"].as_object()?.keys().next().cloned();
             let name =
@@ -120,7 +111,7 @@ fn tables(schema: &Value, told: &mut Vec<String>) -> String {
             out += &format!("\n{}", words.iter().map(row).collect::<String>());
         } else if let Some(forms) = object["anyOf"].as_array() {
             for form in forms.iter().filter(|form| form["properties"].is_object()) {
-                out += &format!("\n{}\n\n{}", text(&form["description"]), table(form));
+                out += &format!("\n{}\n\n{}", text(&form["description"]), list(form));
             }
         }
         next += 1;
@@ -135,9 +126,9 @@ fn every_key_is_documented() {
         let begin = format!("<!-- keys of {file} -->\n");
         let (before, rest) = expected.split_once(&begin).unwrap();
         let (_, behind) = rest.split_once(END).unwrap();
-        let tables = tables(&schema, &mut told);
-        assert!(!tables.contains("|  |"), "every key says what it means: {tables}");
-        expected = format!("{before}{begin}{tables}{END}{behind}");
+        let lists = lists(&schema, &mut told);
+        assert!(!lists.contains(": \n"), "every key says what it means: {lists}");
+        expected = format!("{before}{begin}{lists}{END}{behind}");
     }
     check_document("formats.md", &expected);
 }

@@ -116,7 +116,7 @@ fn climb(
         }
         let run = step(series, asked, setting, 1, &format!("step {}", settings.len()))?;
         let end = LoadResult {
-            completed: run.completed,
+            completed: run.completed(),
             latency_ns: run.estimate(Quantile::P99).map(|held| held.value),
             limit: run.is_limited.then_some(run.limit.bottleneck),
         };

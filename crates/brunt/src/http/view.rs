@@ -158,7 +158,7 @@ fn texts_of_run(run: &ShownRun, is_over: bool) -> Vec<Text> {
         text(move || written(|out| page.write(out)).into()),
         text(move || events(&changing.changing_part(), is_over)),
         text(move || for_metrics.metrics(for_metrics.state())),
-        text(move || written(|out| live::json::write(for_json.state(), &for_json.place, out)).into()),
+        text(move || written(|out| live::write_json(for_json.state(), &for_json.place, out)).into()),
     ]
 }
 

@@ -9,7 +9,7 @@ use brunt_picture::heat_map::{ColumnCount, heat_map};
 use brunt_plan::quantile::Quantile;
 use brunt_report::layout::{Layout, Line, Span, Style as Face, TimeUnit};
 use brunt_report::quantity;
-use brunt_report::run_document::{OpRows, Part, SoFarText, panels, so_far};
+use brunt_report::run_document::{OpRows, Part, SoFarText, so_far};
 use brunt_stats::histogram::{Histogram, SparseHistogram, bucket_values};
 use brunt_stats::live_run::SECOND_NS;
 use brunt_stats::live_run::{RunSoFar, Second};
@@ -325,11 +325,11 @@ fn draw_panels(screen: &mut Screen<'_>, so_far: &RunSoFar, layout: &Layout) {
     spectrum(screen, &summary.total.latency.response.histogram);
     screen.at = SPECTRUM_LINES;
     let table_lines = TABLE_LINES - 1;
-    screen.lines(&panels::servers(summary, &done_per_s, &layout, table_lines), layout.is_coloured);
+    screen.lines(&so_far::servers(summary, &done_per_s, &layout, table_lines), layout.is_coloured);
     screen.at += 1;
-    screen.lines(&panels::workers(workers, &layout, table_lines), layout.is_coloured);
+    screen.lines(&so_far::workers(workers, &layout, table_lines), layout.is_coloured);
     screen.at += 1;
-    screen.lines(&panels::checks(summary, &layout, lines - screen.at), layout.is_coloured);
+    screen.lines(&so_far::checks(summary, &layout, lines - screen.at), layout.is_coloured);
 }
 
 /// The response times of all requests of the run by percentile, as far as there are enough of them; both axes are logarithmic.

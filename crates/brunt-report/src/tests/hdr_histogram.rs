@@ -2,7 +2,7 @@
 
 use super::run;
 use super::{Run, all_runs};
-use crate::hlog;
+use crate::hdr_histogram;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram as OurHistogram;
 use hdrhistogram::Histogram;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 fn log_of(run: &Run) -> String {
     let mut out = Vec::new();
-    hlog::write(&run.summary, &mut out).unwrap();
+    hdr_histogram::write(&run.summary, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -118,7 +118,7 @@ fn an_interval_is_encoded_as_its_version_says() {
     [(1_000, 1), (3_000, 2), (2_000_000_000, 300)]
         .iter()
         .for_each(|(value, count)| histogram.record_many(*value, *count));
-    let deflated = hlog::deflated(&histogram.to_sparse());
+    let deflated = hdr_histogram::deflated(&histogram.to_sparse());
     assert_eq!(deflated[..4], [0x1c, 0x84, 0x93, 0x14]);
     assert_eq!(deflated[4..8], ((deflated.len() - 8) as u32).to_be_bytes());
     let encoded = miniz_oxide::inflate::decompress_to_vec_zlib(&deflated[8..]).unwrap();
