@@ -249,6 +249,11 @@ pub fn invalid_value(long: &str, text: &str, accepted: &str) -> String {
     format!("invalid value '{text}' for --{long}: expected {accepted}")
 }
 
+/// The value of an option where it was read, else the message.
+pub(crate) fn accept<T>(long: &str, text: &str, value: Option<T>, accepted: &str) -> Result<T, String> {
+    value.ok_or_else(|| invalid_value(long, text, accepted))
+}
+
 /// Refuses the first of these rules, each with its message, that applies.
 pub(crate) fn refuse(rules: &[(bool, &str)]) -> Result<(), String> {
     rules.iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, message)| Err((*message).to_owned()))
@@ -551,10 +556,10 @@ pub(crate) mod tests {
     #[test]
     fn the_help_of_every_tool_has_all_its_options() {
         for (name, text) in [
-            ("mutilate", crate::mutilate::help()),
-            ("memaslap", crate::memaslap::help()),
-            ("mcperf", crate::mcperf::help()),
-            ("rpc-perf", crate::rpc_perf::help("rpc-perf")),
+            ("mutilate", crate::mutilate::command_line::help()),
+            ("memaslap", crate::memaslap::command_line::help()),
+            ("mcperf", crate::mcperf::command_line::help()),
+            ("rpc-perf", crate::rpc_perf::command_line::help("rpc-perf")),
         ] {
             let tool = crate::tools::find(name).unwrap();
             let lines: Vec<&str> = text.lines().collect();

@@ -3,7 +3,7 @@
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
 use crate::front_end::{Answer, Caller, Outcome};
-use crate::mutilate::Generation;
+use crate::mutilate::command_line::Generation;
 use crate::names::Names;
 use crate::{mcperf, memaslap, mutilate, rpc_perf};
 
@@ -37,37 +37,37 @@ pub static TOOLS: [Tool; 6] = [
     Tool {
         name: "mutilate",
         about: "Take mutilate's command line and print its report; a link of this name does the same",
-        names: &mutilate::NAMES,
+        names: &mutilate::command_line::NAMES,
         reader: |arguments, caller| mutilate::read(arguments, Generation::First, caller),
     },
     Tool {
         name: "mutilate-g2",
         about: "Take mutilate's command line and print its report with the columns of its second generation",
-        names: &mutilate::NAMES,
+        names: &mutilate::command_line::NAMES,
         reader: |arguments, caller| mutilate::read(arguments, Generation::Second, caller),
     },
     Tool {
         name: "memaslap",
         about: "Take memaslap's command line and print its report; a link of this name does the same",
-        names: &memaslap::NAMES,
+        names: &memaslap::command_line::NAMES,
         reader: memaslap::read,
     },
     Tool {
         name: "memcaslap",
         about: "Take memaslap's command line and print its report, under the name that Debian gives it",
-        names: &memaslap::NAMES,
+        names: &memaslap::command_line::NAMES,
         reader: memaslap::read,
     },
     Tool {
         name: "mcperf",
         about: "Take mcperf's command line and print its report; a link of this name does the same",
-        names: &mcperf::NAMES,
+        names: &mcperf::command_line::NAMES,
         reader: mcperf::read,
     },
     Tool {
         name: "rpc-perf",
         about: "Take rpc-perf's command line and file and print its log; a link of this name does the same",
-        names: &rpc_perf::NAMES,
+        names: &rpc_perf::command_line::NAMES,
         reader: rpc_perf::read,
     },
 ];

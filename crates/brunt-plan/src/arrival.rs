@@ -3,7 +3,7 @@
 //! Descriptions only: `brunt-workload` draws from them.
 
 use crate::distribution::{self, Distribution, MCPERF, McperfDraw};
-use crate::units::{DurationNs, Rate, name_and_arguments, text_form};
+use crate::units::{DurationNs, Rate, joined, name_and_arguments, text_form};
 use std::fmt;
 
 /// How open-loop arrivals are spaced; the mean always follows from the rate.
@@ -278,7 +278,7 @@ impl RateProfile {
 
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let points = self.points.iter().map(|point| format!("{}={}", point.at, point.rate));
-        formatter.write_str(&points.collect::<Vec<_>>().join(","))
+        formatter.write_str(&joined(points))
     }
 }
 

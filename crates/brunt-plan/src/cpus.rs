@@ -1,6 +1,6 @@
 //! A set of CPUs as the kernel's own lists write it: `0-3,5`.
 
-use crate::units::text_form;
+use crate::units::{joined, text_form};
 use std::fmt;
 
 /// Above every number that Linux gives a CPU.
@@ -33,7 +33,7 @@ impl CpuList {
             [first, .., last] => format!("{first}-{last}"),
             run => run[0].to_string(),
         });
-        formatter.write_str(&runs.collect::<Vec<_>>().join(","))
+        formatter.write_str(&joined(runs))
     }
 }
 text_form!(CpuList);

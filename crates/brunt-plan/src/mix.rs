@@ -3,7 +3,7 @@
 //! Invariant: the names of commands are each their own within a plan.
 
 use crate::op::{OpId, OpKind, OpName};
-use crate::units::text_form;
+use crate::units::{joined, text_form};
 use std::fmt;
 
 /// The operations of a class with their weights. Text form `get=9,set=1`; a kind without a weight weighs 1. Raw commands
@@ -95,12 +95,11 @@ impl Mix {
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = self.weights.iter().map(|(kind, weight)| match kind {
             OpKind::Raw if !self.commands.is_empty() => {
-                let commands: Vec<String> = self.commands.iter().map(u32::to_string).collect();
-                format!("{kind}={}", commands.join("+"))
+                format!("{kind}={}", joined(&self.commands).replace(',', "+"))
             }
             _ => format!("{kind}={weight}"),
         });
-        formatter.write_str(&kinds.collect::<Vec<_>>().join(","))
+        formatter.write_str(&joined(kinds))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The fraction is a whole number of millionths, so that ranks and sample gates are integer arithmetic: in floating
 //! point `0.07 × 100` is above 7 and its ceiling is 8.
 
-use crate::units::{decimal, text_form};
+use crate::units::{decimal, joined, text_form};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -146,8 +146,8 @@ impl Percentiles {
     }
 
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.0.iter().map(|quantile| quantile.to_string()[1..].to_owned()).collect();
-        formatter.write_str(&names.join(","))
+        let names = self.0.iter().map(|quantile| quantile.to_string()[1..].to_owned());
+        formatter.write_str(&joined(names))
     }
 }
 

@@ -117,7 +117,7 @@ impl Plan {
 fn build(mut spec: PlanSpec) -> Resolved<Plan> {
     if spec.classes.len() > CLASSES_MAX {
         let given = format!("{} tables", spec.classes.len());
-        return Err(PlanError::invalid_table("[[class]]", given, format!("at most {CLASSES_MAX}")));
+        return Err(RUN.invalid("[[class]]", given, format!("at most {CLASSES_MAX}")));
     }
     fleet::add_measuring_class(&mut spec)?;
     add_default_command(&mut spec);
@@ -309,6 +309,13 @@ mod tests {
     pub(super) fn resolved(toml: &str) -> Result<Plan, String> {
         let spec = PlanSpec::from_toml(toml)?;
         resolve(&spec, &host()).map_err(|error| error.to_string())
+    }
+
+    /// Plans that are refused, each with its message.
+    pub(super) fn check_refused(table: &[(&str, &str)]) {
+        for (toml, message) in table {
+            assert_eq!(resolved(toml).unwrap_err(), *message, "{toml}");
+        }
     }
 
     #[test]
@@ -815,9 +822,7 @@ mod tests {
 
     #[test]
     fn messages_name_option_value_and_expected_format() {
-        for (toml, expected) in MISTAKES {
-            assert_eq!(resolved(toml).unwrap_err(), *expected);
-        }
+        check_refused(MISTAKES);
     }
 
     #[test]

@@ -39,12 +39,6 @@ impl Portion {
         Self { first: self.first + nth * self.width, ..self }
     }
 
-    /// Is there room for this many workers, including this one?
-    pub fn has_room_for(self, workers: u32) -> bool {
-        let end = u64::from(self.first) + u64::from(self.width) * u64::from(workers);
-        self.width > 0 && end <= u64::from(self.of)
-    }
-
     /// Its part of `total` requests.
     fn share_of(self, total: u64) -> u64 {
         let begin = share(total, self.first, self.of).start;
@@ -109,13 +103,19 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
     let (protocol, own) =
         group.map_or((plan.protocol, all.clone()), |group| (group.protocol, group.workers.clone()));
     let part = StreamPart { index: index - own.start, of: own.end - own.start };
-    let slice = Slice { portion: if own == all { portion } else { Portion::even(part) }, part };
+    let portion = if own == all { portion } else { Portion::even(part) };
     let carries = |class: &Class| plan.protocol_of(class) == protocol;
     let of_class = |(class_index, class): (usize, &Class)| {
         // The requests of the plan are first divided among classes, then among workers.
         let requests =
             plan.stop.requests.map(|total| share_of(total, class_index as u32, plan.classes.len() as u32));
-        slice.of_class(class, requests, carries(class))
+        let whole = share_of_class(class, part, portion, requests);
+        if carries(class) {
+            return whole;
+        }
+        // Others carry it out.
+        let (requests, connections_total) = (requests.map(|_| 0), whole.connections_total.map(|_| 0));
+        ClassShard { connections: 0..0, requests, connections_total, ..whole }
     };
     let of_set = |set: &DataSet<'_>| match carries(&plan.classes[set.classes[0]]) {
         true => share_of_set(plan, set, part),
@@ -142,39 +142,21 @@ fn share_of_set(plan: &Plan, set: &DataSet<'_>, part: StreamPart) -> Range<u64> 
     }
 }
 
-/// The part of each class that a worker carries out.
-struct Slice {
-    portion: Portion,
-    part: StreamPart,
-}
-
-impl Slice {
-    fn of_class(&self, class: &Class, requests: Option<u64>, is_carried: bool) -> ClassShard {
-        let Self { portion, part } = *self;
-        if !is_carried {
-            let total = class.lifetime.total.map(|_| 0);
-            return ClassShard {
-                part,
-                portion,
-                connections: 0..0,
-                requests: requests.map(|_| 0),
-                connections_total: total,
-            };
-        }
-        // Clients stay in one piece.
-        let each = class.sessions.connections_each();
-        let clients = share(u64::from(class.connections / each), part.index, part.of);
-        let connections = clients.start * u64::from(each)..clients.end * u64::from(each);
-        ClassShard {
-            part,
-            portion,
-            connections: connections.start as u32..connections.end as u32,
-            requests: requests.map(|total| match class.load {
-                Load::Open { .. } => portion.share_of(total),
-                Load::Closed { .. } => share_of(total, part.index, part.of),
-            }),
-            connections_total: class.lifetime.total.map(|total| share_of(total, part.index, part.of)),
-        }
+/// What a worker carries out of a class.
+fn share_of_class(class: &Class, part: StreamPart, portion: Portion, requests: Option<u64>) -> ClassShard {
+    // Clients stay in one piece.
+    let each = class.sessions.connections_each();
+    let clients = share(u64::from(class.connections / each), part.index, part.of);
+    let connections = clients.start * u64::from(each)..clients.end * u64::from(each);
+    ClassShard {
+        part,
+        portion,
+        connections: connections.start as u32..connections.end as u32,
+        requests: requests.map(|total| match class.load {
+            Load::Open { .. } => portion.share_of(total),
+            Load::Closed { .. } => share_of(total, part.index, part.of),
+        }),
+        connections_total: class.lifetime.total.map(|total| share_of(total, part.index, part.of)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Descriptions only: `brunt-workload` draws from them.
 
 use crate::distribution::{self, Distribution, MCPERF, McperfDraw};
-use crate::units::{ByteSize, name_and_arguments, text_form};
+use crate::units::{ByteSize, joined, name_and_arguments, text_form};
 use std::fmt;
 
 /// How long keys or values are, in bytes. The length is a function of the key, never drawn anew for each request.
@@ -210,7 +210,7 @@ impl SizeDistribution {
             }
             Self::Ranges(ranges) => {
                 let range = |SizeRange { min, max, share }: &SizeRange| format!("{min}-{max}@{share}");
-                write!(formatter, "{RANGES}{}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
+                write!(formatter, "{RANGES}{}", joined(ranges.iter().map(range)))
             }
             Self::Mcperf(draw) => write!(formatter, "{draw}"),
         }

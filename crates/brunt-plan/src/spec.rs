@@ -172,7 +172,7 @@ options! {
         depth: Count = text("N", "Requests in flight on one connection at most [default: 1]").short('d'),
         client_connections: Count = text("N", "Connections of one client, e.g. 4: it has --depth requests in flight, on its connections in turn [default: no clients, all connections are alike]"),
         rate: Rate = text("RATE", "Open loop: requests per second in all, e.g. 200k [default: none, closed loop]").short('r'),
-        rate_profile: RateProfile = text("POINTS", "Open loop: rate over time, or @FILE; 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down").or_file().excludes("rate"),
+        rate_profile: RateProfile = PlanOption { excludes: Some("rate"), ..text("POINTS", "Open loop: rate over time, or @FILE; 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down").or_file() },
         arrival: Arrival = text("ARRIVAL", "Open loop: arrival process: poisson, uniform, another distribution, or @FILE [default: poisson]").or_file(),
         think: DurationNs = text("DURATION", "Closed loop: pause between a reply and the next request, e.g. 5ms [default: 0s]"),
         mix: Mix = text("OP=WEIGHT,...", "Operations by weight: get gets mget set add replace append prepend cas incr decr delete touch raw; get=9,raw=3+1 weights two --command [default: get=9,set=1]"),
@@ -182,11 +182,11 @@ options! {
     } class {
         delta: SizeDistribution = text("SIZES", "Change by incr and decr: 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file(),
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
-        ttl: DurationNs = text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]").allow_hyphen(),
+        ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         noreply: bool = switch("Send writes without requesting a reply"),
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
         popularity: Popularity = text("DISTRIBUTION", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
-        drift: Drift = text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]").allow_hyphen(),
+        drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },
     }
     flags "Traffic" run {
         seed: Count = text("N", "Seed of arrivals, operations and key choice, e.g. 42; the same seed repeats a run [default: random, printed]"),
@@ -221,7 +221,7 @@ options! {
         warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
         drain: DurationNs = text("DURATION", "Wait for replies after the window, e.g. 500ms [default: as --timeout]"),
         preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
-        verify: Fraction = text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%").alone("100%"),
+        verify: Fraction = PlanOption { alone: Some("100%"), ..text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%") },
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts"),
         interval: DurationNs = text("DURATION", "Length of the rows over time (--csv, --json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
         wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
@@ -254,12 +254,6 @@ impl RunSpec {
     /// Do other hosts carry the run out?
     pub(crate) fn has_agents(&self) -> bool {
         self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
-    }
-
-    /// The first of these options that is given.
-    pub(crate) fn first_given(&self, options: &[&'static str]) -> Option<&'static str> {
-        let given = self.given();
-        options.iter().copied().find(|option| given.iter().any(|name| name == option))
     }
 }
 
@@ -464,20 +458,8 @@ impl PlanOption {
         Self { words, ..self }
     }
 
-    pub(crate) const fn alone(self, value: &'static str) -> Self {
-        Self { alone: Some(value), ..self }
-    }
-
     pub(crate) const fn or_file(self) -> Self {
         Self { is_or_file: true, ..self }
-    }
-
-    pub(crate) const fn allow_hyphen(self) -> Self {
-        Self { allows_hyphen: true, ..self }
-    }
-
-    pub(crate) const fn excludes(self, option: &'static str) -> Self {
-        Self { excludes: Some(option), ..self }
     }
 
     /// The key in a plan file.

@@ -271,6 +271,11 @@ impl<'de> serde::Deserialize<'de> for Count {
     }
 }
 
+/// The texts of these, with commas between them.
+pub(crate) fn joined<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(",")
+}
+
 /// Splits `name:a,b` into name and arguments; a bare number is its own name.
 pub(crate) fn name_and_arguments(text: &str) -> (&str, Vec<&str>) {
     match text.trim().split_once(':') {

@@ -6,7 +6,7 @@
 use crate::objective::{Fraction, Metric, Statistic, Subject};
 use crate::op::OpName;
 use crate::quantile::Quantile;
-use crate::units::text_form;
+use crate::units::{joined, text_form};
 use std::fmt;
 
 /// Half an interval is asked to be at most this part of its percentile. One that is wider reaches from half the value,
@@ -87,8 +87,7 @@ impl Until {
     }
 
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let precisions: Vec<String> = self.precisions.iter().map(Precision::to_string).collect();
-        formatter.write_str(&precisions.join(","))
+        formatter.write_str(&joined(&self.precisions))
     }
 }
 text_form!(Until);

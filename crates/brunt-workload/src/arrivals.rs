@@ -7,8 +7,8 @@
 //! gaps is one for the whole class, drawn from a generator that all streams share, and dealt out: each stream walks
 //! through all of it and keeps its portion of every `of` arrivals.
 
+use crate::intensity::{Intensity, MASS_PER_REQUEST};
 use crate::mmpp::MmppArrivals;
-use crate::profile::{Intensity, MASS_PER_REQUEST};
 use crate::quantile_function::UnitGaps;
 use crate::rand48::Draws;
 use crate::rng::{Draw, Purpose, Rng};

@@ -14,12 +14,12 @@ mod client_window;
 #[cfg(test)]
 mod goodness_of_fit;
 mod hash;
+mod intensity;
 pub mod keys;
 mod mmpp;
 pub mod payload;
 pub mod placement;
 pub mod popularity;
-mod profile;
 mod quantile_function;
 pub mod rand48;
 pub mod rng;

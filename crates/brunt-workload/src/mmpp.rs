@@ -4,7 +4,7 @@
 //! together. What each stream adds in a state is a Poisson process of its own. Lengths of states are times on the clock; a
 //! profile moves the rate of both states alike.
 
-use crate::profile::{Intensity, MASS_PER_REQUEST};
+use crate::intensity::{Intensity, MASS_PER_REQUEST};
 use crate::rng::{Draw, Rng};
 use brunt_plan::arrival::Mmpp;
 use brunt_plan::shard::Portion;

@@ -5,8 +5,10 @@
 
 use crate::front_end::Refusal;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
+use crate::names::Names;
 use crate::options::{
-    Action, FLAG, Fault, ParsedOptions, Rule, VALUE, invalid_value, natural, options, real, scan_to_fault,
+    Action, FLAG, Fault, ParsedOptions, Rule, VALUE, accept, invalid_value, natural, options, real,
+    scan_to_fault,
 };
 use brunt_plan::distribution::McperfShape;
 use brunt_plan::op::OpKind;
@@ -174,47 +176,43 @@ fn is_of_memcache_perf(option: &str) -> bool {
 
 fn whole(long: &str, text: &str) -> Result<u64, String> {
     let number = natural(text).filter(|number| *number <= COUNT_MAX);
-    number.ok_or_else(|| invalid_value(long, text, &format!("a whole number from 0 to {COUNT_MAX}")))
+    accept(long, text, number, &format!("a whole number from 0 to {COUNT_MAX}"))
 }
 
 fn port(long: &str, text: &str) -> Result<u16, String> {
     let port = natural(text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-    port.ok_or_else(|| invalid_value(long, text, "a port from 1 to 65535"))
+    accept(long, text, port, "a port from 1 to 65535")
 }
 
 fn prefix(long: &str, text: &str) -> Result<String, String> {
-    let fits = text.len() <= PREFIX_BYTES_MAX;
-    fits.then(|| text.to_owned())
-        .ok_or_else(|| invalid_value(long, text, &format!("up to {PREFIX_BYTES_MAX} bytes")))
+    let prefix = (text.len() <= PREFIX_BYTES_MAX).then(|| text.to_owned());
+    accept(long, text, prefix, &format!("up to {PREFIX_BYTES_MAX} bytes"))
 }
 
 fn sizes(long: &str, text: &str) -> Result<McperfShape, String> {
-    let accepted = "a distribution of sizes above 0, such as d100, u1,16 or e50";
-    drawn(long, text)?.ok_or_else(|| invalid_value(long, text, accepted))
+    accept(long, text, drawn(long, text)?, "a distribution of sizes above 0, such as d100, u1,16 or e50")
 }
 
 fn wait(long: &str, text: &str) -> Result<Wait, String> {
-    text.parse().map_err(|_| invalid_value(long, text, "sleep, hybrid or spin"))
+    accept(long, text, text.parse().ok(), "sleep, hybrid or spin")
 }
 
 /// Seconds; 0 is none.
 fn timeout(long: &str, text: &str) -> Result<Option<DurationNs>, String> {
     let seconds = real(text).filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
-    let seconds =
-        seconds.ok_or_else(|| invalid_value(long, text, "seconds from 0, such as 0.5; 0 is none"))?;
+    let seconds = accept(long, text, seconds, "seconds from 0, such as 0.5; 0 is none")?;
     Ok((seconds > 0.0).then(|| DurationNs((seconds * 1e9).ceil() as u64)))
 }
 
 fn method(long: &str, text: &str) -> Result<OpKind, String> {
     let method = METHODS.into_iter().find(|method| method.name() == text);
-    method.ok_or_else(|| invalid_value(long, text, &METHODS.map(OpKind::name).join(", ")))
+    accept(long, text, method, &METHODS.map(OpKind::name).join(", "))
 }
 
 fn client(long: &str, text: &str) -> Result<u32, String> {
     let number = |text: &str| natural(text).and_then(|number| u32::try_from(number).ok());
     let both = text.split_once('/').and_then(|(client, of)| number(client).zip(number(of)));
-    let (client, _) = both.ok_or_else(|| invalid_value(long, text, "I/N, client I of N, such as 3/16"))?;
-    Ok(client)
+    accept(long, text, both, "I/N, client I of N, such as 3/16").map(|(client, _)| client)
 }
 
 fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
@@ -254,6 +252,54 @@ fn distribution(text: &str) -> Result<Option<McperfShape>, String> {
 
 fn part_above_zero(name: &str, text: &str) -> Result<f64, String> {
     real(text).filter(|number| *number > 0.0).ok_or_else(|| format!("{name} '{text}' is no number above 0"))
+}
+
+/// mcperf's names for what brunt has options for.
+pub static NAMES: Names = Names {
+    options: OPTIONS,
+    table: &[
+        ("--connections", "--num-conns"),
+        ("--connections-total", "--num-conns"),
+        ("--calls-per-connection", "--num-calls"),
+        ("--connect-rate", "--conn-rate"),
+        ("--connect-arrival", "--conn-rate"),
+        ("--call-arrival", "--call-rate"),
+        ("--value-size", "--sizes"),
+        ("--delta", "--sizes"),
+        ("--key-size", "--prefix"),
+        ("--ttl", "--expiry"),
+        ("--mix", "--method"),
+        ("--noreply", "--use-noreply"),
+        ("--receive-buffer", "--recv-buffer"),
+        ("--no-nodelay", "--disable-nodelay"),
+        ("--linger 0s", "--linger=0"),
+        ("--wait sleep", "--wait=sleep"),
+    ],
+};
+
+/// Exit code of everything that goes wrong.
+pub const EXIT_FAILED: u8 = 1;
+/// Exit code behind the report of a run that a signal has ended.
+pub const EXIT_INTERRUPTED: u8 = 130;
+/// Text of `--version`.
+pub const VERSION: &str = "This is mcperf-0.1.1";
+
+/// Text of `--help` behind the version, and what follows a mistake.
+pub fn help() -> String {
+    let methods = METHODS.map(OpKind::name).join(", ");
+    let text = crate::options::help(
+        "Usage: mcperf [options]\n",
+        OPTIONS,
+        &format!(
+            "\nWhere:\n  N is a whole number, X a real one, S a text\n  M is one of {methods}\n  R says what is drawn:\n    \
+             dR1      always R1\n    uR1,R2   evenly from R1 to R2\n    eR1      exponentially, with mean R1\n    \
+             sR1      R1, R1+1, R1+2 and so on\n    \
+             R1       a rate: always 1/R1 (of sizes, too); 0: each when the one before has ended\n  \
+             seconds between connections or calls, and bytes of sizes\n"
+        ),
+    );
+    // Lines end so on a terminal of mcperf's, and scripts that cut them know it.
+    text.replace('\n', "\r\n")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! Not where options are read or lines are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! stays empty, as there.
 
+use super::command_line::{self, EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, help};
 use super::invocation::Invocation;
 use super::report::{self, Numbers, Precision};
-use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, command_line, help};
 use crate::front_end::{
     Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup, Texts,
     first_error, status_remarks, unsent_remark,

@@ -3,10 +3,10 @@
 //! Not what they come to together, but for servers and threads, which memaslap looks at before anything else; the rest is
 //! [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in a refusal.
 
-use super::PORT;
 use crate::front_end::Refusal;
+use crate::names::Names;
 use crate::options::{
-    Action, FLAG, ParsedOptions, Rule, VALUE, invalid_value, options, scan_to_fault, split_integer,
+    Action, FLAG, ParsedOptions, Rule, VALUE, accept, invalid_value, options, scan_to_fault, split_integer,
     split_number,
 };
 use std::fmt;
@@ -160,25 +160,25 @@ fn above_zero<T: TryFrom<i64>>(line: &mut CommandLine, long: &str, text: &str) -
 
 fn window(line: &mut CommandLine, long: &str, text: &str) -> Result<u64, String> {
     let objects = Some(kibi(line, long, text)?).filter(|objects| *objects > 0);
-    objects.ok_or_else(|| invalid_value(long, text, "a window of at least 1k objects"))
+    accept(long, text, objects, "a window of at least 1k objects")
 }
 
 fn value_size(line: &mut CommandLine, long: &str, text: &str) -> Result<u32, String> {
     let bytes = u32::try_from(integer(line, long, text).unwrap_or(0)).ok();
     let bytes = bytes.filter(|bytes| (1..=VALUE_BYTES_MAX).contains(bytes));
-    bytes.ok_or_else(|| invalid_value(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes")))
+    accept(long, text, bytes, &format!("from 1 to {VALUE_BYTES_MAX} bytes"))
 }
 
 fn seed(long: &str, text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| invalid_value(long, text, "a whole number of at most 64 bits"))
+    accept(long, text, text.parse().ok(), "a whole number of at most 64 bits")
 }
 
 fn share(line: &mut CommandLine, long: &str, text: &str) -> Result<f64, String> {
     let (share, rest) = split_number(text).unwrap_or_default();
     warn_of_rest(line, long, text, rest, share);
     // Billionths are the finest parts that a plan has.
-    let fits = (1e-9..=1.0).contains(&share);
-    if fits { Ok(share) } else { Err(invalid_value(long, text, "a share above 0 and up to 1, such as 0.05")) }
+    let share = Some(share).filter(|share| (1e-9..=1.0).contains(share));
+    accept(long, text, share, "a share above 0 and up to 1, such as 0.05")
 }
 
 /// A number from 0 with its unit behind it, which is the last character.
@@ -195,7 +195,7 @@ fn with_unit(
         let (number, rest) = split_integer(&text[..text.len() - unit.len_utf8()])?;
         Some((u64::try_from(number).ok()?.saturating_mul(*factor), rest, format!("{number}{unit}")))
     };
-    let (number, rest, as_read) = read().ok_or_else(|| invalid_value(long, text, accepted))?;
+    let (number, rest, as_read) = accept(long, text, read(), accepted)?;
     warn_of_rest(line, long, text, rest, as_read);
     Ok(number)
 }
@@ -217,6 +217,59 @@ fn kibi(line: &mut CommandLine, long: &str, text: &str) -> Result<u64, String> {
         u64::MAX => Err(invalid_value(long, text, "a smaller number")),
         number => Ok(number),
     }
+}
+
+/// memaslap's names for what brunt has options for.
+pub static NAMES: Names = Names {
+    options: OPTIONS,
+    table: &[
+        ("--server", "--servers"),
+        ("--connections", "connections (--concurrency × --conn_sock × --rep_write)"),
+        ("--client-connections", "--conn_sock"),
+        ("--multiget", "--division"),
+        ("--popularity window:", "--win_size "),
+        ("--popularity window", "--win_size"),
+        ("invalid value 'ranges:*' for --key-size", "invalid value '*' for sizes of keys (--cfg_cmd)"),
+        ("invalid value 'ranges:*' for --value-size", "invalid value '*' for sizes of values (--cfg_cmd)"),
+        ("invalid value 'fixed:*' for --value-size", "invalid value '*' for --fixed_size"),
+        ("--value-size ranges:", "sizes of values (--cfg_cmd) "),
+        ("--value-size fixed:", "--fixed_size "),
+        ("--key-size", "sizes of keys (--cfg_cmd)"),
+        ("--value-size", "sizes of values (--cfg_cmd, --fixed_size)"),
+        ("--call-rate", "--tps"),
+        ("--requests", "--execute_number"),
+        ("--replicas", "--rep_write"),
+        ("--mix", "shares of set and get (--cfg_cmd)"),
+        ("use --no-preload and a --mix that only reads", "sets that fill the windows are such requests, too"),
+        ("--transport udp", "UDP"),
+        ("--protocol memcached-text", "the text protocol"),
+        ("--protocol memcached-binary", "--binary"),
+    ],
+};
+
+/// Exit code of everything that goes wrong.
+pub const EXIT_FAILED: u8 = 1;
+/// Text of `--version`.
+pub const VERSION: &str = "memaslap v1.0";
+/// The port of a server that is named without one.
+pub(crate) const PORT: u16 = 11211;
+
+/// Text of `--help`.
+pub fn help() -> String {
+    crate::options::help(
+        &format!(
+            "{VERSION}\n    Loads memcached servers and prints what came of it (brunt memaslap).\n\nUsage:\n    \
+             memaslap -hV | -s servers [-F config_file] [-t time | -x exe_num] [...]\n"
+        ),
+        OPTIONS,
+        "\nExamples:\n    memaslap -s 127.0.0.1:11211 -S 5s\n    \
+         memaslap -s 127.0.0.1:11211 -t 2m -v 0.2 -e 0.05 -b\n    \
+         memaslap -s 127.0.0.1:11211 -F config -t 2m -w 40k -S 20s -o 0.2\n    \
+         memaslap -s 127.0.0.1:11211 -F config -t 2m -T 4 -c 128 -d 20 -P 40k\n    \
+         memaslap -s 127.0.0.1:11211 -F config -t 2m -d 50 -a -n 40\n    \
+         memaslap -s 127.0.0.1:11211,127.0.0.1:11212 -F config -t 2m\n    \
+         memaslap -s 127.0.0.1:11211,127.0.0.1:11212 -F config -t 2m -p 2\n\n",
+    )
 }
 
 #[cfg(test)]

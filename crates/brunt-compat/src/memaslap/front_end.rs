@@ -3,10 +3,10 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what memaslap's would, and everything else is a line on standard error.
 
+use super::command_line::{self, EXIT_FAILED, VERSION, help};
 use super::invocation::Invocation;
 use super::report::{self, Stretch};
 use super::tally::Tallies;
-use super::{EXIT_FAILED, VERSION, command_line, help};
 use crate::front_end::{Caller, Console, End, FrontEnd, Next, Outcome, RunFailure, Runs, Setup, Texts};
 use brunt_plan::phase::Phase;
 use brunt_plan::units::{Count, DurationNs};

@@ -3,8 +3,7 @@
 //! Not a run. Invariant: what memaslap refuses before it connects is refused here, in its order: servers, file, what does not go
 //! together, sizes.
 
-use super::PORT;
-use super::command_line::CommandLine;
+use super::command_line::{CommandLine, PORT};
 use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
 use crate::front_end::{Caller, as_warnings};
 use crate::options::{invalid_value, refuse};
@@ -293,7 +292,7 @@ fn routes(line: &CommandLine, file: &WorkloadFile) -> Vec<ClassSpec> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::NAMES;
+    use super::super::command_line::NAMES;
     use super::super::command_line::{OPTIONS, parse};
     use super::*;
     use crate::options::Action;

@@ -44,22 +44,15 @@ pub struct WorkloadFile {
     pub gets: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Section {
-    Key,
-    Value,
-    Command,
-}
-
-impl Section {
-    const ALL: [Self; 3] = [Self::Key, Self::Value, Self::Command];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Value => "value",
-            Self::Command => "cmd",
-        }
+brunt_plan::named! {
+    /// The sections of a file.
+    pub enum Section {
+        /// Sizes of keys.
+        Key = "key",
+        /// Sizes of values.
+        Value = "value",
+        /// Kinds of operation.
+        Command = "cmd",
     }
 }
 

@@ -3,11 +3,11 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in
 //! a refusal.
 
-use super::{EXIT_SYNTAX, Generation};
 use crate::front_end::Refusal;
+use crate::names::Names;
 use crate::options::{
-    Action, FLAG, ParsedOptions, Rule, VALUE, integer, invalid_value, leading_integer, leading_number,
-    number, options, refuse, scan, split_commas,
+    Action, FLAG, ParsedOptions, Rule, VALUE, accept, integer, invalid_value, leading_integer,
+    leading_number, number, options, refuse, scan, split_commas,
 };
 use brunt_plan::resolve::fleet::split;
 use std::net::{IpAddr, Ipv6Addr};
@@ -302,19 +302,19 @@ fn count<T: TryFrom<i32>>(
     let any = || syntax(invalid_value(long, text, &format!("a whole number up to {}", i32::MAX)));
     let value = integer(text).ok_or_else(any)?;
     let fitting = T::try_from(value).ok().filter(|_| range.contains(&value));
-    fitting.ok_or_else(|| invalid_value(long, &value.to_string(), accepted).into())
+    Ok(accept(long, &value.to_string(), fitting, accepted)?)
 }
 
 fn fraction(long: &str, text: &str) -> Result<f64, Refusal> {
     let value = number(text).ok_or_else(|| syntax(invalid_value(long, text, "a number")))?;
     let accepted = "the part of requests that are sets, from 0 to 1";
     let fitting = Some(value).filter(|value| (0.0..=1.0).contains(value));
-    fitting.ok_or_else(|| invalid_value(long, &value.to_string(), accepted).into())
+    Ok(accept(long, &value.to_string(), fitting, accepted)?)
 }
 
 /// Port 0 is any free port, at which an agent can listen.
 fn agent_port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| invalid_value("agent_port", text, "a port of TCP, from 0 to 65535"))
+    accept("agent_port", text, text.parse().ok(), "a port of TCP, from 0 to 65535")
 }
 
 /// These agents and those of a list: hosts, or as brunt alone takes it hosts with their ports.
@@ -339,7 +339,7 @@ fn search_bound(text: &str) -> Result<SearchBound, String> {
         is_read.then_some(SearchBound { percentile, bound_us })
     };
     let accepted = "N:X, a percentile above 0 and below 100 and its bound in microseconds, such as 95:1000";
-    read().ok_or_else(|| invalid_value("search", text, accepted))
+    accept("search", text, read(), accepted)
 }
 
 fn scan_range(text: &str) -> Result<ScanRange, String> {
@@ -436,9 +436,64 @@ fn is_this_host(name: &str) -> bool {
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
+/// mutilate's names for what brunt has options for.
+pub static NAMES: Names = Names {
+    options: OPTIONS,
+    table: &[
+        ("--rate", "--qps"),
+        ("--requests", "--queries"),
+        ("--keys", "--records"),
+        ("--key-size", "--keysize"),
+        ("--value-size", "--valuesize"),
+        ("--mix", "--update"),
+        ("--arrival", "--iadist"),
+        ("--think", "--moderate"),
+        ("trace", "--read_file"),
+        ("--samples", "--save"),
+        ("purge", "--delete90"),
+        ("--hash-field", "--assoc"),
+        ("--user", "--username"),
+        ("--no-preload", "--noload"),
+        ("--no-nodelay", "--no_nodelay"),
+        ("--wait sleep", "--blocking"),
+        ("--protocol memcached-binary", "--binary"),
+        ("--protocol resp2", "--redis"),
+        ("--transport unix", "--unix_socket"),
+        ("--measure-rate", "--measure_qps"),
+        ("--measure-connections", "--measure_connections"),
+        ("--measure-depth", "--measure_depth"),
+    ],
+};
+
+/// Exit code where the command line cannot be read.
+pub const EXIT_SYNTAX: u8 = 1;
+/// Exit code of everything else that is wrong, the servers included.
+pub const EXIT_REFUSED: u8 = 255;
+/// Text of `--version`.
+pub const VERSION: &str = "mutilate 0.1";
+
+/// Which of the two tools: they differ in the columns of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Generation {
+    /// Eight columns.
+    First,
+    /// Ten: with the 50th and the 99.9th percentile.
+    Second,
+}
+
+/// Text of `--help`.
+pub fn help() -> String {
+    crate::options::help(
+        "brunt mutilate: takes the command line of mutilate, both generations, and prints its report\n\n\
+         Usage: mutilate -s HOST[:PORT] [options]\n",
+        OPTIONS,
+        "\nA DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,\n\
+         gev:LOC,SCALE,SHAPE, or one of Facebook's: fb_key, fb_value, fb_ia.\n",
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::EXIT_REFUSED;
     use super::*;
     use crate::options::tests::words;
 

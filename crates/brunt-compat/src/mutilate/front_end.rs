@@ -3,11 +3,12 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what mutilate's would, and everything else is a line on standard error.
 
-use super::command_line::{self, CommandLine, ScanRange, SearchBound};
+use super::command_line::{
+    self, CommandLine, EXIT_REFUSED, Generation, ScanRange, SearchBound, VERSION, help,
+};
 use super::invocation::{Campaign, Invocation};
 use super::report::{self, Layout};
 use super::search::Search;
-use super::{EXIT_REFUSED, Generation, VERSION, help};
 use crate::front_end::{
     AgentCapacity, AgentMode, Caller, Console, ControllerMode, End, FailureKind, FrontEnd, Next, Outcome,
     OutputFile, Run, RunFailure, Runs, Setup, Texts,

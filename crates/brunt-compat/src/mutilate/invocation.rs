@@ -3,8 +3,7 @@
 //! Not a run. Invariant: the data set and the offered load are mutilate's; how requests are spread over connections is ours, and
 //! docs/compat.md says where that differs.
 
-use super::Generation;
-use super::command_line::{CommandLine, ScanRange, SearchBound};
+use super::command_line::{CommandLine, Generation, ScanRange, SearchBound};
 use super::generator::Generator;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::cpus::CpuList;

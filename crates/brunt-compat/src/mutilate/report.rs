@@ -3,7 +3,7 @@
 //! Same columns, our numbers: latency from the intended time, exact moments, a minimum that was measured. Invariant: what scripts cut
 //! out is where they look for it; whatever else there is to say is a remark for standard error.
 
-use super::Generation;
+use super::command_line::Generation;
 use brunt_plan::choice::HostRole;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;

@@ -4,8 +4,9 @@
 //! equals sign or as the next word, an option at most once, other words anywhere. Invariant: whatever is refused is named with what was
 //! given and what is accepted.
 
+use crate::names::Names;
 use crate::options::{
-    Action, FLAG, Fault, ParsedOptions, Rule, VALUE, closest, invalid_value, options, scan,
+    Action, FLAG, Fault, ParsedOptions, Rule, VALUE, accept, closest, invalid_value, options, scan,
 };
 use std::str::FromStr;
 
@@ -150,21 +151,46 @@ fn is_on(long: &str, text: &str) -> Result<bool, String> {
 }
 
 fn log_format(long: &str, text: &str) -> Result<LogFormat, String> {
-    match text {
-        "2017" => Ok(LogFormat::Of2017),
-        "2016" => Ok(LogFormat::Of2016),
-        _ => Err(invalid_value(long, text, "2017 or 2016")),
-    }
+    let format = [("2017", LogFormat::Of2017), ("2016", LogFormat::Of2016)]
+        .into_iter()
+        .find(|(year, _)| *year == text);
+    accept(long, text, format, "2017 or 2016").map(|(_, format)| format)
 }
 
 fn number<T: FromStr>(long: &str, text: &str, accepted: &str) -> Result<T, String> {
-    text.parse().map_err(|_| invalid_value(long, text, accepted))
+    accept(long, text, text.parse().ok(), accepted)
 }
 
 fn above_zero(long: &str, text: &str) -> Result<u32, String> {
     let accepted = "a whole number greater than 0";
-    let value = Some(number(long, text, accepted)?).filter(|value| *value > 0);
-    value.ok_or_else(|| invalid_value(long, text, accepted))
+    accept(long, text, text.parse().ok().filter(|value| *value > 0), accepted)
+}
+
+/// rpc-perf's names for what brunt has options for.
+pub static NAMES: Names = Names {
+    options: OPTIONS,
+    table: &[
+        ("--timeout", "--request-timeout"),
+        ("--ip-version", "--ipv4 or --ipv6"),
+        ("--command", "the method with its parameters (--config)"),
+        ("--rate", "rate (--config)"),
+        ("--keys", "num (--config)"),
+        ("--key-size", "size of the parameter with num (--config)"),
+        ("--time", "--duration × --windows"),
+        ("--transport", "the kind of --server"),
+        ("--nodelay", "--tcp-nodelay"),
+        ("--no-nodelay", "no --tcp-nodelay"),
+    ],
+};
+
+/// Exit code of everything that goes wrong.
+pub const EXIT_FAILED: u8 = 1;
+/// Text of `--version`.
+pub const VERSION: &str = "rpc-perf 2.1.0-pre";
+
+/// Text of `--help` for this name of the program.
+pub fn help(program: &str) -> String {
+    crate::options::help(&format!("Usage: {program} [options]\n"), OPTIONS, "")
 }
 
 #[cfg(test)]

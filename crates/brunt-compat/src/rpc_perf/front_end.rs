@@ -3,11 +3,12 @@
 //! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
+use super::command_line::{self, EXIT_FAILED, VERSION, help};
 use super::invocation::{Invocation, PrintedWorkload};
 use super::log::{self, Level, Log};
 use super::statistics::{self, Statistics};
+use super::waterfall;
 use super::window::{EndedWindow, WindowHistory};
-use super::{EXIT_FAILED, VERSION, command_line, help, waterfall};
 use crate::front_end::{
     Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Refusal, Run, RunFailure, Runs, ServedPages,
     Setup, Texts, first_error, status_remarks, unsent_remark,

@@ -241,7 +241,7 @@ fn check(settings: &CommandLine) -> Result<(IpVersion, Protocol), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::NAMES;
+    use super::super::command_line::NAMES;
     use super::super::command_line::{OPTIONS, parse};
     use super::*;
     use crate::options::Action;

@@ -3,8 +3,7 @@
 //! Not when they are printed, and not where their numbers come from. Invariant: a line has its time of day, its level and the name of
 //! the program before its text.
 
-use super::VERSION;
-use super::command_line::LogFormat;
+use super::command_line::{LogFormat, VERSION};
 use super::config::{Parameter, Style};
 use super::invocation::{Invocation, PrintedWorkload};
 use super::request::log_name;

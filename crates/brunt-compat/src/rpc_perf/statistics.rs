@@ -25,12 +25,8 @@ const PERCENTILES: [(&str, Quantile); 7] = [
     ("p9999", Quantile::P9999),
 ];
 
-/// What a number is to Prometheus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Counter,
-    Gauge,
-}
+/// A number: its name, what it is to Prometheus, and its value.
+type Number = (String, &'static str, u64);
 
 /// The numbers; none before a window is over.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,7 +44,7 @@ impl Statistics {
     /// The text of one of [`PAGES`].
     pub fn page(&self, page: usize) -> String {
         let numbers = self.numbers();
-        let line = |(name, _, value): &(String, Kind, u64)| format!("{name} {value}\n");
+        let line = |(name, _, value): &Number| format!("{name} {value}\n");
         match page {
             0 => numbers.iter().map(line).collect(),
             1 => numbers.iter().map(|number| typed(number) + &line(number)).collect(),
@@ -56,7 +52,7 @@ impl Statistics {
         }
     }
 
-    fn numbers(&self) -> Vec<(String, Kind, u64)> {
+    fn numbers(&self) -> Vec<Number> {
         let Some(EndedWindow { number, window: last, total }) = &self.latched else { return Vec::new() };
         let Counts { connections, requests, .. } = total;
         let counters = [
@@ -84,11 +80,9 @@ impl Statistics {
             ("response_ok_miss", &last.miss),
             ("connect_ok", &last.connect),
         ];
-        let counters =
-            counters.into_iter().map(|(name, count)| (format!("{name}_count"), Kind::Counter, count));
+        let counters = counters.into_iter().map(|(name, count)| (format!("{name}_count"), "counter", count));
         let times = histograms.into_iter().flat_map(|(name, histogram)| {
-            let named =
-                move |(word, ns): (&str, u64)| (format!("{name}_{word}_nanoseconds"), Kind::Gauge, ns);
+            let named = move |(word, ns): (&str, u64)| (format!("{name}_{word}_nanoseconds"), "gauge", ns);
             percentiles(histogram).into_iter().map(named)
         });
         counters.chain(times).collect()
@@ -103,16 +97,12 @@ fn percentiles(histogram: &Histogram) -> Vec<(&'static str, u64)> {
     [least].into_iter().chain(PERCENTILES.map(of)).chain([most]).collect()
 }
 
-fn typed((name, kind, _): &(String, Kind, u64)) -> String {
-    let kind = match kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-    };
+fn typed((name, kind, _): &Number) -> String {
     format!("# TYPE {name} {kind}\n")
 }
 
 /// An object, of names that need no escapes.
-fn json(numbers: &[(String, Kind, u64)]) -> String {
+fn json(numbers: &[Number]) -> String {
     let mut text = String::from("{");
     for (index, (name, _, value)) in numbers.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };

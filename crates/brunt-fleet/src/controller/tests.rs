@@ -33,7 +33,12 @@ fn weights_are_portions_of_the_arrivals() {
         let expected: Vec<_> =
             expected.iter().map(|(first, width)| Portion { first: *first, width: *width, of }).collect();
         assert_eq!(arrival_portions(crews.iter().copied()), Some(expected.clone()), "{crews:?}");
-        assert!(crews.iter().zip(expected).all(|((workers, _), portion)| portion.has_room_for(*workers)));
+        assert!(
+            crews
+                .iter()
+                .zip(expected)
+                .all(|((workers, _), portion)| portion.first + portion.width * workers <= portion.of)
+        );
     };
     // Workers and weight of each agent, the first arrival of each with its width, of how many.
     check(&[(2, 1), (3, 1)], &[(0, 1), (2, 1)], 5);

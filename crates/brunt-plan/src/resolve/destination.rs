@@ -270,7 +270,6 @@ fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved {
 
 /// Fills in what this URL says, or finds that another option says something else.
 fn apply_url(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Resolved {
-    let url_options = UrlOptions { context, url };
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
         Some(protocol) if protocol.is_of_scheme(url.scheme.is_redis) => None,
@@ -278,17 +277,13 @@ fn apply_url(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url
         None => None,
         Some(_) => Some(Protocol::MemcachedText),
     };
-    let transport = url.scheme.transport;
-    url_options.merge("protocol", &given.protocol, &mut run.protocol, protocol)?;
-    url_options.merge("transport", &given.transport, &mut run.transport, Some(transport))?;
-    url_options.merge("user", &given.user, &mut run.user, url.user.clone())?;
-    url_options.merge("password", &given.password, &mut run.password, url.password.clone())?;
-    url_options.merge(
-        "database",
-        &given.database,
-        &mut run.database,
-        url.database.map(|number| Count(number.into())),
-    )
+    let database = url.database.map(|number| Count(number.into()));
+    let merge = UrlOptions { context, url };
+    merge.option("protocol", &given.protocol, &mut run.protocol, protocol)?;
+    merge.option("transport", &given.transport, &mut run.transport, Some(url.scheme.transport))?;
+    merge.option("user", &given.user, &mut run.user, url.user.clone())?;
+    merge.option("password", &given.password, &mut run.password, url.password.clone())?;
+    merge.option("database", &given.database, &mut run.database, database)
 }
 
 /// What a URL says, for messages.
@@ -299,7 +294,7 @@ struct UrlOptions<'a> {
 
 impl UrlOptions<'_> {
     /// Sets an option that has no value to the URL's. A value that another option (`given`) or an earlier URL has set must be equal.
-    fn merge<T: PartialEq + Display>(
+    fn option<T: PartialEq + Display>(
         &self,
         option: &str,
         given: &Option<T>,
@@ -360,7 +355,7 @@ pub fn of_nodes(plan: &Plan, nodes: &[ServerAddress]) -> Result<Plan, PlanError>
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::resolved;
+    use super::super::tests::{check_refused, resolved};
     use super::*;
     use crate::login::Password;
     use crate::op::OpKind;
@@ -525,7 +520,7 @@ mod tests {
 
     #[test]
     fn class_servers_are_checked_as_the_plan_is() {
-        let table = [
+        check_refused(&[
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nprotocol = 'resp2'\nmix = 'cas,gets'",
                 "invalid value 'cas=1,gets=1' for --mix (class 'y'): expected operations of resp2 (get mget set add replace append incr decr delete touch raw), without cas",
@@ -586,15 +581,12 @@ mod tests {
                 "threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'",
                 "invalid value '20' for --threads: expected 1 to 8: each worker needs a connection of every class",
             ),
-        ];
-        for (toml, message) in table {
-            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
-        }
+        ]);
     }
 
     #[test]
     fn replicas_and_clients_fit_the_servers() {
-        let table = [
+        check_refused(&[
             ("server = 'a'\nreplicas = 2", "--replicas 2 exceeds 1, the number of servers of the class"),
             (
                 "server = ['a', 'b']\nreplicas = 2\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'a'",
@@ -612,10 +604,7 @@ mod tests {
                 "server = ['a', 'b']\nconnections = 6\nclient-connections = 3",
                 "invalid value '3' for --client-connections: expected a multiple of the number of servers, 2, or --placement by-thread",
             ),
-        ];
-        for (toml, message) in table {
-            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
-        }
+        ]);
     }
 
     /// What is preloaded goes where the sets of its class go, and once to each place.
@@ -750,7 +739,7 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused_and_show_no_password() {
-        let table = [
+        check_refused(&[
             (
                 "server = 'redis://a'\nprotocol = 'memcached-text'",
                 "invalid value 'memcached-text' for --protocol: expected the value of --server redis://a:6379",
@@ -799,10 +788,7 @@ mod tests {
                 "server = 'memcached://u:hunter2@a'",
                 "--user requires --protocol memcached-binary, resp2 or resp3",
             ),
-        ];
-        for (toml, message) in table {
-            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
-        }
+        ]);
         let flawed = resolved("server = 'redis://u:hunter2@a:99999'").unwrap_err();
         assert!(
             flawed.starts_with("invalid value 'redis://(secret)@a:99999' for --server: expected HOST[:PORT]"),

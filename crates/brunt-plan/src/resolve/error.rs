@@ -11,11 +11,6 @@ use std::fmt;
 pub struct PlanError(String);
 
 impl PlanError {
-    /// The tables of a plan file are not what they can be.
-    pub(super) fn invalid_table(table: &str, given: impl fmt::Display, expected: impl fmt::Display) -> Self {
-        Self(format!("invalid value '{given}' for {table}: expected {expected}"))
-    }
-
     /// An option, as a flag, does nothing without another one.
     pub fn requires(flag: &str, other: impl fmt::Display) -> Self {
         Self(format!("{flag} requires {other}"))

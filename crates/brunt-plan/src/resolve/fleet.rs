@@ -17,8 +17,8 @@ const MEASURE: &str = "measure";
 
 /// Adds the class that `--measure-…` stands for.
 pub(super) fn add_measuring_class(spec: &mut PlanSpec) -> Resolved {
-    let of_class = ["measure-rate", "measure-connections", "measure-depth"];
-    let Some(option) = spec.run.first_given(&of_class) else { return Ok(()) };
+    let given = spec.run.given();
+    let Some(option) = given.iter().find(|option| option.starts_with("measure-")) else { return Ok(()) };
     if !spec.run.has_agents() {
         return Err(RUN.requires(option, "--agent"));
     }
@@ -160,7 +160,7 @@ fn sub_plan(
 mod tests {
     use super::*;
     use crate::plan::OpenRate;
-    use crate::resolve::tests::resolved;
+    use crate::resolve::tests::{check_refused, resolved};
     use crate::resolve::{Host, resolve, resolve_part};
     use crate::spec::PlanSpec;
     use proptest::prelude::*;
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn options_that_agents_lack_are_refused() {
-        let table = [
+        check_refused(&[
             (
                 "agent = ['a']",
                 "--agent requires --server: the reference server of a run listens on this host only",
@@ -244,10 +244,7 @@ mod tests {
                 "--agent cannot be used with unix: servers: no agent opens a file that a plan names",
             ),
             ("server = 'a'\nmeasure-depth = 2", "--measure-depth requires --agent"),
-        ];
-        for (toml, message) in table {
-            assert_eq!(resolved(toml).unwrap_err(), message);
-        }
+        ]);
     }
 
     fn plan(toml: &str) -> Plan {

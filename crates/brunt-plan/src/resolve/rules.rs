@@ -249,8 +249,10 @@ static RUN_RULES: &[Rule] = &[
     ),
 ];
 
-/// Values that an option cannot have, by their text: options, what is accepted, and how that is expressed.
-static VALUES: &[(&str, fn(&str) -> bool, &str)] = &[
+/// Options, which texts of their values are accepted, and what is expected.
+type ValueRule = (&'static str, fn(&str) -> bool, &'static str);
+
+static VALUES: &[ValueRule] = &[
     (
         "time, timeout, connect-timeout, reconnect-every",
         |text| text != "0s",
@@ -718,12 +720,12 @@ fn check_verify(plan: &Plan) -> Resolved {
 #[cfg(test)]
 mod tests {
     use crate::plan::SessionScope;
-    use crate::resolve::tests::resolved;
+    use crate::resolve::tests::{check_refused, resolved};
     use crate::shard::shards;
 
     #[test]
     fn contradictions_are_refused() {
-        let table = [
+        check_refused(&[
             (
                 "server = ['a', 'unix:/b']",
                 "invalid value 'unix:/b' for --server: expected only paths or only hosts: all servers share one transport",
@@ -763,10 +765,7 @@ mod tests {
             ("server = 'a'\ntransport = 'tls'\ntls-cert = 'f'", "--tls-cert requires --tls-key"),
             ("server = 'a'\ntransport = 'tls'\ntls-key = 'f'", "--tls-key requires --tls-cert"),
             ("server = 'a'\nmeter = ['handshake-time']", "--meter handshake-time requires --transport tls"),
-        ];
-        for (toml, message) in table {
-            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
-        }
+        ]);
     }
 
     #[test]

@@ -19,19 +19,9 @@ const HEX8_LEN: usize = 8;
 
 /// The text of the keys of one data set.
 #[derive(Clone, Debug)]
-pub(super) enum Text {
-    EncodedText(EncodedText),
-    /// Objects of windows, as memaslap lays them out.
-    Laid {
-        layout: Arc<Layout>,
-        is_printable: bool,
-    },
-}
-
-/// Text of a head, and letters behind it.
-#[derive(Clone, Debug)]
-pub(super) struct EncodedText {
+pub(super) struct Text {
     head: Head,
+    /// Of the letters behind the head.
     fill: IdHash,
 }
 
@@ -43,6 +33,11 @@ enum Head {
         codes: Permutation,
         len: usize,
     },
+    /// Objects of windows, as memaslap lays them out: there is no other text.
+    Laid {
+        layout: Arc<Layout>,
+        is_printable: bool,
+    },
 }
 
 impl Text {
@@ -53,38 +48,14 @@ impl Text {
         data_seed: u64,
         layout: Option<&Arc<Layout>>,
     ) -> Option<Self> {
-        match layout {
-            Some(layout) => {
-                Some(Self::Laid { layout: layout.clone(), is_printable: form == KeyForm::MemaslapPrintable })
-            }
-            None => EncodedText::new(form, len_min, data_seed).map(Self::EncodedText),
-        }
-    }
-
-    /// Writes what is behind the prefix in the key of this number, as long as `place` is; where it is laid out, of this id.
-    pub(super) fn write(&self, number: u64, place: &mut [u8]) {
-        match self {
-            Self::EncodedText(spelt) => spelt.write(number, place),
-            Self::Laid { layout, is_printable } => layout.write(number, *is_printable, place),
-        }
-    }
-
-    /// The number that the head of this text tells, if it tells one. What fills the key is not looked at.
-    pub(super) fn number_of(&self, text: &[u8]) -> Option<u64> {
-        match self {
-            Self::EncodedText(spelt) => spelt.number_of(text),
-            Self::Laid { .. } => None,
-        }
-    }
-}
-
-impl EncodedText {
-    fn new(form: KeyForm, len_min: u32, data_seed: u64) -> Option<Self> {
         let fill = IdHash::new(data_seed, HashPurpose::KeyText);
-        let head = match form {
-            KeyForm::Decimal | KeyForm::Memaslap | KeyForm::MemaslapPrintable => return None,
-            KeyForm::Hex8 => Head::Hex8,
-            KeyForm::Random => {
+        let head = match (layout, form) {
+            (Some(layout), _) => {
+                Head::Laid { layout: layout.clone(), is_printable: form == KeyForm::MemaslapPrintable }
+            }
+            (None, KeyForm::Decimal | KeyForm::Memaslap | KeyForm::MemaslapPrintable) => return None,
+            (None, KeyForm::Hex8) => Head::Hex8,
+            (None, KeyForm::Random) => {
                 let len = len_min.min(KeyForm::CODE_BYTES_MAX);
                 Head::Random { codes: Permutation::by_hash(62u64.pow(len), &fill), len: len as usize }
             }
@@ -92,24 +63,29 @@ impl EncodedText {
         Some(Self { head, fill })
     }
 
-    fn write(&self, id: u64, place: &mut [u8]) {
-        let (head, rest) = place.split_at_mut(self.head_len());
-        match &self.head {
+    /// Writes what is behind the prefix in the key of this number, as long as `place` is; where it is laid out, of this id.
+    pub(super) fn write(&self, number: u64, place: &mut [u8]) {
+        let rest = match &self.head {
             Head::Hex8 => {
+                let (head, rest) = place.split_at_mut(HEX8_LEN);
                 for (shift, digit) in (0..).step_by(4).zip(head.iter_mut().rev()) {
-                    *digit = b"0123456789abcdef"[(id >> shift) as usize & 0xF];
+                    *digit = b"0123456789abcdef"[(number >> shift) as usize & 0xF];
                 }
+                rest
             }
-            Head::Random { codes, .. } => {
-                let mut code = codes.apply(id);
+            Head::Random { codes, len } => {
+                let (head, rest) = place.split_at_mut(*len);
+                let mut code = codes.apply(number);
                 for letter in head.iter_mut().rev() {
                     *letter = LETTERS[(code % 62) as usize];
                     code /= 62;
                 }
+                rest
             }
-        }
+            Head::Laid { layout, is_printable } => return layout.write(number, *is_printable, place),
+        };
         for (word, letters) in (0..).zip(rest.chunks_mut(LETTERS_PER_HASH)) {
-            let mut fraction = self.fill.hash(id, word);
+            let mut fraction = self.fill.hash(number, word);
             for letter in letters {
                 let product = u128::from(fraction) * 62;
                 *letter = LETTERS[(product >> 64) as usize];
@@ -118,26 +94,18 @@ impl EncodedText {
         }
     }
 
-    fn number_of(&self, text: &[u8]) -> Option<u64> {
-        let head = text.get(..self.head_len())?;
+    /// The number that the head of this text tells, if it tells one. What fills the key is not looked at.
+    pub(super) fn number_of(&self, text: &[u8]) -> Option<u64> {
         match &self.head {
-            Head::Hex8 => head.iter().try_fold(0, |id, byte| {
+            Head::Hex8 => text.get(..HEX8_LEN)?.iter().try_fold(0, |id, byte| {
                 let digit = (*byte as char).to_digit(16).filter(|_| !byte.is_ascii_uppercase())?;
                 Some(id << 4 | u64::from(digit))
             }),
-            Head::Random { codes, .. } => {
-                let code = head
-                    .iter()
-                    .try_fold(0, |code, byte| Some(code * 62 + LETTERS.binary_search(byte).ok()? as u64))?;
-                Some(codes.invert(code))
+            Head::Random { codes, len } => {
+                let letter = |code, byte| Some(code * 62 + LETTERS.binary_search(byte).ok()? as u64);
+                Some(codes.invert(text.get(..*len)?.iter().try_fold(0, letter)?))
             }
-        }
-    }
-
-    fn head_len(&self) -> usize {
-        match &self.head {
-            Head::Hex8 => HEX8_LEN,
-            Head::Random { len, .. } => *len,
+            Head::Laid { .. } => None,
         }
     }
 }
