@@ -122,25 +122,8 @@ mod tests {
     use brunt_stats::calibration::LatencyFloor;
     use brunt_stats::headroom::{Headroom, HeadroomLimit};
 
-    /// A directory of its own for every test, gone when the test is.
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("brunt-calibrations-{}-{name}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn file(&self) -> PathBuf {
-            self.0.join("brunt/calibration.json")
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn file(directory: &tempfile::TempDir) -> PathBuf {
+        directory.path().join("brunt/calibration.json")
     }
 
     fn calibration(threads: u32, made_at_s: u64) -> Calibration {
@@ -192,8 +175,8 @@ mod tests {
 
     #[test]
     fn shapes_are_kept_side_by_side() {
-        let directory = Directory::new("side-by-side");
-        let path = directory.file();
+        let directory = tempfile::tempdir().unwrap();
+        let path = file(&directory);
         assert_eq!(read(&path), Ok(Vec::new()));
         for kept in [calibration(1, 100), calibration(2, 200), calibration(1, 300)] {
             assert_eq!(keep(&path, &kept).unwrap(), StoreResult::Kept(None));
@@ -208,8 +191,8 @@ mod tests {
 
     #[test]
     fn disturbed_calibrations_do_not_replace_undisturbed_ones() {
-        let directory = Directory::new("disturbed");
-        let path = directory.file();
+        let directory = tempfile::tempdir().unwrap();
+        let path = file(&directory);
         let disturbed =
             |made_at_s| Calibration { disturbed: Some("STEAL".to_owned()), ..calibration(1, made_at_s) };
         let steps = [
@@ -231,8 +214,8 @@ mod tests {
 
     #[test]
     fn unreadable_files_are_set_aside() {
-        let directory = Directory::new("unreadable");
-        let path = directory.file();
+        let directory = tempfile::tempdir().unwrap();
+        let path = file(&directory);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "{ half of").unwrap();
         assert!(read(&path).unwrap_err().contains("is not JSON"));
