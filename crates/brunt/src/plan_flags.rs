@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_command_has_its_selection_of_the_options() {
         let of_load = PlanFlags::<OF_LOAD>::augment_args(Command::new("brunt"));
-        let has = |flag: &str| of_load.get_arguments().any(|argument| argument.get_id().as_str() == *flag);
+        let has = |flag: &str| of_load.get_arguments().any(|argument| argument.get_id().as_str() == flag);
         assert!(["server", "threads", "keys", "value-size", "mix", "ttl"].iter().all(|flag| has(flag)));
         assert!(!["rate", "depth", "time", "until", "agent", "seed"].iter().any(|flag| has(flag)));
         let of_calibration = PlanFlags::<OF_CALIBRATION>::augment_args(Command::new("brunt"));
