@@ -13,7 +13,6 @@ use crate::client_budget::ClientBudget;
 use crate::confidence::BATCHES;
 use crate::connection::{ConnectionCounts, FaultTable};
 use crate::convergence::UntilResult;
-use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::latency::LatencySummary;
 use crate::meter::Meter;
