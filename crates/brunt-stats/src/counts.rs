@@ -113,10 +113,18 @@ fn counted<T: Counts + Default>(values: Vec<u64>) -> Result<T, &'static str> {
     values.next().is_none().then_some(counts).ok_or("more counts than there are")
 }
 
-/// The characters of such a list in a file.
-pub(crate) fn list_len(of: &impl Counts) -> usize {
+/// Several of them: of each count a list of its values, up to the last count that is not 0 everywhere. The first is always there.
+fn columns(of: &[impl Counts]) -> Vec<Vec<u64>> {
+    let rows: Vec<Vec<u64>> = of.iter().map(|counts| counts.values().collect()).collect();
+    let width = rows.first().map_or(0, Vec::len);
+    let used = (1..width).rfind(|column| rows.iter().any(|row| row[*column] > 0)).unwrap_or(0) + 1;
+    (0..used.min(width)).map(|column| rows.iter().map(|row| row[column]).collect()).collect()
+}
+
+/// The characters of these lists in a file.
+pub(crate) fn lists_len(of: &[impl Counts]) -> usize {
     let digits = |count: u64| count.checked_ilog10().unwrap_or(0) as usize + 2;
-    2 + listed(of).into_iter().map(digits).sum::<usize>()
+    columns(of).into_iter().map(|column| 2 + column.into_iter().map(digits).sum::<usize>()).sum()
 }
 
 /// Counts of which a file has thousands, as a list.
@@ -140,12 +148,12 @@ pub(crate) mod list {
 
 /// Several of them.
 pub(crate) mod lists {
-    use super::{Counts, counted, listed};
+    use super::{Counts, columns, counted};
     use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub(crate) fn serialize<S: Serializer>(of: &[impl Counts], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(of.iter().map(listed))
+        columns(of).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -153,8 +161,10 @@ pub(crate) mod lists {
         T: Counts + Default,
         D: Deserializer<'de>,
     {
-        let lists = Vec::deserialize(deserializer)?.into_iter();
-        lists.map(counted).collect::<Result<_, _>>().map_err(D::Error::custom)
+        let columns: Vec<Vec<u64>> = Vec::deserialize(deserializer)?;
+        let row = |index| columns.iter().map(|column| column.get(index).copied().unwrap_or(0)).collect();
+        let rows = (0..columns.first().map_or(0, Vec::len)).map(row);
+        rows.map(counted).collect::<Result<_, _>>().map_err(D::Error::custom)
     }
 }
 

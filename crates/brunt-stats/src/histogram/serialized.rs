@@ -5,7 +5,9 @@
 //!
 //! The text is a sequence of numbers in base 46, lowest digit first; the 92 printable ASCII characters without space, quotation mark and
 //! backslash are the digits, the first 46 where a number ends and the others where it goes on. Smallest value, largest less smallest, Σ, Σ²;
-//! then the numbers of the bytes. The text of no values is empty.
+//! then the buckets in ascending order from the one of the smallest value on: an odd number is one more than twice how many empty buckets to
+//! pass over, as in the bytes, an even one is twice the change of the count against the bucket before (0, −1, 1, −2 … are written as 0, 1, 2,
+//! 3 …), as counts differ less than they are large. The text of no values is empty.
 
 use super::{BUCKETS, Decoder, Encoder, GROUPING_POWER, Moments, SparseHistogram, bucket_of};
 
@@ -23,14 +25,22 @@ pub(super) fn read((moments, encoded): (Moments, Vec<u8>)) -> Result<SparseHisto
 
 /// The text of a histogram.
 pub(super) fn write_text(histogram: &SparseHistogram) -> String {
-    let SparseHistogram { moments, encoded } = histogram;
+    let moments = histogram.moments();
     let mut text = String::new();
     if moments.count > 0 {
         let extremes = [moments.min, moments.max - moments.min].map(u128::from);
-        let mut decoder = Decoder { encoded, bucket: 0 };
-        let numbers = std::iter::from_fn(|| decoder.number()).map(u128::from);
-        let all = extremes.into_iter().chain([moments.sum, moments.sum_squares]).chain(numbers);
-        all.for_each(|number| push(&mut text, number));
+        let all_moments = extremes.into_iter().chain([moments.sum, moments.sum_squares]);
+        all_moments.for_each(|number| push(&mut text, number));
+        let (mut next, mut before) = (bucket_of(moments.min), 0);
+        for (bucket, count) in histogram.buckets() {
+            if bucket > next {
+                push(&mut text, 2 * (bucket - next) as u128 + 1);
+            }
+            let change = i128::from(count) - i128::from(before);
+            let folded = if change < 0 { -2 * change - 1 } else { 2 * change };
+            push(&mut text, 2 * folded as u128);
+            (next, before) = (bucket + 1, count);
+        }
     }
     text
 }
@@ -47,8 +57,18 @@ pub(super) fn read_text(text: &str) -> Result<SparseHistogram, &'static str> {
     let max = min.ok().and_then(|min| min.checked_add(width.ok()?));
     let (min, max) = min.ok().zip(max).ok_or("a histogram of values that there are not")?;
     let mut encoder = Encoder::default();
+    encoder.number(2 * bucket_of(min) as u64 + 1);
+    let mut count = 0_i128;
     for number in numbers {
-        encoder.number(u64::try_from(number?).map_err(|_| TOO_LONG)?);
+        let number = number?;
+        if number % 2 == 1 {
+            encoder.number(u64::try_from(number).map_err(|_| TOO_LONG)?);
+            continue;
+        }
+        let folded = i128::try_from(number / 2).map_err(|_| TOO_LONG)?;
+        count += if folded % 2 == 1 { -(folded / 2) - 1 } else { folded / 2 };
+        let count = u64::try_from(count).ok().filter(|count| *count <= COUNT_MAX);
+        encoder.number(2 * count.ok_or("a histogram has a bucket with a count that cannot be")?);
     }
     checked(Moments { count: 0, min, max, sum, sum_squares }, &encoder.bytes)
 }
@@ -254,8 +274,8 @@ mod tests {
     #[test]
     fn text_is_as_described() {
         assert_eq!(write_text(&sparse([])), "");
-        // 3 and 3, and 500: smallest 3, 497 more, Σ 506, Σ² 250 018; 3 empty ones, 2 values, 496 empty ones, 1 value.
-        assert_eq!(write_text(&sparse([(3, 2), (500, 1)])), "%v,P-XWk$)&l7$");
+        // 3 and 3, and 500: smallest 3, 497 more, Σ 506, Σ² 250 018; 2 more than nothing, 496 empty ones, 1 less.
+        assert_eq!(write_text(&sparse([(3, 2), (500, 1)])), "%v,P-XWk$*l7$");
     }
 
     #[test]

@@ -15,34 +15,43 @@ use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a slice keeps of one op kind of one class. In a file, which has thousands of them, names are short.
+/// What a slice keeps of one op kind of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RowFields", into = "RowFields")]
 pub struct SliceRow {
     /// The class.
-    #[serde(rename = "c")]
     pub class: ClassId,
     /// The kind of op.
-    #[serde(rename = "o")]
     pub op: OpId,
     /// Ops completed in the slice and inside the measured window, whenever they were due.
-    #[serde(rename = "n")]
     pub completed: u64,
     /// Ops that failed in it as the errors of [`crate::request_counts::RequestCounts::faulty`] do: error, time-out, lost, given up.
-    #[serde(rename = "f", default, skip_serializing_if = "is_default")]
     pub faulty: u64,
     /// Keys that ops completed in it asked for and that were not there.
-    #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     pub missed: u64,
     /// Ops of the window that became due in it, less ops that ended or were given up in it and inside the window: by how many more wait or
     /// are in flight at its end than at its beginning.
-    #[serde(rename = "b", default, skip_serializing_if = "is_default")]
     pub backlog: i64,
     /// Response times of measured ops that completed in the slice, in nanoseconds.
-    #[serde(rename = "r")]
     pub response: SparseHistogram,
 }
 
-/// A piece of a run, all workers together. As of its rows, names are short in a file.
+/// A row without names, of which a file has thousands: class, op; completed, faulty, missed; backlog; response.
+type RowFields = (ClassId, OpId, [u64; 3], i64, SparseHistogram);
+
+impl From<SliceRow> for RowFields {
+    fn from(row: SliceRow) -> Self {
+        (row.class, row.op, [row.completed, row.faulty, row.missed], row.backlog, row.response)
+    }
+}
+
+impl From<RowFields> for SliceRow {
+    fn from((class, op, [completed, faulty, missed], backlog, response): RowFields) -> Self {
+        Self { class, op, completed, faulty, missed, backlog, response }
+    }
+}
+
+/// A piece of a run, all workers together. In a file, which has hundreds of them, names are short.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// When the first of its intervals began.
@@ -55,19 +64,19 @@ pub struct Slice {
     #[serde(rename = "a", with = "counts::list")]
     pub activity: Activity,
     /// The part of `activity` in the preload.
-    #[serde(rename = "p", with = "counts::list")]
+    #[serde(rename = "p", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub preload: Activity,
     /// The lengths of its intervals together: the time it covers, times the workers.
     #[serde(rename = "l")]
     pub recorded_ns: u64,
     /// Keys of measured retrievals that ended in the slice.
-    #[serde(rename = "k", with = "counts::list")]
+    #[serde(rename = "k", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub keys: KeyCounts,
     /// Keys of those of the warm-up.
-    #[serde(rename = "w", with = "counts::list")]
+    #[serde(rename = "w", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub warmup_keys: KeyCounts,
     /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
-    #[serde(rename = "u")]
+    #[serde(rename = "u", default, skip_serializing_if = "is_default")]
     pub warmup_response: SparseHistogram,
     /// What each server did, in the order of the plan.
     #[serde(rename = "v", with = "counts::lists")]
@@ -76,7 +85,7 @@ pub struct Slice {
     #[serde(rename = "o")]
     pub rows: Vec<SliceRow>,
     /// What workers and their CPUs did.
-    #[serde(rename = "t", with = "counts::list")]
+    #[serde(rename = "t", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub client: ClientTime,
 }
 
@@ -109,9 +118,9 @@ impl SliceRow {
 impl Slice {
     /// How many characters it takes in a file, about.
     pub(super) fn text_len(&self) -> usize {
-        let servers = self.servers.iter().map(counts::list_len);
         let rows = self.rows.iter().map(|row| ROW_CHARACTERS + row.response.text_len());
-        OWN_CHARACTERS + servers.sum::<usize>() + rows.sum::<usize>() + self.warmup_response.text_len()
+        let servers = counts::lists_len(&self.servers);
+        OWN_CHARACTERS + servers + rows.sum::<usize>() + self.warmup_response.text_len()
     }
 
     /// Bytes of its histograms.
