@@ -47,7 +47,7 @@ use transcript::Transcript;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub static TARGETS: [Target; 18] = [
     // Replies in memcached's text, meta and binary protocols, and in Redis's.
     ("memcached_text", |data| check_cuts(&TextCodec::default(), data)),
     ("memcached_meta", |data| check_cuts(&MetaCodec::default(), data)),

@@ -208,8 +208,8 @@ mod tests {
     fn a_command_has_its_selection_of_the_options() {
         let of_load = PlanFlags::<OF_LOAD>::augment_args(Command::new("brunt"));
         let has = |flag: &str| of_load.get_arguments().any(|argument| argument.get_id().as_str() == flag);
-        assert!(["server", "threads", "keys", "value-size", "mix", "ttl"].iter().all(|flag| has(flag)));
-        assert!(!["rate", "depth", "time", "until", "agent", "seed"].iter().any(|flag| has(flag)));
+        assert!(["server", "threads", "keys", "value-size", "mix", "ttl"].into_iter().all(has));
+        assert!(!["rate", "depth", "time", "until", "agent", "seed"].into_iter().any(has));
         let of_calibration = PlanFlags::<OF_CALIBRATION>::augment_args(Command::new("brunt"));
         assert_eq!(of_calibration.get_arguments().count(), 7);
     }
