@@ -1,7 +1,7 @@
 //! Raw samples as CSV, one line each, for output of every observation.
 //!
 //! Nothing is derived: response time, service time and send lag are differences of these columns, and their definitions
-//! are in docs/measurement.md.
+//! are in docs/method.md.
 
 use crate::csv::cell;
 use brunt_plan::plan::Plan;

@@ -191,7 +191,7 @@ mod tests {
     /// On a mismatch the text that belongs between the marks is printed.
     #[test]
     fn documentation_has_the_table() {
-        let document = include_str!("../../../docs/measurement.md");
+        let document = include_str!("../../../docs/method.md");
         let mut table =
             "| check | measures | CAUTION | INVALID | means | helps |\n|---|---|---|---|---|---|\n"
                 .to_owned();
@@ -200,6 +200,6 @@ mod tests {
         }
         let (_, rest) = document.split_once("<!-- checks -->\n").unwrap();
         let (held, _) = rest.split_once("<!-- end of checks -->\n").unwrap();
-        assert!(held == table, "docs/measurement.md: the table of checks is\n{table}");
+        assert!(held == table, "docs/method.md: the table of checks is\n{table}");
     }
 }

@@ -86,7 +86,7 @@ fn explained(rule: &Rule) -> String {
     ];
     rows.iter().for_each(|(label, says)| entry(&mut text, label, if **says == "-" { "never" } else { says }));
     entry(&mut text, "accept it", &format!("--allow {}: what would be INVALID is a CAUTION", id.name()));
-    text.push_str("\nThe definition: docs/measurement.md\n");
+    text.push_str("\nThe definition: docs/method.md\n");
     text
 }
 

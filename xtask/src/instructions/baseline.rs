@@ -84,7 +84,7 @@ fn text(recorded: &str, machine: &str, counted: &[(&str, Division)]) -> anyhow::
     Ok(format!(
         "# Instructions of the worker per get, by the shape of the load: connections x depth, and after a slash how many\n\
          # completions a wait brings at most. `cargo xtask instructions` compares with this, `--record` writes it;\n\
-         # docs/performance.md says what is counted. `source` is a digest of the crates that were.\n\
+         # docs/method.md says what is counted. `source` is a digest of the crates that were.\n\
          source = \"{}\"\n{text}",
         digest(&text)?
     ))
