@@ -1,7 +1,7 @@
 //! A run over time as CSV, one line per second or as much longer as its slices are, for plots and spreadsheets.
 //!
 //! Not the raw samples (those are [`crate::samples`]) and not totals. The lines of the measured window are the
-//! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
+//! `intervals` of the JSON; before them come those of the warm-up. docs/results.md says what every column means.
 
 use crate::live;
 use crate::server;

@@ -1,6 +1,6 @@
 //! The key `record` of a result: all that its summary was built from, so that it can be reported again.
 //!
-//! Not numbers for scripts (those are the other keys, [`crate::json`]). docs/formats.md says what is in it. The plan is in the result
+//! Not numbers for scripts (those are the other keys, [`crate::json`]). docs/results.md says what is in it. The plan is in the result
 //! already. Invariants: a summary that is built from what is read back prints the same text to the byte; and whatever the bytes of a file
 //! are, what is read back has no number that adding it up could carry beyond what numbers hold.
 

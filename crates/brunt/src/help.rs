@@ -130,7 +130,7 @@ fn formats() -> String {
     ] {
         entry(&mut text, label, says);
     }
-    text += "\nFiles, all described in docs/formats.md:\n\n";
+    text += "\nFiles, all described in docs/results.md:\n\n";
     for (label, says) in [
         (
             "PLAN.toml",
@@ -159,7 +159,7 @@ fn formats() -> String {
         ("--summary", "status, numbers and assertions as Markdown, added to a file"),
         (
             "--http",
-            "the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/metrics.md)",
+            "the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/results.md)",
         ),
     ] {
         entry(&mut text, label, says);

@@ -1,6 +1,6 @@
 //! A campaign as CSV, one line per run, for plots and spreadsheets.
 //!
-//! Not the runs over time. docs/formats.md says what every column means; what is not known is empty.
+//! Not the runs over time. docs/results.md says what every column means; what is not known is empty.
 
 use super::table::status_word;
 use super::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose};

@@ -30,8 +30,8 @@ pub struct Latency {
     /// Of all requests, where 1000 of them completed: where the slowest 1 % spent their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
-    /// Of all requests: what all client errors rest on. `"timestamps"` (`client <~`, an estimate), `"clock"` (`client <=`, upper bounds) or
-    /// `"incomplete"` (`client <=?`).
+    /// Of all requests: what all client errors rest on. `"timestamps"` (an estimate), `"clock"` (upper bounds) or `"incomplete"` (an estimate
+    /// without enough timestamps).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_basis: Option<ClientBasis>,
 }
