@@ -116,7 +116,7 @@ pub const RULES: [Rule; CheckId::ALL.len()] = [
     },
     Rule {
         id: CheckId::Repeat,
-        measures: "With --repeat: the range of each percentile that is asked for, over its median.",
+        measures: "With --repeat: the range of p50, p99, p99.9 and each percentile that is asked for, over its median.",
         caution: "more than 10 %, and the intervals of two runs do not meet; without intervals more than 50 %",
         invalid: "-",
         means: "No run speaks for the others. Quote the range.",
