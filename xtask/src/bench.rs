@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: brunt, the floor and every other load generator that is found, side by side on this machine.
 //!
 //! Not a test: what it finds depends on the machine, and it passes no judgement beyond stating the targets beside what was
-//! measured (docs/performance.md). It builds brunt and the floor, and nothing else. Invariant: every client of a shape runs
+//! measured (docs/method.md). It builds brunt and the floor, and nothing else. Invariant: every client of a shape runs
 //! once in every round, so that what disturbs the host disturbs them alike.
 
 pub(crate) mod client;
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     shapes: Vec<String>,
     #[command(flatten)]
     named: NamedPeers,
-    /// Write the tables to docs/performance.md instead of standard output
+    /// Write the tables to docs/method.md instead of standard output
     #[arg(long)]
     record: bool,
 }
@@ -112,14 +112,20 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         remarks.extend(host.bench.prepare(client, &load));
     }
     let mut text = format!("{} {} rounds of {} s.\n", machine()?, options.rounds, options.time);
+    let mut shares = Vec::new();
     for shape in &shapes {
         let rows = host.measure_shape(*shape, options.rounds, &clients)?;
-        remarks.extend(outside(shape, &rows));
+        shares.extend(outside(shape, &rows));
         text.push_str(&format!("\n{}", table::text(shape, &rows)));
+    }
+    if !shares.is_empty() {
+        let shares = shares.join(", ");
+        remarks
+            .push(format!("Of brunt's CPU time its start, control thread and report take up to {shares}."));
     }
     remarks.iter().for_each(|remark| text.push_str(&format!("\n{remark}\n")));
     if options.record {
-        return table::record("docs/performance.md", "bench", &text);
+        return table::record("docs/method.md", "bench", &text);
     }
     println!("\n{text}");
     Ok(())
@@ -227,11 +233,7 @@ impl Host {
 fn outside(shape: &Shape, rows: &[Row]) -> Option<String> {
     let parts = rows.iter().flat_map(|row| &row.rounds).filter_map(|round| round.outside);
     let most = parts.max_by(f64::total_cmp).filter(|most| *most > OUTSIDE_MAX)?;
-    Some(format!(
-        "{shape}: of brunt's CPU time up to {:.1} % is its start, its control thread and its report, and is counted; \
-         --time makes it less.",
-        100.0 * most
-    ))
+    Some(format!("{:.1} % ({shape})", 100.0 * most))
 }
 
 /// Date, CPUs, versions and load of this machine, in two sentences.

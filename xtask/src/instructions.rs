@@ -1,6 +1,6 @@
 //! `cargo xtask instructions`: instructions of the worker per get, the Io left out, beside the committed baseline.
 //!
-//! Not a time: instructions repeat to the last digit where times wander, and say nothing of caches (docs/performance.md).
+//! Not a time: instructions repeat to the last digit where times wander, and say nothing of caches (docs/method.md).
 //! The binary of `brunt-bench` runs under callgrind with two numbers of gets; what the longer run spent more, divided by
 //! what it did more, is free of start-up and preload. Invariant: on the machine and with the toolchain of the baseline the count
 //! repeats, so that the growth that the gate allows is for changes that are meant; elsewhere more is allowed, and said.

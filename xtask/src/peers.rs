@@ -1,7 +1,7 @@
 //! `cargo xtask peers`: one known truth, measured by brunt and by every other load generator that is installed here.
 //!
 //! Not a benchmark and not a test: what others print is theirs. The truth is a server that freezes for one second of ten
-//! while 1 000 requests/s are due: the p99 is 0.9 s (docs/accuracy.md). Nothing is built or downloaded but brunt.
+//! while 1 000 requests/s are due: the p99 is 0.9 s (docs/method.md). Nothing is built or downloaded but brunt.
 
 use crate::bench::client::{Client, Kind, Load, SHAPES, Shape};
 use crate::bench::run::Bench;

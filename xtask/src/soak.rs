@@ -29,7 +29,7 @@ const PERIOD_S_MAX: f64 = 10.0;
 const SAMPLES_MIN: f64 = 48.0;
 /// Samples in a line of the table.
 const COLUMNS: usize = 6;
-/// Whose samples docs/accuracy.md has: slices over time are merged at the end of minutes 1, 2, 4, 8 and 16.
+/// Minutes whose samples are printed at the end: slices over time are merged at the end of minutes 1, 2, 4, 8 and 16.
 const TOLD_MIN: [u32; 10] = [1, 2, 5, 8, 15, 16, 17, 20, 25, 30];
 
 /// Runs for this many minutes.

@@ -1,4 +1,4 @@
-//! What a request costs (docs/performance.md): the production worker over canned replies, for a profiler to count, and a
+//! What a request costs (docs/method.md): the production worker over canned replies, for a profiler to count, and a
 //! client that makes the system calls and nothing else, for others to be compared with.
 //!
 //! Nothing here is part of the product. Invariant: a verb fails unless every operation was answered correctly, so

@@ -2,7 +2,7 @@
 //!
 //! It draws no keys, keeps no times and no counts, parses no reply and reads no clock. Its cost is the kernel's
 //! share of a request under an interface and a policy: the minimum of any client with the same calls
-//! (docs/performance.md). Invariant: every request counted was answered, and every reply had the length of a hit.
+//! (docs/method.md). Invariant: every request counted was answered, and every reply had the length of a hit.
 
 mod epoll;
 mod load;

@@ -1,6 +1,6 @@
 //! `brunt-bench worker`: runs the production worker over canned replies and reports the counts.
 //!
-//! The clock is virtual. It is run under a profiler, as `cargo xtask instructions` does (docs/performance.md).
+//! The clock is virtual. It is run under a profiler, as `cargo xtask instructions` does (docs/method.md).
 //! Invariant: it fails unless every operation was a hit and all counts add up.
 
 use crate::shape::Shape;

@@ -1,7 +1,7 @@
 //! CSV for plots and spreadsheets: a run over time, one line per second or as much longer as its slices are; its raw samples; the runs of a campaign.
 //!
 //! Invariants: what is not known is empty; the lines of the measured window are the `intervals` of the JSON, and before them come those of the
-//! warm-up. docs/formats.md says what every column means.
+//! warm-up. docs/results.md says what every column means.
 
 use crate::campaign::table::status_word;
 use crate::campaign::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose};

@@ -69,7 +69,7 @@ pub struct ResultTree {
     pub servers: Vec<Server>,
     /// What happened during the run, over all phases.
     pub events: Events,
-    /// The window in pieces of 1 s (docs/formats.md). Empty in comparisons.
+    /// The window in pieces of 1 s (docs/results.md). Empty in comparisons.
     pub intervals: Vec<Piece>,
     /// Everything that the result was made from, for `brunt report`; no key of it is promised. Absent in comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Assertions of the user about a run, decided by counting its requests.
 //!
 //! An assertion is about this run, not about another one: of the N requests that were due, `N(1 − p)` rounded down may reach the
-//! bound of a percentile. How many reached it is counted twice, as measured and without the client's part (docs/measurement.md,
+//! bound of a percentile. How many reached it is counted twice, as measured and without the client's part (docs/method.md,
 //! "Assertions"). What another run might say is a note, which decides nothing. Invariants: `without_client ≤ with_client ≤
 //! requests`; the ends of histogram buckets count on the side that decides less.
 

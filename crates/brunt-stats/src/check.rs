@@ -118,7 +118,7 @@ pub const RULES: [Rule; CheckId::ALL.len()] = [
     },
     Rule {
         id: CheckId::Repeat,
-        measures: "With --repeat: the range of each percentile that is asked for, over its median.",
+        measures: "With --repeat: the range of p50, p99, p99.9 and each percentile that is asked for, over its median.",
         caution: "more than 10 %, and the intervals of two runs do not meet; without intervals more than 50 %",
         invalid: "-",
         means: "No run speaks for the others. Quote the range.",
@@ -223,7 +223,7 @@ mod tests {
     /// On a mismatch the text that belongs between the marks is printed.
     #[test]
     fn documentation_has_the_table() {
-        let document = include_str!("../../../docs/measurement.md");
+        let document = include_str!("../../../docs/method.md");
         let mut table =
             "| check | measures | CAUTION | INVALID | means | helps |\n|---|---|---|---|---|---|\n"
                 .to_owned();
@@ -232,6 +232,6 @@ mod tests {
         }
         let (_, rest) = document.split_once("<!-- checks -->\n").unwrap();
         let (held, _) = rest.split_once("<!-- end of checks -->\n").unwrap();
-        assert!(held == table, "docs/measurement.md: the table of checks is\n{table}");
+        assert!(held == table, "docs/method.md: the table of checks is\n{table}");
     }
 }

@@ -107,7 +107,7 @@ impl Times {
 
     /// The response time that the server needed at the least, whatever the client did to its queue: `R − M − min(g, S)`, M the
     /// largest client lag of the busy period, at least the op's own. Delaying every arrival of a busy period by at most M
-    /// delays every departure by at most M (docs/measurement.md, "Bounds").
+    /// delays every departure by at most M (docs/method.md, "Bounds").
     #[inline]
     pub fn least_response_ns(&self, busy_lag_ns: u64) -> u64 {
         let lag_ns = self.client_lag_ns().max(busy_lag_ns);

@@ -2,7 +2,7 @@
 //!
 //! An estimate: kernel timestamps are taken of a sample of the requests, and of these both are known, the time that the wire and
 //! the server took, and what the clock readings leave of the response time without the client. The difference of their quantiles is
-//! what the client error of all requests lacks (docs/formulas.md). Invariants: it is never less than what a timestamp may be wrong by; and where too few requests have
+//! what the client error of all requests lacks (docs/method.md). Invariants: it is never less than what a timestamp may be wrong by; and where too few requests have
 //! timestamps it is the cost of a wake-up, unless the clock readings hold that.
 
 use crate::histogram::Histogram;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Fewer requests with timestamps say nothing.
 pub const SAMPLES_MIN: u64 = 20;
-/// A packet that comes in is stamped when its driver has handed it over, at most so long after it was on the wire (docs/accuracy.md, *What is
+/// A packet that comes in is stamped when its driver has handed it over, at most so long after it was on the wire (docs/method.md, *What is
 /// printed, and what the packets show*).
 const STAMP_NS: u64 = 1_000;
 /// Standard deviations of a sample's rank within which the difference of the quantiles is looked for.

@@ -133,7 +133,7 @@ pub struct RunStatus {
     /// The highest percentile up to which all that are shown may be quoted; `None` where none may, and of a campaign.
     #[serde(skip)]
     pub quote: Option<Quantile>,
-    /// Every check, in the order of docs/measurement.md; of a campaign REPEAT alone.
+    /// Every check, in the order of docs/method.md; of a campaign REPEAT alone.
     pub checks: Vec<Check>,
     /// What happened and is no doubt about the measurement, a sentence each.
     pub facts: Vec<String>,

@@ -47,7 +47,7 @@ objective|[OP.]METRIC COMPARISON BOUND: 'get.p99 < 1ms', 'rate > 50k', 'hit >= 9
 list|'rate=10k,20k,40k' or 'rate=10k..100k:10k' for --over
 secret|@FILE is its first line: --password @redis.pw
 
-Files, all described in docs/formats.md:
+Files, all described in docs/results.md:
 
 PLAN.toml|options of brunt run by their names without dashes, and [[class]] tables; --print-plan writes one
 --json|the result, schema brunt.result.v1 (docs/result.schema.json); brunt report and compare read it
@@ -59,7 +59,7 @@ PLAN.toml|options of brunt run by their names without dashes, and [[class]] tabl
 --samples|single requests with their six times, CSV
 --junit|assertions and checks as JUnit XML
 --summary|status, numbers and assertions as Markdown, added to a file
---http|the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/metrics.md)
+--http|the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/results.md)
 ";
 
 /// What stands behind the help of all commands.
@@ -130,7 +130,7 @@ fn explained(rule: &Rule) -> String {
     ];
     rows.iter().for_each(|(label, says)| entry(&mut text, label, if **says == "-" { "never" } else { says }));
     entry(&mut text, "accept it", &format!("--allow {}: what would be INVALID is a CAUTION", id.name()));
-    text.push_str("\nThe definition: docs/measurement.md\n");
+    text.push_str("\nThe definition: docs/method.md\n");
     text
 }
 

@@ -51,8 +51,8 @@ pub(crate) struct Options {
     brunt: Option<PathBuf>,
     #[command(flatten)]
     named: NamedPeers,
-    /// Write the tables to docs/accuracy.md instead of standard output, those with --busy to a place of their own
-    #[arg(long)]
+    /// Write the tables to docs/method.md instead of standard output
+    #[arg(long, conflicts_with = "busy")]
     record: bool,
 }
 
@@ -74,8 +74,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let text = measure(options, directory.path())?;
     if options.record {
-        let command = if options.busy > 0 { "accuracy wire --busy" } else { "accuracy wire" };
-        return table::record("docs/accuracy.md", command, &text);
+        return table::record("docs/method.md", "accuracy wire", &text);
     }
     println!("\n{text}");
     Ok(())

@@ -151,8 +151,6 @@ pub(crate) struct Report {
     pub(crate) window_cpu_us: Option<[f64; 2]>,
     /// Of gets: for brunt from the intended time to the end of the reply.
     pub(crate) latency: Latency,
-    /// From the end of the write to the end of the reply.
-    pub(crate) service: Latency,
     /// What of each percentile of `latency` may be the client's.
     pub(crate) client_error: Latency,
 }
@@ -391,7 +389,6 @@ fn brunt(printed: &str, _: &str) -> Report {
         syscalls: syscalls.map(|(each, count): (f64, u64)| each * count as f64),
         window_cpu_us: cpu_us(&json["client"]),
         latency: latency("/response_ns"),
-        service: latency("/service_ns"),
         client_error: latency("/response_ns/client"),
     }
 }
@@ -533,7 +530,7 @@ mod tests {
             r#"{{"counts": {{"requests": {{"completed": 90}},
                 "phases": {{"warmup": {{"requests": {{"completed": 10}}}}, "measure": {{"requests": {{"completed": 90}}}}}}}},
                 "client": {{"cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls_per_request": 0.5}},
-                "latency": {{"response_ns": {{{times}, "client": {{"p50": 2000}}}}, "service_ns": {{{times}}}}}}}"#
+                "latency": {{"response_ns": {{{times}, "client": {{"p50": 2000}}}}}}}}"#
         );
         let latency = Latency { mean: Some(30.5), p50: Some(30.0), p90: Some(60.0), p99: None };
         let expected = Report {
@@ -543,7 +540,6 @@ mod tests {
             syscalls: Some(50.0),
             window_cpu_us: Some([1.0, 2.0]),
             latency,
-            service: latency,
             client_error: Latency { p50: Some(2.0), ..Latency::default() },
         };
         assert_eq!(brunt(&printed, ""), expected);

@@ -43,22 +43,12 @@ impl Spread {
     }
 
     fn text(self) -> String {
-        format!("{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
+        format!("{:.2} ({:.2}–{:.2})", self.median, self.low, self.high)
     }
 }
 
-const HEADINGS: [&str; 10] = [
-    "client",
-    "interface, policy",
-    "CPU µs/request",
-    "user / system",
-    "calls/request",
-    "requests/s",
-    "÷ floor",
-    "target",
-    "calls ÷ floor",
-    "÷ brunt",
-];
+const HEADINGS: [&str; 6] =
+    ["client", "interface, policy", "CPU µs/request", "calls/request", "÷ floor", "÷ brunt"];
 
 /// Lines of cells, the first of which are headings, as Markdown that can also be read on a terminal.
 pub(crate) fn grid<const COLUMNS: usize>(cells: &[[String; COLUMNS]]) -> String {
@@ -81,7 +71,14 @@ pub(crate) fn grid<const COLUMNS: usize>(cells: &[[String; COLUMNS]]) -> String 
 pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
     let mut cells = vec![HEADINGS.map(str::to_owned)];
     cells.extend(rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| line(shape, rows, row)));
-    let mut text = format!("### {} × {}\n\n{}", shape.connections, shape.depth, grid(&cells));
+    let of = shape.target_policy.map_or("", |_| " of --profile peak");
+    let mut text = format!(
+        "### {} × {}, target {:.2}{of}\n\n{}",
+        shape.connections,
+        shape.depth,
+        shape.target,
+        grid(&cells)
+    );
     for row in rows {
         let of_round = row.rounds.iter().filter_map(|round| round.note.as_ref()).next_back();
         for remark in of_round.into_iter().chain(&row.failure) {
@@ -94,23 +91,14 @@ pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
 
 fn line(shape: &Shape, rows: &[Row], row: &Row) -> [String; HEADINGS.len()] {
     let each = |of: fn(&Measured) -> f64| Spread::of(row.rounds.iter().map(of));
-    let median = |of: fn(&Measured) -> f64| each(of).map_or(0.0, |spread| spread.median);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let is_floor = row.client.is(Kind::Floor);
     [
         row.client.name.clone(),
         row.client.policy_text(),
         or_dash(each(Measured::cpu_us).map(Spread::text)),
-        format!("{:.2} / {:.2}", median(|round| round.user_us), median(|round| round.system_us)),
         or_dash(calls(row).map(|calls| format!("{calls:.3}"))),
-        format!("{:.0}", median(|round| round.requests_per_s)),
         or_dash(to_floor(shape, rows, row).filter(|_| !is_floor).map(Spread::text)),
-        or_dash(target(shape, row).map(|target| format!("≤ {target:.2}"))),
-        or_dash(
-            calls_to_floor(rows, row)
-                .filter(|_| row.client.is(Kind::Brunt))
-                .map(|ratio| format!("{ratio:.2}")),
-        ),
         or_dash(to_brunt(rows, row).filter(|_| !row.client.is(Kind::Brunt)).map(Spread::text)),
     ]
 }
@@ -122,11 +110,6 @@ fn calls(row: &Row) -> Option<f64> {
 /// Is the row compared with the best of all floors, not with that of its own policy?
 fn faces_the_best_floor(shape: &Shape, row: &Row) -> bool {
     row.client.is(Kind::Brunt) && shape.target_policy == Some(row.client.policy)
-}
-
-fn target(shape: &Shape, row: &Row) -> Option<f64> {
-    let is_asked = shape.target_policy.is_none_or(|policy| policy == row.client.policy);
-    (row.client.is(Kind::Brunt) && is_asked).then_some(shape.target)
 }
 
 /// The least that rows of a kind took in a round.
@@ -161,11 +144,6 @@ fn to_brunt(rows: &[Row], row: &Row) -> Option<Spread> {
         return None;
     }
     ratios(row, |round| least(rows.iter().filter(|row| row.client.is(Kind::Brunt)), round))
-}
-
-fn calls_to_floor(rows: &[Row], row: &Row) -> Option<f64> {
-    let floor = floors(rows).find(|floor| floor.client.policy == row.client.policy)?;
-    Some(calls(row)? / calls(floor)?)
 }
 
 // --- Text of a document ---
@@ -232,10 +210,6 @@ mod tests {
         // The peak faces whichever floor was best in the round.
         assert_eq!(to_floor(&SHAPES[4], &rows, &rows[3]), spread(1.3, 1.2, 1.5));
         assert_eq!(to_brunt(&rows, &rows[0]), spread(20.0 / 15.0, 100.0 / 120.0, 10.0 / 6.0));
-        assert_eq!(calls_to_floor(&rows, &rows[2]), Some(21.0 / 20.0));
-        assert_eq!(target(&SHAPES[0], &rows[2]), Some(1.10));
-        assert_eq!(target(&SHAPES[4], &rows[2]), None);
-        assert_eq!(target(&SHAPES[4], &rows[3]), Some(1.3));
     }
 
     #[test]
@@ -251,13 +225,13 @@ mod tests {
             Row { client: peer, rounds: Vec::new(), failure: Some("ended with 1".to_owned()) },
         ];
         let expected = "\
-### 1 × 1
+### 1 × 1, target 1.10
 
-| client            | interface, policy | CPU µs/request         | user / system | calls/request | requests/s | ÷ floor             | target | calls ÷ floor | ÷ brunt             |
-|-------------------|-------------------|------------------------|---------------|---------------|------------|---------------------|--------|---------------|---------------------|
-| floor             | epoll, eager      | 10.00 (10.00 to 10.00) | 0.00 / 10.00  | 20.000        | 1000000    | –                   | –      | –             | 0.87 (0.83 to 0.91) |
-| brunt             | epoll, eager      | 11.50 (11.00 to 12.00) | 0.00 / 11.50  | 23.000        | 1000000    | 1.15 (1.10 to 1.20) | ≤ 1.10 | 1.15          | –                   |
-| memtier_benchmark |                   | 21.00 (20.00 to 22.00) | 0.00 / 21.00  | 42.000        | 1000000    | 2.10 (2.00 to 2.20) | –      | –             | 1.83 (1.82 to 1.83) |
+| client            | interface, policy | CPU µs/request      | calls/request | ÷ floor          | ÷ brunt          |
+|-------------------|-------------------|---------------------|---------------|------------------|------------------|
+| floor             | epoll, eager      | 10.00 (10.00–10.00) | 20.000        | –                | 0.87 (0.83–0.91) |
+| brunt             | epoll, eager      | 11.50 (11.00–12.00) | 23.000        | 1.15 (1.10–1.20) | –                |
+| memtier_benchmark |                   | 21.00 (20.00–22.00) | 42.000        | 2.10 (2.00–2.20) | 1.83 (1.82–1.83) |
 
 memtier_benchmark: 1.0 % misses.
 
@@ -274,13 +248,9 @@ mutilate: ended with 1.
         assert_eq!(replaced(&document, "bench", "new\n").unwrap(), expected);
         assert!(replaced(&document, "accuracy wire", "new").is_err());
         assert!(replaced("a", "bench", "new").is_err());
-        for (path, command) in [
-            ("docs/performance.md", "bench"),
-            ("docs/accuracy.md", "accuracy wire"),
-            ("docs/accuracy.md", "accuracy wire --busy"),
-        ] {
-            let document = std::fs::read_to_string(top().join(path)).unwrap();
-            assert!(replaced(&document, command, "new").is_ok(), "{path}");
+        let document = std::fs::read_to_string(top().join("docs/method.md")).unwrap();
+        for command in ["bench", "accuracy wire"] {
+            assert!(replaced(&document, command, "new").is_ok(), "{command}");
         }
     }
 }

@@ -16,7 +16,7 @@ const PATH: &str = "crates/brunt-bench/baseline.toml";
 const HEAD: &str = "\
 # Instructions of the worker per get, by the shape of the load: connections x depth, and after a slash how many
 # completions a wait brings at most. `cargo xtask instructions` compares with this, `--record` writes it;
-# docs/performance.md says what is counted. `source` is a digest of the crates that were, and of the numbers.
+# docs/method.md says what is counted. `source` is a digest of the crates that were, and of the numbers.
 ";
 /// The crates that a request goes through, and the one that counts.
 const CRATES: [&str; 6] = ["bench", "engine", "plan", "proto", "stats", "workload"];

@@ -113,7 +113,7 @@ pub(crate) struct Completion {
     /// When the call that brought it returned.
     pub at_ns: u64,
     /// The end of the last poll that could have returned this connection, and did not; after a poll that slept, the
-    /// instant it woke less [`Io::set_wake_up`]. The client may have held the bytes back from this instant to `at_ns` (docs/measurement.md).
+    /// instant it woke less [`Io::set_wake_up`]. The client may have held the bytes back from this instant to `at_ns` (docs/method.md).
     pub polled_ns: u64,
     /// What happened.
     pub kind: CompletionKind,

@@ -1,5 +1,5 @@
 //! Queues whose response times have a known distribution, in virtual time: the experiments T3 (M/M/1), T4 (M/D/1) and
-//! T5 (D/M/1) of docs/accuracy.md, and D/D/1.
+//! T5 (D/M/1) of docs/method.md, and D/D/1.
 //!
 //! Two comparisons of each. Every single response time equals the *path*: Lindley's recursion over the intended times and
 //! the server's service times, computed here, to the nanosecond. And the quantiles that come out of the production

@@ -1,7 +1,7 @@
 //! The client's delay of a server's busy period: the largest client lag of any request since the server was idle,
 //! and the longest time from queueing to sending since then.
 //!
-//! `brunt-stats` turns it into the lower bound of a response time (docs/measurement.md, "Bounds"). Late requests
+//! `brunt-stats` turns it into the lower bound of a response time (docs/method.md, "Bounds"). Late requests
 //! are sent in a bunch and queue in the server; none of a busy period leaves later by more than its largest lag.
 //! Requests that wait for a connection are sent when a reply is read, and late if that was left unread: server and
 //! queue are one busy period, whose delays add up. The workers of a run share one word per server, because a server

@@ -151,7 +151,7 @@ fn unreadable_files_name_the_key() {
 
 #[test]
 fn every_key_is_documented() {
-    let formats = include_str!("../../../../docs/formats.md");
+    let formats = include_str!("../../../../docs/results.md");
     let part =
         formats.split("## JSON: `brunt.calibration.v1`").nth(1).expect("the schema has a part of its own");
     let part = part.split("\n## ").next().unwrap();
@@ -164,6 +164,6 @@ fn every_key_is_documented() {
     keys.extend(value["probes"][0].as_object().unwrap().keys());
     keys.extend(value["waits"][0].as_object().unwrap().keys());
     for key in keys {
-        assert!(told.contains(&key.as_str()), "docs/formats.md does not say what {key} means");
+        assert!(told.contains(&key.as_str()), "docs/results.md does not say what {key} means");
     }
 }

@@ -42,7 +42,7 @@ pub struct ClientTree {
     pub host: HostEvidence,
     /// Connections over the whole run.
     pub connections: Connections,
-    /// By name of the metered quantity, over all phases (docs/formats.md).
+    /// By name of the metered quantity, over all phases (docs/results.md).
     pub meters: IndexMap<String, MeterRow>,
     /// Kernel timestamps; `null` if none were taken.
     pub timestamps: Option<Timestamps>,

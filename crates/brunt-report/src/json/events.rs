@@ -57,7 +57,7 @@ pub struct Events {
     pub value_faults: Vec<ValueFaultRow>,
     /// Objects of windows; `null` without a window.
     pub windows: Option<ObjectCounts>,
-    /// Stats polled from the servers (docs/formats.md); `null` if not polled.
+    /// Stats polled from the servers (docs/results.md); `null` if not polled.
     pub server_stats: Option<ServerStats>,
 }
 

@@ -222,7 +222,7 @@ pub struct Latency {
     pub service_ns: Distribution,
     /// How much later than due they were sent.
     pub send_lag_ns: Distribution,
-    /// Lower bounds of the response times, failed requests included (docs/measurement.md, Bounds).
+    /// Lower bounds of the response times, failed requests included (docs/method.md, Bounds).
     pub least_ns: Distribution,
     /// Response times of completed, failed and abandoned requests.
     pub including_failures_ns: Distribution,
@@ -266,7 +266,7 @@ pub struct Distribution {
     pub client: IndexMap<String, Option<u64>>,
 }
 
-/// What an interval rests on (docs/formulas.md, Confidence intervals).
+/// What an interval rests on (docs/method.md, Confidence intervals).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalBasis {
     /// Batches of the window.

@@ -1,4 +1,4 @@
-//! docs/*.schema.json and the keys in docs/formats.md, which are generated from the types of results; and results against them.
+//! docs/*.schema.json and the keys in docs/results.md, which are generated from the types of results; and results against them.
 //!
 //! `UPDATE_DOCS=1 cargo test -p brunt-report schema` writes both anew. Those of live runs are held against the schemas in
 //! `crates/brunt/tests/it/schema.rs`.
@@ -51,17 +51,14 @@ fn schemas_are_those_of_the_types() {
     }
 }
 
-/// The heading or the schema that says what objects in it hold, with a link; empty where there are none.
+/// Names of the objects that a value holds; empty where there are none.
 fn object_of(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
-        let name = reference.rsplit('/').next().unwrap();
-        let place = if name == reference { name.to_owned() } else { format!("#{}", name.to_lowercase()) };
-        return format!("[{name}]({place})");
+        return reference.rsplit('/').next().unwrap().to_owned();
     }
-    let others = ["anyOf", "oneOf"].into_iter().find_map(|key| schema[key].as_array());
-    let inner =
-        [&schema["items"], &schema["additionalProperties"]].into_iter().filter(|held| held.is_object());
-    others.into_iter().flatten().chain(inner).map(object_of).collect()
+    let others = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let inner = [&schema["items"], &schema["additionalProperties"]];
+    others.chain(inner.into_iter().filter(|held| held.is_object())).map(object_of).collect()
 }
 
 /// The objects that a schema refers to, in the order in which they come.
@@ -83,54 +80,61 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A list of the keys of each object with what they mean, but for objects that others have told of.
-fn lists(schema: &Value, told: &mut Vec<String>) -> String {
+/// A key with the object that it holds.
+fn key_of(key: &str, value: &Value) -> String {
+    let object = object_of(value);
+    if object.is_empty() { format!("`{key}`") } else { format!("`{key}` ({object})") }
+}
+
+/// The keys of an object, in each of its forms, or the words that it may be.
+fn names(object: &Value) -> Vec<String> {
+    let keys = object["properties"].as_object().into_iter().flatten();
+    let words = object["const"].as_str().map(|word| format!("`\"{word}\"`"));
+    let forms = ["oneOf", "anyOf"].into_iter().filter_map(|form| object[form].as_array()).flatten();
+    keys.map(|(key, value)| key_of(key, value)).chain(words).chain(forms.flat_map(names)).collect()
+}
+
+/// The keys of each object, but for objects that others have told of: a line for each key of the whole and of the objects in it, the names
+/// of those below.
+fn keys(schema: &Value, told: &mut Vec<String>) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().replace('\n', " ");
-    let list = |schema: &Value| {
-        let rows = schema["properties"].as_object().unwrap().iter().map(|(key, value)| {
-            let object = Some(object_of(value)).filter(|name| !name.is_empty());
-            let object = object.map(|name| format!(" ({name})")).unwrap_or_default();
-            format!("- `{key}`{object}: {}\n", text(&value["description"]))
-        });
-        rows.collect::<String>()
+    let properties = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_default();
+    let lines = |schema: &Value| {
+        let line = |(key, value): (String, Value)| {
+            format!("- {}: {}\n", key_of(&key, &value), text(&value["description"]))
+        };
+        properties(schema).into_iter().map(line).collect::<String>()
     };
-    let mut out = list(schema);
+    let mut out = format!("\n{}", lines(schema));
     let mut next = told.len();
-    references(schema, told);
+    references(&schema["properties"], told);
+    let explained = told.len();
     while let Some(name) = told.get(next).cloned() {
         let object = &schema["$defs"][&name];
         references(object, told);
-        out += &format!("\n#### {name}\n\n{}\n", text(&object["description"]));
-        if object["properties"].is_object() {
-            out += &format!("\n{}", list(object));
-        } else if let Some(words) = object["oneOf"].as_array() {
-            let key = |word: &Value| word["properties"].as_object()?.keys().next().cloned();
-            let name =
-                |word: &Value| key(word).map_or(word["const"].to_string(), |key| format!("{{\"{key}\": …}}"));
-            let row = |word: &Value| format!("- `{}`: {}\n", name(word), text(&word["description"]));
-            out += &format!("\n{}", words.iter().map(row).collect::<String>());
-        } else if let Some(forms) = object["anyOf"].as_array() {
-            for form in forms.iter().filter(|form| form["properties"].is_object()) {
-                out += &format!("\n{}\n\n{}", text(&form["description"]), list(form));
-            }
+        out += &format!("\n**{name}**: {}", text(&object["description"]));
+        if next < explained && object["properties"].is_object() {
+            out += &format!("\n\n{}", lines(object));
+        } else {
+            out += &format!(" {}\n", names(object).join(", "));
         }
         next += 1;
     }
-    out
+    format!("{out}\n")
 }
 
 #[test]
 fn every_key_is_documented() {
-    let (mut expected, mut told) = (document("formats.md"), Vec::new());
+    let (mut expected, mut told) = (document("results.md"), Vec::new());
     for (file, schema) in schemas() {
         let begin = format!("<!-- keys of {file} -->\n");
         let (before, rest) = expected.split_once(&begin).unwrap();
         let (_, behind) = rest.split_once(END).unwrap();
-        let lists = lists(&schema, &mut told);
-        assert!(!lists.contains(": \n"), "every key says what it means: {lists}");
-        expected = format!("{before}{begin}{lists}{END}{behind}");
+        let keys = keys(&schema, &mut told);
+        assert!(!keys.contains(": \n"), "every key says what it means: {keys}");
+        expected = format!("{before}{begin}{keys}{END}{behind}");
     }
-    check_document("formats.md", &expected);
+    check_document("results.md", &expected);
 }
 
 /// What is written is what is read back: no key more, and none less.

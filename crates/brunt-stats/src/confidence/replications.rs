@@ -1,4 +1,4 @@
-//! How often confidence intervals hold the truth (T11 of docs/accuracy.md): samples and queues of known law through the production
+//! How often confidence intervals hold the truth (T11 of docs/method.md): samples and queues of known law through the production
 //! histograms, slices, batches and looks, over many seeds.
 //!
 //! Not over a network: what is tested is the statistics. A debug build, which is what the test command makes, takes few

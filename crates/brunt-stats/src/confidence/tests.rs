@@ -56,7 +56,7 @@ fn requests_needed_for_a_width() {
             );
         }
     }
-    // The example of docs/measurement.md.
+    // An M/M/1 server at four fifths of its capacity.
     check_near(requests_for(Quantile::P999, 0.05, 82.0) / 1e6, 2.64, 0.01);
 }
 

@@ -3,7 +3,7 @@
 //! Not what holds on whatever host: that is in the files beside this one, and runs side by side. Each of these tests has the machine
 //! to itself. In `cargo xtask test`, which makes this module last, an experiment is a smoke test: one short run of it, whose
 //! tolerance leaves room for a busy machine, tells a wrong number from a right one, and what the run itself says the host did to it
-//! is not judged. `BRUNT_ACCURACY=full` (`cargo xtask accuracy`) makes each at full length with the tolerances of docs/accuracy.md,
+//! is not judged. `BRUNT_ACCURACY=full` (`cargo xtask accuracy`) makes each at full length with the tolerances of docs/method.md,
 //! and there a host that disturbs a run makes it fail.
 
 mod accuracy;

@@ -56,7 +56,7 @@ fn a_result_has_several_forms() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
-/// Cut as docs/formats.md says: the fourth field of an operation is its p99.
+/// Cut as docs/results.md says: the fourth field of an operation is its p99.
 #[test]
 fn tables_can_be_cut_by_columns() {
     let output = plain(&SHORT_RUN).args(["--unit", "us"]).output().unwrap();

@@ -1,4 +1,4 @@
-//! The lines of Python and of jq in docs/formats.md, run on results, and on a server's log of the same time.
+//! The lines of Python and of jq in docs/results.md, run on results, and on a server's log of the same time.
 //!
 //! The server is stopped for a known time, and the log says when.
 
@@ -16,7 +16,7 @@ fn now() -> Timestamp {
     Timestamp::from_microsecond(since_1970.as_micros() as i64).unwrap()
 }
 
-const DOCUMENT: &str = include_str!("../../../../docs/formats.md");
+const DOCUMENT: &str = include_str!("../../../../docs/results.md");
 
 /// The block of Python that has this word.
 fn python_with(word: &str) -> &'static str {

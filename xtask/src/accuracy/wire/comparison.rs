@@ -9,7 +9,7 @@
 
 use super::pairing::Pairing;
 use super::{brunt_name, brunts};
-use crate::bench::client::{Client, Kind, Latency, Report};
+use crate::bench::client::{Client, Latency, Report};
 use crate::bench::table::{Spread, grid};
 
 /// What of the requests may be missing.
@@ -125,20 +125,11 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
 }
 
-const HEADINGS: [&str; 9] = [
-    "client",
-    "prints p50 / p90 / p99",
-    "wire p50 / p90 / p99",
-    "above the wire",
-    "above it more than spin",
-    "sent to done",
-    "`client <=`",
-    "KS",
-    "CPU/request",
-];
+const HEADINGS: [&str; 7] =
+    ["client", "prints p50, p99", "wire p50, p99", "above the wire", "`client <=`", "KS", "CPU/request"];
 
 const TOTAL_HEADINGS: [&str; 4] =
-    ["client", "runs", "wire within `client <=`, p50 / p90 / p99", "farthest outside, p50 / p90 / p99"];
+    ["client", "runs", "wire within `client <=`, p50, p90, p99", "farthest outside, p50, p90, p99"];
 
 impl Row {
     fn counted(&self) -> impl Iterator<Item = &Comparison> {
@@ -193,33 +184,15 @@ impl Table {
                 row.medians(|run| percentiles(&run.report.latency)),
                 row.median(|run| run.report.latency.mean),
             ),
-            times(row.medians(|run| percentiles(&run.wire))),
+            p50_and_p99(row.medians(|run| percentiles(&run.wire))),
             times_or_mean(
                 row.medians(Comparison::above_wire),
                 row.median(|run| Some(run.report.latency.mean? - run.wire.mean?)),
             ),
-            times(self.above_spin(row)),
-            times(row.medians(|run| percentiles(&run.report.service))),
-            times(row.medians(|run| percentiles(&run.report.client_error))),
+            p50_and_p99(row.medians(|run| percentiles(&run.report.client_error))),
             row.median(|run| run.gap_distance).map_or_else(dash, |distance| format!("{distance:.3}")),
             time(row.median(|run| Some(run.cpu_us))),
         ]
-    }
-
-    /// By how much more than `--wait spin` over the same interface in the same round a row of brunt is above the wire.
-    fn above_spin(&self, row: &Row) -> [Option<f64>; 3] {
-        let io = row.client.name.rsplit_once(", ").filter(|_| row.client.is(Kind::Brunt));
-        let spin = io.map(|(_, io)| brunt_name(io, "spin")).filter(|spin| *spin != row.client.name);
-        let Some(spin) = spin.and_then(|spin| self.rows.iter().find(|row| row.client.name == spin)) else {
-            return [None; 3];
-        };
-        let rounds = row.runs.iter().zip(&spin.runs);
-        let pairs: Vec<_> =
-            rounds.filter_map(|(run, spin)| Some((run.as_ref().ok()?, spin.as_ref().ok()?))).collect();
-        let more = |run: &Comparison, spin: &Comparison, index: usize| {
-            Some(run.above_wire()[index]? - spin.above_wire()[index]?)
-        };
-        [0, 1, 2].map(|index| median(pairs.iter().filter_map(|(run, spin)| more(run, spin, index))))
     }
 }
 
@@ -233,7 +206,7 @@ pub(super) fn total(tables: &[Table]) -> String {
         let of = |index: usize| outside.iter().filter_map(move |run| run[index]);
         let within = [0, 1, 2].map(|index| of(index).filter(|outside| *outside <= 0.0).count().to_string());
         let farthest = [0, 1, 2].map(|index| Spread::of(of(index)).map(|spread| spread.high));
-        cells.push([name, outside.len().to_string(), within.join(" / "), times(farthest)]);
+        cells.push([name, outside.len().to_string(), within.join(", "), times(farthest)]);
     }
     format!("### All loads\n\n{}", grid(&cells))
 }
@@ -244,15 +217,19 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// Percentiles; of a client that prints no median, the mean instead of it.
 fn times_or_mean(percentiles: [Option<f64>; 3], mean: Option<f64>) -> String {
-    let [p50, p90, p99] = percentiles;
+    let [p50, _, p99] = percentiles;
     match (p50, mean) {
-        (None, Some(_)) => format!("{} (mean) / {} / {}", time(mean), time(p90), time(p99)),
-        _ => times(percentiles),
+        (None, Some(_)) => format!("{} (mean), {}", time(mean), time(p99)),
+        _ => p50_and_p99(percentiles),
     }
 }
 
-fn times(times: [Option<f64>; 3]) -> String {
-    if times == [None; 3] { dash() } else { times.map(time).join(" / ") }
+fn p50_and_p99([p50, _, p99]: [Option<f64>; 3]) -> String {
+    times([p50, p99])
+}
+
+fn times<const COUNT: usize>(times: [Option<f64>; COUNT]) -> String {
+    if times == [None; COUNT] { dash() } else { times.map(time).join(", ") }
 }
 
 /// Three digits, or a tenth of a microsecond.
@@ -359,7 +336,6 @@ mod tests {
     ) -> Result<Comparison, String> {
         let report = Report {
             latency: of_percentiles(report),
-            service: of_percentiles(report),
             client_error: of_percentiles(client_error),
             ..Report::default()
         };
@@ -403,11 +379,11 @@ mod tests {
         let expected = "\
 ### 5000/s
 
-| client              | prints p50 / p90 / p99 | wire p50 / p90 / p99 | above the wire      | above it more than spin | sent to done       | `client <=`       | KS    | CPU/request |
-|---------------------|------------------------|----------------------|---------------------|-------------------------|--------------------|-------------------|-------|-------------|
-| brunt, spin, epoll  | 29.0 / 39.5 / 97.5     | 22.0 / 30.0 / 70.0   | 7.0 / 9.5 / 27.5    | –                       | 29.0 / 39.5 / 97.5 | 9.0 / 11.0 / 25.0 | 0.046 | 200         |
-| brunt, sleep, epoll | 75.0 / 90.0 / 138      | 22.0 / 30.0 / 70.0   | 53.0 / 60.0 / 68.0  | 45.0 / 50.0 / 40.0      | 75.0 / 90.0 / 138  | 2.0 / 60.0 / 80.0 | 0.046 | 42.0        |
-| mutilate            | 37.2 (mean) / – / –    | 22.0 / 30.0 / 70.0   | 12.2 (mean) / – / – | –                       | –                  | –                 | –     | 33.0        |
+| client              | prints p50, p99 | wire p50, p99 | above the wire | `client <=` | KS    | CPU/request |
+|---------------------|-----------------|---------------|----------------|-------------|-------|-------------|
+| brunt, spin, epoll  | 29.0, 97.5      | 22.0, 70.0    | 7.0, 27.5      | 9.0, 25.0   | 0.046 | 200         |
+| brunt, sleep, epoll | 75.0, 138       | 22.0, 70.0    | 53.0, 68.0     | 2.0, 80.0   | 0.046 | 42.0        |
+| mutilate            | 37.2 (mean), –  | 22.0, 70.0    | 12.2 (mean), – | –           | –     | 33.0        |
 
 brunt, spin, epoll: up to 2 of 5000 requests are not in the capture.
 
@@ -419,9 +395,9 @@ brunt, sleep, epoll: 1 of 2 runs do not count: 9 of 5000 requests are not in the
         assert_eq!(
             lines,
             [
-                "| brunt, spin, epoll   | 4    | 4 / 4 / 2                                | 0.0 / 0.0 / 8.0                   |",
-                "| brunt, hybrid, epoll | 0    | 0 / 0 / 0                                | –                                 |",
-                "| brunt, sleep, epoll  | 2    | 0 / 2 / 2                                | 51.0 / 0.0 / 0.0                  |",
+                "| brunt, spin, epoll   | 4    | 4, 4, 2                                | 0.0, 0.0, 8.0                   |",
+                "| brunt, hybrid, epoll | 0    | 0, 0, 0                                | –                               |",
+                "| brunt, sleep, epoll  | 2    | 0, 2, 2                                | 51.0, 0.0, 0.0                  |",
             ]
         );
     }

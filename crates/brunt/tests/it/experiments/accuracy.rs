@@ -322,7 +322,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
                 p * 100.0
             );
             // 100 us; the p99 has the tolerance of the law itself, 8 %, where that is more. A host takes its processors away
-            // for milliseconds now and then (docs/accuracy.md): what meets such a stop is one request in a hundred.
+            // for milliseconds now and then (docs/method.md): what meets such a stop is one request in a hundred.
             let most_us = if p == 0.99 { f64::max(100.0, path_ms * 80.0) } else { 100.0 };
             // `sent` is stamped behind the write, in which loopback has already delivered: up to a send cost too late.
             let least_us = if what == "service" { -50.0 } else { 0.0 };
