@@ -61,26 +61,42 @@ impl Wire {
         if tls.is_handshaking() && self.socket.peek(&mut begin).is_ok_and(|len| is_zeromq(&begin[..len])) {
             return Err(ErrorKind::Unsupported.into());
         }
+        // The peer answers only after the handshake has begun.
+        Self::write_records(tls, &self.socket)?;
         loop {
             match tls.reader().read(into) {
-                Err(error) if would_block(&error) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 ended => return ended,
             }
-            if tls.complete_io(&mut &self.socket)? == (0, 0) {
+            if tls.read_tls(&mut &self.socket)? == 0 {
                 return Ok(0);
             }
+            let processed = tls.process_new_packets();
+            // The alert, which says why, is sent before the error is returned.
+            let sent = Self::write_records(tls, &self.socket);
+            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            sent?;
         }
     }
 
     /// Writes as much as there is room for.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&self.socket).write(bytes) };
+        Self::write_records(tls, &self.socket)?;
         let taken = tls.writer().write(bytes)?;
-        match tls.complete_io(&mut &self.socket) {
-            Err(error) if !would_block(&error) => Err(error),
-            _ if taken == 0 && (tls.wants_write() || !bytes.is_empty()) => Err(ErrorKind::WouldBlock.into()),
-            _ => Ok(taken),
+        Self::write_records(tls, &self.socket)?;
+        if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    fn write_records(tls: &mut Connection, mut socket: &TcpStream) -> io::Result<()> {
+        while tls.wants_write() {
+            match tls.write_tls(&mut socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
         }
+        Ok(())
     }
 
     /// Reads all of these bytes by the deadline. A ZeroMQ peer sends fewer when it speaks first.
