@@ -426,26 +426,26 @@ mod tests {
         assert_eq!(disturbance(&[], 14, in_process, loopback), None);
         assert_eq!(disturbance(&[], 14, loopback, loopback), None, "as long is no longer");
         let late = LatencyFloor { p99_ns: 3_550_000, ..in_process };
-        let table: [(&[(u64, String)], LatencyFloor, &str); 3] = [
+        let table = [
             (
-                &[step(16_000, "worker 0 did not run"), step(2_000, "later")],
+                vec![step(16_000, "worker 0 did not run"), step(2_000, "later")],
                 in_process,
                 "2 of 14 steps were disturbed, the first at 16000/s: worker 0 did not run",
             ),
             (
-                &[],
+                vec![],
                 late,
                 "the floor in process is above that over loopback, which contains it (p99 3.55 ms against 38.0 us)",
             ),
             (
-                &[step(2_000, "no time left")],
+                vec![step(2_000, "no time left")],
                 LatencyFloor { p50_ns: 21_001, ..late },
                 "1 of 14 steps were disturbed, the first at 2000/s: no time left; the floor in process is above that over \
                  loopback, which contains it (p50 21.0 us against 21.0 us)",
             ),
         ];
         for (disturbed, in_process, expected) in table {
-            assert_eq!(disturbance(disturbed, 14, in_process, loopback).as_deref(), Some(expected));
+            assert_eq!(disturbance(&disturbed, 14, in_process, loopback).as_deref(), Some(expected));
         }
     }
 
