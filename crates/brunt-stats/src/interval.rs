@@ -329,7 +329,7 @@ mod tests {
         type Change = fn(&mut Interval);
         let table: [(Change, &str); 6] = [
             (|interval| interval.start_ns = u64::MAX, "an interval that ends before it begins"),
-            (|interval| interval.books[0].class = 1, "a book of a class or a command that there is not"),
+            (|interval| interval.books[0].class = 1, "counts of a class or a command that does not exist"),
             (|interval| interval.rows[0].class = 1, "latencies of an operation that is not measured"),
             (
                 |interval| interval.rows[0].op = OpKind::Set.into(),

@@ -80,7 +80,7 @@ impl Layout {
             usize::from(entry.class) < self.ops.len() && entry.op.index() < OpId::count(self.commands)
         };
         if !counts.iter().all(is_counted) {
-            return Err("a book of a class or a command that there is not");
+            return Err("counts of a class or a command that does not exist");
         }
         let has_server = |span: &OutageSpan| usize::from(span.server) < self.servers;
         if servers.len() != self.servers || !outages.spans.iter().all(has_server) {

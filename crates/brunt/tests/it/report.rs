@@ -351,7 +351,7 @@ fn invalid_result_files_are_rejected() {
         (whole.replacen("\"response\":\"", "\"response\":\"~~", 1), "record: a histogram"),
         (
             whole.replacen("\"class\":0,\"op\":\"get\"", "\"class\":9,\"op\":\"get\"", 1),
-            "record: latencies of other",
+            "record: counts of a class or a command that does not exist",
         ),
         (whole.replacen("\"threads\": 1", "\"threads\": 0", 1), "plan: "),
     ];
