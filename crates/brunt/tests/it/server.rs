@@ -79,6 +79,11 @@ impl Server {
         )
     }
 
+    /// The same, ahead of others, but asleep between requests.
+    pub(crate) fn reference_first(flags: &[&str]) -> Self {
+        Self::announced(undisturbed(&["serve", "--port", "0", "--die-with-parent"]).args(flags))
+    }
+
     fn announced(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut line = String::new();
