@@ -2,7 +2,7 @@
 //!
 //! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
 //! [`crate::agent_handshake::VERSION`], and two versions do not talk. Invariants: no message from a controller names a file of the agent's
-//! host; what an agent says of itself can be shown ([`printable`]). Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
+//! host; what an agent says of itself can be shown (`printable`). Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
 use brunt_engine::coordinator::{RemoteError, Stop};
 use brunt_engine::run::RunData;

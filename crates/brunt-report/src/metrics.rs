@@ -2,8 +2,8 @@
 //!
 //! Not how it is asked for. docs/results.md has every name. Invariants: a count never falls while a run goes on, and when it has ended each is
 //! that of its summary; names keep their meaning, units and labels; no label holds a key, a connection, a server's words or the address of a client; there is no
-//! quantile, for quantiles cannot be added; no run has more than [`SERIES_MAX`] series, however many classes, servers and workers it has, the
-//! rest of which share the name [`OTHER`], by the plan alone, so that no series comes or goes while a run goes on.
+//! quantile, for quantiles cannot be added; no run has more than `SERIES_MAX` series, however many classes, servers and workers it has, the
+//! rest of which share the name `OTHER`, by the plan alone, so that no series comes or goes while a run goes on.
 
 mod families;
 

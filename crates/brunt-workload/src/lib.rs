@@ -1,7 +1,7 @@
 //! What to send and when: the only place that draws.
 //!
 //! The way through this crate: a class of the plan and its place among streams → [`session::Session`], which asks its
-//! [`schedule::Schedule`] when, its [`source::KindChooser`] what and its [`popularity::KeyChooser`] which key. An op names
+//! [`schedule::Schedule`] when, its `source::KindChooser` what and its [`popularity::KeyChooser`] which key. An op names
 //! keys and values by id; [`keys::KeyGenerator`] and [`payload::Payload`] turn ids into bytes, [`verify::Verifier`] checks
 //! bytes that come back, and [`placement::Router`] says which server a key lives on. Everything is a function of (plan,
 //! seeds): nothing here reads a clock or a socket, and nothing allocates after construction.
