@@ -146,9 +146,9 @@ fn policies(shapes: &[Shape]) -> Vec<Policy> {
 fn brunt_under(policy: Policy, brunt: &Path) -> Client {
     let Policy { io, refill, gather } = policy;
     let options = if policy == PEAK {
-        format!("--io {io} --profile peak --warmup 0s")
+        format!("--io {io} --peak --warmup 0s")
     } else {
-        format!("--io {io} --refill {refill} --gather {gather} --warmup 0s")
+        format!("--io {io} --set refill={refill} --set gather={gather} --warmup 0s")
     };
     Client { policy, ..Client::brunt(brunt, "brunt".to_owned(), &options) }
 }

@@ -95,13 +95,13 @@ fn edges(browser: &mut Browser, id: &str) -> anyhow::Result<(f64, f64)> {
     ))
 }
 
-/// `--tui` in the same run, some seconds after the outage.
+/// `--progress tui` in the same run, some seconds after the outage.
 fn terminal(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
     let tmux = |words: &[&str]| {
         Command::new("tmux").args(["-L", "brunt-pictures", "-f", "/dev/null"]).args(words).output()
     };
-    let run = [&studio.brunt.display().to_string(), "run", "--tui", "-s", &server.address, ALLOW];
+    let run = [&studio.brunt.display().to_string(), "run", "--progress=tui", "-s", &server.address, ALLOW];
     let command = [&run[..], &RUN].concat().join(" ");
     let (columns, rows) = (TERMINAL.0.to_string(), TERMINAL.1.to_string());
     let colors = ["start-server", ";", "set", "-g", "default-terminal", "tmux-256color", ";"];
@@ -197,7 +197,7 @@ fn color_of_256(index: usize) -> String {
 }
 
 /// What a terminal shows, as a page that a browser can take a picture of: characters with the colours that `tmux capture-pane -e` writes. Of
-/// its attributes those that `--tui` sets: bold, dim, reversed, three colours of the terminal, and those of the palette of 256.
+/// its attributes those that `--progress tui` sets: bold, dim, reversed, three colours of the terminal, and those of the palette of 256.
 fn terminal_page(screen: &str) -> String {
     let (mut spans, mut look) = (String::new(), Look::default());
     for piece in format!("[0m{}", screen.trim_end()).split('\u{1b}') {

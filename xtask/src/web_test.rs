@@ -101,7 +101,7 @@ impl Pages {
     /// The page of a run with these options.
     fn measure(&self, name: &str, options: &[&str]) -> anyhow::Result<PathBuf> {
         let (page, warmup) = (self.file(&format!("{name}.html")), format!("{WARMUP_S}s"));
-        let words = ["run", "--no-progress", "--html", &page, "--warmup", &warmup];
+        let words = ["run", "--progress=none", "--html", &page, "--warmup", &warmup];
         run_brunt(&self.brunt, &[&words[..], options].concat())?;
         Ok(page.into())
     }
@@ -122,8 +122,8 @@ impl Pages {
         let run = |words: &[&str], option: &str, file: &str| {
             run_brunt(&self.brunt, &[words, &[option, &self.file(file)]].concat())
         };
-        let short = ["--no-progress", "--warmup", "300ms", "-t", "1s"];
-        run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), "--html", "scan.html")?;
+        let short = ["--progress=none", "--warmup", "300ms", "-t", "1s"];
+        run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), "-o", "scan.html")?;
         // A p99 takes a thousand requests.
         for (name, rate) in [("a", "2k"), ("b", "4k")] {
             let words = [&["run", "-r", rate], &short[..]].concat();
@@ -131,8 +131,8 @@ impl Pages {
             run(&[&words[..], &["--repeat", "4"]].concat(), "--json", &format!("{name}.json"))?;
         }
         let [a, b, a1, b1] = ["a.json", "b.json", "a1.json", "b1.json"].map(|name| self.file(name));
-        run(&["compare", "--allow-different-plans", &a, &b], "--html", "compare.html")?;
-        run(&["report", &a1, &b1], "--html", "several.html")?;
+        run(&["compare", "--allow-different-plans", &a, &b], "-o", "compare.html")?;
+        run(&["report", &a1, &b1], "-o", "several.html")?;
         Ok([("scan", &["number"]), ("compare", &["number"]), ("several", &["percentile"])])
     }
 

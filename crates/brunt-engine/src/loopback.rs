@@ -175,7 +175,7 @@ fn a_running_worker_allocates_nothing() {
         "rate = 20000\nconnections = 8\ndepth = 16\ntime = '200ms'\nwarmup = '50ms'\nkeys = 1000\npopularity = 'zipf:0.99'\n\
          mix = 'get=8,set=1,mget=1'\nmeter = ['outstanding', 'request-size', 'value-received', 'oversleep']\nsamples-max = 100",
         "connections = 2\ntime = '200ms'\nwarmup = '50ms'\nkeys = 100\nvalue-size = 'uniform:0,100000'\nmix = 'get=1,set=1'",
-        "connections = 4\ndepth = 8\ntime = '200ms'\nwarmup = '50ms'\nkeys = 100\nprofile = 'peak'",
+        "connections = 4\ndepth = 8\ntime = '200ms'\nwarmup = '50ms'\nkeys = 100\npeak = true",
     ];
     let in_each = |toml| interfaces().into_iter().map(move |io| format!("{toml}\nio = '{io}'"));
     let stamped =
@@ -232,7 +232,7 @@ fn closing_connections_leave_others_undisturbed() {
 fn policies_change_no_operation() {
     let address = start_server(CoreOptions::default());
     for io in interfaces() {
-        for policy in ["profile = 'peak'", "gather = '3'", "gather = '200us'", "refill = 'batch'"] {
+        for policy in ["peak = true", "gather = '3'", "gather = '200us'", "refill = 'batch'"] {
             let toml = format!(
                 "io = '{io}'\n{policy}\nconnections = 8\ndepth = 16\nrequests = 20000\nwarmup = '0s'\nkeys = 100\n\
                  preload = false\nmix = 'set'"

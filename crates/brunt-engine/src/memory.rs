@@ -72,7 +72,7 @@ fn exit_out_of_memory(bytes: usize) -> ! {
     let _ = writeln!(
         rest,
         "error: out of memory: cannot allocate {bytes} bytes (ulimit -v, or a full host); see which option asks for much: --connections, \
-         --depth, --threads, --value-size, --multiget, --keys with --verify, --samples-max"
+         --depth, --threads, --value-size, --multiget, --keys with --verify, samples-max"
     );
     let left = rest.len();
     // SAFETY: the text lives until the call returns.
@@ -142,7 +142,7 @@ pub(super) fn check(plan: &Plan, shards: &[Shard]) -> Result<(), RunError> {
         (format!("--connections {connections}"), connections * CONNECTION_BYTES),
         (format!("--depth {depth}, --connections {connections}"), slots),
         (format!("--verify, --keys {tracked}, --threads {}", plan.threads), trackers),
-        (format!("--samples-max {}", plan.samples_max), samples),
+        (format!("samples-max {}", plan.samples_max), samples),
     ];
     let sizes = needs.each_ref().map(|(_, bytes)| *bytes);
     match first_refused(&sizes).map(|index| &needs[index]) {

@@ -192,7 +192,7 @@ pub fn hint(plan: &Plan, reply: &[u8]) -> String {
             if let Some(server) = of(|server| server.transport == Transport::Tcp) =>
         {
             let secure = if server.protocol.is_resp() { "rediss" } else { "memcacheds" };
-            looks_like("TLS", &url(server, secure, secure), "--transport tls")
+            looks_like("TLS", &url(server, secure, secure), "--set transport=tls")
         }
         (_, "MOVED" | "ASK" | "CLUSTERDOWN") if !plan.is_cluster => {
             "; this is a cluster node: use --cluster".to_owned()
@@ -217,9 +217,9 @@ fn remedies(error: &str) -> &'static str {
             "; give the server more memory (memcached -m), let it evict (without -M), or use fewer --keys",
         ),
         ("OOM ", "; raise maxmemory of the server, set a maxmemory-policy that evicts, or use fewer --keys"),
-        ("NOPERM ", "; let this user SET these keys (ACL SETUSER), or use another --user"),
-        ("NOAUTH ", "; check --user and --password"),
-        ("WRONGPASS ", "; check --user and --password"),
+        ("NOPERM ", "; let this user SET these keys (ACL SETUSER), or use another user name"),
+        ("NOAUTH ", "; check user name and --password"),
+        ("WRONGPASS ", "; check user name and --password"),
         ("READONLY ", "; this server is a replica: use the address of its primary"),
         (
             "MISCONF ",
@@ -248,7 +248,7 @@ fn url(server: &Server, plain: &str, secure: &str) -> Option<String> {
 }
 
 /// Hint for a server that closes plain connections, or does not answer on them.
-pub(crate) const TLS_HINT: &str = "; for a TLS port add --transport tls";
+pub(crate) const TLS_HINT: &str = "; for a TLS port add --set transport=tls";
 
 pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
     if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }

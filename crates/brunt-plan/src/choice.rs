@@ -159,16 +159,6 @@ words! {
 }
 
 words! {
-    /// What a run is for, which decides how requests are sent again and how replies are gathered where nothing else does.
-    pub enum Preset {
-        /// Each request as soon as it can be, each reply as soon as it is there.
-        Latency = "latency",
-        /// The most requests for a CPU's time: both wait a little for others, and the wait is in what is measured.
-        Peak = "peak",
-    }
-}
-
-words! {
     /// When a slot of a closed loop that has become free is used again.
     pub enum Refill {
         /// At once.
@@ -406,24 +396,6 @@ words! {
         Random = "random",
         /// The digit 0 throughout: every value is a number, and keys are counters themselves.
         Zeros = "zeros",
-    }
-}
-
-impl Preset {
-    /// When slots are used again, where nothing else is said.
-    pub const fn refill(self) -> Refill {
-        match self {
-            Self::Latency => Refill::Eager,
-            Self::Peak => Refill::Batch,
-        }
-    }
-
-    /// What a wait is for, where nothing else is said.
-    pub const fn gather(self) -> Gather {
-        match self {
-            Self::Latency => Gather::NOTHING,
-            Self::Peak => Gather::PEAK,
-        }
     }
 }
 

@@ -364,8 +364,6 @@ pub struct Plan {
     pub io: IoChoice,
     /// How workers wait.
     pub wait: Wait,
-    /// What the run is for; what follows from it is in `refill` and `gather`.
-    pub preset: Preset,
     /// When free slots of a closed loop are used again.
     pub refill: Refill,
     /// How many completions a wait is for.

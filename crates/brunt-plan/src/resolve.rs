@@ -16,7 +16,7 @@ mod rules;
 use crate::login::Login;
 use crate::mix::CommandSpec;
 use crate::plan::{
-    Class, Destination, EarlyStop, IoChoice, Placement, Plan, Preset, Protocol, Refill, Stop, Timestamps,
+    Class, Destination, EarlyStop, Gather, IoChoice, Placement, Plan, Protocol, Refill, Stop, Timestamps,
     Transport, Wait,
 };
 use crate::server::ServerAddress;
@@ -159,10 +159,10 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
     if !has_server_stats(run, &protocols) {
         run.server_stats.get_or_insert(false);
     }
-    let preset = run.profile.unwrap_or(Preset::Latency);
+    let is_peak = run.peak == Some(true);
     let is_cluster = run.cluster == Some(true);
     // In a cluster slots belong to no connection, whose pipeline could be awaited.
-    let refill = if is_cluster { Refill::Eager } else { preset.refill() };
+    let refill = if is_peak && !is_cluster { Refill::Batch } else { Refill::Eager };
     // A lost datagram shows by its time-out alone.
     let default_timeout = if is_udp { DEFAULT_DATAGRAM_TIMEOUT } else { DEFAULT_TIMEOUT };
     let timeout = *run.timeout.get_or_insert(default_timeout);
@@ -187,9 +187,8 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
         cpus: run.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
         io: *run.io.get_or_insert(IoChoice::Auto),
         wait: *run.wait.get_or_insert(Wait::Hybrid),
-        preset,
         refill: run.refill.unwrap_or(refill),
-        gather: run.gather.unwrap_or(preset.gather()),
+        gather: run.gather.unwrap_or(if is_peak { Gather::PEAK } else { Gather::NOTHING }),
         timeout,
         connect_timeout: run.connect_timeout.unwrap_or(timeout),
         drain: *run.drain.get_or_insert(timeout),
@@ -285,9 +284,11 @@ fn addresses_of(
 
 fn stop(run: &mut RunSpec, classes: &[Class]) -> Stop {
     let requests = run.requests.map(|count| count.0);
-    if let Some(until) = run.until.clone() {
+    if let Some(mut until) = run.until.clone() {
         let first_look = *run.time.get_or_insert(DEFAULT_TIME);
-        let max_time = *run.max_time.get_or_insert(DEFAULT_MAX_TIME.max(first_look));
+        let max_time = until.max.unwrap_or(DEFAULT_MAX_TIME.max(first_look));
+        until.max = Some(max_time);
+        run.until = Some(until.clone());
         return Stop { time: Some(max_time), requests, until: Some(EarlyStop { until, first_look }) };
     }
     // Else the last request is the end, the last connection, or the last line of a trace.
@@ -341,11 +342,11 @@ mod tests {
         let plan = resolved("").unwrap();
         assert_eq!(
             plan.spec.to_toml(),
-            "protocol = \"memcached-text\"\ntransport = \"tcp\"\nthreads = 3\ntimeout = \"10s\"\nio = \"auto\"\n\
-             seed = 77\ndata-seed = 1\ntime = \"10s\"\nwarmup = \"1s\"\ndrain = \"10s\"\npreload = true\n\
+            "protocol = \"memcached-text\"\ntransport = \"tcp\"\ntime = \"10s\"\nthreads = 3\nwarmup = \"1s\"\n\
+             timeout = \"10s\"\nseed = 77\ndrain = \"10s\"\npreload = true\ndata-seed = 1\nio = \"auto\"\n\
              wait = \"hybrid\"\n\n[[class]]\nname = \"main\"\nconnections = 16\ndepth = 1\nthink = \"0s\"\n\
-             mix = \"get=9,set=1\"\npopularity = \"uniform\"\nkeys = 100000\nprefix = \"\"\n\
-             key-size = \"fixed:30\"\nvalue-size = \"fixed:200\"\n"
+             mix = \"get=9,set=1\"\nkeys = 100000\nkey-size = \"fixed:30\"\nvalue-size = \"fixed:200\"\n\
+             popularity = \"uniform\"\nprefix = \"\"\n"
         );
     }
 
@@ -367,7 +368,7 @@ mod tests {
             "connect-rate = 100\nconnect-arrival = 'mmpp:4,100ms,0.1'\ncalls-per-connection = 5",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
-            "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'\ninterval = '1.5s'",
+            "until = 'p99=2%,get.p50=0.01,max=1m'\ntime = '2s'\ninterval = '1.5s'",
             "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
             "timestamps = 'kernel'\nmeter = ['stack-in']",
             "meter = ['stack-out', 'without-client']",
@@ -379,7 +380,7 @@ mod tests {
             "protocol = 'memcached-binary'\nserver = 'a:5'\nuser = 'u'\npassword = '@f'",
             "protocol = 'resp3'\nserver = 'a'\nmix = 'get=9,raw=2+0+1'\ncommand = ['A', 'B', 'C']\n[[class]]\n\
              [[class]]\nmix = 'raw=0+1+0'\nname='b'",
-            "protocol = 'resp3'\nserver = ['a', 'b']\ncluster = true\nconnections = 1\nprofile = 'peak'",
+            "protocol = 'resp3'\nserver = ['a', 'b']\ncluster = true\nconnections = 1\npeak = true",
             "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
             "linger = '0s'\nsend-buffer = 4096\nreceive-buffer = 16384\nmeter = ['first-byte']",
             "preload = false\nreconnect = 'never'\nconnect-rate = 5\ncalls-per-connection = 3\nconnections-total = 20\n\
@@ -437,27 +438,27 @@ mod tests {
 
     /// A plan, and the message about it.
     const MISTAKES: &[(&str, &str)] = &[
-        ("call-arrival = 'poisson'", "--call-arrival requires --call-rate"),
+        ("call-arrival = 'poisson'", "call-arrival requires call-rate"),
         (
             "call-rate = 10\nrate = 5",
-            "--rate cannot be used with --call-rate, which gives each connection its own schedule",
+            "--rate cannot be used with call-rate, which gives each connection its own schedule",
         ),
         (
             "trailing-blank = true\nprotocol = 'memcached-meta'\nserver = 'a'",
-            "--trailing-blank requires --protocol memcached-text",
+            "trailing-blank requires --protocol memcached-text",
         ),
-        ("delta = 5", "--delta requires incr or decr in --mix, e.g. get=9,incr=1"),
+        ("delta = 5", "delta requires incr or decr in --mix, e.g. get=9,incr=1"),
         (
             "first-key = 1\ntrace = 't'\ntrace-layout = 'reads'",
-            "--first-key cannot be used with trace, which names the operations",
+            "first-key cannot be used with trace, which names the operations",
         ),
         (
             "first-key = '4294967296'\nkey-form = 'hex8'",
-            "invalid value '4294967296' for --first-key: expected an integer from 0 to 4294967295 with 100000 keys and counters",
+            "invalid value '4294967296' for first-key: expected an integer from 0 to 4294967295 with 100000 keys and counters",
         ),
         (
             "first-key = '18446744073709451616'\nkeys = 100000",
-            "invalid value '18446744073709451616' for --first-key: expected an integer from 0 to 18446744073709451615 with 100000 keys and counters",
+            "invalid value '18446744073709451616' for first-key: expected an integer from 0 to 18446744073709451615 with 100000 keys and counters",
         ),
         (
             "first-key = 999\nkeys = 9002\nkey-size = 4",
@@ -465,40 +466,40 @@ mod tests {
         ),
         (
             "first-key = 5\npopularity = 'window:10'",
-            "--popularity window cannot be used with --first-key: objects are numbered from 0",
+            "--popularity window cannot be used with first-key: objects are numbered from 0",
         ),
         (
             "value-form = 'zeros'\npopularity = 'window:10'",
-            "--popularity window cannot be used with --value-form zeros: values hold their versions",
+            "--popularity window cannot be used with value-form zeros: values hold their versions",
         ),
         (
             "value-form = 'zeros'\nverify = '10%'",
-            "--verify requires --value-form random, whose values name their keys; class 'main' has zeros",
+            "--verify requires value-form random, whose values name their keys; class 'main' has zeros",
         ),
         (
             "call-rate = 10\nthink = '1ms'",
-            "--think cannot be used with --call-rate, which gives each connection its own schedule",
+            "--think cannot be used with call-rate, which gives each connection its own schedule",
         ),
         (
             "call-rate = 10\non-miss = 'set'",
-            "--on-miss set cannot be used with --call-rate, which gives each connection its own schedule",
+            "--on-miss set cannot be used with call-rate, which gives each connection its own schedule",
         ),
         (
             "call-rate = 10\nreconnect-every = '5s'",
-            "--reconnect-every cannot be used with --call-rate, which gives each connection its own schedule",
+            "--reconnect-every cannot be used with call-rate, which gives each connection its own schedule",
         ),
         (
             "call-rate = 10\nserver = ['a', 'b']",
-            "--call-rate cannot be used with --placement by key on several servers: calls are sent on the connection they belong to",
+            "call-rate cannot be used with --placement by key on several servers: calls are sent on the connection they belong to",
         ),
         (
             "call-rate = 1\ncall-arrival = 'mmpp:1.01,1ms,0.5'",
-            "invalid value 'mmpp:1.01,1ms,0.5' for --call-arrival: expected an index of dispersion of at least 1.001 at this rate; its 1.000000 is as good as poisson",
+            "invalid value 'mmpp:1.01,1ms,0.5' for call-arrival: expected an index of dispersion of at least 1.001 at this rate; its 1.000000 is as good as poisson",
         ),
-        ("connect-arrival = 'poisson'", "--connect-arrival requires --connect-rate"),
+        ("connect-arrival = 'poisson'", "connect-arrival requires --connect-rate"),
         (
             "connect-rate = 1\nconnect-arrival = 'mmpp:1.01,1ms,0.5'",
-            "invalid value 'mmpp:1.01,1ms,0.5' for --connect-arrival: expected an index of dispersion of at least 1.001 at this rate; its 1.000000 is as good as poisson",
+            "invalid value 'mmpp:1.01,1ms,0.5' for connect-arrival: expected an index of dispersion of at least 1.001 at this rate; its 1.000000 is as good as poisson",
         ),
         ("connections = 0", "invalid value '0' for --connections: expected an integer from 1 to 1000000"),
         (
@@ -512,22 +513,25 @@ mod tests {
         ),
         (
             "warmup = 'auto'\nconnections-total = 100\ncalls-per-connection = 5",
-            "--warmup auto cannot be used with --connections-total: the run ends with its last connection, warm or not",
+            "--warmup auto cannot be used with connections-total: the run ends with its last connection, warm or not",
         ),
         (
             "warmup = 'auto'\nagent = ['a']\nserver = ['b']",
             "--warmup auto cannot be used with --agent: all hosts begin the window at a time agreed in advance",
         ),
         ("time = '0s'", "invalid value '0s' for --time: expected a duration above 0, e.g. 10s or 500ms"),
-        ("max-time = '1m'", "--max-time requires --until; without it use --time"),
         (
-            "until = 'p99=2%'\nmax-time = '5s'",
-            "invalid value '5s' for --max-time: expected at least --time (10s), the time of the first check",
+            "until = 'max=1m'",
+            "invalid value 'max=1m' for --until: expected a percentile beside max, such as p99=2%,max=1m",
+        ),
+        (
+            "until = 'p99=2%,max=5s'",
+            "invalid value 'p99=2%,max=5s' for --until: expected a max of at least --time (10s), the time of the first check",
         ),
         ("until = 'p99=2%'\nrequests = 1000", "--requests cannot be used with --until, which ends by time"),
         (
             "until = 'incr.p99=2%'",
-            "invalid value 'incr.p99=2%' for --until: expected operations in --mix, without incr",
+            "invalid value 'incr.p99=2%,max=10m' for --until: expected operations in --mix, without incr",
         ),
         (
             "rate = 5\nthink = '1ms'",
@@ -540,10 +544,7 @@ mod tests {
         ),
         ("multiget = 5", "--multiget requires mget in --mix, e.g. mget=9,set=1"),
         ("label = ['a=1', 'b=2', 'a=3']", "invalid value 'a=3' for --label: expected each key once"),
-        (
-            "meter = ['stack-out']\ntimestamps = 'off'",
-            "--meter stack-out cannot be used with --timestamps off",
-        ),
+        ("meter = ['stack-out']\ntimestamps = 'off'", "meter stack-out cannot be used with timestamps off"),
         (
             "server = ['a', 'b', 'a']",
             "invalid value 'a:11211' for --server: expected each server once, unless --placement is by-thread",
@@ -558,7 +559,7 @@ mod tests {
             "invalid value '9' for --threads: expected 1 to 8: each worker needs a connection of every class to every server",
         ),
         ("cpus = '1-3'", "invalid value '1-3' for --cpus: expected CPUs out of 0-2,5"),
-        ("mix = 'cas'", "--mix with cas requires gets, which reads its cas unique, or --trailing-blank"),
+        ("mix = 'cas'", "--mix with cas requires gets, which reads its cas unique, or trailing-blank"),
         ("verify = '0%'", "invalid value '0%' for --verify: expected a fraction above 0, e.g. 10%"),
         (
             "verify = '100%'\nmix = 'get,append'",
@@ -598,15 +599,15 @@ mod tests {
         ),
         (
             "reconnect = 'never'\ncalls-per-connection = 5",
-            "--reconnect never cannot be used with --calls-per-connection",
+            "reconnect never cannot be used with --calls-per-connection",
         ),
         (
             "reconnect = 'never'\ncalls-per-connection = 5\nconnections-total = 16",
-            "--reconnect never requires --no-preload: every connection counts, and preload would open the first ones",
+            "reconnect never requires --no-preload: every connection counts, and preload would open the first ones",
         ),
         (
             "reconnect = 'while-one-stands'\ncluster = true\nserver = 'redis://a'",
-            "--reconnect while-one-stands cannot be used with --cluster",
+            "reconnect while-one-stands cannot be used with --cluster",
         ),
         (
             "server = ['a', 'b']\nplacement = 'by-thread'\nagent = ['x']",
@@ -620,13 +621,10 @@ mod tests {
             "reconnect-every = '0s'",
             "invalid value '0s' for --reconnect-every: expected a duration above 0, e.g. 10s or 500ms",
         ),
-        (
-            "connections-total = 100",
-            "--connections-total requires --calls-per-connection or --reconnect-every",
-        ),
+        ("connections-total = 100", "connections-total requires --calls-per-connection or --reconnect-every"),
         (
             "connections-total = 10\ncalls-per-connection = 1",
-            "invalid value '10' for --connections-total: expected at least the number of --connections, 16",
+            "invalid value '10' for connections-total: expected at least the number of --connections, 16",
         ),
         (
             "key-size = 'pareto:300,10,0.1'",
@@ -651,7 +649,7 @@ mod tests {
         ),
         (
             "keys = '3G'\nkey-form = 'hex8'\nmix = 'incr'",
-            "--key-form hex8 requires at most 4294967296 keys and counters",
+            "key-form hex8 requires at most 4294967296 keys and counters",
         ),
         (
             "keys = 6\nkey-size = 1\nmix = 'incr'",
@@ -697,7 +695,7 @@ mod tests {
         ),
         (
             "protocol = 'echo'\nserver-stats = true",
-            "--server-stats cannot be used with --protocol echo, ping or thrift, whose servers have no statistics",
+            "server-stats cannot be used with --protocol echo, ping or thrift, whose servers have no statistics",
         ),
         (
             "protocol = 'echo'\nnoreply = true",
@@ -717,7 +715,7 @@ mod tests {
         ),
         (
             "transport = 'udp'\ncommand = ['version']",
-            "--mix with raw cannot be used with --transport udp, where every request must fit into a datagram",
+            "--mix with raw cannot be used with transport udp, where every request must fit into a datagram",
         ),
         ("protocol = 'resp2'\nserver = 'a'\nmix = 'raw'", "--mix with raw requires --command"),
         (
@@ -732,20 +730,20 @@ mod tests {
             "protocol = 'resp2'\nserver = 'a'\nmix = 'raw=1+0'\ncommand = ['A', 'B']",
             "invalid value 'B' for --command: expected a command with a weight, in --mix (get=9,raw=1) or in --command (NAME@WEIGHT=COMMAND)",
         ),
-        ("client-name = 'x'", "--client-name requires --protocol resp2 or resp3"),
+        ("client-name = 'x'", "client-name requires --protocol resp2 or resp3"),
         ("password = 'x'", "--password requires --protocol memcached-binary, resp2 or resp3"),
         (
             "protocol = 'memcached-meta'\nserver = 'a'\nuser = 'x'\npassword = '@f'",
-            "--user requires --protocol memcached-binary, resp2 or resp3",
+            "user requires --protocol memcached-binary, resp2 or resp3",
         ),
         (
             "protocol = 'memcached-binary'\nserver = 'a'\nuser = 'x'\npassword = '@f'\nclient-name = 'b'",
-            "--client-name requires --protocol resp2 or resp3",
+            "client-name requires --protocol resp2 or resp3",
         ),
-        ("protocol = 'memcached-binary'\nserver = 'a'\npassword = '@f'", "--password requires --user"),
+        ("protocol = 'memcached-binary'\nserver = 'a'\npassword = '@f'", "--password requires user"),
         (
             "protocol = 'memcached-binary'\nserver = 'a'\nuser = 'x'\npassword = '@f'\nserver-stats = true",
-            "--server-stats cannot be used with --password and memcached: statistics are read in the text protocol, which has no login",
+            "server-stats cannot be used with --password and memcached: statistics are read in the text protocol, which has no login",
         ),
         (
             "protocol = 'memcached-meta'\nconnections = 1000\ndepth = 2000",
@@ -755,18 +753,18 @@ mod tests {
             "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'raw'",
             "invalid value 'raw=1' for --mix: expected operations of memcached-meta (get gets mget set add replace append prepend cas incr decr delete touch), without raw",
         ),
-        ("protocol = 'resp2'\nserver = 'a'\nuser = 'x'", "--user requires --password"),
+        ("protocol = 'resp2'\nserver = 'a'\nuser = 'x'", "user requires --password"),
         (
             "protocol = 'resp2'\nserver = 'a'\npassword = '(secret)'",
             "invalid value '(secret)' for --password: expected the password, which printed plans leave out, or @FILE",
         ),
         (
             "protocol = 'resp2'\nserver = 'a'\nclient-name = 'a b'",
-            "invalid value 'a b' for --client-name: expected printable ASCII without spaces",
+            "invalid value 'a b' for client-name: expected printable ASCII without spaces",
         ),
         (
             "protocol = 'resp2'\nserver = 'a'\ndatabase = '5G'",
-            "invalid value '5000000000' for --database: expected an integer from 0 to 4294967295",
+            "invalid value '5000000000' for database: expected an integer from 0 to 4294967295",
         ),
         (
             "interval = '150ms'",
@@ -774,12 +772,12 @@ mod tests {
         ),
         (
             "server = 'unix:/s'\nnodelay = false",
-            "--no-nodelay cannot be used with --transport unix: the option is TCP's",
+            "nodelay=false cannot be used with transport unix: the option is TCP's",
         ),
         ("purge = 10", "purge requires --requests, after half of which it begins"),
         (
             "connect-timeout = '0s'",
-            "invalid value '0s' for --connect-timeout: expected a duration above 0, e.g. 10s or 500ms",
+            "invalid value '0s' for connect-timeout: expected a duration above 0, e.g. 10s or 500ms",
         ),
         (
             "purge = 1\nrequests = 5",
@@ -846,6 +844,15 @@ mod tests {
         spec.overlay(rate.clone()).unwrap();
         assert_eq!(spec.base.rate, rate.base.rate);
         let mut two = PlanSpec::from_toml("[[class]]\nname='a'\n[[class]]\nname='b'").unwrap();
-        assert_eq!(two.overlay(rate), Err(vec!["rate".to_owned()]));
+        let error = two.overlay(rate).unwrap_err();
+        assert!(
+            error.starts_with("--rate: the plan has several classes: set the same key inside"),
+            "{error}"
+        );
+        let of_class =
+            |name: &str| PlanSpec::from_toml(&format!("[[class]]\nname = '{name}'\ndepth = 4")).unwrap();
+        assert_eq!(two.clone().overlay(of_class("b")), Ok(()));
+        let error = two.overlay(of_class("c")).unwrap_err();
+        assert_eq!(error, "--set class.c: the plan has no [[class]] of this name");
     }
 }

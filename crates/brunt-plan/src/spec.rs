@@ -5,8 +5,8 @@
 
 use crate::arrival::{Arrival, RateProfile};
 use crate::choice::{
-    Gather, HostRole, IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Preset, Protocol,
-    Reconnect, Refill, Timestamps, TraceLayout, Transport, ValueForm, Wait,
+    Gather, HostRole, IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Protocol, Reconnect,
+    Refill, Timestamps, TraceLayout, Transport, ValueForm, Wait,
 };
 use crate::cpus::CpuList;
 use crate::label::Label;
@@ -134,111 +134,118 @@ options! {
     }
     flags "Target" run {
         server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; port 6379 alone means Redis [default: a reference server started for the run]").short('s'),
+        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]").words(&Protocol::NAMES),
+        cluster: bool = switch("Redis, Valkey: servers are nodes of one cluster; use its slot map"),
         placement: Placement = text("RULE", "Several servers: how an operation's server is chosen: modulo, ketama, ketama-weighted (by key), round-robin, random or by-thread [default: modulo]").words(&Placement::NAMES),
     } class {
         replicas: Count = text("N", "Several servers: number of servers that store each key, e.g. 2; a retrieval asks one of them [default: 1]"),
     }
     flags "Target" run {
-        cluster: bool = switch("Redis, Valkey: servers are nodes of one cluster; use its slot map"),
-        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]").words(&Protocol::NAMES),
-        user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader; requires --password [default: server's default user]"),
         password: Password = text("PASSWORD|@FILE", "Password, or @FILE for a file's first line, e.g. @redis.pw; arguments are visible in ps [default: none]"),
-        database: Count = text("N", "Redis: database number [default: 0]"),
-        client_name: String = text("NAME", "Redis: name in CLIENT LIST, e.g. brunt [default: none]"),
-        hash_field: Count = text("BYTES", "Redis: HGET, HSET, HDEL; the last BYTES of a key, e.g. 4, are the field, the rest the hash [default: off]"),
-        trailing_blank: bool = switch("memcached-text: end command lines except retrievals with a blank, as mcperf does; cas needs no gets, and sends the unique 1"),
-        transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]").words(&Transport::NAMES),
-        ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]").words(&IpVersion::NAMES),
-        nodelay: bool = switch_off("TCP, TLS: leave Nagle's algorithm on"),
-        linger: DurationNs = text("DURATION", "TCP, TLS: longest wait for acknowledgements when a connection is closed, e.g. 5s; 0s resets it (SO_LINGER) [default: no wait]"),
-        send_buffer: Count = text("BYTES", "Send buffer of a connection, e.g. 4096 (SO_SNDBUF) [default: the host's]"),
-        receive_buffer: Count = text("BYTES", "Receive buffer of a connection, e.g. 16384 (SO_RCVBUF) [default: the host's]"),
         tls_ca: String = text("FILE", "TLS: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]"),
         tls_cert: String = text("FILE", "TLS: client certificate chain (PEM), e.g. client.pem [default: none]"),
         tls_key: String = text("FILE", "TLS: private key of --tls-cert (PEM), e.g. client.key"),
         tls_server_name: String = text("NAME", "TLS: name for SNI and verification, e.g. cache.example [default: host of --server]"),
         tls_insecure: bool = switch("TLS: do not verify server certificates"),
+        user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader; requires --password [default: server's default user]").only_key(),
+        database: Count = text("N", "Redis: database number [default: 0]").only_key(),
+        transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]").words(&Transport::NAMES).only_key(),
+        ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]").words(&IpVersion::NAMES).only_key(),
+        client_name: String = text("NAME", "Redis: name in CLIENT LIST, e.g. brunt [default: none]").only_key(),
+        hash_field: Count = text("BYTES", "Redis: HGET, HSET, HDEL; the last BYTES of a key, e.g. 4, are the field, the rest the hash [default: off]").only_key(),
+        trailing_blank: bool = switch("memcached-text: end command lines except retrievals with a blank, as mcperf does; cas needs no gets, and sends the unique 1").only_key(),
+        nodelay: bool = switch_off("TCP, TLS: leave Nagle's algorithm on").only_key(),
+        linger: DurationNs = text("DURATION", "TCP, TLS: longest wait for acknowledgements when a connection is closed, e.g. 5s; 0s resets it (SO_LINGER) [default: no wait]").only_key(),
+        send_buffer: Count = text("BYTES", "Send buffer of a connection, e.g. 4096 (SO_SNDBUF) [default: the host's]").only_key(),
+        receive_buffer: Count = text("BYTES", "Receive buffer of a connection, e.g. 16384 (SO_RCVBUF) [default: the host's]").only_key(),
+        connect_timeout: DurationNs = text("DURATION", "Time limit of connecting, e.g. 500ms [default: as --timeout]").only_key(),
+    } class {}
+    flags "Load" run {} class {
+        connections: Count = text("N", "Connections in all [default: 16]").short('c'),
+        depth: Count = text("N", "Requests in flight on one connection at most [default: 1]"),
+        rate: Rate = text("RATE", "Open loop: requests per second in all, e.g. 200k [default: none, closed loop]").short('r'),
+    }
+    flags "Load" run {
+        time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
+        requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
         threads: Count = text("N", "Worker threads, e.g. 4 [default: one less than the CPUs allowed, at least 1]").short('T'),
         cpus: CpuList = text("LIST", "CPUs to pin the workers to, e.g. 0-3,5 [default: not pinned]"),
+        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
     } class {
-        connections: Count = text("N", "Connections in all [default: 16]").short('c'),
-    }
-    flags "Target" run {
-        timeout: DurationNs = text("DURATION", "Time limit of a reply [default: 10s]"),
-        connect_timeout: DurationNs = text("DURATION", "Time limit of connecting, e.g. 500ms [default: as --timeout]"),
-        io: IoChoice = text("IO", "Kernel interface: auto, epoll or uring [default: auto]").words(&IoChoice::NAMES),
-    } class {}
-    flags "Traffic" run {} class {
-        depth: Count = text("N", "Requests in flight on one connection at most [default: 1]").short('d'),
-        client_connections: Count = text("N", "Connections of one client, e.g. 4: it has --depth requests in flight, on its connections in turn [default: no clients, all connections are alike]"),
-        rate: Rate = text("RATE", "Open loop: requests per second in all, e.g. 200k [default: none, closed loop]").short('r'),
-        rate_profile: RateProfile = PlanOption { excludes: Some("rate"), ..text("POINTS", "Open loop: rate over time, or @FILE; 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down").or_file() },
-        arrival: Arrival = text("ARRIVAL", "Open loop: arrival process: poisson, uniform, another distribution, or @FILE [default: poisson]").or_file(),
         think: DurationNs = text("DURATION", "Closed loop: pause between a reply and the next request, e.g. 5ms [default: 0s]"),
+        arrival: Arrival = text("ARRIVAL", "Open loop: arrival process: poisson, uniform, another distribution, or @FILE [default: poisson]").or_file(),
+        rate_profile: RateProfile = PlanOption { excludes: Some("rate"), ..text("POINTS", "Open loop: rate over time, or @FILE; 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down").or_file() },
+    }
+    flags "Load" run {
+        timeout: DurationNs = text("DURATION", "Time limit of a reply [default: 10s]"),
+        until: Until = text("LIST", "Run until half a confidence interval is at most this fraction of its percentile, e.g. p99=2% or p50=1%,get.p99.9=5%,max=30m; checked at --time, 2x, 4x, ... up to max [default: max=10m]; in a search max alone, of each step [default: max=30s]"),
+        seed: Count = text("N", "Seed of arrivals, operations and key choice, e.g. 42; the same seed repeats a run [default: random, printed]"),
+    } class {
+        client_connections: Count = text("N", "Connections of one client, e.g. 4: it has --depth requests in flight, on its connections in turn [default: no clients, all connections are alike]").only_key(),
+    }
+    flags "Load" run {
+        drain: DurationNs = text("DURATION", "Wait for replies after the window, e.g. 500ms [default: as --timeout]").only_key(),
+    } class {}
+    flags "Data" run {} class {
         mix: Mix = text("OP=WEIGHT,...", "Operations by weight: get gets mget set add replace append prepend cas incr decr delete touch raw; get=9,raw=3+1 weights two --command [default: get=9,set=1]"),
     }
-    flags "Traffic" run {
+    flags "Data" run {
         command: Vec<CommandSpec> = list("[NAME@WEIGHT=]TEMPLATE", "Custom command (repeatable), e.g. 'HSET h:{key} f {value}', thrift: 'add 1:i32={random}'; weighted by raw in --mix, or named and weighted: 'HGET@7=HGET h {key}'"),
     } class {
-        delta: SizeDistribution = text("SIZES", "Change by incr and decr: 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file(),
-        multiget: Count = text("N", "Keys in each mget [default: 10]"),
-        ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
-        noreply: bool = switch("Send writes without requesting a reply"),
-        on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
-        popularity: Popularity = text("DISTRIBUTION", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
-        drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },
-    }
-    flags "Traffic" run {
-        seed: Count = text("N", "Seed of arrivals, operations and key choice, e.g. 42; the same seed repeats a run [default: random, printed]"),
-    } class {}
-    flags "Connections" run {} class {
-        connect_rate: Rate = text("RATE", "Rate of opening connections, e.g. 100/s, while fewer than --connections are open [default: all at once]"),
-        connect_arrival: Arrival = text("ARRIVAL", "Arrival process of --connect-rate: poisson, another distribution, or @FILE [default: uniform]").or_file(),
-        call_rate: Rate = text("RATE", "Open loop of each connection: its requests per second from when it is open, e.g. 1k [default: none]"),
-        call_arrival: Arrival = text("ARRIVAL", "Arrival process of --call-rate: poisson, another distribution, or @FILE [default: uniform]").or_file(),
-        calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),
-        connections_total: Count = text("N", "Connections opened in all, e.g. 10k; the run ends with the last [default: no limit]"),
-        reconnect_every: DurationNs = text("DURATION", "Age at which a connection is closed and replaced, e.g. 30s [default: never]"),
-        reconnect: Reconnect = text("WHEN", "Replacement of a lost connection: always, while-one-stands or never; with --connections-total never counts attempts, failed ones too [default: always]").words(&Reconnect::NAMES),
-    }
-    flags "Data set" run {} class {
         keys: Count = text("N", "Number of keys [default: 100000]"),
-        prefix: String = text("TEXT", "First bytes of every key, e.g. user: [default: none]"),
-        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits) [default: decimal]").words(&KeyForm::NAMES),
-        first_key: Count = text("N", "Number of the first key, e.g. 1 [default: 0]"),
         key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30]").or_file(),
         value_size: SizeDistribution = text("SIZES", "Bytes of a value: 200, 4KiB, uniform:10,1KiB, another distribution, or @FILE [default: 200]").or_file(),
-        value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]").words(&ValueForm::NAMES),
+        popularity: Popularity = text("LAW", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
+        prefix: String = text("TEXT", "First bytes of every key, e.g. user: [default: none]"),
+        multiget: Count = text("N", "Keys in each mget [default: 10]"),
+        ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
+        on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
+        noreply: bool = switch("Send writes without requesting a reply"),
     }
-    flags "Data set" run {
-        data_seed: Count = text("N", "Seed of key and value contents [default: 1]"),
-    } class {}
-    flags "Measuring" run {
-        time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
-        until: Until = text("LIST", "Run until half a confidence interval is at most this fraction of its percentile, e.g. p99=2% or p50=1%,get.p99.9=5%; checked at --time, 2x, 4x, ..."),
-        max_time: DurationNs = text("DURATION", "With --until, the maximum, e.g. 30m; in a search, of each step [default: 10m; 8 times --time]"),
-        requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
-        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
-        drain: DurationNs = text("DURATION", "Wait for replies after the window, e.g. 500ms [default: as --timeout]"),
-        preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
+    flags "Data" run {
         verify: Fraction = PlanOption { alone: Some("100%"), ..text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%") },
-        server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts"),
-        interval: DurationNs = text("DURATION", "Length of the rows over time (--csv, --json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
-        wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
-        profile: Preset = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]").words(&Preset::NAMES),
-        refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]").words(&Refill::NAMES),
-        gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),
-        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES),
-        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in").words(&MeterKind::NAMES),
-        percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
-        label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
-        samples_max: Count = text("N", "Raw samples kept at most for --samples [default: 1000000 with --samples]"),
+        preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
+    } class {
+        drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },
+        delta: SizeDistribution = text("SIZES", "Change by incr and decr: 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file().only_key(),
+        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits) [default: decimal]").words(&KeyForm::NAMES).only_key(),
+        first_key: Count = text("N", "Number of the first key, e.g. 1 [default: 0]").only_key(),
+        value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]").words(&ValueForm::NAMES).only_key(),
+    }
+    flags "Data" run {
+        data_seed: Count = text("N", "Seed of key and value contents [default: 1]").only_key(),
     } class {}
-    flags "Agents" run {
+    flags "Connections" run {} class {
+        calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),
+        connect_rate: Rate = text("RATE", "Rate of opening connections, e.g. 100/s, while fewer than --connections are open [default: all at once]"),
+        reconnect_every: DurationNs = text("DURATION", "Age at which a connection is closed and replaced, e.g. 30s [default: never]"),
+        connect_arrival: Arrival = text("ARRIVAL", "Arrival process of --connect-rate: poisson, another distribution, or @FILE [default: uniform]").or_file().only_key(),
+        call_rate: Rate = text("RATE", "Open loop of each connection: its requests per second from when it is open, e.g. 1k [default: none]").only_key(),
+        call_arrival: Arrival = text("ARRIVAL", "Arrival process of call-rate: poisson, another distribution, or @FILE [default: uniform]").or_file().only_key(),
+        connections_total: Count = text("N", "Connections opened in all, e.g. 10k; the run ends with the last [default: no limit]").only_key(),
+        reconnect: Reconnect = text("WHEN", "Replacement of a lost connection: always, while-one-stands or never; with connections-total never counts attempts, failed ones too [default: always]").words(&Reconnect::NAMES).only_key(),
+    }
+    flags "Engine" run {
+        peak: bool = switch("Most requests per CPU: send and receive in batches (refill=batch, gather=8) instead of each request at once"),
+        io: IoChoice = text("IO", "Kernel interface: auto, epoll or uring [default: auto]").words(&IoChoice::NAMES),
+        wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
+        refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: eager; with --peak batch]").words(&Refill::NAMES).only_key(),
+        gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: 1; with --peak 8]").only_key(),
+        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES).only_key(),
+    } class {}
+    flags "Several hosts" run {
         agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),
         measure_rate: Rate = text("RATE", "Requests per second measured from this host beside the agents' load, e.g. 1k [default: closed loop]"),
-        measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]"),
-        measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]"),
+        measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]").only_key(),
+        measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]").only_key(),
+    } class {}
+    flags "Results" run {
+        percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
+        label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
+        interval: DurationNs = text("DURATION", "Length of the rows over time (-o x.csv, x.json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
+        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in").words(&MeterKind::NAMES).only_key(),
+        samples_max: Count = text("N", "Raw samples kept at most for -o samples [default: 1000000 with -o samples]").only_key(),
+        server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts").only_key(),
     } class {}
     only_class {
         server: ServerList,
@@ -318,15 +325,31 @@ impl PlanSpec {
     }
 
     /// Lets the flags win over a plan file. Class options on the command line change the only class there is; with
-    /// several `[[class]]` tables they would be ambiguous, and their names are returned as an error.
-    pub fn overlay(&mut self, flags: Self) -> Result<(), Vec<String>> {
+    /// several `[[class]]` tables they would be ambiguous. Those of a class that is named change that one.
+    ///
+    /// # Errors
+    /// For a user: which options are ambiguous, or which class there is not.
+    pub fn overlay(&mut self, flags: Self) -> Result<(), String> {
         let class = flags.base;
         self.run.overlay(flags.run);
         match self.classes.as_mut_slice() {
             [] => self.base.overlay(class),
             [only] => only.overlay(class),
             _ if class.given().is_empty() => {}
-            _ => return Err(class.given()),
+            _ => {
+                let given: Vec<String> = class.given().iter().map(|option| flag(option)).collect();
+                return Err(format!(
+                    "{}: the plan has several classes: set the same key inside the [[class]] it is meant for, or by --set class.NAME.KEY=VALUE",
+                    given.join(" ")
+                ));
+            }
+        }
+        for named in flags.classes {
+            let Some(class) = self.classes.iter_mut().find(|class| class.name == named.name) else {
+                let name = named.name.unwrap_or_default();
+                return Err(format!("--set class.{name}: the plan has no [[class]] of this name"));
+            };
+            class.overlay(named);
         }
         Ok(())
     }
@@ -397,6 +420,8 @@ pub struct PlanOption {
     pub field: &'static str,
     /// The section of the help.
     pub heading: &'static str,
+    /// Does it have a flag, rather than a key alone?
+    pub has_flag: bool,
     /// The flag of one letter.
     pub short: Option<char>,
     /// How often, and with what.
@@ -422,6 +447,7 @@ pub(crate) const fn text(value_name: &'static str, help: &'static str) -> PlanOp
     PlanOption {
         field: "",
         heading: "",
+        has_flag: true,
         short: None,
         form: OptionForm::Text,
         value_name,
@@ -462,6 +488,11 @@ impl PlanOption {
         Self { is_or_file: true, ..self }
     }
 
+    /// It is set in plan files, or by `--set`, alone.
+    pub(crate) const fn only_key(self) -> Self {
+        Self { has_flag: false, ..self }
+    }
+
     /// The key in a plan file.
     pub fn key(&self) -> String {
         self.field.replace('_', "-")
@@ -472,6 +503,13 @@ impl PlanOption {
         let no = if self.form == OptionForm::Switch(false) { "no-" } else { "" };
         format!("{no}{}", self.key())
     }
+}
+
+/// The option as a flag, or as a key where it has no flag.
+pub(crate) fn flag(option: &str) -> String {
+    let key = option.split(' ').next().unwrap_or(option);
+    let is_flag = |known: &PlanOption| known.has_flag && (known.flag() == key || known.key() == key);
+    if OPTIONS.iter().any(is_flag) { format!("--{option}") } else { option.to_owned() }
 }
 
 #[cfg(test)]

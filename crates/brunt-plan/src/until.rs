@@ -1,4 +1,4 @@
-//! The precision of percentiles at which a run may end: `p99=2%`.
+//! The precision of percentiles at which a run may end, and when it ends without: `p99=2%,max=30m`.
 //!
 //! Not the rule that decides it (that is `brunt-stats`'s, with confidence intervals) and not a wish about the value of a
 //! percentile (that is an [`crate::objective`]).
@@ -6,7 +6,7 @@
 use crate::objective::{Fraction, Metric, Statistic, Subject};
 use crate::op::OpName;
 use crate::quantile::Quantile;
-use crate::units::{joined, text_form};
+use crate::units::{DurationNs, joined, text_form};
 use std::fmt;
 
 /// Half an interval is asked to be at most this part of its percentile. One that is wider reaches from half the value,
@@ -25,12 +25,14 @@ pub struct Precision {
     pub half_width: Fraction,
 }
 
-/// Everything that is to be known before a run may end: at least one, each percentile once. Text form: a list such as
-/// `p50=1%,p99=5%`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Everything that is to be known before a run may end, each percentile once. Text form: a list such as
+/// `p50=1%,p99=5%,max=30m`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Until {
     /// In the order given.
     pub precisions: Vec<Precision>,
+    /// The longest that this takes. Without precisions it is that of the steps of a search.
+    pub max: Option<DurationNs>,
 }
 
 impl Precision {
@@ -75,7 +77,17 @@ text_form!(Precision);
 impl Until {
     fn of_text(text: &str) -> Result<Self, String> {
         let mut precisions: Vec<Precision> = Vec::new();
+        let mut max = None;
         for item in text.split(',').map(str::trim) {
+            if let Some(("max", duration)) =
+                item.split_once('=').map(|(name, duration)| (name.trim(), duration))
+            {
+                let duration = duration.trim().parse().map_err(|error| format!("{item}: {error}"))?;
+                if max.replace(duration).is_some() {
+                    return Err(format!("repeated '{item}': expected one max"));
+                }
+                continue;
+            }
             let precision: Precision = item.parse()?;
             let same = |held: &Precision| (held.op, held.quantile) == (precision.op, precision.quantile);
             if precisions.iter().any(same) {
@@ -83,11 +95,12 @@ impl Until {
             }
             precisions.push(precision);
         }
-        Ok(Self { precisions })
+        Ok(Self { precisions, max })
     }
 
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&joined(&self.precisions))
+        let max = self.max.map(|max| format!("max={max}"));
+        formatter.write_str(&joined(self.precisions.iter().map(Precision::to_string).chain(max)))
     }
 }
 text_form!(Until);
@@ -105,6 +118,8 @@ mod tests {
             ("get.p99.9=2.5%,p99.9=10%", Some("get.p99.9=2.5%,p99.9=10%")),
             ("get.p99=2%,set.p99=2%", Some("get.p99=2%,set.p99=2%")),
             ("p99=50%", Some("p99=50%")),
+            ("max=30m,p99=2%", Some("p99=2%,max=30m")),
+            ("max=30m", Some("max=30m")),
         ]);
     }
 
@@ -130,6 +145,8 @@ mod tests {
             ("p99=200%", "invalid precision '200%' of p99: expected half the width"),
             ("p99<1ms", "invalid precision 'p99<1ms': expected a percentile"),
             ("p99=2%,p99=1%", "repeated percentile 'p99=1%'"),
+            ("p99=2%,max=5", "max=5: expected a duration with its unit"),
+            ("max=5s,max=6s", "repeated 'max=6s': expected one max"),
         ];
         for (text, expected) in table {
             let error = text.parse::<Until>().unwrap_err();

@@ -237,7 +237,7 @@ fn samples(
         writeln!(out, "{polled},{first_byte},{done},{}", cell(*busy_lag_ns))?;
     }
     if overflow > 0 {
-        writeln!(out, "# {overflow} more samples did not fit: raise --samples-max")?;
+        writeln!(out, "# {overflow} more samples did not fit: raise samples-max")?;
     }
     Ok(())
 }
@@ -344,7 +344,7 @@ mod tests {
             7,
             "set,1,timeout,none,-300,-290,-100,2700,3700,3701,\n\
              get,0,hit,value,500,510,700,3500,4500,4501,77\n\
-             # 7 more samples did not fit: raise --samples-max\n",
+             # 7 more samples did not fit: raise samples-max\n",
         );
     }
 }

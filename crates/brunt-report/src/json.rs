@@ -41,7 +41,7 @@ use window::{Piece, StatusTree, Window};
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.result.v1";
 
-/// The result of a run, as `brunt run --json` writes it. Keys may be added under the same name of the schema: ignore those that you do not
+/// The result of a run, as `brunt run -o json` writes it. Keys may be added under the same name of the schema: ignore those that you do not
 /// know. Instants (`first_ns`, `at_ns`, `start_ns`, `end_ns`, `recovered_ns`) count from the beginning of the measured window; earlier ones
 /// are negative.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

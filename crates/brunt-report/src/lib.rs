@@ -5,7 +5,7 @@
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`subject::Subject`] is a run, a campaign
 //! or a comparison with every medium that it has; [`run_document`], [`campaign`] and [`comparison`] build its document,
 //! [`json::write`] is the schema `brunt.result.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
-//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`subject::Format`] has
+//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`file_type::FileType`] has
 //! every file that a result can be written as; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
 //! results in again.
 
@@ -18,6 +18,7 @@ pub mod comparison;
 pub mod csv;
 pub mod document;
 mod figure;
+pub mod file_type;
 mod grid;
 pub mod hdr_histogram;
 pub mod html;

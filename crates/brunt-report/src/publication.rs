@@ -4,8 +4,9 @@
 //! from. Invariants: the same result is the same bytes; letters are outlines of 8 points.
 
 use crate::campaign::html::Curve;
-use crate::campaign::{Campaign, CampaignQuestion, head_facts};
+use crate::campaign::{Campaign, head_facts};
 use crate::comparison::Comparison;
+use crate::file_type::{FileType, Medium};
 use crate::html::chart::{Chart, Key, MOST, Note, SAMPLE, Size, keys};
 use crate::html::over_time::Course;
 use crate::html::spectrum::{self, Spectrum};
@@ -16,9 +17,7 @@ use brunt_picture::{
 };
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
-use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::path::Path;
 use std::str::FromStr;
 
 /// Pixels to an inch of paper: names of 12 pixels are 8 points high, of which an inch has 72.
@@ -32,50 +31,6 @@ const ROW_PART: f64 = 0.68;
 const RESULTS_MAX: usize = 4;
 /// Columns of time in a figure.
 const COLUMNS_MAX: u64 = 150;
-
-brunt_plan::named! {
-    /// What a figure shows; described is which results have it.
-    pub enum FigureType {
-        /// Latency over throughput.
-        Curve = "curve": "a result of brunt scan or brunt search",
-        /// Latency by percentile.
-        Spectrum = "spectrum": "results of single runs",
-        /// Latency and throughput over time.
-        Timeline = "timeline": "the result of a single run",
-        /// Changes from A to B.
-        Changes = "changes": "a result of brunt compare",
-    }
-}
-
-/// A figure and the file that it goes to, as `TYPE=PATH`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FigureRequest {
-    /// What it shows.
-    pub figure: FigureType,
-    /// Where it goes.
-    pub path: String,
-    is_png: bool,
-}
-
-impl FromStr for FigureRequest {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names = FigureType::NAMES.join(", ");
-        let Some((name, path)) = text.split_once('=') else {
-            return Err(format!("expected TYPE=PATH, e.g. spectrum=p99.svg; TYPE is one of {names}"));
-        };
-        let figure = FigureType::from_name(name)
-            .ok_or_else(|| format!("'{name}' is no figure: expected one of {names}"))?;
-        let ending = Path::new(path).extension().map(OsStr::to_ascii_lowercase);
-        match ending.as_ref().and_then(|ending| ending.to_str()) {
-            Some(ending @ ("svg" | "png")) => {
-                Ok(Self { figure, path: path.to_owned(), is_png: ending == "png" })
-            }
-            _ => Err(format!("'{path}' has no known ending: expected a path that ends in .svg or .png")),
-        }
-    }
-}
 
 brunt_plan::named! {
     /// How wide a figure is.
@@ -98,7 +53,7 @@ impl FromStr for FigureWidth {
 }
 
 /// How figures look.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FigureStyle {
     /// The width of all of them.
     pub width: FigureWidth,
@@ -111,7 +66,6 @@ pub struct FigureStyle {
 pub struct Figure {
     picture: Picture,
     theme: Theme,
-    is_png: bool,
 }
 
 impl Figure {
@@ -119,8 +73,8 @@ impl Figure {
     ///
     /// # Errors
     /// What `out` returns.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let write = if self.is_png { write_printed_png } else { write_printed_svg };
+    pub(crate) fn write(&self, medium: Medium, out: &mut dyn Write) -> io::Result<()> {
+        let write = if medium == Medium::Png { write_printed_png } else { write_printed_svg };
         write(&self.picture, self.theme, out)
     }
 }
@@ -129,49 +83,41 @@ impl Subject<'_> {
     /// Draws a figure.
     ///
     /// # Errors
-    /// Why these results do not have it; for a user.
-    pub fn figure(self, request: &FigureRequest, style: FigureStyle) -> Result<Figure, String> {
+    /// What these results lack for it; for a user.
+    pub(crate) fn figure(self, figure: FileType, style: FigureStyle) -> Result<Figure, String> {
         let is_wide = style.width == FigureWidth::Page;
-        let sheet = match (request.figure, self) {
-            (FigureType::Spectrum, Self::Runs(runs)) => spectrum(runs, is_wide),
-            (FigureType::Timeline, Self::Runs([(_, run)])) => timeline(run, is_wide),
-            (FigureType::Curve, Self::Campaign(campaign)) => curve(campaign, is_wide),
-            (FigureType::Changes, Self::Comparison(comparison)) => changes(comparison),
-            (figure, _) => {
-                Err(format!("{} given: {} takes {}", self.name(), figure.name(), figure.describe()))
-            }
-        };
-        let sheet = sheet.map_err(|reason| {
-            format!("invalid value '{}={}' for --figure: {reason}", request.figure.name(), request.path)
-        })?;
+        let sheet = match (figure, self) {
+            (FileType::Timeline, Self::Run(run)) => timeline(run, is_wide),
+            (FileType::Curve, Self::Campaign(campaign)) => curve(campaign, is_wide),
+            (FileType::Changes, Self::Comparison(comparison)) => changes(comparison),
+            _ => spectrum(&self.runs(), is_wide),
+        }?;
         let mut picture = sheet.draw(INCH * if is_wide { 7.0 } else { 10.0 / 3.0 });
         picture.description = self.description();
         let theme = if style.is_coloured { Theme::Light } else { Theme::Grey };
-        Ok(Figure { picture, theme, is_png: request.is_png })
+        Ok(Figure { picture, theme })
     }
 
-    fn name(self) -> String {
+    /// Single runs with their names.
+    fn runs<'a>(&'a self) -> Vec<(&'a str, &'a Summary)> {
         match self {
-            Self::Run(_) | Self::Runs([_]) => "the result of a single run".to_owned(),
-            Self::Runs(runs) => format!("{} results of single runs", runs.len()),
-            Self::Campaign(campaign) => format!("a result of kind {}", campaign.question.kind()),
-            Self::Comparison(_) => "a result of brunt compare".to_owned(),
+            Self::Run(run) => vec![("response", run)],
+            Self::Runs(runs) => runs.iter().map(|(name, run)| (name.as_str(), run)).collect(),
+            Self::Campaign(_) | Self::Comparison(_) => Vec::new(),
         }
     }
 
     /// Version, size, seeds and plans of what is drawn.
     fn description(self) -> String {
         let version = env!("CARGO_PKG_VERSION");
-        let of_run = |(name, summary): &(String, Summary)| {
+        let of_run = |(name, summary): &(&str, &Summary)| {
             let (record, requests) = (&summary.record, summary.total.latency.response.summary.count);
             let (brunt, plan) = (&record.environment.brunt_version, &record.plan);
             let plan_file = plan.spec.to_toml();
             format!("{name}: brunt {brunt}, {requests} requests, seed {}\n{plan_file}", plan.seed)
         };
         match self {
-            // It has no name, and no figure.
-            Self::Run(_) => String::new(),
-            Self::Runs(runs) => runs.iter().map(of_run).collect::<Vec<_>>().join("\n"),
+            Self::Run(_) | Self::Runs(_) => self.runs().iter().map(of_run).collect::<Vec<_>>().join("\n"),
             Self::Campaign(campaign) => {
                 let seeds: Vec<String> = campaign.runs.iter().map(|run| run.seed.to_string()).collect();
                 let (head, seeds, runs) = (head_facts(campaign), seeds.join(", "), campaign.runs.len());
@@ -240,14 +186,14 @@ fn legend(charts: &[Chart], width: f64) -> (Picture, f64) {
     (picture, y + LEGEND_ROW)
 }
 
-fn spectrum(runs: &[(String, Summary)], is_wide: bool) -> Result<Sheet, String> {
+fn spectrum(runs: &[(&str, &Summary)], is_wide: bool) -> Result<Sheet, String> {
     if runs.len() > RESULTS_MAX {
         return Err(format!("{} results given: expected up to {RESULTS_MAX}", runs.len()));
     }
     // With its status where nothing of it may be quoted.
-    let name = |(name, summary): &(String, Summary)| match summary.status.is_invalid() {
+    let name = |(name, summary): &(&str, &Summary)| match summary.status.is_invalid() {
         true => format!("{name} (INVALID)"),
-        false => name.clone(),
+        false => (*name).to_owned(),
     };
     let names: Vec<String> = runs.iter().map(name).collect();
     let spectra = names.iter().zip(runs).map(|(shown, (name, run))| {
@@ -274,9 +220,6 @@ fn timeline(run: &Summary, is_wide: bool) -> Result<Sheet, String> {
 }
 
 fn curve(campaign: &Campaign, is_wide: bool) -> Result<Sheet, String> {
-    if matches!(campaign.question, CampaignQuestion::Repeat { .. }) {
-        return Err(format!("a result of kind repeat given: curve takes {}", FigureType::Curve.describe()));
-    }
     let Curve { mut charts, .. } =
         Curve::of(campaign).ok_or("fewer than two runs of the result have a p99")?;
     charts.truncate(if is_wide { 2 } else { 1 });

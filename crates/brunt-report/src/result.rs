@@ -175,14 +175,14 @@ impl Row {
     }
 }
 
-/// Every run of a file: one of `brunt run --json`, several of `brunt run --repeat`.
+/// Every run of a file: one of `brunt run -o json`, several of `brunt run --repeat`.
 ///
 /// # Errors
 /// The text is no JSON, of another schema, or damaged; for a user, with the source.
 pub fn read(text: &str, source: &str) -> Result<Vec<RunResult>, String> {
     let result = StoredResult::parse(text, source)?;
     let accepted = format!(
-        "accepted: '{}' of brunt run --json, or '{}' of brunt run --repeat",
+        "accepted: '{}' of brunt run -o json, or '{}' of brunt run --repeat",
         json::SCHEMA,
         campaign::SCHEMA
     );

@@ -182,7 +182,7 @@ fn run_of(result: &Value) -> Result<RunRecord, String> {
         Some(json::SCHEMA) => {}
         found => {
             return Err(format!(
-                "schema: '{}' was found; accepted: '{}' of brunt run --json",
+                "schema: '{}' was found; accepted: '{}' of brunt run -o json",
                 found.unwrap_or("nothing"),
                 json::SCHEMA
             ));

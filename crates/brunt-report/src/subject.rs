@@ -2,9 +2,10 @@
 //!
 //! Invariant: text, page and Markdown have the blocks of one document.
 
-use crate::campaign::{self, Campaign};
+use crate::campaign::{self, Campaign, CampaignQuestion};
 use crate::comparison::{self, Comparison};
 use crate::document::{Document, Level};
+use crate::file_type::{FileForm, FileType, Medium, SubjectKind};
 use crate::layout::Layout;
 use crate::run_document::{self, OpRows};
 use crate::{annotations, csv, hdr_histogram, html, json, junit, markdown, ndjson};
@@ -22,31 +23,6 @@ pub enum Subject<'a> {
     Campaign(&'a Campaign),
     /// Two sets of runs.
     Comparison(&'a Comparison),
-}
-
-/// A file that a result can be written as; what a terminal shows has a layout, see [`Subject::write_text`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// All that is known.
-    Json,
-    /// A page.
-    Html,
-    /// Of a run a line for each interval, of a campaign one for each run.
-    Csv,
-    /// The same of a run as JSON.
-    Ndjson,
-    /// The samples that a plan asked to keep.
-    Samples,
-    /// Response times over time, as HdrHistogram logs them.
-    Hlog,
-    /// Percentiles, as HdrHistogram prints them.
-    Percentiles,
-    /// Test cases for continuous integration.
-    Junit,
-    /// The short report.
-    Markdown,
-    /// What calls for attention, as annotations of GitHub Actions.
-    Annotations,
 }
 
 impl Subject<'_> {
@@ -89,13 +65,28 @@ impl Subject<'_> {
         writeln!(out, "{}", layout.in_characters(&line))
     }
 
-    /// Writes it as a file of this format.
+    /// What it is.
+    pub const fn kind(self) -> SubjectKind {
+        match self {
+            Self::Run(_) => SubjectKind::Run,
+            Self::Runs(_) => SubjectKind::Runs,
+            Self::Campaign(Campaign { question: CampaignQuestion::Repeat { .. }, .. }) => SubjectKind::Repeat,
+            Self::Campaign(_) => SubjectKind::Scan,
+            Self::Comparison(_) => SubjectKind::Comparison,
+        }
+    }
+
+    /// Writes it as a file of this form.
     ///
     /// # Errors
-    /// What `out` returns, or that the subject is not written so.
-    pub fn write(self, format: Format, out: &mut dyn Write) -> io::Result<()> {
-        use Format::{Annotations, Csv, Hlog, Html, Json, Junit, Markdown, Ndjson, Percentiles, Samples};
-        match (format, self) {
+    /// What `out` returns, or why the subject is not written so.
+    pub fn write(self, form: FileForm, out: &mut dyn Write) -> io::Result<()> {
+        use FileType::{Csv, Hlog, Html, Json, Junit, Markdown, Ndjson, Samples, Spectrum};
+        let file_type = form.of(self.kind());
+        if form.medium != Medium::Text {
+            return self.figure(file_type, form.style).map_err(io::Error::other)?.write(form.medium, out);
+        }
+        match (file_type, self) {
             (Json, Self::Run(summary)) => json::write(summary, out),
             (Json, Self::Campaign(campaign)) => campaign::json::write(campaign, out),
             (Json, Self::Comparison(comparison)) => comparison::json::write(comparison, out),
@@ -108,21 +99,31 @@ impl Subject<'_> {
             (Ndjson, Self::Run(summary)) => ndjson::write(summary, out),
             (Samples, Self::Run(summary)) => csv::write_samples(summary, out),
             (Hlog, Self::Run(summary)) => hdr_histogram::write(summary, out),
-            (Percentiles, Self::Run(summary)) => hdr_histogram::write_percentiles(summary, out),
+            (Spectrum, Self::Run(summary)) => hdr_histogram::write_percentiles(summary, out),
             (Junit, Self::Run(summary)) => junit::write_run(summary, out),
             (Junit, Self::Comparison(comparison)) => junit::write_comparison(comparison, out),
-            (Markdown | Annotations, Self::Runs(runs)) => {
-                runs.iter().try_for_each(|(_, run)| Self::Run(run).write(format, out))
+            (Markdown, Self::Runs(runs)) => {
+                runs.iter().try_for_each(|(_, run)| markdown::write_run(run, out))
             }
             (Markdown, Self::Run(summary)) => markdown::write_run(summary, out),
             (Markdown, _) => {
                 let document = self.document(&Layout::default(), Level::Short).unwrap_or_default();
                 out.write_all(markdown::blocks(&document).as_bytes())
             }
-            (Annotations, Self::Run(summary)) => annotations::write_run(summary, out),
-            (Annotations, Self::Campaign(campaign)) => annotations::write_campaign(campaign, out),
-            (Annotations, Self::Comparison(comparison)) => annotations::write_comparison(comparison, out),
             _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Writes what calls for attention, as annotations of GitHub Actions.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_annotations(self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Run(summary) => annotations::write_run(summary, out),
+            Self::Runs(runs) => runs.iter().try_for_each(|(_, run)| annotations::write_run(run, out)),
+            Self::Campaign(campaign) => annotations::write_campaign(campaign, out),
+            Self::Comparison(comparison) => annotations::write_comparison(comparison, out),
         }
     }
 }

@@ -19,8 +19,9 @@ mod size;
 mod text;
 
 use crate::document::Level;
+use crate::file_type::FileType;
 use crate::stored::StoredResult;
-use crate::subject::{Format, Subject};
+use crate::subject::Subject;
 use crate::{csv, json};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -638,7 +639,7 @@ fn assertions_have_their_numbers() {
 
 fn junit_of(run: &Run) -> String {
     let mut out = Vec::new();
-    Subject::Run(&run.summary).write(Format::Junit, &mut out).unwrap();
+    Subject::Run(&run.summary).write(FileType::Junit.into(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

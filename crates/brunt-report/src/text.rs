@@ -145,7 +145,7 @@ impl Document {
             lines.extend(content_lines(content, layout));
         }
         if self.left_out > 0 {
-            lines.push(vec![Span::plain(format!("  {} more: --details", self.left_out))]);
+            lines.push(vec![Span::plain(format!("  {} more: --report full", self.left_out))]);
         }
         lines
     }

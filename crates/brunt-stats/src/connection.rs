@@ -150,7 +150,7 @@ pub const MORE_ADDRESSES: &str = "one address has at most 64512 ports to each se
 
 /// [`MORE_PORTS`] is the end of it.
 const NO_PORT: &str = "all local ports to the server's address were taken (EADDRNOTAVAIL), by open connections or by closed ones, whose \
-                       ports stay taken for up to a minute (TIME_WAIT). --linger 0s closes by a reset, which frees the port at once; \
+                       ports stay taken for up to a minute (TIME_WAIT). linger 0s closes by a reset, which frees the port at once; \
                        for more ports: sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535' net.ipv4.tcp_tw_reuse=1";
 
 /// One row of the table.

@@ -79,9 +79,9 @@ pub enum Event<'a> {
     },
     /// All runs of a command that makes several are over. What they come to together is written for those that show it.
     Concluded {
-        /// As `--html` writes it.
+        /// As `-o html` writes it.
         html: &'a dyn Fn() -> Vec<u8>,
-        /// As `--json` writes it.
+        /// As `-o json` writes it.
         json: &'a dyn Fn() -> Vec<u8>,
     },
 }

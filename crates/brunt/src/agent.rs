@@ -4,11 +4,12 @@
 //! host only.
 
 use crate::cli;
-use crate::destination::{Destination, Document};
+use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
 use crate::host;
 use crate::input;
 use crate::measurement::{Servers, check_limits, recorded};
+use crate::output::Outputs;
 use crate::terminal::{say, show};
 use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
@@ -35,8 +36,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     }
     let credentials = agent_credentials(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
     let target = target_files(flags)?;
-    let json = flags.json.as_deref().map(|path| (Document::Json, path));
-    let json = Destination::open_all(json.as_slice())?.pop();
+    let json = Outputs::of_json(flags.output.as_slice(), None)?.into_first();
     let listener = listen(flags.listen, credentials.is_open())?;
     let address =
         listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;

@@ -7,6 +7,7 @@
 use crate::calibrations::{self, StoreResult};
 use crate::cli::{self, ProgressFlags};
 use crate::exit::{Exit, Failure};
+use crate::input;
 use crate::measurement::{Runner, Servers, interrupted};
 use crate::output::Outputs;
 use crate::run::read_plan;
@@ -58,7 +59,8 @@ const AROUND_NS: u64 = 150_000_000;
 /// Measures, prints, and keeps what was measured.
 pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let plan = read_plan(None, flags.spec())?;
-    let outputs = Outputs::of_calibration(flags.json.as_deref())?;
+    calibrations::path().iter().for_each(|path| input::note(path));
+    let outputs = Outputs::of_json(flags.output.as_slice(), None)?;
     let progress = ProgressFlags { quiet: flags.quiet, ..ProgressFlags::default() };
     // A disturbance that an ordinary run only names spoils a calibration.
     let judgement = Judgement { is_strict: true, ..Judgement::default() };

@@ -8,7 +8,6 @@ mod scan;
 mod search;
 
 use crate::cli;
-use crate::destination::Document;
 use crate::exit::{Exit, Failure};
 use crate::measurement::{Runner, Servers, check_agents, interrupted};
 use crate::output::Outputs;
@@ -24,8 +23,9 @@ use brunt_plan::split_mix;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
+use brunt_report::file_type::{FileType, SubjectKind};
 use brunt_report::stored::StoredCampaign;
-use brunt_report::subject::{Format, Subject};
+use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
 pub(crate) use scan::scan;
@@ -49,7 +49,8 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         return print_plan(&plan, &remark);
     }
     let objectives = &flags.output.assert;
-    let (mut series, outputs) = Series::open(flags, std::slice::from_ref(&plan), &mut asked, objectives)?;
+    let (mut series, outputs) =
+        Series::open(flags, std::slice::from_ref(&plan), &mut asked, objectives, SubjectKind::Repeat)?;
     series.runner.of = Some(u64::from(repeat.repeat));
     let ended = (1..=repeat.repeat).try_for_each(|repetition| {
         series.between(repetition, repeat)?;
@@ -70,7 +71,11 @@ fn planned(
     read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
 ) -> Result<(PlanRequest, Plan), Failure> {
     let is_once = flags.repeat.repeat == 1;
-    if is_once { check_between(&flags.repeat) } else { check_output(&flags.run, "--repeat") }?;
+    if is_once {
+        check_between(&flags.repeat)
+    } else {
+        check_output(&flags.run, SubjectKind::Repeat, "--repeat")
+    }?;
     let asked = read(&flags.run)?;
     let plan = asked.plan()?;
     match is_once {
@@ -109,8 +114,9 @@ impl<'a> Series<'a> {
         plans: &[Plan],
         asked: &mut PlanRequest,
         objectives: &'a [Objective],
+        subject: SubjectKind,
     ) -> Result<(Self, Outputs), Failure> {
-        let outputs = Outputs::open(&flags.output, &plans[0], false)?;
+        let outputs = Outputs::open(&flags.output.files, Some(&plans[0]), subject)?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);
@@ -214,9 +220,10 @@ impl<'a> Series<'a> {
         let stored = StoredCampaign { first, runs: self.runs, question, interrupted: is_early };
         let campaign = Campaign::of(stored).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
-        self.runner
-            .observers
-            .conclude(|out| subject.write(Format::Html, out), |out| subject.write(Format::Json, out));
+        self.runner.observers.conclude(
+            |out| subject.write(FileType::Html.into(), out),
+            |out| subject.write(FileType::Json.into(), out),
+        );
         let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
         failed.map(|()| exit)
     }
@@ -229,18 +236,12 @@ pub(crate) fn deliver(campaign: &Campaign, outputs: Outputs, presentation: Prese
     delivery.exit(Exit::of(campaign.interrupted, campaign.is_missed(), is_doubtful))
 }
 
-/// Options that say something about one run.
-fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
-    let output = &flags.output;
-    let samples_max = &flags.planned.spec.run.samples_max;
-    let given = [("--samples", output.samples.is_some()), ("--samples-max", samples_max.is_some())];
-    let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
-    match given.or_else(|| output.results.given(&Document::OF_ONE_RUN)) {
-        Some(option) => {
-            Err(Failure::usage(format!("{option} cannot be used with {command}: it is of one run")))
-        }
-        None => Ok(()),
+/// Refuses what only a single run has.
+fn check_output(flags: &cli::Run, subject: SubjectKind, command: &str) -> Result<(), Failure> {
+    if flags.planned.spec.run.samples_max.is_some() {
+        return Err(Failure::usage(format!("samples-max cannot be used with {command}: it is of one run")));
     }
+    flags.output.files.check(subject)
 }
 
 /// Of runs of different loads no assertion can be made.
@@ -307,7 +308,7 @@ fn closed_loop_plan(asked: &PlanRequest) -> Result<Plan, Failure> {
     let short = plan.changed(|spec| {
         let run = &mut spec.run;
         run.time = Some(plan.stop.time.map_or(most, |time| time.min(most)));
-        (run.requests, run.until, run.max_time) = (None, None, None);
+        (run.requests, run.until) = (None, None);
         run.warmup = Some(plan.warmup.at_most(most));
     });
     short.map_err(Failure::usage)

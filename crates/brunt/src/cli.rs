@@ -7,7 +7,8 @@
     reason = "doc comments here are the help text: brackets mean optional"
 )]
 
-use crate::destination::Document;
+use crate::exit::Failure;
+use crate::help;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_CALIBRATION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
@@ -19,14 +20,17 @@ use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
-use brunt_report::publication::{FigureRequest, FigureWidth};
+use brunt_report::file_type::{FileRequest, FileType, SubjectKind};
+use brunt_report::publication::FigureWidth;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::{CheckId, Judgement};
-use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser,
+};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Load generator for memcached and Redis that states how far its numbers can be trusted
@@ -42,7 +46,7 @@ pub(crate) const AFTER_HELP: &str = "\
 Examples:
   brunt run                                          measure the reference server, started for the occasion
   brunt run -s 127.0.0.1:11211 -c 16 -t 10s          closed loop: 16 connections, each asks as soon as it has its reply
-  brunt run -s cache:11211 -r 50k --json out.json    open loop: 50000 requests/s on a Poisson schedule
+  brunt run -s cache:11211 -r 50k -o out.json        open loop: 50000 requests/s on a Poisson schedule
   brunt doctor -s cache:11211 -c 10000               is this host fit for ten thousand connections
   brunt calibrate                                    what this tool itself adds to latencies on this host";
 
@@ -61,7 +65,7 @@ Distributions of sizes (--key-size, --value-size: bytes) and of gaps (--arrival:
   fb_key fb_value fb_ia   key sizes, value sizes and gaps of a pool (ETC)    fb_value
   mcperf:DRAW@CLIENT      what mcperf draws by d5, u1,16, e50 or s5          mcperf:u1,16@3
 
-Distributions of arrivals (--arrival, --connect-arrival, --call-arrival):
+Distributions of arrivals (--arrival, and the keys connect-arrival and call-arrival):
   poisson                 independent of each other                          poisson
   uniform                 evenly spaced                                      uniform
   mmpp:PEAK,BURST,DUTY    bursts of PEAK x rate, BURST long, DUTY of time    mmpp:5,100ms,0.1
@@ -92,38 +96,57 @@ The result is kept in $XDG_STATE_HOME/brunt/calibration.json, by default below ~
 Examples:
   brunt calibrate                                 as `brunt run` without options
   brunt calibrate -T 4 --cpus 0-3 -c 64           four threads, each pinned
-  brunt calibrate --wait sleep --json floor.json  never spins; JSON for scripts";
+  brunt calibrate --wait sleep -o floor.json      never spins; JSON for scripts";
 
 /// A test parses every line.
 const SCAN_EXAMPLES: &str = "\
 Examples:
-  brunt scan                                                    the reference server, up to where something is the limit
-  brunt scan -s cache:11211 -c 64                               the same for a server of yours
-  brunt scan -s cache:11211 --over rate=10k,20k,40k --repeat 6  these rates, six times each
-  brunt scan -s cache:11211 --over connections=1,2,4,8,16       closed loop with more and more connections
-  brunt scan -s cache:11211 -r 20k --over value-size=100,1KiB   larger and larger values at one rate
+  brunt scan                                         up to the limit of a server that brunt starts
+  brunt scan -s cache:11211 -c 64                    the same for a server of yours
+  brunt scan --over rate=10k,20k,40k --repeat 6      these rates, six times each
+  brunt scan --over connections=1,2,4,8,16           closed loop with more connections
+  brunt scan -r 20k --over value-size=100,1KiB       larger values at one rate
 
-Distributions of sizes, arrivals and popularity: brunt help run";
+Takes every option of brunt run: brunt run --help";
 
 /// A test parses every line.
 const SEARCH_EXAMPLES: &str = "\
 Examples:
-  brunt search --slo 'p99 < 1ms'                                      the reference server
-  brunt search -s cache:11211 -c 64 --slo 'p99 < 1ms'                 the highest rate with a p99 below 1 ms
-  brunt search -s cache:11211 --slo 'get.p99 < 1ms' --slo 'p99.9 < 5ms' --from 10k --to 500k
+  brunt search --assert 'p99 < 1ms'                  of a server that brunt starts
+  brunt search -s cache:11211 --assert 'p99 < 1ms'   of a server of yours
+  brunt search --assert 'get.p99 < 1ms' --assert 'p99.9 < 5ms' --from 10k --to 500k
 
-Distributions of sizes, arrivals and popularity: brunt help run";
+Takes every option of brunt run: brunt run --help";
+
+const DOCTOR_EXAMPLES: &str = "\
+Takes every option of brunt run; -o writes the findings as JSON, and no other result.
+
+Examples:
+  brunt doctor                                 is this host fit for the defaults
+  brunt doctor -s cache:11211 -c 10000         and for ten thousand connections";
+
+/// Takes the options out of the help that are those of `brunt run`.
+fn without_options_of_run(argument: Arg) -> Arg {
+    let is_own = matches!(argument.get_help_heading(), Some("Campaign" | "Sides"));
+    argument.hide_short_help(!is_own).hide_long_help(!is_own)
+}
+
+/// What is an assertion about a run is the objective of a search.
+fn of_search(argument: Arg) -> Arg {
+    let help = "Objective (repeatable): upper bound on a percentile of the response time, e.g. 'p99 < 1ms', 'get.p99.9 < 5ms'";
+    argument.help(help).help_heading("Campaign").display_order(0).required(true)
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its status
-    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
+    #[command(allow_negative_numbers = true, after_long_help = DISTRIBUTIONS)]
     Run(Box<Repeated>),
     /// Measure at several loads or sizes in turn: the latency-throughput curve with its knee
-    #[command(allow_negative_numbers = true, after_help = SCAN_EXAMPLES)]
+    #[command(allow_negative_numbers = true, after_help = SCAN_EXAMPLES, mut_args(without_options_of_run))]
     Scan(Box<Scan>),
     /// Find the highest rate at which every objective is met
-    #[command(allow_negative_numbers = true, after_help = SEARCH_EXAMPLES)]
+    #[command(allow_negative_numbers = true, after_help = SEARCH_EXAMPLES, mut_arg("assert", of_search), mut_args(without_options_of_run))]
     Search(Box<Search>),
     /// Store the data set and confirm every key
     #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
@@ -134,8 +157,8 @@ pub(crate) enum Command {
     /// Print a result in JSON again: the same text, files and exit code as the run
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Box<Report>),
-    /// Check this host for a plan: limits, ports, CPUs, clock; exits 1 if a run would fail. Takes every option of run
-    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS, mut_arg("json", |argument| argument.help(DOCTOR_JSON)))]
+    /// Check this host for a plan: limits, ports, CPUs, clock; exits 1 if a run would fail
+    #[command(allow_negative_numbers = true, after_help = DOCTOR_EXAMPLES, mut_args(without_options_of_run))]
     Doctor(Box<Repeated>),
     /// Measure brunt's own latency and the rate up to which it stays small
     #[command(after_help = CALIBRATE_HELP)]
@@ -151,9 +174,6 @@ pub(crate) enum Command {
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
 }
-
-const DOCTOR_JSON: &str = "Write the findings as JSON, e.g. host.json; - is standard output, the text then goes to standard error. No \
-other result is written";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -206,7 +226,19 @@ pub(crate) fn command() -> clap::Command {
             .allow_hyphen_values(true);
         clap::Command::new(tool.name).about(tool.about).disable_help_flag(true).arg(words)
     };
-    Arguments::command().subcommands(TOOLS.iter().map(of_tool))
+    Arguments::command().mut_subcommand("run", with_screen).subcommands(TOOLS.iter().map(of_tool))
+}
+
+/// `-h` prints one screen, `--help` every option.
+fn with_screen(run: clap::Command) -> clap::Command {
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .help("Print one screen (-h) or all options (--help)");
+    let run = run.disable_help_flag(true).arg(help.help_heading("Results"));
+    let screen = help::screen(&run);
+    run.after_help(screen).mut_args(|argument| argument.hide_short_help(true))
 }
 
 /// The other tool that was asked for, and its command line; none where it is one of our own commands.
@@ -246,9 +278,6 @@ pub(crate) struct Scan {
 pub(crate) struct Search {
     #[command(flatten)]
     pub run: Run,
-    /// Objective (repeatable): upper bound on a percentile of the response time, e.g. 'p99 < 1ms', 'get.p99.9 < 5ms'
-    #[arg(long, value_name = "OBJECTIVE", required = true, help_heading = "Campaign")]
-    pub slo: Vec<Objective>,
     /// Lowest rate, tried first [default: half the closed-loop maximum, and lower where that is too much]
     #[arg(long, value_name = "RATE", help_heading = "Campaign")]
     pub from: Option<Rate>,
@@ -262,7 +291,7 @@ pub(crate) struct Search {
 
 /// Flags for repeated runs.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Campaign")]
+#[command(next_help_heading = "Load")]
 pub(crate) struct RepeatFlags {
     /// Number of runs, e.g. 6, each with its own seed and connections; 6 bracket the median with 97 %
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -291,7 +320,7 @@ pub(crate) struct Run {
 
 /// Authentication of controllers and agents.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Agents")]
+#[command(next_help_heading = "Several hosts")]
 pub(crate) struct AuthFlags {
     /// Folder of brunt agent --new-auth, the same for controller and agents: TLS and a token, e.g. /etc/brunt/auth
     #[arg(long, value_name = "DIR")]
@@ -311,15 +340,15 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
     /// Write this host's part of each run as JSON, e.g. host-a.json; brunt report --merge adds several
-    #[arg(long, value_name = "PATH")]
-    pub json: Option<PathBuf>,
+    #[arg(long, short, value_name = "[json:]PATH")]
+    pub output: Option<FileRequest>,
     /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
     pub trust: AuthFlags,
     /// Make a folder for --auth, with a new token and certificate, and end; no other option may be set
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "threads", "cpus", "json", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Agents")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "threads", "cpus", "output", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Several hosts")]
     pub new_auth: Option<PathBuf>,
     /// TLS to the servers: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]
     #[arg(long, value_name = "FILE", help_heading = "Target")]
@@ -334,15 +363,17 @@ pub(crate) struct Agent {
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  brunt compare a.json b.json                              results of brunt run --json, best with --repeat 8
+  brunt compare a.json b.json                              results of brunt run -o, best with --repeat 8
   brunt compare --a a1.json a2.json --b b1.json b2.json    several results each
   brunt compare --live old:11211 new:11211 -r 50k          measure both now, in turns: A B B A B A A B ...
-  brunt compare a.json b.json --assert 'p99 <= +5%'        exit with 4 if B is more than 5 % slower, 3 if open";
+  brunt compare a.json b.json --assert 'p99 <= +5%'        exit with 4 if B is more than 5 % slower, 3 if open
+
+Takes the options of brunt run with --live, and those of its results: brunt run --help";
 
 /// Options of `brunt compare`.
 #[derive(Debug, Args)]
 // Both servers are behind --live.
-#[command(mut_arg("server", |argument| argument.hide(true)))]
+#[command(mut_arg("server", |argument| argument.hide(true)), mut_args(without_options_of_run))]
 pub(crate) struct Compare {
     /// Results in JSON of A and of B; with --live a plan file
     #[arg(value_name = "FILE")]
@@ -382,41 +413,32 @@ pub(crate) struct SideFlags {
 
 /// Output of a comparison.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
+#[command(next_help_heading = "Results")]
 pub(crate) struct CompareOutputFlags {
-    /// Write the comparison as JSON, e.g. compare.json; - is standard output, the text then goes to standard error
-    #[arg(long, value_name = "PATH")]
-    pub json: Option<PathBuf>,
-    /// Write the comparison as an HTML page, e.g. compare.html
-    #[arg(long, value_name = "PATH")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: FileFlags,
     /// Exit 4 if violated (repeatable): signed bounds the change from A ('p99 <= +5%', 'rate >= -3%'), unsigned bounds B
     /// ('p99 < 1ms')
     #[arg(long, value_name = "REQUIREMENT")]
     pub assert: Vec<Requirement>,
-    /// Write assertions and the statuses of the runs as JUnit XML, e.g. junit.xml
-    #[arg(long, value_name = "PATH")]
-    pub junit: Option<PathBuf>,
-    #[command(flatten)]
-    pub integration: IntegrationFlags,
     #[command(flatten)]
     pub judging: JudgingFlags,
 }
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  brunt report result.json                                 the text that brunt run --json result.json printed
-  brunt report result.json --csv seconds.csv               and a line per second
-  brunt report result.json --html result.html              as a page with charts
+  brunt report result.json                                 the text that brunt run -o result.json printed
+  brunt report result.json -o seconds.csv                  and a line per second
+  brunt report result.json -o result.html                  as a page with charts
   brunt report result.json --assert 'p99 < 1ms'            held against something else
-  brunt report old.json new.json --html both.html          up to six results side by side
-  brunt report scan.json --figure curve=curve.svg          a figure for a paper, in black and white
+  brunt report old.json new.json -o both.html              up to six results side by side
+  brunt report scan.json -o curve.svg                      a figure for a paper, in black and white
   brunt report --merge host-a.json host-b.json             the results of agents as one";
 
 /// Options of `brunt report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Result that --json wrote; - is standard input
+    /// Result in JSON that -o wrote; - is standard input
     #[arg(value_name = "RESULT.json", required = true)]
     pub files: Vec<PathBuf>,
     /// Add up results of parts of one run, e.g. those that its agents wrote
@@ -434,19 +456,15 @@ pub(crate) struct Report {
 
 /// Output of a report.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
+#[command(next_help_heading = "Results")]
 pub(crate) struct ReportOutputFlags {
     #[command(flatten)]
-    pub results: ResultFlags,
-    /// Draw a figure for a paper (repeatable): curve (latency over throughput), spectrum (latency by percentile), timeline or changes
-    /// (from A to B), as .svg or .png, e.g. spectrum=p99.svg
-    #[arg(long, value_name = "TYPE=PATH")]
-    pub figure: Vec<FigureRequest>,
-    /// Width of figures: column (3.33 in) or page (7 in) [default: column]
+    pub files: FileFlags,
+    /// Width of figures (.svg, .png): column (3.33 in) or page (7 in) [default: column]
     #[arg(
         long,
         value_name = "WIDTH",
-        requires = "figure",
+        requires = "output",
         default_value = "column",
         value_parser = WordParser(&FigureWidth::NAMES, FigureWidth::from_str),
         hide_possible_values = true,
@@ -454,7 +472,7 @@ pub(crate) struct ReportOutputFlags {
     )]
     pub figure_width: FigureWidth,
     /// Draw figures in colours instead of black and greys
-    #[arg(long, requires = "figure")]
+    #[arg(long, requires = "output")]
     pub figure_color: bool,
     /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms' [default: the assertions of the run]
     #[arg(long, value_name = "OBJECTIVE")]
@@ -475,41 +493,14 @@ pub(crate) struct Load {
     pub progress: ProgressFlags,
 }
 
-/// Forms of a result, whether it was just measured or is in a file.
-#[derive(Debug, Args)]
-pub(crate) struct ResultFlags {
-    /// Write the result as JSON, e.g. result.json, replaced only by a complete result; - is standard output (of any of these files),
-    /// the text then goes to standard error
-    #[arg(long, value_name = "PATH")]
-    pub json: Option<PathBuf>,
-    /// Write the result as an HTML page with charts, e.g. result.html: one file, which needs no network
-    #[arg(long, value_name = "PATH")]
-    pub html: Option<PathBuf>,
-    /// Write one row per second, or per --interval, as CSV, e.g. seconds.csv
-    #[arg(long, value_name = "PATH")]
-    pub csv: Option<PathBuf>,
-    /// Write the percentile spectrum of all response times in us, as HdrHistogram prints it, e.g. to run.hgrm; without PATH to standard output
-    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
-    pub spectrum: Option<PathBuf>,
-    /// Write the response times per second, or per --interval, as HdrHistogram's interval log, e.g. run.hlog
-    #[arg(long, value_name = "PATH")]
-    pub hlog: Option<PathBuf>,
-    /// Write a line of JSON per second, or per --interval, while the run goes on, e.g. seconds.ndjson; - is standard output
-    #[arg(long, value_name = "PATH")]
-    pub ndjson: Option<PathBuf>,
-    /// Write assertions and the checks as JUnit XML, e.g. junit.xml
-    #[arg(long, value_name = "PATH")]
-    pub junit: Option<PathBuf>,
-    #[command(flatten)]
-    pub integration: IntegrationFlags,
-}
-
-/// What a service for continuous integration shows of a result.
+/// Files of a result, and what a service for continuous integration shows of it.
 #[derive(Debug, Default, Args)]
-pub(crate) struct IntegrationFlags {
-    /// Append status, numbers and assertions as Markdown, e.g. to $GITHUB_STEP_SUMMARY; - is standard output
-    #[arg(long, value_name = "PATH")]
-    pub summary: Option<PathBuf>,
+pub(crate) struct FileFlags {
+    /// Write the result (repeatable): to a path that ends in .json, .html, .csv, .ndjson, .hlog, .hgrm, .md, .xml (JUnit), .svg or .png, or as
+    /// TYPE:PATH, e.g. result.json, spectrum:p99.svg, samples:x.csv; - is standard output, e.g. json:-, the text then goes to standard
+    /// error. Types: brunt help formats
+    #[arg(long, short, value_name = "[TYPE:]PATH")]
+    pub output: Vec<FileRequest>,
     /// Print unmet assertions and findings as annotations of a service: github
     #[arg(long, value_name = "SERVICE", hide_possible_values = true)]
     pub annotate: Option<Annotations>,
@@ -522,40 +513,32 @@ pub(crate) enum Annotations {
     Github,
 }
 
-impl ResultFlags {
-    /// Each form with where it is to go, if it is asked for.
-    pub(crate) fn asked(&self) -> Vec<(Document, Option<&Path>)> {
-        let forms = [
-            (Document::Json, &self.json),
-            (Document::Csv, &self.csv),
-            (Document::Html, &self.html),
-            (Document::Spectrum, &self.spectrum),
-            (Document::Hlog, &self.hlog),
-            (Document::Ndjson, &self.ndjson),
-            (Document::Junit, &self.junit),
-            (Document::Summary, &self.integration.summary),
-        ];
-        forms.map(|(document, path)| (document, path.as_deref())).into()
+impl FileFlags {
+    /// Refuses files that this subject does not have.
+    pub(crate) fn check(&self, subject: SubjectKind) -> Result<(), Failure> {
+        self.output.iter().try_for_each(|request| {
+            let refused = |reason| {
+                let path = request.path.display();
+                Failure::usage(format!("invalid value '{path}' for {}: {reason}", request.form.option()))
+            };
+            request.form.check(subject).map_err(refused)
+        })
     }
 
-    /// The first option of these that is given.
-    pub(crate) fn given(&self, documents: &[Document]) -> Option<&'static str> {
-        let mut asked = self.asked().into_iter();
-        let found = asked.find(|(document, path)| path.is_some() && documents.contains(document));
-        found.map(|(document, _)| document.option())
+    /// Is a file of this type asked for?
+    pub(crate) fn has(&self, file_type: FileType) -> bool {
+        self.output.iter().any(|request| request.form == file_type.into())
     }
 }
 
 /// Output of results.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
+#[command(next_help_heading = "Results")]
 pub(crate) struct OutputFlags {
     #[command(flatten)]
-    pub results: ResultFlags,
-    /// Write raw samples with their six times as CSV, e.g. samples.csv
-    #[arg(long, value_name = "PATH")]
-    pub samples: Option<PathBuf>,
-    /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
+    pub files: FileFlags,
+    /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'; of a search
+    /// the objective: an upper bound on a percentile of the response time
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
     /// Print the resolved plan as TOML and exit
@@ -589,34 +572,63 @@ fn parse_check(text: &str) -> Result<CheckId, String> {
     CheckId::from_name(&name).ok_or_else(|| format!("expected {}", CheckId::NAMES.join(", ")))
 }
 
-/// Output while a command runs.
+/// Output while a command runs, and form of its report.
 #[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = "Progress")]
+#[command(next_help_heading = "Results")]
 pub(crate) struct ProgressFlags {
-    /// Progress line on standard error every DURATION, at least 100ms, e.g. 1s [default: one redrawn line on a terminal]
-    #[arg(long, value_name = "DURATION", conflicts_with = "no_progress", value_parser = progress_interval)]
-    pub progress: Option<DurationNs>,
-    /// Show no progress
-    #[arg(long)]
-    pub no_progress: bool,
-    /// Show the run on the whole terminal while it goes on: rate, percentiles, outages, heat map; q ends it, ? lists the keys
-    #[arg(long, conflicts_with_all = ["progress", "no_progress"])]
-    pub tui: bool,
+    #[command(flatten)]
+    pub layout: LayoutFlags,
+    /// While the run goes on: none; a line on standard error every DURATION, at least 100ms, e.g. 1s; or tui, the whole terminal with rate,
+    /// percentiles, outages and heat map (q ends it, ? lists the keys) [default: one redrawn line on a terminal]
+    #[arg(long, value_name = "STYLE", value_parser = WordParser(&["none", "tui"], ProgressChoice::from_str), hide_possible_values = true)]
+    pub progress: Option<ProgressChoice>,
     /// Serve the run by HTTP while it goes on: its page at /, /metrics and /summary.json, on a port of the loopback interface, e.g. 9090
     /// (0: any free one), or an address, e.g. 0.0.0.0:9090
     #[arg(long, value_name = "ADDR")]
     pub http: Option<HttpAddress>,
-    /// Print errors only (and --progress lines)
+    /// Print errors only (and the lines of --progress DURATION)
     #[arg(long, short)]
     pub quiet: bool,
-    #[command(flatten)]
-    pub layout: LayoutFlags,
+}
+
+/// What is shown while a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgressChoice {
+    /// Nothing.
+    Off,
+    /// A line in this interval.
+    Lines(DurationNs),
+    /// The whole terminal.
+    Tui,
+}
+
+impl FromStr for ProgressChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Workers hand over what they recorded every 100 ms.
+        let accepted =
+            || "expected none, tui or a duration of at least 100ms, such as 1s or 500ms".to_owned();
+        match text {
+            "none" => Ok(Self::Off),
+            "tui" => Ok(Self::Tui),
+            _ => match text.parse::<DurationNs>() {
+                Ok(every) if every >= DurationNs::from_millis(100) => Ok(Self::Lines(every)),
+                _ => Err(accepted()),
+            },
+        }
+    }
 }
 
 impl ProgressFlags {
     /// How the command shows what it came to.
     pub(crate) const fn presentation(&self) -> Presentation {
         Presentation::of(&self.layout, self.quiet)
+    }
+
+    /// Is the whole terminal drawn on?
+    pub(crate) fn has_tui(&self) -> bool {
+        self.progress == Some(ProgressChoice::Tui)
     }
 }
 
@@ -633,9 +645,9 @@ pub(crate) struct Calibrate {
     /// Length of each of about 30 steps, from 250ms to 60s [default: 1s]
     #[arg(long, short, value_name = "DURATION", value_parser = step)]
     pub time: Option<DurationNs>,
-    /// Write the result as JSON, e.g. floor.json; - is standard output, the text then goes to standard error
-    #[arg(long, value_name = "PATH")]
-    pub json: Option<PathBuf>,
+    /// Write the result as JSON, e.g. floor.json; json:- is standard output, the text then goes to standard error
+    #[arg(long, short, value_name = "[json:]PATH")]
+    pub output: Option<FileRequest>,
     /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
@@ -776,18 +788,11 @@ fn whole(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
 }
 
-fn progress_interval(text: &str) -> Result<DurationNs, String> {
-    // Workers hand over what they recorded every 100 ms.
-    let accepted = |_| "expected a duration of at least 100ms, such as 1s or 500ms".to_owned();
-    let every: DurationNs = text.parse().map_err(accepted)?;
-    if every < DurationNs::from_millis(100) { Err(accepted(String::new())) } else { Ok(every) }
-}
-
 impl Run {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> PlanSpec {
         let mut spec = self.planned.spec.clone();
-        if self.output.samples.is_some() {
+        if self.output.files.has(FileType::Samples) {
             spec.run.samples_max.get_or_insert(Count(1_000_000));
         }
         spec
@@ -832,53 +837,35 @@ mod tests {
         ("protocol", "memcached-text"),
         ("protocol", "memcached-binary"),
         ("protocol", "resp3"),
-        ("ip-version", "4"),
         ("command", "HSET h:{key} f {value}"),
         ("verify", "10%"),
-        ("transport", "tcp"),
         ("cpus", "0-3,5"),
         ("io", "uring"),
-        ("profile", "peak"),
-        ("refill", "batch"),
-        ("gather", "8,50us"),
-        ("client-connections", "4"),
         ("rate-profile", "0s=1k,30s=50k,30s=10k"),
         ("mix", "get=9,set=1"),
-        ("delta", "5"),
-        ("delta", "uniform:1,9"),
         ("on-miss", "set"),
         ("popularity", "zipf:0.99"),
         ("popularity", "window:10k,overwrite=0.2"),
-        ("connect-arrival", "poisson"),
-        ("call-arrival", "poisson"),
-        ("reconnect", "never"),
-        ("key-form", "hex8"),
         ("key-size", "uniform:20,40"),
         ("value-size", "uniform:10,1KiB"),
         ("value-size", "4KiB"),
-        ("value-form", "zeros"),
         ("until", "p99=2%"),
         ("until", "p50=1%,get.p99.9=5%"),
         ("warmup", "1s"),
         ("warmup", "auto"),
-        ("timestamps", "kernel"),
-        ("meter", "connect-time"),
         ("percentiles", "50,75,90,99.9"),
-        ("json", "result.json"),
-        ("html", "result.html"),
-        ("csv", "seconds.csv"),
-        ("spectrum", "run.hgrm"),
-        ("hlog", "run.hlog"),
-        ("ndjson", "seconds.ndjson"),
-        ("summary", "$GITHUB_STEP_SUMMARY"),
         ("annotate", "github"),
-        ("samples", "samples.csv"),
+        ("output", "result.json"),
+        ("output", "spectrum:p99.svg"),
+        ("output", "json:-"),
         ("allow", "LOAD,CLIENT"),
+        ("report", "brief"),
+        ("set", "linger=1s"),
+        ("until", "p50=1%,get.p99.9=5%,max=30m"),
         ("assert", "get.p99 < 1ms"),
         ("assert", "errors < 0.1%"),
         ("agent", "load1:5556"),
         ("auth", "/etc/brunt/auth"),
-        ("junit", "junit.xml"),
         ("http", "0.0.0.0:9090"),
         ("progress", "1s"),
         ("unit", "us"),
@@ -960,7 +947,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(tried, 10 * 3 + 3 * 3 + 6);
+        assert_eq!(tried, 10 * 3 + 3 + 6);
         assert!(DISTRIBUTIONS.lines().all(|line| line.chars().count() <= 110));
     }
 
@@ -974,6 +961,7 @@ mod tests {
             REPORT_EXAMPLES,
             MAN_EXAMPLES,
             COMPLETIONS_EXAMPLES,
+            DOCTOR_EXAMPLES,
         ];
         for line in texts.iter().flat_map(|text| text.lines()) {
             let Some(example) = line.strip_prefix("  brunt ") else { continue };
@@ -990,7 +978,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 4 + 7 + 2 + 3);
+        assert_eq!(tried, 5 + 3 + 4 + 7 + 2 + 3 + 2);
     }
 
     /// A command line of `run` is checked by changing one word.
@@ -1009,60 +997,33 @@ mod tests {
         assert_eq!(sorted(names("doctor")), sorted(names("run")));
     }
 
-    /// Every option of a plan is a flag of `run` of the same name, and the other way round.
+    /// Options that are no key of a plan say where results go, what is judged and how; every other one is a key.
     #[test]
-    fn flags_and_plan_keys_have_the_same_names() {
+    fn options_are_keys_of_the_same_name() {
         let command = Arguments::command();
         let run = command.find_subcommand("run").unwrap();
-        let mut flags: Vec<String> =
-            run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
-        // Where results go is no part of a plan, nor is who may lead agents; `--no-preload` is `preload = false`, and so on;
-        // classes are named in files only, and so is who carries one out, traces and purges.
-        flags.retain(|flag| {
-            let beside = [
-                "json",
-                "html",
-                "csv",
-                "spectrum",
-                "hlog",
-                "ndjson",
-                "summary",
-                "annotate",
-                "samples",
-                "assert",
-                "junit",
-                "print-plan",
-                "repeat",
-                "between",
-                "strict",
-                "allow",
-                "progress",
-                "no-progress",
-                "tui",
-                "quiet",
-                "details",
-                "brief",
-                "unit",
-                "color",
-                "http",
-                "auth",
-            ];
-            !beside.contains(&flag.as_str())
-        });
-        for flag in &mut flags {
-            if let Some(switched_off) = flag.strip_prefix("no-") {
-                *flag = switched_off.to_owned();
-            }
-        }
-        let in_files_only = ["name", "runs-on", "purge", "trace", "trace-layout", "route", "connections-of"];
-        let mut keys = RunSpec::names();
-        // What a class may have of its own, in a file, is a flag for all.
-        let of_classes = ClassSpec::names().into_iter().filter(|key| !keys.contains(key));
-        let of_classes: Vec<String> =
-            of_classes.filter(|key| !in_files_only.contains(&key.as_str())).collect();
-        keys.extend(of_classes);
-        flags.sort();
-        keys.sort();
-        assert_eq!(flags, keys);
+        let keys = crate::plan_flags::keys();
+        let flags = run.get_arguments().filter_map(|argument| argument.get_long());
+        // `--no-preload` is `preload = false`, and so on.
+        let is_key = |flag: &&str| keys.iter().any(|key| key == flag.strip_prefix("no-").unwrap_or(flag));
+        let mut beside: Vec<&str> = flags.filter(|flag| !is_key(flag)).collect();
+        beside.sort_unstable();
+        let expected = "allow annotate assert auth between color http output print-plan progress quiet repeat report set strict unit";
+        assert_eq!(beside.join(" "), expected);
+        let shown = run.get_arguments().filter(|argument| !argument.is_hide_set()).count();
+        assert!(shown <= 72, "{shown} options");
+    }
+
+    #[test]
+    fn the_screen_of_run_has_its_options_and_fits() {
+        let command = command();
+        let run = command.find_subcommand("run").unwrap();
+        let screen = help::screen(run);
+        assert!(screen.lines().count() <= 41, "{}", screen.lines().count());
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+        assert_eq!(
+            screen.lines().filter(|line| line.contains(" --") && line.starts_with("  ")).count(),
+            31 + 1
+        );
     }
 }

@@ -19,10 +19,11 @@ use brunt_plan::url::NamedServer;
 use brunt_plan::url::ServerList;
 use brunt_plan::warmup::Warmup;
 use brunt_report::comparison::{Comparison, EarlyEnd, plan_differences, side_differences};
+use brunt_report::file_type::{FileType, SubjectKind};
 use brunt_report::quantity::{self, things};
 use brunt_report::result::{self, RunResult};
 use brunt_report::stored::Difference;
-use brunt_report::subject::{Format, Subject};
+use brunt_report::subject::Subject;
 use brunt_stats::change::{Design, PAIRS};
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let plan = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
-    let outputs = Outputs::of_comparison(&flags.output, plan.as_ref())?;
+    let outputs = Outputs::open(&flags.output.files, plan.as_ref(), SubjectKind::Comparison)?;
     let (comparison, ended) = match plan {
         None => (of_files(flags)?, Ok(())),
         Some(plan) => compare_live(flags, plan)?,
@@ -130,7 +131,7 @@ fn check_plans(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
 }
 
 /// Servers of two protocols are no pair: both sides carry out one plan.
-const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run --json FILE for each, then brunt compare \
+const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run -o json FILE for each, then brunt compare \
      --allow-different-plans A.json B.json";
 
 /// One of the two.
@@ -190,7 +191,10 @@ fn compare_live(flags: &cli::Compare, plan: Plan) -> Result<(Comparison, Result<
     let comparison = Comparison::of(Design::Pairs, a, b, &flags.output.assert).map_err(Failure::usage)?;
     let comparison = early_end.into_iter().fold(comparison, Comparison::ended_early);
     let subject = Subject::Comparison(&comparison);
-    runner.observers.conclude(|out| subject.write(Format::Html, out), |out| subject.write(Format::Json, out));
+    runner.observers.conclude(
+        |out| subject.write(FileType::Html.into(), out),
+        |out| subject.write(FileType::Json.into(), out),
+    );
     Ok((comparison, failed))
 }
 
@@ -239,7 +243,7 @@ fn live_plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     }
     if plan.samples_max > 0 {
         return Err(Failure::usage(
-            "--samples-max cannot be used with compare: it keeps no raw samples; use brunt run --samples PATH",
+            "samples-max cannot be used with compare: it keeps no raw samples; use brunt run -o samples PATH",
         ));
     }
     for requirement in &flags.output.assert {

@@ -9,7 +9,7 @@
 use crate::exit::Failure;
 use crate::input::{self, Inode, inode, inode_of};
 use crate::terminal::{RetryingWriter, standard_output};
-use brunt_report::subject::Format;
+use brunt_report::file_type::{FileForm, FileType};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -26,64 +26,34 @@ const LINKS_MAX: usize = 40;
 /// The longest name of a file in bytes is 255 (NAME_MAX); what is put around it takes up to 30.
 const NAME_BYTES_MAX: usize = 200;
 
-/// A result, by the option that asks for it.
+/// A result, by what asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Document {
-    Json,
-    Csv,
-    Html,
-    Spectrum,
-    Hlog,
-    Ndjson,
-    Samples,
-    Junit,
-    Summary,
-    /// By its place among the figures.
-    Figure(usize),
+    /// `-o`.
+    Result(FileForm),
     /// Another tool's, by that tool's option; or its log, which is appended to.
     OfTool(&'static str, bool),
 }
 
 impl Document {
-    /// Forms that a campaign does not have.
-    pub(crate) const OF_ONE_RUN: [Self; 3] = [Self::Spectrum, Self::Hlog, Self::Junit];
-    /// Those that several results side by side do not have.
-    pub(crate) const OF_ONE_RESULT: [Self; 6] =
-        [Self::Json, Self::Csv, Self::Spectrum, Self::Hlog, Self::Ndjson, Self::Junit];
-
     /// Is it appended to its file?
-    const fn appends(self) -> bool {
-        matches!(self, Self::Summary | Self::OfTool(_, true))
-    }
-
-    /// How it is written; whatever has no format of its own is written as JSON.
-    pub(crate) const fn format(self) -> Format {
+    fn appends(self) -> bool {
         match self {
-            Self::Json | Self::Figure(_) | Self::OfTool(..) => Format::Json,
-            Self::Csv => Format::Csv,
-            Self::Html => Format::Html,
-            Self::Spectrum => Format::Percentiles,
-            Self::Hlog => Format::Hlog,
-            Self::Ndjson => Format::Ndjson,
-            Self::Samples => Format::Samples,
-            Self::Junit => Format::Junit,
-            Self::Summary => Format::Markdown,
+            Self::Result(form) => form == FileType::Markdown.into(),
+            Self::OfTool(_, is_log) => is_log,
         }
     }
 
-    pub(crate) const fn option(self) -> &'static str {
+    /// Of this type, as text?
+    pub(crate) fn is(self, file_type: FileType) -> bool {
+        self == Self::Result(file_type.into())
+    }
+
+    /// What a message calls it.
+    pub(crate) fn option(self) -> String {
         match self {
-            Self::Json => "--json",
-            Self::Csv => "--csv",
-            Self::Html => "--html",
-            Self::Spectrum => "--spectrum",
-            Self::Hlog => "--hlog",
-            Self::Ndjson => "--ndjson",
-            Self::Samples => "--samples",
-            Self::Junit => "--junit",
-            Self::Summary => "--summary",
-            Self::Figure(_) => "--figure",
-            Self::OfTool(option, _) => option,
+            Self::Result(form) => form.option(),
+            Self::OfTool(option, _) => option.to_owned(),
         }
     }
 }
@@ -118,7 +88,7 @@ enum Place {
 #[derive(Debug)]
 #[must_use = "whether it is still there decides the exit code"]
 pub(crate) struct Written {
-    option: &'static str,
+    option: String,
     /// As given.
     path: PathBuf,
     /// By no link; of a file that has a name.
@@ -301,7 +271,7 @@ pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    match Destination::find(Document::Json, path)?.place {
+    match Destination::find(Document::Result(FileType::Json.into()), path)?.place {
         Place::File(path) => replace(&path, write).map(drop),
         _ => Err(io::Error::other("it is no regular file")),
     }

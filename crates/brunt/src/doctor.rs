@@ -34,7 +34,7 @@ const WIDTH: usize = 80;
 const STOLEN_MAX: f64 = 0.01;
 /// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
 const KERNEL_MIN: (u32, u32) = (5, 11);
-/// The schema of what `--json` writes.
+/// The schema of what `-o json` writes.
 const SCHEMA: &str = "brunt.doctor.v1";
 
 /// Result of a check.
@@ -97,7 +97,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     if flags.output.print_plan {
         return run::print_plan(&plan.spec.to_toml());
     }
-    let outputs = Outputs::of_doctor(&flags.output, &plan)?;
+    let outputs = Outputs::of_json(&flags.output.files.output, Some(&plan))?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
     let addresses = match addresses(&plan) {
@@ -136,7 +136,12 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
                     .filter(|finding| finding.status == HostStatus::Fix)
                     .map(|finding| line(finding, width) + "\n")
                     .collect(),
-                false => report(&findings, needs.connections, flags.progress.layout.details, width),
+                false => report(
+                    &findings,
+                    needs.connections,
+                    flags.progress.presentation().form == Form::Report(Level::Long),
+                    width,
+                ),
             };
             out.write_all(text.as_bytes())
         },
@@ -209,7 +214,7 @@ fn report(findings: &[HostFinding], connections: u64, has_details: bool, width: 
     let fine: Vec<&str> = of(HostStatus::Ok).map(|finding| finding.subject.as_str()).collect();
     if !has_details && !fine.is_empty() {
         let more = if lines.is_empty() { "checked" } else { "more" };
-        let others = ok(format!("{} (--details)", fine.join(", "))).of(format!("{} {more}", fine.len()));
+        let others = ok(format!("{} (--report full)", fine.join(", "))).of(format!("{} {more}", fine.len()));
         lines.push(line(&others, width));
     }
     let things = quantity::things(connections, "connection");
@@ -429,7 +434,7 @@ fn io_uring(plan: &Plan, facts: &HostFacts, trial: Result<(), String>) -> HostFi
 fn timestamps(plan: &Plan, trial: Result<(), &str>) -> HostFinding {
     match trial {
         Ok(()) => ok("of both directions, on loopback"),
-        Err(reason) if plan.timestamps == Timestamps::Kernel => fix(reason, "leave --timestamps out"),
+        Err(reason) if plan.timestamps == Timestamps::Kernel => fix(reason, "leave timestamps out"),
         Err(reason) => warn(reason, "the kernel's part of latencies stays unknown"),
     }
 }
@@ -510,13 +515,13 @@ mod tests {
         let expected = [
             "fail  open files     10016 needed, hard limit 1024 -> ulimit -n 10016",
             "care  governor       powersave -> set it to performance",
-            "ok    2 more         kernel, clock source (--details)",
+            "ok    2 more         kernel, clock source (--report full)",
             "NOT FIT for 10000 connections: 1 would fail; 1 to take care of",
         ];
         assert_eq!(report(&findings, 10_000, false, WIDTH).lines().collect::<Vec<_>>(), expected);
         assert_eq!(report(&findings, 10_000, true, WIDTH).lines().count(), 5);
         let fit = report(&findings[..1], 1, false, WIDTH);
-        assert_eq!(fit, "ok    1 checked      kernel (--details)\nFIT for 1 connection\n");
+        assert_eq!(fit, "ok    1 checked      kernel (--report full)\nFIT for 1 connection\n");
     }
 
     #[test]
@@ -546,7 +551,7 @@ mod tests {
         );
         assert_eq!(
             said("timestamps = 'kernel'", refused()),
-            "fail  kernel stamps  what is sent gets no stamp -> leave --timestamps out"
+            "fail  kernel stamps  what is sent gets no stamp -> leave timestamps out"
         );
     }
 

@@ -8,8 +8,11 @@
 use crate::cli::{self, CompletionShell};
 use crate::destination::write_whole;
 use crate::exit::{Exit, Failure};
+use crate::plan_flags;
 use crate::terminal::{show, wrapped};
 use brunt_compat::tools;
+use brunt_plan::spec::{OPTIONS, PlanOption};
+use brunt_report::file_type::FileType;
 use brunt_stats::check::{CheckId, RULES, Rule};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -25,7 +28,8 @@ use std::iter;
 const WIDTH: usize = 80;
 
 /// Topics that are no checks.
-const TOPICS: [(&str, &str); 3] = [
+const TOPICS: [(&str, &str); 4] = [
+    ("keys", "every key of a plan file, for --set; brunt help KEY says more of one"),
     ("checks", "the six checks of a run, in a line each"),
     ("exit-codes", "what a command ends with"),
     ("formats", "how values, plan files and results are written"),
@@ -49,18 +53,108 @@ secret|@FILE is its first line: --password @redis.pw
 
 Files, all described in docs/results.md:
 
-PLAN.toml|options of brunt run by their names without dashes, and [[class]] tables; --print-plan writes one
---json|the result, schema brunt.result.v1 (docs/result.schema.json); brunt report and compare read it
---html|the result as a page with charts, one file that needs no network; of report up to six results
---figure|of report: a chart for a paper, TYPE=PATH: curve, spectrum, timeline or changes, .svg or .png
---csv|the run over time, a line for each interval
---ndjson|the same while the run goes on, a JSON object on each line
---hlog|the histograms of each second, as HdrHistogram logs them; --spectrum: the percentiles of all
---samples|single requests with their six times, CSV
---junit|assertions and checks as JUnit XML
---summary|status, numbers and assertions as Markdown, added to a file
---http|the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/results.md)
+PLAN.toml|options of brunt run by their names without dashes, every other key, and [[class]] tables; --print-plan writes one
+--http|the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json
+
+Types of -o [TYPE:]PATH; without TYPE the ending of PATH decides:
+
 ";
+
+/// What `brunt run -h` lists: options by their names, each with a text that fits one line, below headings, which end in a colon.
+const SCREEN: [(&str, &str); 35] = [
+    ("Target:", ""),
+    ("server", "HOST[:PORT], unix:PATH or URL (repeatable)"),
+    ("protocol", "memcached-text, resp3, ... [default: asked]"),
+    ("cluster", "Servers are nodes of one Redis cluster"),
+    ("tls-ca", "Trusted CA certificates (PEM)"),
+    ("Load:", ""),
+    ("connections", "Connections in all [default: 16]"),
+    ("depth", "Requests in flight per connection [default: 1]"),
+    ("rate", "Open loop: requests per second in all"),
+    ("time", "Length of the measured window [default: 10s]"),
+    ("requests", "End after so many requests"),
+    ("threads", "Worker threads"),
+    ("warmup", "Load before the window [default: 1s]"),
+    ("until", "End at this precision, e.g. p99=2%,max=30m"),
+    ("repeat", "Number of runs [default: 1]"),
+    ("peak", "Most requests per CPU: send in batches"),
+    ("agent", "Another host that generates load (repeatable)"),
+    ("Data (a run stores its keys first):", ""),
+    ("mix", "Operations by weight [default: get=9,set=1]"),
+    ("keys", "Number of keys [default: 100000]"),
+    ("key-size", "Bytes of a key [default: 30]"),
+    ("value-size", "Bytes of a value [default: 200]"),
+    ("popularity", "uniform, zipf:0.99, ... [default: uniform]"),
+    ("prefix", "First bytes of every key [default: brunt:]"),
+    ("verify", "Check every byte of the values read"),
+    ("preload", "Do not store the keys first"),
+    ("Results:", ""),
+    ("output", "File: .json .html .csv .md .svg ... (repeatable)"),
+    ("assert", "Exit 4 if violated, e.g. 'p99 < 1ms'"),
+    ("report", "How much is printed [default: short]"),
+    ("progress", "What is shown while it runs"),
+    ("http", "Serve page and metrics while it runs"),
+    ("print_plan", "Print the plan as TOML and exit"),
+    ("quiet", "Print errors only"),
+    ("set", "Set any key of a plan file"),
+];
+
+/// Behind the list.
+const SCREEN_END: &str = "\
+Examples:
+  brunt run                                  a server that brunt starts itself
+  brunt run -s cache:11211 -c 16 -t 10s      closed loop on 16 connections
+  brunt run -s cache:11211 -r 50k -o r.html  open loop at 50000 requests/s
+  brunt run plan.toml --set linger=1s        a plan file, one key changed
+All options: brunt run --help. Keys of a plan file: brunt help keys";
+
+/// What `brunt run -h` lists.
+pub(crate) fn screen(run: &Command) -> String {
+    const LABEL: usize = 30;
+    let mut text = String::new();
+    for (name, says) in SCREEN {
+        let Some(argument) = run.get_arguments().find(|held| held.get_id() == name) else {
+            text.extend([name, "\n"]);
+            continue;
+        };
+        let short = argument.get_short().map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let long = argument.get_long().unwrap_or_default();
+        let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
+        let value = value.map_or(String::new(), |names| format!(" <{}>", names.join("> <")));
+        let _ = writeln!(text, "{:<LABEL$}  {says}", format!("  {short}--{long}{value}"));
+    }
+    text + SCREEN_END
+}
+
+/// The keys of a plan, by the headings of the help, then those of files alone.
+fn keys() -> String {
+    let mut text =
+        "Keys of a plan, for files and --set KEY=VALUE; brunt help KEY says more of one:\n".to_owned();
+    let mut heading = "";
+    for option in OPTIONS {
+        if option.heading != heading {
+            heading = option.heading;
+            let _ = writeln!(text, "\n{heading}");
+        }
+        let first = option.help.split(" [default").next().unwrap_or_default().trim();
+        entry_beside(&mut text, 22, &option.key(), first);
+    }
+    let has_option = |key: &String| OPTIONS.iter().any(|option| option.key() == *key);
+    let others: Vec<String> = plan_flags::keys().into_iter().filter(|key| !has_option(key)).collect();
+    text.push_str("\nOf [[class]] tables; see docs/plan-files.md\n");
+    entry_beside(&mut text, 0, "", &others.join(", "));
+    text
+}
+
+/// What is known of a key.
+fn key(option: &PlanOption) -> String {
+    let mut text = format!("{}, a key of a plan\n\n", option.key());
+    entry(&mut text, "value", if option.value_name.is_empty() { "true or false" } else { option.value_name });
+    entry(&mut text, "means", option.help);
+    let flag = if option.has_flag { format!("--{}", option.flag()) } else { "none".to_owned() };
+    entry(&mut text, "option", &flag);
+    text
+}
 
 /// What stands behind the help of all commands.
 pub(crate) fn behind_all() -> String {
@@ -91,7 +185,11 @@ pub(crate) fn topic(name: &str) -> Option<String> {
         "checks" => Some(checks()),
         "exit-codes" | "exit-code" | "exitcodes" | "exit" => Some(exit_codes()),
         "formats" | "format" => Some(formats()),
-        _ => CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule())),
+        "keys" => Some(keys()),
+        name => match OPTIONS.iter().find(|option| option.key() == name) {
+            Some(option) => Some(key(option)),
+            None => CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule())),
+        },
     }
 }
 
@@ -111,10 +209,14 @@ pub(crate) fn unknown(name: &str) -> String {
 
 /// A label and its text, with further lines below its beginning.
 fn entry(text: &mut String, label: &str, says: &str) {
-    const LABEL: usize = 13;
-    for (number, line) in wrapped(says, WIDTH - LABEL - 2).iter().enumerate() {
+    entry_beside(text, 13, label, says);
+}
+
+/// The same with this width of the label.
+fn entry_beside(text: &mut String, width: usize, label: &str, says: &str) {
+    for (number, line) in wrapped(says, WIDTH - width - 2).iter().enumerate() {
         let label = if number == 0 { label } else { "" };
-        let _ = writeln!(text, "  {label:<LABEL$}{line}");
+        let _ = writeln!(text, "  {label:<width$}{line}");
     }
 }
 
@@ -156,6 +258,8 @@ fn formats() -> String {
             None => text.extend([line, "\n"]),
         }
     }
+    FileType::ALL.into_iter().for_each(|held| entry(&mut text, held.name(), held.describe()));
+    entry(&mut text, "svg, png", "the chart of the result: spectrum, curve or changes");
     text
 }
 
@@ -195,7 +299,9 @@ fn unknown_command(name: &str) -> Failure {
 
 /// That of all commands first, then that of each, by their names: `brunt`, `brunt-run`.
 fn pages() -> Vec<(String, Vec<u8>)> {
+    let shown = |argument: Arg| argument.hide_short_help(false).hide_long_help(false);
     let mut program = cli::command().after_help(behind_all()).disable_help_subcommand(true);
+    program = program.mut_subcommands(|command| command.mut_args(shown));
     program.build();
     let page = |command: &Command| {
         let mut text = Vec::new();
@@ -221,7 +327,7 @@ fn write_page(command: &Command, out: &mut dyn Write) -> io::Result<()> {
         page.render_subcommands_section(out)?;
     }
     let mut rest = Roff::new();
-    if let Some(notes) = command.get_after_help() {
+    if let Some(notes) = command.get_after_long_help().or_else(|| command.get_after_help()) {
         rest.control("SH", ["NOTES"]);
         notes.to_string().split("\n\n").for_each(|block| write_block(&mut rest, block));
     }
@@ -380,7 +486,8 @@ mod tests {
             assert!(all.contains(&format!("{name}(1)")), "{name}");
             let page = page_of(&name).unwrap_or_else(|| panic!("{name} has no page"));
             assert!(page.contains(&format!("{name} - {}", command.get_about().unwrap())), "{name}");
-            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let has_own_text = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
+            for argument in command.get_arguments().filter(has_own_text) {
                 let Some(long) = argument.get_long() else { continue };
                 let help = argument.get_help().unwrap().to_string();
                 assert!(
@@ -407,7 +514,8 @@ mod tests {
             for command in program.get_subcommands() {
                 let name = command.get_name();
                 assert!(words.contains(&name), "{shell:?}: {name}");
-                for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let has_own_text = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
+                for argument in command.get_arguments().filter(has_own_text) {
                     let Some(long) = argument.get_long() else { continue };
                     let is_there = match prefix {
                         "--" => words.contains(&format!("--{long}").as_str()),

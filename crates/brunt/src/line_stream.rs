@@ -1,7 +1,7 @@
-//! Lines that are written while runs go on: `--ndjson`, and with `--interval` `--csv` and `--hlog` of a single run.
+//! Lines that are written while runs go on: `-o ndjson`, and with `--interval` `-o csv` and `-o hlog` of a single run.
 //!
 //! Not what they say (that is `brunt-report`'s). Invariants: the control thread waits for no reader, as a thread of its own writes; lines that wait for it take bounded
-//! memory, and a reader that takes nothing does not hold the end; a file of `--ndjson` keeps what it held until there is a first line, the others until there is a result;
+//! memory, and a reader that takes nothing does not hold the end; a file of `-o ndjson` keeps what it held until there is a first line, the others until there is a result;
 //! when the stream has finished all lines are written, or it says why not.
 
 use crate::background_thread::start_background_thread;
@@ -9,6 +9,7 @@ use crate::destination::{Destination, Document, Written};
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::csv;
+use brunt_report::file_type::FileType;
 use brunt_report::hdr_histogram::LiveLog;
 use brunt_report::live::Lines;
 use brunt_report::ndjson::LiveLines;
@@ -159,9 +160,9 @@ fn write_all(
             }
         }
     };
-    let written = match destination.document {
-        Document::Ndjson => destination.write_in_place(write),
-        _ => destination.write(write),
+    let written = match destination.document.is(FileType::Ndjson) {
+        true => destination.write_in_place(write),
+        false => destination.write(write),
     };
     if has_result { written.map(Some) } else { Ok(None) }
 }
@@ -198,8 +199,8 @@ impl Observer for LineObserver {
     fn observe(&mut self, event: &Event<'_>) {
         if let Event::Run { plan, place, .. } = event {
             self.lines = Some(match self.document {
-                Document::Csv => Box::new(csv::LiveLines::new(plan, self.period.0)),
-                Document::Hlog => Box::new(LiveLog::new(plan, env!("CARGO_PKG_VERSION"))),
+                csv if csv.is(FileType::Csv) => Box::new(csv::LiveLines::new(plan, self.period.0)),
+                log if log.is(FileType::Hlog) => Box::new(LiveLog::new(plan, env!("CARGO_PKG_VERSION"))),
                 _ => Box::new(LiveLines::new(plan, place.before + 1)),
             });
         }
@@ -229,11 +230,12 @@ mod tests {
     fn lines_that_wait_are_bounded() {
         let (mut reader, writer) = io::pipe().unwrap();
         let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
-        let mut destinations = Destination::open_all(&[(Document::Ndjson, &path)]).unwrap();
+        let mut destinations =
+            Destination::open_all(&[(Document::Result(FileType::Ndjson.into()), &path)]).unwrap();
         let stream = LineStream::open(destinations.remove(0)).unwrap();
         drop(writer);
         let observer = LineObserver {
-            document: Document::Ndjson,
+            document: Document::Result(FileType::Ndjson.into()),
             messages: stream.messages.clone(),
             backlog: stream.backlog.clone(),
             period: DurationNs(1),
@@ -245,7 +247,7 @@ mod tests {
         let failed = stream.finish().unwrap_err();
         let expected = "': more than 16 MiB of lines waited to be written";
         assert!(
-            failed.starts_with("--ndjson: cannot write '/proc/self/fd/") && failed.ends_with(expected),
+            failed.starts_with("-o ndjson: cannot write '/proc/self/fd/") && failed.ends_with(expected),
             "{failed}"
         );
         // What the pipe took made room for one more at most.

@@ -210,7 +210,7 @@ fn resolve(host: &str, port: u16, transport: Transport, version: IpVersion) -> i
     }
     Err(io::Error::other(match version {
         IpVersion::Any => "the name has no address".to_owned(),
-        version => format!("the name has no address of IPv{version}, which --ip-version asks for"),
+        version => format!("the name has no address of IPv{version}, which ip-version asks for"),
     }))
 }
 
@@ -475,7 +475,7 @@ pub(crate) fn check_limits(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<St
 }
 
 fn no_timestamps(reason: &str) -> Failure {
-    Failure::usage(format!("--timestamps kernel: not supported by this kernel: {reason}"))
+    Failure::usage(format!("timestamps kernel: not supported by this kernel: {reason}"))
 }
 
 /// Were all agents there until the run ended? Says so of one that was lost after an interruption. The summary holds what a lost one recorded up to then.
@@ -526,7 +526,7 @@ mod tests {
             assert_eq!(found(host, IpVersion::Any).unwrap().len(), 1, "{host}");
         }
         let reason = found("127.0.0.1", IpVersion::V6).unwrap_err().to_string();
-        assert_eq!(reason, "the name has no address of IPv6, which --ip-version asks for");
+        assert_eq!(reason, "the name has no address of IPv6, which ip-version asks for");
     }
 
     #[test]
@@ -535,7 +535,7 @@ mod tests {
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(
             failure.error.to_string(),
-            "--timestamps kernel: not supported by this kernel: SO_TIMESTAMPING: Invalid argument (os error 22)"
+            "timestamps kernel: not supported by this kernel: SO_TIMESTAMPING: Invalid argument (os error 22)"
         );
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Observers<'a> {
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
         let mut observers = Self(vec![Box::new(Progress::new(flags))]);
-        if flags.tui {
+        if flags.has_tui() {
             observers.0.push(Box::new(Tui::new(flags, stop.clone())?));
         }
         if let Some(address) = flags.http {

@@ -2,10 +2,10 @@
 //!
 //! Not the formats (those are `brunt-report`'s) and not files or pipes (those are [`crate::destination`]'s). Invariants: a run that
 //! ends without a result leaves what was there before, byte for byte; each result is written whatever becomes of the others, and
-//! each that cannot be is named; the text comes last, and decides nothing unless it is the line of `--brief`.
+//! each that cannot be is named; the text comes last, and decides nothing unless it is the line of `--report brief`.
 
 use crate::calibrations;
-use crate::cli;
+use crate::cli::{FileFlags, ProgressFlags};
 use crate::destination::{Destination, Document, Written};
 use crate::exit::{Exit, Failure};
 use crate::input;
@@ -15,8 +15,9 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
-use brunt_report::publication::{Figure, FigureStyle};
-use brunt_report::subject::{Format, Subject};
+use brunt_report::file_type::{FileForm, FileRequest, FileType, Medium, SubjectKind};
+use brunt_report::publication::FigureStyle;
+use brunt_report::subject::Subject;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -30,21 +31,24 @@ pub(crate) struct Outputs {
     take_standard_output: bool,
     /// Annotations are printed behind the text.
     has_annotations: bool,
-    /// Those of a report, as soon as they are drawn.
-    figures: Vec<Figure>,
 }
 
 impl Outputs {
     /// Makes sure that every result of a run or campaign can be written. What has a line for each run is written while they go on; of one run
     /// alone also what has a line for each interval that was asked for.
-    pub(crate) fn open(flags: &cli::OutputFlags, plan: &Plan, is_one_run: bool) -> Result<Self, Failure> {
-        note_files(plan);
-        let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
-        let mut outputs = Self::of(&asked, &flags.results.integration)?;
-        let is_streamed = |destination: &mut Destination| match destination.document {
-            Document::Ndjson => true,
-            Document::Csv | Document::Hlog => is_one_run && plan.interval.is_some(),
-            _ => false,
+    pub(crate) fn open(
+        flags: &FileFlags,
+        plan: Option<&Plan>,
+        subject: SubjectKind,
+    ) -> Result<Self, Failure> {
+        plan.into_iter().for_each(note_files);
+        let mut outputs = Self::of(flags, subject)?;
+        let streams_intervals =
+            subject == SubjectKind::Run && plan.is_some_and(|plan| plan.interval.is_some());
+        let is_streamed = |destination: &mut Destination| {
+            destination.document.is(FileType::Ndjson)
+                || streams_intervals
+                    && [FileType::Csv, FileType::Hlog].iter().any(|held| destination.document.is(*held))
         };
         for destination in outputs.destinations.extract_if(.., is_streamed) {
             outputs.lines.push(LineStream::open(destination).map_err(Failure::failed)?);
@@ -52,26 +56,33 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Makes sure that every result of a run could be written. Only the JSON is: what was found of the host takes the place of a result.
-    pub(crate) fn of_doctor(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
-        let mut outputs = Self::open(flags, plan, false)?;
-        outputs.destinations.retain(|destination| destination.document == Document::Json);
-        let take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
-        Ok(Self { lines: Vec::new(), take_standard_output, ..outputs })
+    /// Makes sure that the files can be written that a host's fitness for the plan, or a calibration, has: JSON.
+    pub(crate) fn of_json(output: &[FileRequest], plan: Option<&Plan>) -> Result<Self, Failure> {
+        plan.into_iter().for_each(note_files);
+        if let Some(FileRequest { form, path }) =
+            output.iter().find(|request| request.form != FileType::Json.into())
+        {
+            return Err(Failure::usage(format!(
+                "invalid value '{}' for {}: expected a JSON file, such as out.json or json:-",
+                path.display(),
+                form.option()
+            )));
+        }
+        Self::find(output, false)
     }
 
-    /// Adds the observers whose lines are written while the runs go on. Refuses lines on the terminal that `--tui` draws on.
+    /// Adds the observers whose lines are written while the runs go on. Refuses lines on the terminal that `--progress tui` draws on.
     pub(crate) fn watch(
         &self,
         plan: &Plan,
-        progress: &cli::ProgressFlags,
+        progress: &ProgressFlags,
         observers: &mut Observers<'_>,
     ) -> Result<(), Failure> {
         for lines in &self.lines {
-            if progress.tui && lines.destination.is_standard_output() && io::stdout().is_terminal() {
+            if progress.has_tui() && lines.destination.is_standard_output() && io::stdout().is_terminal() {
                 let option = lines.destination.document.option();
                 return Err(Failure::usage(format!(
-                    "--tui cannot be used with {option} -: both would write to this terminal; use {option} PATH, or redirect standard output",
+                    "--progress tui cannot be used with {option}:-: both would write to this terminal; use a PATH, or redirect standard output",
                 )));
             }
             observers.add(lines.observer(plan));
@@ -79,59 +90,41 @@ impl Outputs {
         Ok(())
     }
 
-    /// Makes sure that every result of a comparison can be written; of a plan, if it is of two servers.
-    pub(crate) fn of_comparison(
-        flags: &cli::CompareOutputFlags,
-        plan: Option<&Plan>,
-    ) -> Result<Self, Failure> {
-        plan.into_iter().for_each(note_files);
-        let asked = [
-            (Document::Json, flags.json.as_deref()),
-            (Document::Html, flags.html.as_deref()),
-            (Document::Junit, flags.junit.as_deref()),
-            (Document::Summary, flags.integration.summary.as_deref()),
-        ];
-        Self::of(&asked, &flags.integration)
+    /// Makes sure that every result of this subject can be written.
+    pub(crate) fn of(flags: &FileFlags, subject: SubjectKind) -> Result<Self, Failure> {
+        flags.check(subject)?;
+        Self::find(&flags.output, flags.annotate.is_some())
     }
 
-    /// Makes sure that every result of a report can be written.
-    pub(crate) fn of_report(flags: &cli::ReportOutputFlags) -> Result<Self, Failure> {
-        let mut asked = flags.results.asked();
-        let figures = flags.figure.iter().enumerate();
-        asked.extend(figures.map(|(index, figure)| (Document::Figure(index), Some(Path::new(&figure.path)))));
-        Self::of(&asked, &flags.results.integration)
-    }
-
-    /// Draws the figures of a report, or says which the results do not have.
-    pub(crate) fn draw(
-        &mut self,
-        flags: &cli::ReportOutputFlags,
-        subject: Subject<'_>,
-    ) -> Result<(), Failure> {
-        let style = FigureStyle { width: flags.figure_width, is_coloured: flags.figure_color };
-        let figures = flags.figure.iter().map(|request| subject.figure(request, style));
-        self.figures = figures.collect::<Result<_, _>>().map_err(Failure::usage)?;
-        Ok(())
-    }
-
-    /// Makes sure that a calibration can be written.
-    pub(crate) fn of_calibration(json: Option<&Path>) -> Result<Self, Failure> {
-        calibrations::path().iter().for_each(|path| input::note(path));
-        Self::of(&[(Document::Json, json)], &cli::IntegrationFlags::default())
-    }
-
-    fn of(asked: &[(Document, Option<&Path>)], integration: &cli::IntegrationFlags) -> Result<Self, Failure> {
-        let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
-        let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
+    fn find(output: &[FileRequest], has_annotations: bool) -> Result<Self, Failure> {
+        let asked: Vec<_> =
+            output.iter().map(|request| (Document::Result(request.form), request.path.as_path())).collect();
+        let destinations = Destination::open_all(&asked)?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
-        let (lines, figures, has_annotations) = (Vec::new(), Vec::new(), integration.annotate.is_some());
-        Ok(Self { destinations, lines, take_standard_output, has_annotations, figures })
+        Ok(Self { destinations, lines: Vec::new(), take_standard_output, has_annotations })
+    }
+
+    /// The first of the files.
+    pub(crate) fn into_first(self) -> Option<Destination> {
+        self.destinations.into_iter().next()
+    }
+
+    /// Sets how figures look.
+    pub(crate) fn set_style(&mut self, style: FigureStyle) {
+        for destination in &mut self.destinations {
+            if let Document::Result(form) = &mut destination.document {
+                // Text has none.
+                if form.medium != Medium::Text {
+                    form.style = style;
+                }
+            }
+        }
     }
 
     /// Writes each result of a command, and shows its report in the form that the reader wants.
     pub(crate) fn write(self, subject: Subject<'_>, presentation: Presentation) -> Delivery {
         let has_annotations = self.has_annotations;
-        let write = |document: Document, out: &mut dyn Write| subject.write(document.format(), out);
+        let write = |form: FileForm, out: &mut dyn Write| subject.write(form, out);
         self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
@@ -139,7 +132,7 @@ impl Outputs {
                 Form::Brief => subject.write_brief(&layout, out),
                 Form::Report(level) => subject.write_text(&layout, level, out),
             }?;
-            if has_annotations { subject.write(Format::Annotations, out) } else { Ok(()) }
+            if has_annotations { subject.write_annotations(out) } else { Ok(()) }
         })
     }
 
@@ -147,17 +140,14 @@ impl Outputs {
     pub(crate) fn deliver(
         self,
         form: Form,
-        write: impl Fn(Document, &mut dyn Write) -> io::Result<()>,
+        write: impl Fn(FileForm, &mut dyn Write) -> io::Result<()>,
         text: impl FnOnce(bool, &mut Vec<u8>) -> io::Result<()>,
     ) -> Delivery {
         let text_goes_to_stderr = self.take_standard_output;
         end_waits_for_readers();
-        let write_one = |destination: Destination| {
-            let document = destination.document;
-            destination.write(|out| match document {
-                Document::Figure(index) => self.figures[index].write(out),
-                _ => write(document, out),
-            })
+        let write_one = |destination: Destination| match destination.document {
+            Document::Result(form) => destination.write(|out| write(form, out)),
+            Document::OfTool(..) => unreachable!("a front end writes its own files"),
         };
         let mut written: Vec<Result<Written, String>> =
             self.destinations.into_iter().map(write_one).collect();

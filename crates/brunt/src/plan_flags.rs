@@ -3,14 +3,14 @@
 //! Invariant: a flag accepts what a plan file accepts for its key; the parser stores its text, which has been checked.
 
 use crate::input::check_or_read;
-use brunt_plan::spec::{OPTIONS, PlanSpec};
-use brunt_plan::spec::{OptionForm, PlanOption};
+use brunt_plan::spec::{ClassSpec, OPTIONS, OptionForm, PlanOption, PlanSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::Count;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use std::ffi::OsStr;
+use std::fmt::Display;
 use toml::{Table, Value};
 
 /// The plan options that commands have: those of `brunt run`; those of `brunt compare`; those of `brunt load`: servers, data, and what storing
@@ -23,8 +23,22 @@ pub(crate) const OF_CALIBRATION: u8 = 3;
 fn includes(selection: u8, option: &PlanOption) -> bool {
     match selection {
         EVERY_OPTION => true,
-        WITHOUT_AGENTS => option.heading != "Agents",
-        OF_LOAD => matches!(option.heading, "Target" | "Data set") || matches!(option.field, "mix" | "ttl"),
+        WITHOUT_AGENTS => option.heading != "Several hosts",
+        OF_LOAD => {
+            matches!(option.heading, "Target" | "Data" | "Engine")
+                && !matches!(
+                    option.field,
+                    "popularity"
+                        | "multiget"
+                        | "on_miss"
+                        | "noreply"
+                        | "verify"
+                        | "preload"
+                        | "drift"
+                        | "peak"
+                )
+                || matches!(option.field, "connections" | "threads" | "cpus" | "timeout")
+        }
         _ => ["threads", "cpus", "connections", "depth", "wait", "io", "value_size"].contains(&option.field),
     }
 }
@@ -36,13 +50,24 @@ pub(crate) struct PlanFlags<const SELECTION: u8> {
     pub spec: PlanSpec,
 }
 
+/// Those that have flags.
 fn selected(selection: u8) -> impl Iterator<Item = &'static PlanOption> {
-    OPTIONS.iter().filter(move |option| includes(selection, option))
+    OPTIONS.iter().filter(move |option| option.has_flag && includes(selection, option))
 }
+
+/// The flag that sets any key of the plan.
+const SET: &str = "set";
+const SET_HELP: &str = "Set a key of the plan (repeatable), e.g. linger=1s; class.NAME.KEY of a class, e.g. class.reads.depth=4; \
+    every key: brunt help keys";
 
 impl<const SELECTION: u8> Args for PlanFlags<SELECTION> {
     fn augment_args(command: Command) -> Command {
-        command.args(selected(SELECTION).map(argument))
+        let command = command.args(selected(SELECTION).map(argument));
+        if SELECTION == OF_CALIBRATION {
+            return command;
+        }
+        let set = Arg::new(SET).long(SET).value_name("KEY=VALUE").action(ArgAction::Append);
+        command.arg(set.help(SET_HELP).help_heading("Results").value_parser(read_setting))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -53,14 +78,110 @@ impl<const SELECTION: u8> Args for PlanFlags<SELECTION> {
 impl<const SELECTION: u8> FromArgMatches for PlanFlags<SELECTION> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = selected(SELECTION).filter_map(|option| Some((option.key(), value(option, matches)?)));
-        let spec = Table::from_iter(given).try_into::<PlanSpec>();
-        let spec = spec.map_err(|error| Error::raw(ErrorKind::ValueValidation, error))?;
-        Ok(Self { spec })
+        let mut plan = Table::from_iter(given);
+        let settings = matches.try_get_many::<Setting>(SET).ok().flatten();
+        settings.into_iter().flatten().try_for_each(|setting| setting.add_to(&mut plan)).map_err(refused)?;
+        Ok(Self { spec: plan.try_into().map_err(refused)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+fn refused(error: impl Display) -> Error {
+    Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
+}
+
+/// A key of a plan with its value, which has been checked; as `--set` takes it.
+#[derive(Clone, Debug)]
+struct Setting {
+    /// Of a class that has a name.
+    class: Option<String>,
+    key: String,
+    value: Value,
+}
+
+/// Reads `KEY=VALUE` or `class.NAME.KEY=VALUE`.
+fn read_setting(text: &str) -> Result<Setting, String> {
+    let (place, text) = text.split_once('=').ok_or("expected KEY=VALUE, such as linger=1s")?;
+    let (class, key) = match place.strip_prefix("class.").map(|place| place.rsplit_once('.')) {
+        Some(Some((class, key))) => (Some(class.to_owned()), key),
+        Some(None) => return Err("expected class.NAME.KEY=VALUE, such as class.reads.depth=4".to_owned()),
+        None => (None, place),
+    };
+    let setting = Setting { class, key: key.to_owned(), value: typed(key, text)? };
+    let mut plan = Table::new();
+    setting.add_to(&mut plan)?;
+    match plan.try_into::<PlanSpec>() {
+        Ok(_) => Ok(setting),
+        Err(error) if error.message().starts_with("unknown field") => Err(unknown_key(key)),
+        Err(error) => Err(error.message().to_owned()),
+    }
+}
+
+/// The value of a key, of the type that it has in a plan file.
+fn typed(key: &str, text: &str) -> Result<Value, String> {
+    let option = OPTIONS.iter().find(|option| option.key() == key);
+    let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok();
+    let parsed = parsed.and_then(|mut table| table.remove("value"));
+    match (option.map(|option| option.form), parsed) {
+        (Some(OptionForm::Switch(_)), parsed) => {
+            parsed.filter(Value::is_bool).ok_or_else(|| "expected true or false".to_owned())
+        }
+        (Some(OptionForm::List) | None, Some(value @ Value::Array(_))) => Ok(value),
+        (Some(OptionForm::List), _) => Ok(Value::Array(vec![Value::String(text.to_owned())])),
+        (Some(OptionForm::Text), Some(Value::String(text))) => Ok(Value::String(text)),
+        (None, Some(value)) => Ok(value),
+        (Some(OptionForm::Text), _) => match option {
+            Some(option) => check_or_read(option, text).map(Value::String),
+            None => Ok(Value::String(text.to_owned())),
+        },
+        (None, None) => Ok(Value::String(text.to_owned())),
+    }
+}
+
+/// What is said of a key that no plan has.
+fn unknown_key(key: &str) -> String {
+    let keys = keys();
+    let near = keys.iter().min_by_key(|known| strsim::osa_distance(known, key));
+    let near = near.filter(|known| strsim::osa_distance(known, key) <= 2);
+    let meant = near.map_or(String::new(), |near| format!(" '{near}' or another"));
+    format!("unknown key '{key}': expected{meant} key of a plan; all of them: brunt help keys")
+}
+
+/// The keys of a plan and its classes.
+pub(crate) fn keys() -> Vec<String> {
+    let mut keys = RunSpec::names();
+    keys.extend(ClassSpec::names());
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+impl Setting {
+    /// Adds it to a plan, as a file would have it.
+    fn add_to(&self, plan: &mut Table) -> Result<(), String> {
+        let Self { class, key, value } = self;
+        let table = match class {
+            None => plan,
+            Some(name) => {
+                let classes = plan.entry("class").or_insert_with(|| Value::Array(Vec::new()));
+                let Value::Array(classes) = classes else { unreachable!("classes are made here") };
+                let is_it = |held: &Value| held.get("name").and_then(Value::as_str) == Some(name);
+                let index = classes.iter().position(is_it).unwrap_or_else(|| {
+                    let named = Table::from_iter([("name".to_owned(), Value::String(name.clone()))]);
+                    classes.push(Value::Table(named));
+                    classes.len() - 1
+                });
+                classes[index].as_table_mut().expect("classes are tables")
+            }
+        };
+        match table.insert(key.clone(), value.clone()) {
+            None => Ok(()),
+            Some(_) => Err(format!("'{key}' is set twice: expected an option, or --set, once")),
+        }
     }
 }
 
@@ -168,12 +289,12 @@ mod tests {
 
     #[test]
     fn flags_are_plan_keys() {
-        let table: [(&[&str], &str); 10] = [
+        let table: [(&[&str], &str); 17] = [
             (&[], ""),
             (&["-s", "a:1", "--server=b", "-r", "5k"], "server = [\"a:1\", \"b\"]\nrate = \"5000/s\"\n"),
             (
                 &["--no-preload", "--cluster", "--verify"],
-                "cluster = true\npreload = false\nverify = \"100%\"\n",
+                "cluster = true\nverify = \"100%\"\npreload = false\n",
             ),
             (&["--verify=10%", "--prefix", "12"], "verify = \"10%\"\nprefix = \"12\"\n"),
             (&["--label", "a=1", "--label", "b="], "label = [\"a=1\", \"b=\"]\n"),
@@ -186,12 +307,49 @@ mod tests {
                 "error: invalid value '-1s' for '--ttl <DURATION>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m",
             ),
             (
-                &["-d", "1,2"],
+                &["--depth", "1,2"],
                 "error: invalid value '1,2' for '--depth <N>': expected a whole number, such as 1000, 100k, 2M; for several: brunt scan --over depth=1,2",
             ),
             (
                 &["--rate", "5", "--rate-profile", "0s=1"],
                 "error: the argument '--rate <RATE>' cannot be used with '--rate-profile <POINTS>'",
+            ),
+            (
+                &[
+                    "--set",
+                    "linger=1s",
+                    "--set",
+                    "nodelay=false",
+                    "--set",
+                    "label=a=1",
+                    "--set",
+                    "meter=['outstanding']",
+                ],
+                "nodelay = false\nlinger = \"1s\"\nlabel = [\"a=1\"]\nmeter = [\"outstanding\"]\n",
+            ),
+            (
+                &["--set", "class.a.depth=4", "--set", "class.a.ttl='5s'"],
+                "[[class]]\nname = \"a\"\ndepth = 4\nttl = \"5s\"\n",
+            ),
+            (
+                &["--depth", "4", "--set", "depth=5"],
+                "error: 'depth' is set twice: expected an option, or --set, once",
+            ),
+            (
+                &["--set", "lingr=5s"],
+                "error: invalid value 'lingr=5s' for '--set <KEY=VALUE>': unknown key 'lingr': expected 'linger' or another key of a plan; all of them: brunt help keys",
+            ),
+            (
+                &["--set", "nodelay=no"],
+                "error: invalid value 'nodelay=no' for '--set <KEY=VALUE>': expected true or false",
+            ),
+            (
+                &["--set", "linger=5"],
+                "error: invalid value 'linger=5' for '--set <KEY=VALUE>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m",
+            ),
+            (
+                &["--set", "linger"],
+                "error: invalid value 'linger' for '--set <KEY=VALUE>': expected KEY=VALUE, such as linger=1s",
             ),
             (
                 &["--cluster=yes"],

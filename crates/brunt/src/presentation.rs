@@ -13,20 +13,36 @@ use std::str::FromStr;
 
 /// How a report is laid out, which is no part of a plan.
 #[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = "Report")]
+#[command(next_help_heading = "Results")]
 pub(crate) struct LayoutFlags {
-    /// Print all that is known: intervals, phases, connections, host, every check
-    #[arg(long, conflicts_with = "brief")]
-    pub details: bool,
-    /// Print one line of key=value, always with the same keys
-    #[arg(long)]
-    pub brief: bool,
+    /// How much is printed: short; full, all that is known (intervals, phases, connections, host, every check); or brief, one line of
+    /// key=value, always with the same keys [default: short]
+    #[arg(long, value_name = "FORM", value_parser = WordParser(&ReportForm::NAMES, ReportForm::read), hide_possible_values = true)]
+    pub report: Option<ReportForm>,
     /// Unit of the times in tables: ns, us, ms or s [default: the one with the narrowest cells]
     #[arg(long, value_name = "UNIT", value_parser = WordParser(&TimeUnit::NAMES, TimeUnit::from_str), hide_possible_values = true)]
     pub unit: Option<TimeUnit>,
     /// Colours: auto (on terminals, but for NO_COLOR and TERM=dumb), always or never
     #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_possible_values = true)]
     pub color: ColorChoice,
+}
+
+brunt_plan::named! {
+    /// How much is printed.
+    pub enum ReportForm {
+        /// One line.
+        Brief = "brief",
+        /// What most readers want.
+        Short = "short",
+        /// All that is known.
+        Full = "full",
+    }
+}
+
+impl ReportForm {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::from_name(text).ok_or_else(|| "expected brief, short or full".to_owned())
+    }
 }
 
 /// How much is shown.
@@ -49,11 +65,11 @@ pub(crate) struct Presentation {
 
 impl Presentation {
     pub(crate) const fn of(flags: &LayoutFlags, is_quiet: bool) -> Self {
-        let form = match (is_quiet, flags.brief, flags.details) {
-            (true, ..) => Form::Nothing,
-            (_, true, _) => Form::Brief,
-            (_, _, true) => Form::Report(Level::Long),
-            (false, false, false) => Form::Report(Level::Short),
+        let form = match (is_quiet, flags.report) {
+            (true, _) => Form::Nothing,
+            (false, Some(ReportForm::Brief)) => Form::Brief,
+            (false, Some(ReportForm::Full)) => Form::Report(Level::Long),
+            (false, Some(ReportForm::Short) | None) => Form::Report(Level::Short),
         };
         Self { form, flags: *flags }
     }

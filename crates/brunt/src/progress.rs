@@ -6,7 +6,7 @@
 //! anything else is written there; a line is never wider than it was allowed to be: what does not fit is left out from the end, where the least
 //! important part is.
 
-use crate::cli::ProgressFlags;
+use crate::cli::{ProgressChoice, ProgressFlags};
 use crate::presentation::{is_coloured, variable};
 use crate::terminal::{columns_of, say};
 use brunt_plan::phase::Phase;
@@ -47,8 +47,9 @@ impl ProgressStyle {
     ) -> Option<Self> {
         let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
         match flags.progress {
-            Some(every) => Some(Self::Lines { every_ns: every.0 }),
-            None if flags.no_progress || flags.quiet || flags.tui || !is_terminal || is_dumb => None,
+            Some(ProgressChoice::Lines(every)) => Some(Self::Lines { every_ns: every.0 }),
+            Some(ProgressChoice::Off | ProgressChoice::Tui) => None,
+            None if flags.quiet || !is_terminal || is_dumb => None,
             None => Some(Self::Redrawn { colour: is_coloured(flags.layout.color, is_terminal, variable) }),
         }
     }
@@ -357,18 +358,11 @@ mod tests {
     #[test]
     fn style_follows_flags_and_terminal() {
         let layout = LayoutFlags::default();
-        let none = ProgressFlags {
-            progress: None,
-            no_progress: false,
-            tui: false,
-            http: None,
-            quiet: false,
-            layout,
-        };
+        let none = ProgressFlags::default();
         let never = ProgressFlags { layout: LayoutFlags { color: ColorChoice::Never, ..layout }, ..none };
-        let lines = ProgressFlags { progress: Some(DurationNs(5)), ..none };
-        let off = ProgressFlags { no_progress: true, ..none };
-        let screen = ProgressFlags { tui: true, ..none };
+        let lines = ProgressFlags { progress: Some(ProgressChoice::Lines(DurationNs(5))), ..none };
+        let off = ProgressFlags { progress: Some(ProgressChoice::Off), ..none };
+        let screen = ProgressFlags { progress: Some(ProgressChoice::Tui), ..none };
         let quiet = ProgressFlags { quiet: true, ..none };
         let quiet_lines = ProgressFlags { quiet: true, ..lines };
         let [plain, coloured] = [false, true].map(|colour| Some(ProgressStyle::Redrawn { colour }));

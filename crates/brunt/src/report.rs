@@ -6,7 +6,6 @@
 use crate::campaign::deliver;
 use crate::cli;
 use crate::compare;
-use crate::destination::Document;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
@@ -15,7 +14,9 @@ use crate::run::{exit_of, say_unmet};
 use brunt_plan::objective::Objective;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::{self, Comparison};
+use brunt_report::file_type::FileType;
 use brunt_report::html::RESULTS_MAX;
+use brunt_report::publication::FigureStyle;
 use brunt_report::stored::StoredResult;
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
@@ -26,24 +27,21 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let output = &flags.output;
     let presentation = Presentation::of(&flags.layout, flags.quiet);
     flags.files.iter().for_each(|path| input::note(path));
-    let mut outputs = Outputs::of_report(output)?;
     let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if let ([result], false) = (results.as_slice(), flags.merge) {
         match result.schema() {
             Some(campaign::SCHEMA) => {
-                let others = [&Document::OF_ONE_RUN[..], &[Document::Ndjson]].concat();
-                refuse(output, &others, "the result holds a campaign")?;
+                refuse_assertions(output, "a campaign")?;
                 let stored = result.campaign().map_err(Failure::usage)?;
                 let campaign = Campaign::of(stored).map_err(Failure::usage)?;
-                outputs.draw(output, Subject::Campaign(&campaign))?;
+                let outputs = open(output, Subject::Campaign(&campaign))?;
                 return Ok(deliver(&campaign, outputs, presentation));
             }
             Some(comparison::SCHEMA) => {
-                let others = [Document::Csv, Document::Spectrum, Document::Hlog, Document::Ndjson];
-                refuse(output, &others, "the result holds a comparison")?;
+                refuse_assertions(output, "a comparison")?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
-                outputs.draw(output, Subject::Comparison(&comparison))?;
-                let delivery = outputs.write(Subject::Comparison(&comparison), presentation);
+                let subject = Subject::Comparison(&comparison);
+                let delivery = open(output, subject)?.write(subject, presentation);
                 return Ok(delivery.exit(compare::exit_of(&comparison)));
             }
             _ => {}
@@ -52,34 +50,44 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let summary = match results.as_slice() {
         several if flags.merge => StoredResult::merged(several).map_err(Failure::usage)?,
         [result] => result.summary().map_err(Failure::usage)?,
-        several => return report_several(flags, several, outputs, presentation),
+        several => return report_several(flags, several, presentation),
     };
-    let mut runs = [(names(&flags.files[..1]).concat(), asserted(summary, &output.assert)?)];
-    outputs.draw(output, Subject::Runs(&runs))?;
-    let [(_, summary)] = &mut runs;
-    let delivery = outputs.write(Subject::Run(summary), presentation);
-    say_unmet(summary, presentation);
-    Ok(delivery.exit(exit_of(summary)))
+    let summary = asserted(summary, &output.assert)?;
+    let subject = Subject::Run(&summary);
+    let delivery = open(output, subject)?.write(subject, presentation);
+    say_unmet(&summary, presentation);
+    Ok(delivery.exit(exit_of(&summary)))
+}
+
+/// Makes sure that every file that is asked for can be written.
+fn open(output: &cli::ReportOutputFlags, subject: Subject<'_>) -> Result<Outputs, Failure> {
+    if output.files.has(FileType::Ndjson) && !matches!(subject, Subject::Run(_)) {
+        return Err(Failure::usage(
+            "-o ndjson: its lines are those of a run, and are written while a campaign goes on",
+        ));
+    }
+    let mut outputs = Outputs::of(&output.files, subject.kind())?;
+    outputs.set_style(FigureStyle { width: output.figure_width, is_coloured: output.figure_color });
+    Ok(outputs)
 }
 
 /// Reports several runs side by side, as a page or in figures.
 fn report_several(
     flags: &cli::Report,
     results: &[StoredResult],
-    mut outputs: Outputs,
     presentation: Presentation,
 ) -> Result<Exit, Failure> {
     let (output, count) = (&flags.output, results.len());
-    if (output.results.html.is_none() && output.figure.is_empty()) || count > RESULTS_MAX {
+    if output.files.output.is_empty() || count > RESULTS_MAX {
         return Err(Failure::usage(format!(
-            "{count} results given: expected one; with --html or --figure up to {RESULTS_MAX}, side by side; with --merge several that \
+            "{count} results given: expected one; with -o PATH.html or .svg up to {RESULTS_MAX}, side by side; with --merge several that \
              are parts of one run"
         )));
     }
-    refuse(output, &Document::OF_ONE_RESULT, &format!("{count} results were given"))?;
+    refuse_assertions(output, &format!("{count} results"))?;
     let summaries = results.iter().map(StoredResult::summary).collect::<Result<Vec<_>, _>>();
     let runs: Vec<_> = names(&flags.files).into_iter().zip(summaries.map_err(Failure::usage)?).collect();
-    outputs.draw(output, Subject::Runs(&runs))?;
+    let outputs = open(output, Subject::Runs(&runs))?;
     let exits = runs.iter().map(|(_, summary)| exit_of(summary));
     let exit = exits.reduce(|one, other| if one == Exit::Done { other } else { one }).unwrap_or(Exit::Done);
     Ok(outputs.write(Subject::Runs(&runs), presentation).exit(exit))
@@ -95,12 +103,11 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     if is_apart { short.into_iter().flatten().collect() } else { long.collect() }
 }
 
-/// Refuses these forms, and assertions, of what is no single run.
-fn refuse(output: &cli::ReportOutputFlags, documents: &[Document], held: &str) -> Result<(), Failure> {
-    let given = (!output.assert.is_empty()).then_some("--assert");
-    match given.or_else(|| output.results.given(documents)) {
-        Some(option) => Err(Failure::usage(format!("{option}: it is of one run, and {held}"))),
-        None => Ok(()),
+/// Refuses assertions about what is no single run.
+fn refuse_assertions(output: &cli::ReportOutputFlags, held: &str) -> Result<(), Failure> {
+    match output.assert.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("--assert: it is of one run, and {held} given"))),
     }
 }
 

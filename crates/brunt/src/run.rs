@@ -28,6 +28,7 @@ use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
 use brunt_report::assertion_text::unmet;
+use brunt_report::file_type::{FileType, SubjectKind};
 use brunt_report::quantity;
 use brunt_report::subject::Subject;
 use brunt_stats::bound::Decision;
@@ -44,7 +45,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&plan.spec.to_toml());
     }
-    let outputs = Outputs::open(output, &plan, true)?;
+    let outputs = Outputs::open(&output.files, Some(&plan), SubjectKind::Run)?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
@@ -60,9 +61,9 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
 
 /// Refuses results that a run of the plan cannot have.
 pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(), Failure> {
-    if output.samples.is_none() && plan.samples_max > 0 {
-        let kept = plan.samples_max;
-        let message = format!("--samples-max {kept} requires --samples PATH");
+    output.files.check(SubjectKind::Run)?;
+    if !output.files.has(FileType::Samples) && plan.samples_max > 0 {
+        let message = format!("samples-max = {} requires -o samples:PATH", plan.samples_max);
         return Err(Failure::usage(message));
     }
     check_assertions(&output.assert, plan)
@@ -99,7 +100,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
         (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));
-        (run.requests, run.until, run.max_time) = (None, None, None);
+        (run.requests, run.until) = (None, None);
     });
     let plan = plan.map_err(Failure::usage)?;
     let keys = plan.preload_stores();
@@ -297,13 +298,7 @@ fn read_spec(path: Option<&Path>, mut flags: PlanSpec) -> Result<PlanSpec, Failu
             spec
         }
     };
-    spec.overlay(flags).map_err(|flags| {
-        let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
-        Failure::usage(format!(
-            "{}: the plan has several classes: set the same key inside the [[class]] it is meant for",
-            flags.join(" ")
-        ))
-    })?;
+    spec.overlay(flags).map_err(Failure::usage)?;
     Ok(spec)
 }
 

@@ -93,13 +93,13 @@ pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) {
     }
 }
 
-/// Writes the line of `--brief`. A program reads it, so that it must not be lost.
+/// Writes the line of `--report brief`. A program reads it, so that it must not be lost.
 pub(crate) fn print_brief(line: &[u8], goes_to_stderr: bool) -> Result<(), String> {
     let (name, printed) = match goes_to_stderr {
         true => ("standard error", RetryingWriter(io::stderr()).write_all(line)),
         false => ("standard output", standard_output().and_then(|mut out| out.write_all(line))),
     };
-    printed.map_err(|error| format!("--brief: cannot write {name}: {error}"))
+    printed.map_err(|error| format!("--report brief: cannot write {name}: {error}"))
 }
 
 /// Standard output as a writer that takes everything.

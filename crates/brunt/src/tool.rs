@@ -178,7 +178,7 @@ impl<'a> FrontEndHost<'a> {
     /// Writes every file.
     fn save(&self) -> Result<(), String> {
         self.files.iter().try_for_each(|file| {
-            file.write(|out| self.front_end.write_file(file.document.option(), out))?.check()
+            file.write(|out| self.front_end.write_file(&file.document.option(), out))?.check()
         })
     }
 

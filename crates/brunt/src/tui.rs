@@ -1,4 +1,4 @@
-//! `--tui`: a run on the whole terminal while it goes on.
+//! `--progress tui`: a run on the whole terminal while it goes on.
 //!
 //! Not what is drawn ([`drawing`]). The control thread sends what there is to see four times a second; a thread of lower priority draws it and
 //! reads keys, so that a slow terminal holds up neither the control thread nor a worker. Invariant: however a run ends, the terminal is as it
@@ -60,7 +60,7 @@ impl Tui {
             }
         };
         Err(Failure::usage(format!(
-            "--tui: {reason}; use --progress 1s for a line a second, or --http 9090 for a page"
+            "--progress tui: {reason}; use --progress 1s for a line a second, or --http 9090 for a page"
         )))
     }
 }
@@ -119,7 +119,9 @@ fn start(views: Receiver<Box<View>>, layout: Layout, stop: Arc<AtomicBool>) -> O
         let mut drawer = Drawer { views, layout, stop, screen, switches, view: None };
         start_background_thread("brunt-tui", move || drawer.draw_until_over())
     });
-    started.map_err(|error| say(format_args!("warning: --tui: cannot use the terminal: {error}"))).ok()
+    started
+        .map_err(|error| say(format_args!("warning: --progress tui: cannot use the terminal: {error}")))
+        .ok()
 }
 
 /// What the thread that draws holds.

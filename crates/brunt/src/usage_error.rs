@@ -5,6 +5,8 @@
 //! misspellings stay. Invariant: no option in [`TOOLS`] is one of `brunt run`.
 
 use brunt_compat::tools;
+use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption};
+use brunt_report::file_type::FileType;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
@@ -15,7 +17,7 @@ const TOOLS: [(&str, &str); 4] = [
     (
         "memtier_benchmark",
         "--host --port -p --unix-socket -S --uri -u -P --authenticate -a --cert --key --cacert \
-        --tls-skip-verify --tls-protocols --sni --run-count -x --debug -D --cluster-mode --transaction --out-file -o \
+        --tls-skip-verify --tls-protocols --sni --run-count -x --debug -D --cluster-mode --transaction --out-file \
         --json-out-file --client-stats --hdr-file-prefix --show-config --hide-histogram --print-percentiles \
         --print-all-runs --realtime-latencies --command-stats-breakdown --command-miss-tracking \
         --miss-rate-threshold --statsd-host --statsd-port --statsd-prefix --statsd-run-label --graphite-port \
@@ -96,6 +98,9 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
     if !words.iter().any(|word| word.split('=').next() == Some(option)) {
         return Vec::new();
     }
+    if let Some(tip) = own_word(option) {
+        return vec![tip.into()];
+    }
     let commands = program
         .get_subcommands()
         .filter(|command| {
@@ -116,6 +121,40 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
         .filter(|(owners, _)| !owners.is_empty())
         .map(|(owners, more)| format!("{option} is an option of {owners}{more}").into())
         .collect()
+}
+
+/// What has the place of an option that brunt has as something else: a key of the plan, a type of file.
+fn own_word(option: &str) -> Option<String> {
+    if option == "-d" {
+        return Some(
+            "-d is --depth, the requests in flight per connection, or --value-size, which is -d elsewhere"
+                .to_owned(),
+        );
+    }
+    let name = option.strip_prefix("--")?;
+    if let Some(key) = OPTIONS
+        .iter()
+        .find(|held| !held.has_flag && (is_misspelling(name, &held.key()) || held.flag() == name))
+    {
+        let (key, value) = (key.key(), example(key));
+        return Some(format!("--{key} is a key of the plan: --set {key}={value}"));
+    }
+    FileType::from_name(name).map(|held| format!("a file is written by -o {}:PATH", held.name()))
+}
+
+/// A value that the help of an option shows, or its placeholder.
+fn example(option: &PlanOption) -> &'static str {
+    let shown = option.help.split_once("e.g. ").map_or(option.value_name, |(_, shown)| shown);
+    match option.form {
+        OptionForm::Switch(value) => {
+            if value {
+                "true"
+            } else {
+                "false"
+            }
+        }
+        OptionForm::Text | OptionForm::List => shown.split([',', ';', ' ', ')']).next().unwrap_or_default(),
+    }
 }
 
 fn is_named(option: &str, long: Option<&str>, short: Option<char>) -> bool {

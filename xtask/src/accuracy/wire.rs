@@ -104,8 +104,10 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
     peers.retain(|(peer, _)| peer.protocol == Protocol::Memcached);
     let mut remarks = Vec::from_iter(bench::missing(&peers));
     let ours = brunts().map(|(io, wait)| {
-        let options =
-            format!("--cpus {} --io {io} --wait {wait} --warmup {WARMUP} --no-server-stats", experiment.cpu);
+        let options = format!(
+            "--cpus {} --io {io} --wait {wait} --warmup {WARMUP} --set server-stats=false",
+            experiment.cpu
+        );
         Client::brunt(&brunt, brunt_name(io, wait), &options)
     });
     let here = peers.iter().filter_map(|(peer, path)| Some(Client::of(peer, path.as_ref()?)));

@@ -27,7 +27,7 @@ const fn policy(io: &'static str, refill: &'static str, gather: u32) -> Policy {
 
 pub(crate) const EPOLL: Policy = policy("epoll", "eager", 1);
 pub(crate) const URING: Policy = policy("uring", "eager", 1);
-/// What `--profile peak` is compared with.
+/// What `--peak` is compared with.
 pub(crate) const PEAK: Policy = policy("uring", "batch", 8);
 
 impl std::fmt::Display for Policy {
@@ -175,8 +175,8 @@ static FLOOR: Tool = Tool {
     kind: Kind::Floor,
     ..tool(
         "floor",
-        "floor --server 127.0.0.1:{port} --connections {connections} --depth {depth} --io {io} --refill {refill} \
-         --gather {gather} --keys {keys} --time-ms {milliseconds}",
+        "floor --server 127.0.0.1:{port} --connections {connections} --depth {depth} --io {io} --set refill={refill} \
+         --set gather={gather} --keys {keys} --time-ms {milliseconds}",
         floor,
     )
 };
@@ -187,7 +187,7 @@ static BRUNT: Tool = Tool {
     ..tool(
         "brunt",
         "run -s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} \
-         --no-preload --quiet {allow} --json -",
+         --no-preload --quiet {allow} -o json:-",
         brunt,
     )
 };
@@ -320,7 +320,7 @@ impl Client {
     /// What the row calls the policy of the client.
     pub(crate) fn policy_text(&self) -> String {
         match self.tool.kind {
-            Kind::Brunt if self.policy == PEAK => "uring, --profile peak".to_owned(),
+            Kind::Brunt if self.policy == PEAK => "uring, --peak".to_owned(),
             Kind::Floor | Kind::Brunt => self.policy.to_string(),
             Kind::Peer => String::new(),
         }
@@ -454,7 +454,7 @@ mod tests {
         let floor = Client::floor(Path::new(""), PEAK).arguments(&load).join(" ");
         assert_eq!(
             floor,
-            "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --refill batch --gather 8 --keys 10000 \
+            "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --set refill=batch --set gather=8 --keys 10000 \
              --time-ms 3000"
         );
         let paced = Load { rate: Some(5000), ..load };

@@ -71,7 +71,7 @@ pub(crate) fn grid<const COLUMNS: usize>(cells: &[[String; COLUMNS]]) -> String 
 pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
     let mut cells = vec![HEADINGS.map(str::to_owned)];
     cells.extend(rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| line(shape, rows, row)));
-    let of = shape.target_policy.map_or("", |_| " of --profile peak");
+    let of = shape.target_policy.map_or("", |_| " of --peak");
     let mut text = format!(
         "### {} × {}, target {:.2}{of}\n\n{}",
         shape.connections,

@@ -518,8 +518,9 @@ pub(crate) mod tests {
         let told = tls.next().map(|completion| completion.kind);
         assert!(matches!(told, Some(CompletionKind::ConnectFailed(TLS_ERRNO))), "{told:?}");
         let error = ConnectionError {
-            words: "the reply is not TLS; without TLS use --transport tcp, in a URL redis:// or memcached://"
-                .to_owned(),
+            words:
+                "the reply is not TLS; without TLS use --set transport=tcp, in a URL redis:// or memcached://"
+                    .to_owned(),
             is_answer: true,
         };
         assert_eq!(tls.tunnels.connection_error(0), Some(&error));

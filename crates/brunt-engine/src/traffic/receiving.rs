@@ -759,7 +759,8 @@ impl<C: Codec> Traffic<C> {
             self.discard_bytes(index, bytes, at_ns, reason);
             return;
         }
-        let words = if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.name() };
+        let words =
+            if is_record_of_tls(bytes) { "a TLS record (--set transport=tls)" } else { reason.name() };
         self.recording.note_malformed(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index].chain.head } else { named };
         if id != NO_ENTRY {

@@ -141,10 +141,8 @@ fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
             // with a message.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                return Err(
-                    "this host trusts no CA; --transport tls requires --tls-ca FILE or --tls-insecure"
-                        .to_owned(),
-                );
+                return Err("this host trusts no CA; transport tls requires --tls-ca FILE or --tls-insecure"
+                    .to_owned());
             }
         }
     }

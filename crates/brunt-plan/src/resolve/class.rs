@@ -294,7 +294,7 @@ mod tests {
             (format!("{of_trace}mix = 'get'"), "--mix cannot be used with trace, which names the operations"),
             (
                 format!("{of_trace}transport = 'udp'"),
-                "trace cannot be used with --transport udp: requests must fit into datagrams",
+                "trace cannot be used with transport udp: requests must fit into datagrams",
             ),
             (
                 format!("{of_trace}verify = '5%'"),

@@ -165,7 +165,7 @@ fn check_login(context: &ErrorContext<'_>, run: &RunSpec, said: &RunSpec, named:
         () if said.database != run.database => "database",
         () => return Ok(()),
     };
-    let accepted = format!("URLs with the --{option} of the run, which all classes share");
+    let accepted = format!("URLs with the {option} of the run, which all classes share");
     Err(context.invalid("server", named, accepted))
 }
 
@@ -311,7 +311,7 @@ impl UrlOptions<'_> {
             }
             (Some(_), Some(_)) => Err(match given {
                 Some(given) => context.invalid(option, given, format!("the value of --server {url}")),
-                None => context.invalid("server", url, format!("URLs with the same --{option}")),
+                None => context.invalid("server", url, format!("URLs with the same {option}")),
             }),
         }
     }
@@ -531,19 +531,19 @@ mod tests {
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'unix'",
-                "--transport unix (class 'y') requires --server unix:PATH",
+                "transport unix (class 'y') requires --server unix:PATH",
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'\nvalue-size = 5000",
-                "--value-size fixed:5000 (class 'y') exceeds 1258 bytes: --transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
+                "--value-size fixed:5000 (class 'y') exceeds 1258 bytes: transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
             ),
             (
                 "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://me:hunter2@b'",
-                "invalid value 'redis://me:(secret)@b:6379' for --server (class 'y'): expected URLs with the --user of the run, which all classes share",
+                "invalid value 'redis://me:(secret)@b:6379' for --server (class 'y'): expected URLs with the user of the run, which all classes share",
             ),
             (
                 "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://b/4'",
-                "invalid value 'redis://b:6379/4' for --server (class 'y'): expected URLs with the --database of the run, which all classes share",
+                "invalid value 'redis://b:6379/4' for --server (class 'y'): expected URLs with the database of the run, which all classes share",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['incr']\ntransport = 'udp'",
@@ -602,7 +602,7 @@ mod tests {
             ),
             (
                 "server = ['a', 'b']\nconnections = 6\nclient-connections = 3",
-                "invalid value '3' for --client-connections: expected a multiple of the number of servers, 2, or --placement by-thread",
+                "invalid value '3' for client-connections: expected a multiple of the number of servers, 2, or --placement by-thread",
             ),
         ]);
     }
@@ -750,7 +750,7 @@ mod tests {
             ),
             (
                 "server = 'redis://a'\ntransport = 'tls'",
-                "invalid value 'tls' for --transport: expected the value of --server redis://a:6379",
+                "invalid value 'tls' for transport: expected the value of --server redis://a:6379",
             ),
             (
                 "server = 'redis://u:hunter2@a'\npassword = 'hunter3'",
@@ -758,7 +758,7 @@ mod tests {
             ),
             (
                 "server = ['redis://u:hunter2@a', 'redis://u:hunter3@b']",
-                "invalid value 'redis://u:(secret)@b:6379' for --server: expected URLs with the same --password",
+                "invalid value 'redis://u:(secret)@b:6379' for --server: expected URLs with the same password",
             ),
             (
                 "server = ['memcached://a', 'redis://b', 'memcached://c']",
@@ -774,11 +774,11 @@ mod tests {
             ),
             (
                 "server = ['memcached+udp://a', 'memcached://b']",
-                "invalid value 'memcached://b:11211' for --server: expected URLs with the same --transport",
+                "invalid value 'memcached://b:11211' for --server: expected URLs with the same transport",
             ),
             (
                 "server = 'memcached+udp://a'\ntransport = 'tcp'",
-                "invalid value 'tcp' for --transport: expected the value of --server memcached+udp://a:11211",
+                "invalid value 'tcp' for transport: expected the value of --server memcached+udp://a:11211",
             ),
             (
                 "server = ['redis://a', 'unix:/b']",
@@ -786,7 +786,7 @@ mod tests {
             ),
             (
                 "server = 'memcached://u:hunter2@a'",
-                "--user requires --protocol memcached-binary, resp2 or resp3",
+                "user requires --protocol memcached-binary, resp2 or resp3",
             ),
         ]);
         let flawed = resolved("server = 'redis://u:hunter2@a:99999'").unwrap_err();
@@ -809,16 +809,16 @@ mod tests {
                 "protocol = 'resp3'\nserver = ['a', 'b']\nplacement = 'ketama'",
                 "--placement cannot be used with --cluster, which assigns keys to nodes itself",
             ),
-            ("server = 'redis://a/3'", "--database cannot be used with --cluster, which has database 0 only"),
+            ("server = 'redis://a/3'", "database cannot be used with --cluster, which has database 0 only"),
             (
                 "protocol = 'resp3'\nserver = 'a'\nrefill = 'batch'",
-                "--refill batch cannot be used with --cluster, where slots belong to no connection",
+                "refill batch cannot be used with --cluster, where slots belong to no connection",
             ),
         ];
         for (toml, message) in table {
             assert_eq!(resolved(&format!("cluster = true\n{toml}")).unwrap_err(), message, "{toml}");
         }
-        let peak = resolved("cluster = true\nserver = 'redis://a'\nprofile = 'peak'").unwrap();
+        let peak = resolved("cluster = true\nserver = 'redis://a'\npeak = true").unwrap();
         assert_eq!(peak.refill, Refill::Eager);
         assert!(!resolved("cluster = false").unwrap().is_cluster);
         assert!(resolved("cluster = true\nserver = 'rediss://a/0'").unwrap().is_cluster);

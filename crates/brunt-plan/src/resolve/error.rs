@@ -2,7 +2,7 @@
 
 use crate::op::OpKind;
 use crate::plan::Class;
-use crate::spec::OPTIONS;
+use crate::spec::flag;
 use crate::units::Count;
 use std::fmt;
 
@@ -119,11 +119,4 @@ impl<'a> ErrorContext<'a> {
             Err(self.invalid(option, value, format!("an integer from {min} to {max}")))
         }
     }
-}
-
-/// The option as a flag, or as a key where only plan files have it.
-pub(super) fn flag(option: &str) -> String {
-    let key = option.split(' ').next().unwrap_or(option);
-    let is_flag = OPTIONS.iter().any(|known| known.flag() == key || known.key() == key);
-    if is_flag { format!("--{option}") } else { option.to_owned() }
 }

@@ -148,8 +148,8 @@ fn sub_plan(
         specs.retain(|_| of_role.next() == Some(true));
         run.requests = run.requests.map(|Count(total)| Count(share(total)));
         // The controller polls the servers and decides when the precision is reached.
-        (run.server_stats, run.until) = (Some(false), None);
-        run.time = run.max_time.take().or(run.time);
+        run.server_stats = Some(false);
+        run.time = run.until.take().and_then(|until| until.max).or(run.time);
         run.agent = None;
         change(run);
     })?;
@@ -243,7 +243,7 @@ mod tests {
                 "server = 'unix:/run/a.sock'\nagent = ['b']",
                 "--agent cannot be used with unix: servers: no agent opens a file that a plan names",
             ),
-            ("server = 'a'\nmeasure-depth = 2", "--measure-depth requires --agent"),
+            ("server = 'a'\nmeasure-depth = 2", "measure-depth requires --agent"),
         ]);
     }
 

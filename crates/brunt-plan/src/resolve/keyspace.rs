@@ -148,12 +148,12 @@ fn of_windows(
             );
             if !is_laid {
                 let accepted =
-                    format!("a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form {key_form}");
+                    format!("a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with key-form {key_form}");
                 return Err(context.invalid(option, size, accepted));
             }
         }
         if value_size.max() > TABLE_VALUE_MAX {
-            let limit = format!("1MiB: --key-form {key_form}");
+            let limit = format!("1MiB: key-form {key_form}");
             return Err(context.exceeds("value-size", value_size, limit));
         }
     }

@@ -104,7 +104,7 @@ pub(super) fn check_datagrams(plan: &Plan) -> Resolved {
             return Err(context.requires("transport udp", "--protocol memcached-text or memcached-meta"));
         }
         if class.mix.contains(OpKind::Raw) {
-            let reason = "--transport udp, where every request must fit into a datagram";
+            let reason = "transport udp, where every request must fit into a datagram";
             return Err(context.conflicts("mix with raw", reason));
         }
         let stores = class.kinds().into_iter().chain(preload.then_some(OpKind::Set));
@@ -117,7 +117,7 @@ pub(super) fn check_datagrams(plan: &Plan) -> Resolved {
         let follow_ups = if class.mix.contains(OpKind::Mget) { u64::from(class.multiget) } else { 1 };
         let each = if class.on_miss == OnMiss::Set { follow_ups } else { 1 };
         if u64::from(class.depth) * each > WAITING_MAX {
-            let limit = format!("{}: --transport udp", WAITING_MAX / each);
+            let limit = format!("{}: transport udp", WAITING_MAX / each);
             return Err(context.exceeds("depth", class.depth, limit));
         }
     }
@@ -134,7 +134,7 @@ fn check_store(context: &ErrorContext<'_>, protocol: Protocol, preload: bool, cl
     }
     let hint = if preload { "; use --no-preload and a --mix that only reads" } else { "" };
     let limit = format!(
-        "{most} bytes: --transport udp, keys of {key} bytes, one datagram of {REQUEST_BYTES_MAX} per request{hint}"
+        "{most} bytes: transport udp, keys of {key} bytes, one datagram of {REQUEST_BYTES_MAX} per request{hint}"
     );
     Err(context.exceeds("value-size", &class.keyspace.value_size, limit))
 }
@@ -149,7 +149,7 @@ fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class
     let is_long = u64::from(class.keyspace.value_size.max()) > value_max;
     if is_long && protocol != Protocol::MemcachedText {
         let limit = format!(
-            "{value_max} bytes: --transport udp, mget, --protocol {protocol}, keys of {key} bytes, one datagram per value"
+            "{value_max} bytes: transport udp, mget, --protocol {protocol}, keys of {key} bytes, one datagram per value"
         );
         return Err(context.exceeds("value-size", &class.keyspace.value_size, limit));
     }
@@ -162,7 +162,7 @@ fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class
         return Ok(());
     }
     let limit = format!(
-        "{most}: --transport udp, --protocol {protocol}, keys of {key} bytes, one datagram of {REQUEST_BYTES_MAX} per request"
+        "{most}: transport udp, --protocol {protocol}, keys of {key} bytes, one datagram of {REQUEST_BYTES_MAX} per request"
     );
     Err(context.exceeds("multiget", class.multiget, limit))
 }
@@ -195,32 +195,29 @@ mod tests {
         let table = [
             (
                 "protocol = 'memcached-binary'",
-                "--transport udp requires --protocol memcached-text or memcached-meta",
+                "transport udp requires --protocol memcached-text or memcached-meta",
             ),
-            ("protocol = 'resp3'", "--transport udp requires --protocol memcached-text or memcached-meta"),
-            (
-                "server = 'unix:/a'",
-                "invalid value 'udp' for --transport: expected unix with --server unix:/a",
-            ),
-            ("tls-insecure = true", "--tls-insecure requires --transport tls"),
-            ("timestamps = 'kernel'", "--timestamps kernel cannot be used with --transport udp"),
+            ("protocol = 'resp3'", "transport udp requires --protocol memcached-text or memcached-meta"),
+            ("server = 'unix:/a'", "invalid value 'udp' for transport: expected unix with --server unix:/a"),
+            ("tls-insecure = true", "--tls-insecure requires transport tls"),
+            ("timestamps = 'kernel'", "timestamps kernel cannot be used with transport udp"),
             (
                 "value-size = 1400",
-                "--value-size fixed:1400 exceeds 1258 bytes: --transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
+                "--value-size fixed:1400 exceeds 1258 bytes: transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
             ),
             (
                 "value-size = 1400\npreload = false",
-                "--value-size fixed:1400 exceeds 1258 bytes: --transport udp, keys of 30 bytes, one datagram of 1400 per request",
+                "--value-size fixed:1400 exceeds 1258 bytes: transport udp, keys of 30 bytes, one datagram of 1400 per request",
             ),
             (
                 "mix = 'mget=1'\npreload = false\nvalue-size = 2000\nprotocol = 'memcached-meta'",
-                "--value-size fixed:2000 exceeds 1274 bytes: --transport udp, mget, --protocol memcached-meta, keys of 30 bytes, one datagram per value",
+                "--value-size fixed:2000 exceeds 1274 bytes: transport udp, mget, --protocol memcached-meta, keys of 30 bytes, one datagram per value",
             ),
             (
                 "mix = 'mget=1'\nmultiget = 100",
-                "--multiget 100 exceeds 44: --transport udp, --protocol memcached-text, keys of 30 bytes, one datagram of 1400 per request",
+                "--multiget 100 exceeds 44: transport udp, --protocol memcached-text, keys of 30 bytes, one datagram of 1400 per request",
             ),
-            ("depth = 9000\nconnections = 1", "--depth 9000 exceeds 8192: --transport udp"),
+            ("depth = 9000\nconnections = 1", "--depth 9000 exceeds 8192: transport udp"),
         ];
         for (toml, message) in table {
             assert_eq!(resolved(&format!("transport = 'udp'\n{toml}")).unwrap_err(), message, "{toml}");

@@ -3,7 +3,7 @@
 //! Plain rules are rows of tables; what has to be computed is in functions. Invariant: rules only refuse a plan, which is complete
 //! without them, and its own options printed and read again pass them.
 
-use super::error::{ErrorContext, Resolved, flag};
+use super::error::{ErrorContext, Resolved};
 use super::{Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, class, commands, destination, fleet, protocol};
 use crate::arrival::Arrival;
 use crate::choice::HostRole;
@@ -16,6 +16,7 @@ use crate::plan::{
 };
 use crate::popularity::Popularity;
 use crate::sockets::SocketOptions;
+use crate::spec::flag;
 use crate::spec::{ClassSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use Relation::{Conflicts, Requires};
@@ -83,7 +84,6 @@ static RULES: &[Rule] = &[
     pair("placement", Conflicts, "cluster", ", which assigns keys to nodes itself"),
     pair("refill batch", Conflicts, "cluster", ", where slots belong to no connection"),
     pair("warmup auto", Conflicts, "agent", ": all hosts begin the window at a time agreed in advance"),
-    pair("max-time", Requires, "until", "; without it use --time"),
     pair("requests", Conflicts, "until", ", which ends by time"),
     pair("server-stats", Conflicts, "hash-field", ": Redis counts hashes, brunt counts keys"),
     pair("mix, multiget, drift, delta, first-key, value-form", Conflicts, "trace", NAMES_OPERATIONS),
@@ -96,7 +96,7 @@ static RULES: &[Rule] = &[
     pair("popularity window", Conflicts, "on-miss set", ": a window stores its objects itself"),
     pair("client-connections", Conflicts, OF_LIFETIME, ""),
     pair("client-connections", Conflicts, "trace, purge", ""),
-    pair("client-connections", Conflicts, "rate, rate-profile", "; use --call-rate, the rate of each client"),
+    pair("client-connections", Conflicts, "rate, rate-profile", "; use call-rate, the rate of each client"),
     pair("call-arrival", Requires, "call-rate", ""),
     pair("rate, rate-profile, arrival, think, reconnect-every", Conflicts, "call-rate", OWN_SCHEDULE),
     pair("on-miss set, purge, trace", Conflicts, "call-rate", OWN_SCHEDULE),
@@ -129,7 +129,7 @@ static RULES: &[Rule] = &[
     pair("meter without-client", Conflicts, "timestamps off", ""),
     conflicts(
         "popularity window",
-        "mget and --rate; use a closed loop or --call-rate, the rate of each client",
+        "mget and --rate; use a closed loop or call-rate, the rate of each client",
         |case| {
             case.sends(OpKind::Mget) && matches!(&case.class.load, Load::Open { rate, .. } if rate.is_known())
         },
@@ -149,7 +149,7 @@ static RULES: &[Rule] = &[
         !matches!(case.class.popularity, Popularity::Uniform | Popularity::Sequential)
     }),
     // mcperf's cas has a fixed unique.
-    requires("mix with cas", "gets, which reads its cas unique, or --trailing-blank", |case| {
+    requires("mix with cas", "gets, which reads its cas unique, or trailing-blank", |case| {
         !case.sends(OpKind::Cas) || case.sends(OpKind::Gets) || case.plan.trailing_blank
     }),
     requires("on-miss set", "a retrieval in --mix, e.g. get=9,set=1", |case| {
@@ -165,7 +165,7 @@ static RULES: &[Rule] = &[
         "--no-preload: every connection counts, and preload would open the first ones",
         |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
-    conflicts("trace", "--transport udp: requests must fit into datagrams", |case| {
+    conflicts("trace", "transport udp: requests must fit into datagrams", |case| {
         let is_udp = |kind| case.class.transport_of(kind, case.plan.transport) == Transport::Udp;
         case.class.kinds().into_iter().any(is_udp)
     }),
@@ -185,7 +185,7 @@ const NAMES_OPERATIONS: &str = ", which names the operations";
 const OF_LIFETIME: &str = "connect-rate, calls-per-connection, connections-total, reconnect-every";
 const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";
 /// The options with which a client knows what it has written.
-const IN_ORDER: &str = "--client-connections and --depth 1, so that a client knows its own writes";
+const IN_ORDER: &str = "client-connections and --depth 1, so that a client knows its own writes";
 const OF_USERS: &str = "--protocol memcached-binary, resp2 or resp3";
 const OF_REDIS: &str = "--protocol resp2 or resp3";
 
@@ -210,7 +210,7 @@ static RUN_RULES: &[Rule] = &[
     requires("password", "--server: the reference server of a run needs no login", |case| {
         !case.plan.needs_embedded()
     }),
-    requires("password", "--user", |case| {
+    requires("password", "user", |case| {
         case.run.user.is_some() || !case.speaks(|protocol| protocol == Protocol::MemcachedBinary)
     }),
     conflicts("hash-field", "--protocol resp-inline; use --command 'HGET {key} f'", |case| {
@@ -219,7 +219,7 @@ static RUN_RULES: &[Rule] = &[
     requires("trailing-blank", "--protocol memcached-text", |case| {
         case.speaks(|protocol| protocol == Protocol::MemcachedText)
     }),
-    requires("linger", "--transport tcp or tls", |case| {
+    requires("linger", "transport tcp or tls", |case| {
         case.plan.servers().iter().any(|server| server.transport.is_tcp())
     }),
     requires("verify with --popularity window", IN_ORDER, |case| {
@@ -244,7 +244,7 @@ static RUN_RULES: &[Rule] = &[
     }),
     requires(
         "tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, meter handshake-time",
-        "--transport tls",
+        "transport tls",
         |case| case.plan.uses_transport(Transport::Tls),
     ),
 ];
@@ -611,18 +611,18 @@ fn check_servers(plan: &Plan) -> Resolved {
     for class in plan.classes.iter().filter(of_hashes) {
         RUN.excludes("hash-field", &[("--ttl: hashes expire as a whole", class.ttl_s > 0)])?;
         if !class.mix.weights.iter().all(|(kind, _)| kind.has_field_command()) {
-            let accepted = "get, set and delete only with --hash-field";
+            let accepted = "get, set and delete only with hash-field";
             return Err(RUN.invalid("mix", &class.mix, accepted));
         }
     }
     let servers = plan.servers();
     if !plan.sockets.nodelay && !servers.iter().any(|server| server.transport.is_tcp()) {
-        let reason = format!("--transport {}: the option is TCP's", servers[0].transport);
-        return Err(RUN.conflicts("no-nodelay", reason));
+        let reason = format!("transport {}: the option is TCP's", servers[0].transport);
+        return Err(RUN.conflicts("nodelay=false", reason));
     }
     let other = servers.iter().find(|server| server.transport != Transport::Tcp);
     if let (Timestamps::Kernel, Some(other)) = (plan.timestamps, other) {
-        return Err(RUN.conflicts("timestamps kernel", format!("--transport {}", other.transport)));
+        return Err(RUN.conflicts("timestamps kernel", format!("transport {}", other.transport)));
     }
     let stateless = plan.protocols().into_iter().find(|protocol| protocol.is_stateless());
     match stateless.filter(|_| plan.preload) {
@@ -643,10 +643,14 @@ fn check_host(plan: &Plan, host: &Host) -> Resolved {
 
 /// The times of the run.
 fn check_stop(plan: &Plan) -> Resolved {
-    let (Some(until), Some(max_time)) = (&plan.stop.until, plan.stop.time) else { return Ok(()) };
-    if max_time < until.first_look {
-        let accepted = format!("at least --time ({}), the time of the first check", until.first_look);
-        return Err(RUN.invalid("max-time", max_time, accepted));
+    let (Some(until), Some(max)) = (&plan.stop.until, plan.stop.time) else { return Ok(()) };
+    if until.until.precisions.is_empty() {
+        return Err(RUN.invalid("until", &until.until, "a percentile beside max, such as p99=2%,max=1m"));
+    }
+    if max < until.first_look {
+        let accepted =
+            format!("a max of at least --time ({}), the time of the first check", until.first_look);
+        return Err(RUN.invalid("until", &until.until, accepted));
     }
     let ops: Vec<OpName> = plan.op_names().into_iter().collect();
     let precisions = until.until.precisions.iter();
@@ -693,7 +697,7 @@ fn check_verify(plan: &Plan) -> Resolved {
     }
     if let Some(class) = tracked().find(|class| class.keyspace.value_form != ValueForm::Random) {
         return requires(format!(
-            "--value-form random, whose values name their keys; class '{}' has {}",
+            "value-form random, whose values name their keys; class '{}' has {}",
             class.name, class.keyspace.value_form
         ));
     }
@@ -730,41 +734,41 @@ mod tests {
                 "server = ['a', 'unix:/b']",
                 "invalid value 'unix:/b' for --server: expected only paths or only hosts: all servers share one transport",
             ),
-            ("transport = 'unix'", "--transport unix requires --server unix:PATH"),
+            ("transport = 'unix'", "transport unix requires --server unix:PATH"),
             (
                 "transport = 'tcp'\nserver = 'unix:/b'",
-                "invalid value 'tcp' for --transport: expected unix with --server unix:/b",
+                "invalid value 'tcp' for transport: expected unix with --server unix:/b",
             ),
             (
                 "timestamps = 'kernel'\nserver = 'unix:/b'",
-                "--timestamps kernel cannot be used with --transport unix",
+                "timestamps kernel cannot be used with transport unix",
             ),
             (
                 "timestamps = 'kernel'\nserver = 'a'\ntransport = 'tls'",
-                "--timestamps kernel cannot be used with --transport tls",
+                "timestamps kernel cannot be used with transport tls",
             ),
-            ("transport = 'tls'", "--transport tls requires --server: the reference server has no TLS"),
+            ("transport = 'tls'", "transport tls requires --server: the reference server has no TLS"),
             (
                 "server = 'unix:/a'\ntransport = 'tls'",
-                "invalid value 'tls' for --transport: expected unix with --server unix:/a",
+                "invalid value 'tls' for transport: expected unix with --server unix:/a",
             ),
-            ("server = 'unix:/b'\nlinger = '0s'", "--linger requires --transport tcp or tls"),
-            ("linger = '1500ms'", "invalid value '1500ms' for --linger: expected whole seconds up to 65535"),
-            ("linger = '70000s'", "invalid value '70000s' for --linger: expected whole seconds up to 65535"),
-            ("send-buffer = 0", "invalid value '0' for --send-buffer: expected 1 to 1073741823 bytes"),
+            ("server = 'unix:/b'\nlinger = '0s'", "linger requires transport tcp or tls"),
+            ("linger = '1500ms'", "invalid value '1500ms' for linger: expected whole seconds up to 65535"),
+            ("linger = '70000s'", "invalid value '70000s' for linger: expected whole seconds up to 65535"),
+            ("send-buffer = 0", "invalid value '0' for send-buffer: expected 1 to 1073741823 bytes"),
             (
                 "receive-buffer = '2G'",
-                "invalid value '2000000000' for --receive-buffer: expected 1 to 1073741823 bytes",
+                "invalid value '2000000000' for receive-buffer: expected 1 to 1073741823 bytes",
             ),
-            ("server = 'a'\ntls-insecure = true", "--tls-insecure requires --transport tls"),
-            ("server = 'a'\ntls-server-name = 'b'", "--tls-server-name requires --transport tls"),
+            ("server = 'a'\ntls-insecure = true", "--tls-insecure requires transport tls"),
+            ("server = 'a'\ntls-server-name = 'b'", "--tls-server-name requires transport tls"),
             (
                 "server = 'a'\ntransport = 'tls'\ntls-ca = 'f'\ntls-insecure = true",
                 "--tls-ca cannot be used with --tls-insecure",
             ),
             ("server = 'a'\ntransport = 'tls'\ntls-cert = 'f'", "--tls-cert requires --tls-key"),
             ("server = 'a'\ntransport = 'tls'\ntls-key = 'f'", "--tls-key requires --tls-cert"),
-            ("server = 'a'\nmeter = ['handshake-time']", "--meter handshake-time requires --transport tls"),
+            ("server = 'a'\nmeter = ['handshake-time']", "meter handshake-time requires transport tls"),
         ]);
     }
 
@@ -781,23 +785,23 @@ mod tests {
         assert_eq!((plan.hash_field, plan.server_stats), (Some(4), false));
         let of_redis = "protocol = 'resp3'\nserver = 'a'\nhash-field = ";
         for (toml, message) in [
-            ("hash-field = 4".to_owned(), "--hash-field requires --protocol resp2 or resp3"),
-            (format!("{of_redis}0"), "invalid value '0' for --hash-field: expected an integer from 1 to 249"),
+            ("hash-field = 4".to_owned(), "hash-field requires --protocol resp2 or resp3"),
+            (format!("{of_redis}0"), "invalid value '0' for hash-field: expected an integer from 1 to 249"),
             (
                 format!("{of_redis}4\ncluster = true"),
-                "--hash-field cannot be used with --cluster, which places keys by all of their bytes",
+                "hash-field cannot be used with --cluster, which places keys by all of their bytes",
             ),
             (
                 format!("{of_redis}4\nttl = '5s'"),
-                "--hash-field cannot be used with --ttl: hashes expire as a whole",
+                "hash-field cannot be used with --ttl: hashes expire as a whole",
             ),
             (
                 format!("{of_redis}4\nmix = 'get,incr'"),
-                "invalid value 'get=1,incr=1' for --mix: expected get, set and delete only with --hash-field",
+                "invalid value 'get=1,incr=1' for --mix: expected get, set and delete only with hash-field",
             ),
             (
                 format!("{of_redis}4\nserver-stats = true"),
-                "--server-stats cannot be used with --hash-field: Redis counts hashes, brunt counts keys",
+                "server-stats cannot be used with hash-field: Redis counts hashes, brunt counts keys",
             ),
         ] {
             let error = resolved(&toml).unwrap_err();
@@ -864,7 +868,7 @@ mod tests {
             ),
             (
                 "verify = '5%'",
-                "--verify with --popularity window requires --client-connections and --depth 1, so that a client knows its own writes",
+                "--verify with --popularity window requires client-connections and --depth 1, so that a client knows its own writes",
             ),
             (
                 "key-size = 1",
@@ -872,31 +876,31 @@ mod tests {
             ),
             (
                 "key-form = 'memaslap'\nkey-size = 'fb_key'",
-                "invalid value 'fb_key@8..250' for --key-size: expected a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form memaslap",
+                "invalid value 'fb_key@8..250' for --key-size: expected a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with key-form memaslap",
             ),
             (
                 "key-form = 'memaslap'\nvalue-size = '2MiB'",
-                "--value-size fixed:2097152 exceeds 1MiB: --key-form memaslap",
+                "--value-size fixed:2097152 exceeds 1MiB: key-form memaslap",
             ),
             (
                 "mix = 'set,mget'\nrate = 5",
-                "--popularity window cannot be used with mget and --rate; use a closed loop or --call-rate, the rate of each client",
+                "--popularity window cannot be used with mget and --rate; use a closed loop or call-rate, the rate of each client",
             ),
             (
                 "client-connections = 3",
-                "invalid value '3' for --client-connections: expected a divisor of --connections, 16",
+                "invalid value '3' for client-connections: expected a divisor of --connections, 16",
             ),
             (
                 "client-connections = 0",
-                "invalid value '0' for --client-connections: expected a divisor of --connections, 16",
+                "invalid value '0' for client-connections: expected a divisor of --connections, 16",
             ),
             (
                 "client-connections = 4\nrate = 5",
-                "--client-connections cannot be used with --rate; use --call-rate, the rate of each client",
+                "client-connections cannot be used with --rate; use call-rate, the rate of each client",
             ),
             (
                 "client-connections = 4\nreconnect-every = '5s'",
-                "--client-connections cannot be used with --reconnect-every",
+                "client-connections cannot be used with --reconnect-every",
             ),
             (
                 "client-connections = 4\nthreads = 5",
@@ -923,7 +927,7 @@ mod tests {
                 "popularity = 'window:16M'\nconnections = 10000\nclient-connections = 50",
                 "--popularity window:16000000 exceeds 10737418 objects in each of 200 windows, for memory",
             ),
-            ("key-form = 'memaslap'", "--key-form memaslap requires --popularity window:OBJECTS"),
+            ("key-form = 'memaslap'", "key-form memaslap requires --popularity window:OBJECTS"),
         ] {
             let error = resolved(toml).unwrap_err();
             assert!(error.starts_with(message), "{toml}: {error}");

@@ -255,7 +255,7 @@ impl Codec for BinaryCodec {
         match &self.setup {
             Setup::Login(_) => SaslLogin::refusal(reply, text),
             _ if reply == ReplyKind::ClientError => {
-                format!("{}; a server with users requires --user and --password", QuotedBytes(text))
+                format!("{}; a server with users requires user and --password", QuotedBytes(text))
             }
             _ => QuotedBytes(text).to_string(),
         }

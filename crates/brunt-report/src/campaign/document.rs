@@ -24,7 +24,7 @@ pub(crate) fn document(campaign: &Campaign, layout: &Layout) -> Document {
         document.gap();
         let (grid, left_out) = table::answer(campaign, layout);
         document.table(grid);
-        let note = (left_out > 0).then(|| format!("+{left_out} rows between these: --details"));
+        let note = (left_out > 0).then(|| format!("+{left_out} rows between these: --report full"));
         document.facts("", note.into_iter().collect());
         document.begin(Level::Long);
         document.heading("runs");
@@ -134,7 +134,7 @@ fn capacity_text(capacity: &Capacity, wanted: &str) -> String {
             format!("below {}/s: the lowest rate tried does not meet {wanted} -> lower --from", rate(failed))
         }
         Capacity::Undecided { at } => {
-            format!("undecided: {}/s, the lowest rate, takes longer steps -> --max-time", rate(at))
+            format!("undecided: {}/s, the lowest rate, takes longer steps -> --until max=DURATION", rate(at))
         }
         Capacity::ByClient { at, passed: Some(passed) } => {
             format!("at least {}/s meets {wanted}: the client is the limit at {}/s", rate(passed), rate(at))
@@ -162,7 +162,7 @@ fn range_text(campaign: &Campaign) -> Option<String> {
     Some(format!("{ranges}; min and max bracket the median with {covered} %"))
 }
 
-/// The keys of `--brief`.
+/// The keys of `--report brief`.
 pub(crate) fn brief(campaign: &Campaign, layout: &Layout) -> String {
     let finding = match &campaign.question {
         CampaignQuestion::Scan { .. } => brief_of_scan(campaign),

@@ -21,7 +21,7 @@ use std::io::{self, Write};
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.campaign.v1";
 
-/// A campaign, as `--json` of `brunt scan`, `brunt search` and `brunt run --repeat` writes it.
+/// A campaign, as `-o json` of `brunt scan`, `brunt search` and `brunt run --repeat` writes it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CampaignTree<'a> {
     /// `"brunt.campaign.v1"`.

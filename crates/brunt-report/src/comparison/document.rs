@@ -41,7 +41,7 @@ pub(crate) fn document(comparison: &Comparison, layout: &Layout, level: Level) -
             if level == Level::Short && label != "plan" && facts.len() > DIFFERENCES_MAX {
                 let others = facts.len() - DIFFERENCES_MAX;
                 facts.truncate(DIFFERENCES_MAX);
-                facts.push(format!("{others} more: --details"));
+                facts.push(format!("{others} more: --report full"));
             }
             document.facts(label, facts);
         }
@@ -293,7 +293,7 @@ fn each_once<'a>(checks: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     once
 }
 
-/// The keys of `--brief`.
+/// The keys of `--report brief`.
 pub(crate) fn brief(comparison: &Comparison) -> String {
     let decided = || comparison.compared.iter().filter(|held| held.change.finding.is_some());
     let names = |rows: Vec<&ComparedRow>| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>();

@@ -24,7 +24,7 @@ const NUMBER_MAX: f64 = (1_u64 << 56) as f64;
 /// The keys of a result whose numbers are compared.
 const COMPARED: [&str; 3] = ["counts", "latency", "ops"];
 
-/// A comparison, as `brunt compare --json` writes it. `brunt report` reads `design`, `interrupted`, `failure`, the results of `a` and `b` and
+/// A comparison, as `brunt compare -o json` writes it. `brunt report` reads `design`, `interrupted`, `failure`, the results of `a` and `b` and
 /// the text of `assertions`.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ComparisonTree {

@@ -8,7 +8,7 @@ use crate::instant::date;
 use crate::json::client::{RequestCost, Unit, busiest, percentile, send_cost_ns};
 use crate::layout::{Layout, Style};
 use crate::quantity;
-use brunt_plan::plan::{MeterKind, Preset, Refill};
+use brunt_plan::plan::{MeterKind, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
@@ -137,8 +137,8 @@ fn setup(summary: &Summary) -> Vec<String> {
         format!("wait {}", usage.wait),
         quantity::things(usage.workers.len() as u64, "thread"),
     ];
-    if plan.preset != Preset::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
-        facts.push(format!("profile {} (refill {}, gather {})", plan.preset, plan.refill, plan.gather));
+    if plan.refill != Refill::Eager || plan.gather.is_on() {
+        facts.push(format!("refill {}, gather {}", plan.refill, plan.gather));
     }
     let send_cost = send_cost_ns(summary, Quantile::P50);
     facts.extend(send_cost.map(|ns| format!("send cost p50 {}", quantity::time(ns))));

@@ -35,7 +35,7 @@ pub(super) fn write(document: &mut Document, summary: &Summary) {
     let shown = longest_outages(outages.iter().copied(), OUTAGES_MAX);
     document.push(1, Content::Table(outage_table(summary, &shown)));
     let others = (outages.len() - shown.len()) as u64 + summary.outages_overflow();
-    let more = (others > 0).then(|| format!("{others} more outages: --details"));
+    let more = (others > 0).then(|| format!("{others} more outages: --report full"));
     document.push(6, Content::Facts { label: String::new(), facts: more.into_iter().collect() });
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn load_lines(summary: &Summary) -> Vec<Labelled> {
                 lines.push((class.name.clone(), facts));
             }
             if classes.len() > CLASSES_MAX {
-                let others = format!("+{} more: --details", classes.len() - CLASSES_MAX);
+                let others = format!("+{} more: --report full", classes.len() - CLASSES_MAX);
                 lines.push((String::new(), vec![others]));
             }
         }

@@ -5,9 +5,10 @@ use super::run;
 use super::schema::reader::errors;
 use crate::campaign::{Campaign, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use crate::document::Level;
+use crate::file_type::FileType;
 use crate::layout::Layout;
 use crate::stored::StoredCampaign;
-use crate::subject::{Format, Subject};
+use crate::subject::Subject;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
 use brunt_stats::assertion::{Assertion, Reached, Reason};
@@ -339,7 +340,7 @@ fn long_texts_of_campaigns() {
 fn json_of_campaigns() {
     for (name, campaign) in all() {
         let mut out = Vec::new();
-        Subject::Campaign(&campaign).write(Format::Json, &mut out).unwrap();
+        Subject::Campaign(&campaign).write(FileType::Json.into(), &mut out).unwrap();
         let mut json: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(errors(&json), Vec::<String>::new(), "{name}");
         let runs = json["runs"].as_array_mut().unwrap();
@@ -357,7 +358,9 @@ fn json_of_campaigns() {
 #[test]
 fn csv_of_a_campaign() {
     let mut out = Vec::new();
-    Subject::Campaign(&search_limited(Bottleneck::Connections)).write(Format::Csv, &mut out).unwrap();
+    Subject::Campaign(&search_limited(Bottleneck::Connections))
+        .write(FileType::Csv.into(), &mut out)
+        .unwrap();
     let text = String::from_utf8(out).unwrap();
     let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(columns, [19; 4]);

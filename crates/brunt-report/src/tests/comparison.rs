@@ -4,10 +4,10 @@ use super::schema::reader::errors;
 use super::{json_of, run};
 use crate::comparison::{AssertionRow, Comparison, EarlyEnd};
 use crate::document::Level;
+use crate::file_type::FileType;
 use crate::layout::Layout;
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
-use crate::subject::Format;
 use crate::subject::Subject;
 use brunt_plan::objective::Requirement;
 use brunt_stats::change::Design;
@@ -90,7 +90,7 @@ fn text_of(comparison: &Comparison) -> String {
 
 fn junit_of(comparison: &Comparison) -> String {
     let mut out = Vec::new();
-    Subject::Comparison(comparison).write(Format::Junit, &mut out).unwrap();
+    Subject::Comparison(comparison).write(FileType::Junit.into(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -124,7 +124,7 @@ fn b_is_slower() {
     insta::assert_snapshot!("compare_slower_junit", junit_of(&comparison));
     assert!(comparison.is_missed() && comparison.is_undecided());
     let mut out = Vec::new();
-    Subject::Comparison(&comparison).write(Format::Json, &mut out).unwrap();
+    Subject::Comparison(&comparison).write(FileType::Json.into(), &mut out).unwrap();
     let value: Value = serde_json::from_slice(&out).unwrap();
     let assertions = value["assertions"].as_array().unwrap().iter();
     let text = |held: &Value, key: &str| held[key].as_str().map(str::to_owned);
@@ -145,7 +145,7 @@ fn comparisons_are_reported_again() {
         |text: &str| StoredResult::parse(text, "c.json").and_then(|stored| Comparison::of_stored(&stored));
     let written = |comparison: &Comparison| {
         let mut out = Vec::new();
-        Subject::Comparison(comparison).write(Format::Json, &mut out).unwrap();
+        Subject::Comparison(comparison).write(FileType::Json.into(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let required = ["p99 <= +5%", "get.p99 <= +12%", "p50 < 1us", "set.p99.9 < 1s"];
@@ -338,7 +338,7 @@ fn differences_within_client_error_are_not_shown() {
     insta::assert_snapshot!("compare_client", text_of(&comparison));
     assert!(comparison.is_undecided() && !comparison.is_missed());
     let mut out = Vec::new();
-    Subject::Comparison(&comparison).write(Format::Json, &mut out).unwrap();
+    Subject::Comparison(&comparison).write(FileType::Json.into(), &mut out).unwrap();
     let value: Value = serde_json::from_slice(&out).unwrap();
     let p99 = value["quantities"].as_array().unwrap().iter().find(|held| held["quantity"] == "p99").unwrap();
     assert_eq!(

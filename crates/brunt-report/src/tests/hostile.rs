@@ -3,11 +3,11 @@
 use super::{all_runs, asserted, json_of};
 use crate::comparison::Comparison;
 use crate::document::Level;
+use crate::file_type::{FileRequest, FileType};
 use crate::layout::Layout;
-use crate::publication::FigureStyle;
 use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
-use crate::subject::{Format, Subject};
+use crate::subject::Subject;
 use crate::{csv, hdr_histogram, html, json, ndjson};
 use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
@@ -90,25 +90,26 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
     let layout = Layout::default();
     let runs = [("name".to_owned(), summary.clone())];
     let figure = |kind: &str| {
-        let request = format!("{kind}=x.svg").parse().unwrap();
-        Subject::Runs(&runs)
-            .figure(&request, FigureStyle::default())
-            .map_or(String::new(), |figure| text(&|out| figure.write(out)))
+        let request: FileRequest = format!("{kind}:x.svg").parse().unwrap();
+        let mut out = Vec::new();
+        // Made-up runs may have too few replies for a figure.
+        let _ = Subject::Run(summary).write(request.form, &mut out);
+        String::from_utf8(out).unwrap()
     };
     vec![
         ("text", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Short, out))),
         ("details", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Long, out))),
         ("brief", false, text(&|out| Subject::Run(summary).write_brief(&layout, out))),
-        ("annotations", false, text(&|out| Subject::Run(summary).write(Format::Annotations, out))),
+        ("annotations", false, text(&|out| Subject::Run(summary).write_annotations(out))),
         ("json", false, text(&|out| json::write(summary, out))),
         ("csv", false, text(&|out| csv::write(summary, out))),
         ("ndjson", false, text(&|out| ndjson::write(summary, out))),
         ("hlog", false, text(&|out| hdr_histogram::write(summary, out))),
         ("spectrum", false, text(&|out| hdr_histogram::write_percentiles(summary, out))),
-        ("markdown", true, text(&|out| Subject::Run(summary).write(Format::Markdown, out))),
-        ("junit", true, text(&|out| Subject::Run(summary).write(Format::Junit, out))),
+        ("markdown", true, text(&|out| Subject::Run(summary).write(FileType::Markdown.into(), out))),
+        ("junit", true, text(&|out| Subject::Run(summary).write(FileType::Junit.into(), out))),
         ("html", true, text(&|out| html::write(summary, out))),
-        ("several", true, text(&|out| Subject::Runs(&runs).write(Format::Html, out))),
+        ("several", true, text(&|out| Subject::Runs(&runs).write(FileType::Html.into(), out))),
         ("spectrum.svg", true, figure("spectrum")),
         ("timeline.svg", true, figure("timeline")),
     ]
@@ -157,9 +158,11 @@ fn changed_results_steer_nothing() {
             ("comparison's details", &|out| {
                 Subject::Comparison(&comparison).write_text(&Layout::default(), Level::Long, out)
             }),
-            ("comparison's json", &|out| Subject::Comparison(&comparison).write(Format::Json, out)),
-            ("comparison's html", &|out| Subject::Comparison(&comparison).write(Format::Html, out)),
-            ("comparison's markdown", &|out| Subject::Comparison(&comparison).write(Format::Markdown, out)),
+            ("comparison's json", &|out| Subject::Comparison(&comparison).write(FileType::Json.into(), out)),
+            ("comparison's html", &|out| Subject::Comparison(&comparison).write(FileType::Html.into(), out)),
+            ("comparison's markdown", &|out| {
+                Subject::Comparison(&comparison).write(FileType::Markdown.into(), out)
+            }),
         ];
         for (what, write) in writers {
             let mut out = Vec::new();

@@ -2,10 +2,11 @@
 
 use super::run::{self, Run, S, ordinary};
 use super::{all_runs, json_text_of};
+use crate::file_type::FileType;
 use crate::html::Page;
 use crate::live::State;
 use crate::stored::StoredResult;
-use crate::subject::{Format, Subject};
+use crate::subject::Subject;
 use brunt_plan::label::Label;
 use brunt_stats::connection::FirstError;
 use brunt_stats::live_run::RunSoFar;
@@ -133,7 +134,7 @@ fn text_of(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 fn pages_of_campaigns_and_comparisons_have_every_run() {
     let (campaigns, mut without_chart) = (super::campaign::all(), Vec::new());
     for (name, campaign) in &campaigns {
-        let page = text_of(|out| Subject::Campaign(campaign).write(Format::Html, out));
+        let page = text_of(|out| Subject::Campaign(campaign).write(FileType::Html.into(), out));
         assert!(!page.contains("NaN") && page.len() <= BYTES_MAX, "{name}");
         let links = page.matches("<a href=\"#run-").count();
         assert_eq!(links, campaign.runs.len(), "{name}");
@@ -148,11 +149,11 @@ fn pages_of_campaigns_and_comparisons_have_every_run() {
     assert_eq!(without_chart, ["search_undecided", "search_below", "repeat_ended_after_one"]);
     insta::assert_snapshot!(
         "page_of_a_scan",
-        words(&text_of(|out| Subject::Campaign(&campaigns[0].1).write(Format::Html, out)))
+        words(&text_of(|out| Subject::Campaign(&campaigns[0].1).write(FileType::Html.into(), out)))
     );
     let comparisons = super::comparison::all();
     for (name, comparison) in &comparisons {
-        let page = text_of(|out| Subject::Comparison(comparison).write(Format::Html, out));
+        let page = text_of(|out| Subject::Comparison(comparison).write(FileType::Html.into(), out));
         assert!(!page.contains("NaN") && page.len() <= BYTES_MAX, "{name}");
         assert!(
             drawings(&page).iter().any(|drawing| drawing.descendants().any(|node| node.has_tag_name("g"))),
@@ -161,7 +162,7 @@ fn pages_of_campaigns_and_comparisons_have_every_run() {
     }
     insta::assert_snapshot!(
         "page_of_a_comparison",
-        words(&text_of(|out| Subject::Comparison(&comparisons[0].1).write(Format::Html, out)))
+        words(&text_of(|out| Subject::Comparison(&comparisons[0].1).write(FileType::Html.into(), out)))
     );
 }
 
@@ -263,7 +264,7 @@ fn curves_join_the_runs_that_met_no_limit_below_others() {
     let campaigns = super::campaign::all();
     for (name, joined, crossed) in [("scan_to_the_server", 8, 1), ("scan_spoiled_below", 0, 1)] {
         let campaign = &campaigns.iter().find(|(held, _)| *held == name).unwrap().1;
-        let page = text_of(|out| Subject::Campaign(campaign).write(Format::Html, out));
+        let page = text_of(|out| Subject::Campaign(campaign).write(FileType::Html.into(), out));
         let drawings = drawings(&page);
         let nodes = || drawings.iter().flat_map(roxmltree::Document::descendants);
         let group = |class: &str| nodes().find(|node| node.attribute("class") == Some(class)).unwrap();
@@ -281,7 +282,7 @@ fn several_runs_lie_side_by_side() {
     let runs: Vec<(String, Summary)> =
         ordinary_runs().into_iter().map(|(name, run)| (name.to_owned(), run.summary)).collect();
     for count in [2, crate::html::RESULTS_MAX] {
-        let page = text_of(|out| Subject::Runs(&runs[..count]).write(Format::Html, out));
+        let page = text_of(|out| Subject::Runs(&runs[..count]).write(FileType::Html.into(), out));
         let drawings = drawings(&page);
         let group = |class: &str| {
             let nodes = drawings.iter().flat_map(roxmltree::Document::descendants);
@@ -291,7 +292,7 @@ fn several_runs_lie_side_by_side() {
         assert!((0..count).all(|index| group(&format!("result-{index}")) == 2), "{count}");
         assert!(page.len() <= BYTES_MAX, "{count}: {} bytes", page.len());
     }
-    let page = text_of(|out| Subject::Runs(&runs[..3]).write(Format::Html, out));
+    let page = text_of(|out| Subject::Runs(&runs[..3]).write(FileType::Html.into(), out));
     insta::assert_snapshot!("page_of_several_runs", words(&page));
 }
 

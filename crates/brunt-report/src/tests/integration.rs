@@ -2,8 +2,9 @@
 
 use super::{all_runs, asserted, campaign, comparison};
 use crate::annotations;
+use crate::file_type::FileType;
 use crate::markdown::{BYTES_MAX, escaped, fenced};
-use crate::subject::{Format, Subject};
+use crate::subject::Subject;
 use brunt_plan::label::Label;
 use brunt_stats::summary::Summary;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -16,11 +17,11 @@ fn text_of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
 }
 
 fn markdown_of(summary: &Summary) -> String {
-    text_of(|out| Subject::Run(summary).write(Format::Markdown, out))
+    text_of(|out| Subject::Run(summary).write(FileType::Markdown.into(), out))
 }
 
 fn annotations_of(summary: &Summary) -> String {
-    text_of(|out| Subject::Run(summary).write(Format::Annotations, out))
+    text_of(|out| Subject::Run(summary).write_annotations(out))
 }
 
 fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
@@ -96,13 +97,13 @@ fn a_reader_of_markdown_finds_status_tables_and_plan() {
 fn campaigns_and_comparisons_are_their_report() {
     for (name, campaign) in campaign::all() {
         let Document { headings, tables, .. } =
-            read(&text_of(|out| Subject::Campaign(&campaign).write(Format::Markdown, out)));
+            read(&text_of(|out| Subject::Campaign(&campaign).write(FileType::Markdown.into(), out)));
         assert_eq!(headings, [format!("{}.", campaign.status.headline())], "{name}");
         let asserted = usize::from(!campaign.assertions.is_empty());
         assert!(tables[0].len() > 1 && tables.len() == 1 + asserted, "{name}: {tables:?}");
     }
     for (name, comparison) in comparison::all() {
-        let text = text_of(|out| Subject::Comparison(&comparison).write(Format::Markdown, out));
+        let text = text_of(|out| Subject::Comparison(&comparison).write(FileType::Markdown.into(), out));
         let Document { headings, tables, .. } = read(&text);
         assert_eq!(headings, [crate::comparison::document::answer(&comparison).join(" · ")], "{name}");
         let asserted = usize::from(!comparison.asserted.is_empty());
@@ -199,10 +200,10 @@ fn what_a_runner_would_read_is_escaped() {
 fn annotations_of_campaigns_and_comparisons() {
     let of_campaigns = campaign::all()
         .into_iter()
-        .map(|(name, held)| (name, text_of(|out| Subject::Campaign(&held).write(Format::Annotations, out))));
-    let of_comparisons = comparison::all().into_iter().map(|(name, held)| {
-        (name, text_of(|out| Subject::Comparison(&held).write(Format::Annotations, out)))
-    });
+        .map(|(name, held)| (name, text_of(|out| Subject::Campaign(&held).write_annotations(out))));
+    let of_comparisons = comparison::all()
+        .into_iter()
+        .map(|(name, held)| (name, text_of(|out| Subject::Comparison(&held).write_annotations(out))));
     let all: Vec<String> =
         of_campaigns.chain(of_comparisons).map(|(name, text)| format!("{name}\n{text}")).collect();
     insta::assert_snapshot!(all.join("\n"));

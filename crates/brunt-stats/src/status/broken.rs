@@ -83,7 +83,8 @@ fn malformed(facts: &Facts<'_>) -> Option<Finding> {
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
     let reason =
         run.counts.first_malformed.as_ref().map_or(String::new(), |first| format!(": {}", first.reason));
-    let fix = "see which protocol is spoken at this address (--protocol, --transport, the port), and what is between";
+    let fix =
+        "see which protocol is spoken at this address (--protocol, transport, the port), and what is between";
     (count > 0).then(|| (format!("bytes came that are no reply, {times}{reason}"), fix, count))
 }
 
@@ -196,7 +197,7 @@ fn requests_missing(facts: &Facts<'_>) -> Option<Finding> {
     let (reason, fix) = match record.plan.classes.iter().any(|class| class.lifetime.total.is_some()) {
         true => (
             "the last connection that the plan allows had ended",
-            "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection",
+            "ask for fewer --requests, or allow more with connections-total and --calls-per-connection",
         ),
         false => (
             "the run ended early, because no connection could be had any more",

@@ -159,7 +159,9 @@ fn goal(facts: &Facts<'_>) -> Option<(String, String)> {
     let until = facts.until.filter(|until| !until.is_interrupted && facts.is_over)?;
     (!until.is_reached()).then(|| {
         let fix = match until.look.held_by.is_empty() {
-            true => "allow more --max-time, or ask for less precision with --until".to_owned(),
+            true => {
+                "allow more time with --until max=DURATION, or ask for less precision with --until".to_owned()
+            }
             false => "see the other checks".to_owned(),
         };
         (format!("--until was {until}"), fix)

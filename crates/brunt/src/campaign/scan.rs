@@ -14,6 +14,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::{Sweep, SweepPoint};
 use brunt_report::campaign::{CampaignQuestion, RunPlace, RunRow};
+use brunt_report::file_type::SubjectKind;
 use brunt_stats::rate_scan::{LoadResult, RateScan};
 
 /// Measures every setting, as often as asked, and reports the curve.
@@ -34,7 +35,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
         "connections" | "depth" => plans.iter().all(|plan| !plan.has_open_loop()),
         _ => false,
     };
-    let (mut series, outputs) = Series::open(run, &plans, &mut asked, &[])?;
+    let (mut series, outputs) = Series::open(run, &plans, &mut asked, &[], SubjectKind::Scan)?;
     let mut closed_loop = None;
     let option = over.option().to_owned();
     let ended = measure_all(&mut series, &asked, flags, plans[0].seed, &mut closed_loop);
@@ -46,7 +47,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
 /// What is asked for and its plans, with everything checked that can be before a file or a connection is opened.
 fn planned(flags: &cli::Scan) -> Result<(PlanRequest, Vec<Plan>), Failure> {
     let cli::Scan { run, repeat, over, .. } = flags;
-    check_output(run, "a scan")?;
+    check_output(run, SubjectKind::Scan, "a scan")?;
     super::check_no_assertions(run, "a scan")?;
     check_between(repeat)?;
     let asked = PlanRequest::of(run)?;

@@ -4,8 +4,7 @@
 //! at the end, say more than one long run at each rate.
 
 use super::{
-    Series, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
-    rate_setting, texts,
+    Series, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan, rate_setting, texts,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -16,6 +15,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_report::campaign::{CampaignQuestion, RunPlace, RunPurpose};
+use brunt_report::file_type::SubjectKind;
 use brunt_stats::assertion::Reason;
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange};
 
@@ -25,7 +25,7 @@ const FROM_PART: f64 = 0.5;
 const LOWEST_PART: f64 = 1.0 / 256.0;
 /// Length of a step ...
 const STEP: DurationNs = DurationNs(1_000_000_000);
-/// ... which is longer where fewer requests may reach the bound, up to this without --max-time.
+/// ... which is longer where fewer requests may reach the bound, up to this without --until max.
 const ALLOWED_MIN: u64 = 20;
 const STEP_MAX: DurationNs = DurationNs(30_000_000_000);
 /// Warm-up of a step.
@@ -34,12 +34,13 @@ const WARMUP: DurationNs = DurationNs(300_000_000);
 /// Searches, and reports every step.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let (mut asked, steps, first) = planned(flags)?;
-    let cli::Search { run, slo, from, to, resolution } = flags;
+    let cli::Search { run, from, to, resolution } = flags;
+    let objectives = &run.output.assert;
     if run.output.print_plan {
         return print_plan(&first, "a step of a search; its rates are found on the way");
     }
     let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
-    let (mut series, outputs) = Series::open(run, &plans, &mut asked, slo)?;
+    let (mut series, outputs) = Series::open(run, &plans, &mut asked, objectives, SubjectKind::Scan)?;
     let (mut closed_loop, mut capacity) = (None, None);
     let to = to.map(|to| to.as_f64());
     let ended = (|| {
@@ -49,7 +50,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
                 let rate = closed_loop_rate(&mut series, &asked)?;
                 closed_loop = Some(rate);
                 let from = to.unwrap_or(f64::INFINITY).min(rate * FROM_PART);
-                (from, steps.lowest_rate(slo).max(from * LOWEST_PART).min(from))
+                (from, steps.lowest_rate(objectives).max(from * LOWEST_PART).min(from))
             }
         };
         let range = RateRange { from, lowest, to, gap: resolution.as_f64() };
@@ -57,7 +58,8 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         Ok(())
     })();
     let resolution = resolution.as_f64();
-    let question = CampaignQuestion::Search { objectives: texts(slo), resolution, capacity, closed_loop };
+    let question =
+        CampaignQuestion::Search { objectives: texts(objectives), resolution, capacity, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
     series.report(outputs, ended, question)
 }
@@ -92,10 +94,10 @@ fn needed(objectives: &[Objective]) -> u64 {
 
 /// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
 fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
-    let cli::Search { run, slo, from, to, .. } = flags;
-    check_output(run, "a search")?;
-    check_no_assertions(run, "a search")?;
-    slo.iter().try_for_each(check_objective)?;
+    let cli::Search { run, from, to, .. } = flags;
+    let objectives = &run.output.assert;
+    check_output(run, SubjectKind::Scan, "a search")?;
+    objectives.iter().try_for_each(check_objective)?;
     if let (Some(from), Some(to)) = (from, to)
         && from > to
     {
@@ -106,10 +108,10 @@ fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
     asked.check_free("rate", "--from and --to of a search")?;
     let steps = steps(&mut asked)?;
     let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
-    let first = plan_at(&asked, &[lowest], "--slo")?;
-    for objective in slo {
+    let first = plan_at(&asked, &[lowest], "--assert")?;
+    for objective in objectives {
         // One on requests that the plan never makes would never be decided.
-        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --slo: {reason}"));
+        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
         first.check_subject(&objective.subject).map_err(given)?;
     }
     Ok((asked, steps, first))
@@ -118,19 +120,20 @@ fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
 /// How long steps are. A search knows itself what a step is to find out.
 fn steps(asked: &mut PlanRequest) -> Result<Steps, Failure> {
     let run = &mut asked.spec.run;
-    if run.until.is_some() {
-        return Err(Failure::usage(
-            "--until cannot be used with search: its steps are as long as --slo takes",
-        ));
+    let until = run.until.take().unwrap_or_default();
+    if !until.precisions.is_empty() {
+        return Err(Failure::usage(format!(
+            "invalid value '{until}' for --until: expected max alone, as in max=30s: the steps of a search are as long as --assert takes"
+        )));
     }
     if run.requests.is_some() {
         return Err(Failure::usage("--requests cannot be used with search: its steps end by --time"));
     }
     run.warmup.get_or_insert(Warmup::For(WARMUP));
     let least = *run.time.get_or_insert(STEP);
-    match run.max_time.take() {
+    match until.max {
         Some(most) if most < least => Err(Failure::usage(format!(
-            "invalid value '{most}' for --max-time: expected at least --time, {least}"
+            "invalid value 'max={most}' for --until: expected at least --time, {least}"
         ))),
         most => Ok(Steps { least, most: most.unwrap_or(STEP_MAX.max(least)), stretch: 1.0 }),
     }
@@ -140,7 +143,7 @@ fn check_objective(objective: &Objective) -> Result<(), Failure> {
     match objective.is_ceiling() {
         true => Ok(()),
         false => Err(Failure::usage(format!(
-            "invalid value '{objective}' for --slo: expected an upper bound on a percentile of the response time, such as \
+            "invalid value '{objective}' for --assert: expected an upper bound on a percentile of the response time, such as \
              'p99 < 1ms' or 'get.p99.9 <= 5ms'"
         ))),
     }
@@ -160,7 +163,7 @@ fn measure_all(
         };
         let setting = rate_setting(rate);
         let time = steps.length(rate, series.objectives);
-        let plan = plan_at(asked, &[setting], "--slo")?.changed(|spec| spec.run.time = Some(time));
+        let plan = plan_at(asked, &[setting], "--assert")?.changed(|spec| spec.run.time = Some(time));
         let plan = plan.map_err(Failure::usage)?;
         let (purpose, of) = match is_of_pair {
             true => (RunPurpose::Pair, "pair"),

@@ -83,7 +83,7 @@ fn later_runs_use_the_calibration() {
     assert_eq!(before.json["client"]["calibration"], Value::Null);
     assert!(!before.text.contains("\nfloor "), "{}", before.text);
 
-    let output = state.run(&["calibrate", "-T", "1", "-c", "4", "--time", "600ms", "--json", "-"]);
+    let output = state.run(&["calibrate", "-T", "1", "-c", "4", "--time", "600ms", "-o", "json:-"]);
     let calibrated = Measured::of(&output);
     assert_eq!(calibrated.exit, 0, "{}", calibrated.text);
     check_calibration(&calibrated.json);

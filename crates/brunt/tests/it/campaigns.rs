@@ -11,7 +11,7 @@ use std::process::Stdio;
 
 /// Ends a campaign's command and takes in its result.
 fn campaign(arguments: &[&str]) -> Measured {
-    let common = ["--json", "-", "--keys", "500", "--allow=BROKEN,LOAD,CLIENT,DATA", "--warmup", "0s"];
+    let common = ["-o", "json:-", "--keys", "500", "--allow=BROKEN,LOAD,CLIENT,DATA", "--warmup", "0s"];
     Measured::of(&brunt(arguments).args(common).output().unwrap())
 }
 
@@ -180,7 +180,7 @@ fn is_limited_by_the_client(measured: &Measured) -> bool {
 fn scans_name_the_bottleneck() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:1000", "--script-after", "500"]);
-    let flags = ["--over", "rate=100,4k", "-t", "2s", "--drain", "100ms", "-d", "1024"];
+    let flags = ["--over", "rate=100,4k", "-t", "2s", "--set", "drain=100ms", "--depth", "1024"];
     let measured = campaign(&[&["scan", "-s", &server.address], &flags[..]].concat());
     if is_limited_by_the_client(&measured) {
         return;
@@ -202,7 +202,7 @@ fn scans_name_the_bottleneck() {
 fn an_interrupted_campaign_reports_what_it_has() {
     let _beside = beside_others();
     let mut command = brunt(&["scan", "--over", "connections=1..100:1", "-t", "1s", "--warmup", "0s"]);
-    let flags = ["--keys", "500", "--json", "-", "--progress", "100ms"];
+    let flags = ["--keys", "500", "-o", "json:-", "--progress", "100ms"];
     let mut child = command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Read beside: a result is larger than what a pipe holds, and who writes to a full one waits for ever.
     let mut out = child.stdout.take().unwrap();
@@ -233,7 +233,7 @@ fn printed_plans_match_campaign_steps() {
         (&["scan", "--over", "rate=5k,10k", "--print-plan"][..], "# the first of 2 settings: rate=5000/s"),
         (&["scan", "--print-plan"], "# the closed loop that a scan begins with"),
         (&["run", "--repeat", "4", "--print-plan"], "# the first of 4 runs; the seed of each is one more"),
-        (&["search", "--slo", "p99 < 1ms", "--from", "3k", "--print-plan"], "# a step of a search"),
+        (&["search", "--assert", "p99 < 1ms", "--from", "3k", "--print-plan"], "# a step of a search"),
     ] {
         let output = brunt(arguments).output().unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
@@ -255,8 +255,8 @@ fn searches_end_at_unreachable_or_trivial_objectives() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:200", "--script-after", "500"]);
     let search = |slo: &str| {
-        let flags = ["--from", "500", "--to", "1k", "-d", "1024", "--mix", "get", "--wait", "sleep"];
-        campaign(&[&["search", "-s", &server.address, "--slo", slo], &flags[..]].concat())
+        let flags = ["--from", "500", "--to", "1k", "--depth", "1024", "--mix", "get", "--wait", "sleep"];
+        campaign(&[&["search", "-s", &server.address, "--assert", slo], &flags[..]].concat())
     };
     let table = [
         ("p90 < 1s", "at_least", 1e3.into(), 0, "the highest rate tried meets p90 < 1s"),
@@ -285,7 +285,8 @@ fn searches_end_at_unreachable_or_trivial_objectives() {
 fn searches_confirm_both_rates_in_turns() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:2000", "--script-after", "500"]);
-    let flags = ["--slo", "p50 < 200ms", "--from", "250", "-t", "500ms", "-d", "1024", "--resolution", "50%"];
+    let flags =
+        ["--assert", "p50 < 200ms", "--from", "250", "-t", "500ms", "--depth", "1024", "--resolution", "50%"];
     let measured = campaign(&[&["search", "-s", &server.address], &flags[..]].concat());
     if is_limited_by_the_client(&measured) {
         return;
@@ -309,7 +310,7 @@ fn searches_confirm_both_rates_in_turns() {
 fn searches_without_enough_time_are_undecided() {
     let _beside = beside_others();
     let flags = ["--from", "100", "-t", "1s", "--max-time", "1s", "--mix", "get"];
-    let measured = campaign(&[&["search", "--slo", "p99 < 10s"], &flags[..]].concat());
+    let measured = campaign(&[&["search", "--assert", "p99 < 10s"], &flags[..]].concat());
     if is_limited_by_the_client(&measured) {
         return;
     }

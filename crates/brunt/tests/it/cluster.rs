@@ -68,7 +68,7 @@ impl Cluster {
     /// A run against it, by way of its second node.
     pub(crate) fn run(&self, flags: &[&str]) -> Child {
         let mut command =
-            brunt(&["run", "--cluster", "--no-progress", "--json", "-", "-s", &self.nodes[1].address]);
+            brunt(&["run", "--cluster", "--progress=none", "-o", "json:-", "-s", &self.nodes[1].address]);
         command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -177,7 +177,8 @@ fn moving_slots_loses_no_request() {
     let _beside = beside_others();
     for (version, mix) in [("resp2", "get=6,set=2,mget=2"), ("resp3", "get=6,set=1,mget=1,raw=1+1")] {
         let Some(cluster) = Cluster::start_beside(1) else { return };
-        let flags = ["--protocol", version, "-t", "60s", "--warmup", "0s", "-c", "8", "-d", "4", "-T", "1"];
+        let flags =
+            ["--protocol", version, "-t", "60s", "--warmup", "0s", "-c", "8", "--depth", "4", "-T", "1"];
         let keys = ["--keys", "20000", "--mix", mix, "--multiget", "4", "--verify", "--value-size", "60"];
         let commands = ["--command", "STRLEN {key}", "--command", "PING"];
         let commands = if mix.contains("raw") { &commands[..] } else { &[] };
@@ -253,9 +254,17 @@ fn agents_load_a_cluster() {
     let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
     let agents = ["--agent", &one.address, "--agent", &two.address, "--measure-rate", "200"];
     let load =
-        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "-d", "4", "--wait", "sleep"];
-    let keys =
-        ["--keys", "6000", "--mix", "get=6,set=2,mget=2", "--multiget", "4", "--measure-connections", "3"];
+        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "--depth", "4", "--wait", "sleep"];
+    let keys = [
+        "--keys",
+        "6000",
+        "--mix",
+        "get=6,set=2,mget=2",
+        "--multiget",
+        "4",
+        "--set",
+        "measure-connections=3",
+    ];
     let run = cluster.run(&[&agents[..], &load, &keys].concat());
     cluster.await_keys(6_000);
     cluster.move_slots(&(0..200).collect::<Vec<_>>(), 0, 1);
@@ -290,12 +299,26 @@ fn agents_load_a_cluster() {
 fn failed_nodes_do_not_affect_others() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
-    let flags =
-        ["--protocol", "resp3", "-t", "3s", "--warmup", "0s", "-c", "6", "-d", "4", "-T", "1", "-r", "2000"];
+    let flags = [
+        "--protocol",
+        "resp3",
+        "-t",
+        "3s",
+        "--warmup",
+        "0s",
+        "-c",
+        "6",
+        "--depth",
+        "4",
+        "-T",
+        "1",
+        "-r",
+        "2000",
+    ];
     let run = cluster.run(
         &[
             &flags[..],
-            &["--keys", "5000", "--mix", "get", "--wait", "sleep", "--timeout", "400ms", "--drain", "1s"],
+            &["--keys", "5000", "--mix", "get", "--wait", "sleep", "--timeout", "400ms", "--set", "drain=1s"],
         ]
         .concat(),
     );
@@ -350,7 +373,7 @@ fn servers_without_cluster_mode_are_named() {
         // Who has something to say says more than who is not there.
         (&["-s", &nobody, "-s", &server.address], 5, &no_cluster),
         (
-            &["-s", &server.address, "--database", "3"],
+            &["-s", &server.address, "--set", "database=3"],
             2,
             "--database cannot be used with --cluster, which has database 0 only",
         ),

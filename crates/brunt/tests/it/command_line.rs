@@ -62,9 +62,15 @@ fn usage_errors_are_named() {
         (&["run", "-c", "0"], &["--connections", "'0'", "from 1 to"]),
         (&["run", "-T", "40", "-c", "3"], &["--threads", "'40'", "1 to 3"]),
         (&["run", "--key-size", "3", "--keys", "1M"], &["--key-size", "'fixed:3'", "sizes from 6"]),
-        (&["run", "--key-form", "octal"], &["--key-form", "'octal'", "decimal, hex8, random"]),
-        (&["run", "--key-form", "random", "--key-size", "2"], &["--key-size", "'fixed:2'", "sizes from 3"]),
-        (&["run", "--key-form", "hex8", "--keys", "5G"], &["--key-form hex8 requires", "4294967296 keys"]),
+        (&["run", "--set", "key-form=octal"], &["--set", "key-form='octal'", "decimal, hex8, random"]),
+        (
+            &["run", "--set", "key-form=random", "--key-size", "2"],
+            &["--key-size", "'fixed:2'", "sizes from 3"],
+        ),
+        (
+            &["run", "--set", "key-form=hex8", "--keys", "5G"],
+            &["--set key-form=hex8 requires", "4294967296 keys"],
+        ),
         (&["run", "--prefix", "a b"], &["--prefix", "'a b'", "printable"]),
         (&["run", "--multiget", "5"], &["--multiget requires mget"]),
         (
@@ -77,34 +83,34 @@ fn usage_errors_are_named() {
             &["--command", "'{kay}'", "{key}, {value}"],
         ),
         (&["run", "--protocol", "resp2", "-s", "a", "--password", "@/no/such"], &["--password", "/no/such"]),
-        (&["run", "--meter", "speed"], &["--meter", "'speed'", "oversleep"]),
-        (&["run", "--samples-max", "5"], &["--samples-max", "--samples PATH"]),
+        (&["run", "--set", "meter=speed"], &["--set", "meter='speed'", "oversleep"]),
+        (&["run", "--set", "samples-max=5"], &["--set", "samples-max=--samples PATH"]),
         (&["run", "--rato", "5"], &["--rato", "--rate"]),
         (&["run", "/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
         (&["load"], &["load", "--server"]),
         (&["serve", "--service", "slow"], &["--service", "'slow'", "exp"]),
         (&["run", "--rate", "-5"], &["--rate: ", "'-5'"]),
-        (&["run", "--json", "/no/such/dir/x.json"], &["--json", "/no/such/dir/x.json", "can be written"]),
-        (&["run", "--csv", "/no/such/dir/x.csv"], &["--csv", "/no/such/dir/x.csv", "can be written"]),
-        (&["run", "--csv", "-", "--json", "-"], &["--json, --csv", "'-'", "one of them"]),
+        (&["run", "-o", "/no/such/dir/x.json"], &["-o", "/no/such/dir/x.json", "can be written"]),
+        (&["run", "-o", "/no/such/dir/x.csv"], &["-o", "/no/such/dir/x.csv", "can be written"]),
+        (&["run", "-o", "csv:-", "-o", "json:-"], &["--json, --csv", "'-'", "one of them"]),
         (&["run", "--ttl", "-1s"], &["--ttl", "'-1s'", "10s"]),
         (&["run", "--drift", "-1/1s"], &["--drift", "'-1/1s'", "KEYS/DURATION"]),
         (&["run", "--connect-rate", "0"], &["--connect-rate", "'0'", "per second above 0"]),
-        (&["run", "--call-rate", "0"], &["--call-rate", "'0'", "per second above 0"]),
-        (&["run", "--call-arrival", "poisson"], &["--call-arrival requires --call-rate"]),
-        (&["run", "--call-rate", "5", "-r", "5"], &["--rate cannot be used with --call-rate"]),
+        (&["run", "--set", "call-rate=0"], &["--set", "call-rate='0'", "per second above 0"]),
+        (&["run", "--set", "call-arrival=poisson"], &["--call-arrival requires --call-rate"]),
+        (&["run", "--set", "call-rate=5", "-r", "5"], &["--rate cannot be used with --call-rate"]),
         (
-            &["run", "--call-rate", "5", "--reconnect-every", "1s"],
+            &["run", "--set", "call-rate=5", "--reconnect-every", "1s"],
             &["--reconnect-every cannot be used with --call-rate"],
         ),
         (
-            &["run", "--call-rate", "5", "-s", "a", "-s", "b"],
+            &["run", "--set", "call-rate=5", "-s", "a", "-s", "b"],
             &["--call-rate cannot be used with --placement by key on several servers"],
         ),
-        (&["run", "--connect-arrival", "poisson"], &["--connect-arrival requires --connect-rate"]),
+        (&["run", "--set", "connect-arrival=poisson"], &["--connect-arrival requires --connect-rate"]),
         (
-            &["run", "--connect-rate", "5", "--connect-arrival", "bursty"],
-            &["--connect-arrival", "'bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],
+            &["run", "--connect-rate", "5", "--set", "connect-arrival=bursty"],
+            &["--set", "connect-arrival='bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],
         ),
         (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
         (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
@@ -122,15 +128,18 @@ fn usage_errors_are_named() {
         (&["serve", "--cpus", "none"], &["--cpus", "'none'", "0-3,5"]),
         (&["serve", "--cpus", "8000"], &["--cpus", "'8000'", "processors"]),
         (&["run", "--progress", "1ms"], &["--progress", "'1ms'", "100ms"]),
-        (&["run", "--progress", "1s", "--no-progress"], &["--progress", "--no-progress"]),
-        (&["run", "--tui", "--no-progress"], &["--tui", "--no-progress"]),
-        (&["run", "--tui"], &["--tui: standard error is not a terminal", "--progress 1s", "--http 9090"]),
+        (&["run", "--progress", "1s", "--progress=none"], &["--progress", "--progress=none"]),
+        (&["run", "--progress=tui", "--progress=none"], &["--progress=tui", "--progress=none"]),
+        (
+            &["run", "--progress=tui"],
+            &["--progress tui: standard error is not a terminal", "--progress 1s", "--http 9090"],
+        ),
         (
             &["run", "--assert", "p98 < 1ms"],
             &["--assert", "'p98 < 1ms'", "p98 is not reported", "--percentiles"],
         ),
         (&["run", "--assert", "p99<0ms"], &["--assert", "invalid bound '0ms' for p99", "above 0"]),
-        (&["search", "--slo", "p99 < 0ms"], &["--slo", "invalid bound '0ms' for p99", "above 0"]),
+        (&["search", "--assert", "p99 < 0ms"], &["--assert", "invalid bound '0ms' for p99", "above 0"]),
         (&["run", "--assert", "p99 < 1"], &["--assert", "invalid bound '1' for p99", "1ms"]),
         (
             &["run", "--assert", "mget.p99 < 1ms"],
@@ -138,12 +147,15 @@ fn usage_errors_are_named() {
         ),
         (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
         (&["run", "--allow", "EMPTY"], &["invalid value 'EMPTY' for --allow: expected BROKEN, ", "LOAD"]),
-        (&["search", "--slo", "p99 < 1ms", "--allow", "LOAD,"], &["invalid value '' for --allow: expected "]),
-        (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
+        (
+            &["search", "--assert", "p99 < 1ms", "--allow", "LOAD,"],
+            &["invalid value '' for --allow: expected "],
+        ),
+        (&["run", "-o", "/no/such/dir/x.xml"], &["-o", "/no/such/dir/x.xml", "can be written"]),
         (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
         (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "expected a duration from 250ms to"]),
         (&["calibrate", "-T", "40", "-c", "3"], &["--threads", "'40'", "1 to 3"]),
-        (&["calibrate", "--json", "/no/such/dir/x"], &["--json", "/no/such/dir/x", "can be written"]),
+        (&["calibrate", "-o", "json:/no/such/dir/x"], &["-o", "json:/no/such/dir/x", "can be written"]),
         (&["scan", "--over", "keys=1,2"], &["--over", "'keys' cannot be swept", "rate, connections, depth"]),
         (&["scan", "--over", "rate=10k,fast"], &["--over", "'fast' in rate", "200k"]),
         (&["scan", "--over", "rate=10k..5k:1k"], &["--over", "'10k..5k:1k'", "upwards"]),
@@ -160,51 +172,57 @@ fn usage_errors_are_named() {
             &["scan", "--over", "value-size=1GiB"],
             &["--over at value-size=1GiB", "--value-size fixed:1073741824 exceeds 128MiB"],
         ),
-        (&["scan", "--samples", "x.csv"], &["--samples", "one run"]),
+        (&["scan", "-o", "samples:x.csv"], &["-o", "samples:one run"]),
         (&["scan", "--assert", "p99 < 1ms"], &["--assert", "one plan"]),
-        (&["run", "--repeat", "2", "--hlog", "x.hlog"], &["--hlog", "one run"]),
+        (&["run", "--repeat", "2", "-o", "x.hlog"], &["-o", "hlog:one run"]),
         (&["man", "nosuch"], &["invalid value 'nosuch' for COMMAND: expected run, scan, "]),
         (&["man", "--dir", "/proc/x"], &["invalid value '/proc/x' for --dir ("]),
         (&["man", "run", "--dir", "x"], &["cannot be used with '--dir"]),
         (&["completions", "tcsh"], &["invalid value 'tcsh'", "bash, zsh, fish"]),
-        (&["load", "--hlog", "x.hlog"], &["unexpected argument '--hlog'"]),
-        (&["load", "--ndjson", "-"], &["unexpected argument '--ndjson'"]),
-        (&["search", "--slo", "p99<1ms", "--junit", "x.xml"], &["--junit", "one run"]),
-        (&["run", "--repeat", "2", "--samples-max", "5"], &["--samples-max", "one run"]),
+        (&["load", "-o", "x.hlog"], &["unexpected argument '--hlog'"]),
+        (&["load", "-o", "ndjson:-"], &["unexpected argument '--ndjson'"]),
+        (&["search", "--assert", "p99<1ms", "-o", "x.xml"], &["-o", "junit:one run"]),
+        (&["run", "--repeat", "2", "--set", "samples-max=5"], &["--set", "samples-max=one run"]),
         (
             &["run", "--repeat", "0"],
             &["invalid value '0' for --repeat: expected a whole number from 1 to 100"],
         ),
         (&["run", "--between", "true"], &["--between", "'true'", "--repeat"]),
-        (&["search"], &["--slo"]),
-        (&["search", "--slo", "p98 < 1ms"], &["--slo", "p98 is not reported", "p99.9"]),
-        (&["search", "--slo", "rate > 5k"], &["--slo", "'rate > 5000/s'", "upper bound on a percentile"]),
+        (&["search"], &["--assert"]),
+        (&["search", "--assert", "p98 < 1ms"], &["--assert", "p98 is not reported", "p99.9"]),
         (
-            &["search", "--slo", "mget.p99<1ms"],
-            &["--slo", "'mget.p99 < 1ms'", "'mget' is not sent", "get, set"],
+            &["search", "--assert", "rate > 5k"],
+            &["--assert", "'rate > 5000/s'", "upper bound on a percentile"],
         ),
         (
-            &["search", "--slo", "p99<1ms", "--until", "p99=2%"],
-            &["--until cannot be used with search", "as long as --slo takes"],
+            &["search", "--assert", "mget.p99<1ms"],
+            &["--assert", "'mget.p99 < 1ms'", "'mget' is not sent", "get, set"],
         ),
-        (&["search", "--slo", "p99<1ms", "-n", "1000"], &["--requests cannot be used with search", "--time"]),
         (
-            &["search", "--slo", "p99<1ms", "-t", "9s", "--max-time", "5s"],
+            &["search", "--assert", "p99<1ms", "--until", "p99=2%"],
+            &["--until cannot be used with search", "as long as --assert takes"],
+        ),
+        (
+            &["search", "--assert", "p99<1ms", "-n", "1000"],
+            &["--requests cannot be used with search", "--time"],
+        ),
+        (
+            &["search", "--assert", "p99<1ms", "-t", "9s", "--max-time", "5s"],
             &["--max-time", "'5s'", "--time, 9s"],
         ),
-        (&["search", "--slo", "p99<1ms", "-r", "5k"], &["--rate", "--from and --to"]),
+        (&["search", "--assert", "p99<1ms", "-r", "5k"], &["--rate", "--from and --to"]),
         (
-            &["search", "--slo", "p99<1ms", "--from", "9k", "--to", "5k"],
+            &["search", "--assert", "p99<1ms", "--from", "9k", "--to", "5k"],
             &["--to", "'5000/s'", "--from, 9000/s"],
         ),
-        (&["search", "--slo", "p99<1ms", "--from", "x"], &["--from", "'x'", "200k"]),
-        (&["search", "--slo", "p99<1ms", "--resolution", "0"], &["--resolution", "'0'", "0.1% to 50%"]),
+        (&["search", "--assert", "p99<1ms", "--from", "x"], &["--from", "'x'", "200k"]),
+        (&["search", "--assert", "p99<1ms", "--resolution", "0"], &["--resolution", "'0'", "0.1% to 50%"]),
         (&["compare"], &["0 results given", "A.json B.json", "--live A B"]),
         (&["compare", "/no/a.json", "/no/b.json"], &["/no/a.json", "cannot read", "expected"]),
         (&["compare", "a.json", "b.json", "--rate", "5"], &["--rate requires --live"]),
         (&["compare", "--a", "a.json"], &["--b"]),
         (
-            &["compare", "a.json", "b.json", "--json", "-", "--junit", "-"],
+            &["compare", "a.json", "b.json", "-o", "json:-", "-o", "junit:-"],
             &["--json, --junit", "'-'", "standard output for one of them"],
         ),
         (&["compare", "--live", "h:1"], &["--live", "2 values"]),
@@ -391,7 +409,7 @@ fn garbage_is_quoted() {
     });
     let measured = Measured::run(
         &address,
-        &["-c", "2", "-t", "300ms", "--warmup", "0s", "--no-preload", "--drain", "100ms"],
+        &["-c", "2", "-t", "300ms", "--warmup", "0s", "--no-preload", "--set", "drain=100ms"],
     );
     assert_eq!(measured.exit, 5, "{}", measured.text);
     measured.check_books();
@@ -440,7 +458,7 @@ fn an_interrupt_ends_with_a_report() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let mut child =
-        brunt(&["run", "-s", &server.address, "-t", "60s", "--warmup", "0s", "-r", "2k", "--json", "-"])
+        brunt(&["run", "-s", &server.address, "-t", "60s", "--warmup", "0s", "-r", "2k", "-o", "json:-"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -490,7 +508,7 @@ fn a_later_interrupt_ends_at_once() {
 #[test]
 fn the_embedded_server_is_measured() {
     let _beside = beside_others();
-    let output = brunt(&["run", "-t", "500ms", "--warmup", "100ms", "--keys", "1000", "--json", "-"])
+    let output = brunt(&["run", "-t", "500ms", "--warmup", "100ms", "--keys", "1000", "-o", "json:-"])
         .output()
         .unwrap();
     let measured = Measured::of(&output);
@@ -594,7 +612,7 @@ fn doctor_judges_the_command_line_of_a_run() {
         (&["--think", "1ms"], "--think cannot be used with --rate"),
         (&["--assert", "incr.p99 < 1ms"], "invalid value 'incr.p99 < 1ms' for --assert: "),
         (
-            &["--csv", "/no/such/dir/x.csv"],
+            &["-o", "/no/such/dir/x.csv"],
             "invalid value '/no/such/dir/x.csv' for --csv (No such file or directory",
         ),
         (&["--between", "true"], "--between 'true' requires --repeat of 2 or more"),
@@ -725,7 +743,7 @@ fn samples_are_written() {
     let path = file("samples.csv", "");
     let measured = Measured::run(
         &server.address,
-        &["-n", "1500", "--keys", "50", "-d", "4", "--warmup", "0s", "--samples", &path],
+        &["-n", "1500", "--keys", "50", "--depth", "4", "--warmup", "0s", "--samples", &path],
     );
     measured.check_exit();
     let text = std::fs::read_to_string(&path).unwrap();

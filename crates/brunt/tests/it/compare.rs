@@ -38,7 +38,7 @@ pub(crate) fn of_service(us: &str) -> Server {
 
 /// Exit code, JSON and text of a comparison.
 pub(crate) fn compared(arguments: &[&str]) -> (i32, Value, String) {
-    let output = undisturbed(&["compare", "--json", "-"]).args(arguments).output().unwrap();
+    let output = undisturbed(&["compare", "-o", "json:-"]).args(arguments).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert!(json.is_null() || errors(&json).is_empty(), "{:?}", errors(&json));

@@ -34,7 +34,7 @@ fn values_are_completed() {
         ("scan --io ", "auto epoll uring"),
         ("search --timestamps ", "off auto kernel"),
         ("load --protocol resp", "resp2 resp3 resp-inline"),
-        ("compare --meter conn", "connect-time connection-time"),
+        ("compare --set meter=conn", "connect-time connection-time"),
         ("doctor --warmup ", "auto"),
         ("run --unit ", "ns us ms s"),
         ("run --color a", "auto always"),

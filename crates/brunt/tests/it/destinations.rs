@@ -14,7 +14,7 @@ use std::time::Duration;
 fn run(plan: &str) -> Measured {
     let file = temporary("toml");
     std::fs::write(&file, plan).unwrap();
-    let output = brunt(&["run", "--json", "-", "--no-progress"]).arg(&file).output().unwrap();
+    let output = brunt(&["run", "-o", "json:-", "--progress=none"]).arg(&file).output().unwrap();
     std::fs::remove_file(&file).unwrap();
     let measured = Measured::of(&output);
     measured.check_books();
@@ -222,8 +222,19 @@ fn restarted_replicas_rejoin() {
     let port = i32::from(lasting_port());
     let killed = || Server::memcached_at("127.0.0.1", port, &[]);
     let (Some(stays), Some(goes)) = (Server::memcached(&[]), killed()) else { return };
-    let run = brunt(&["run", "--json", "-", "--no-progress", "-s", &stays.address, "-s", &goes.address])
-        .args(["--replicas", "2", "--reconnect", "while-one-stands", "-T", "1", "-c", "8", "--warmup", "0s"])
+    let run = brunt(&["run", "-o", "json:-", "--progress=none", "-s", &stays.address, "-s", &goes.address])
+        .args([
+            "--replicas",
+            "2",
+            "--set",
+            "reconnect=while-one-stands",
+            "-T",
+            "1",
+            "-c",
+            "8",
+            "--warmup",
+            "0s",
+        ])
         .args(["-n", "12000", "-r", "5000", "--mix", "get=3,set=1", "--keys", "500"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -265,7 +276,7 @@ fn placement_by_thread_gives_each_worker_a_server() {
     let _beside = beside_others();
     let servers: Vec<Server> = (0..3).map(|_| Server::reference(&[])).collect();
     let output =
-        brunt(&["run", "--json", "-", "--no-progress", "--placement", "by-thread", "-T", "2", "-c", "4"])
+        brunt(&["run", "-o", "json:-", "--progress=none", "--placement", "by-thread", "-T", "2", "-c", "4"])
             .args(servers.iter().flat_map(|server| ["-s", &server.address]))
             .args(["-n", "4000", "--warmup", "0s", "--keys", "300"])
             .output()

@@ -144,22 +144,22 @@ fn counts_are_exact_under_any_fault() {
         (
             Every { reset: 150, wrong: 40, ..Every::NONE },
             &["--drip", "1:0"],
-            &["-n", "3000", "-c", "4", "-d", "16", "-T", "2", "--calls-per-connection", "50"],
+            &["-n", "3000", "-c", "4", "--depth", "16", "-T", "2", "--calls-per-connection", "50"],
         ),
         (
             Every { cut: 200, ..Every::NONE },
             &["--outage", "100ms:100ms", "--stall", "300ms:50ms"],
-            &["-r", "6k", "-t", "600ms", "-c", "8", "-d", "8", "--on-miss", "set", "--noreply"],
+            &["-r", "6k", "-t", "600ms", "-c", "8", "--depth", "8", "--on-miss", "set", "--noreply"],
         ),
         (
             Every { drop: 800, error: 60, ..Every::NONE },
             &["--drip", "3:20", "--outage", "200ms:50ms", "--outage-forgets"],
-            &["-t", "600ms", "-c", "8", "-d", "4", "--on-miss", "set", "--reconnect-every", "30ms"],
+            &["-t", "600ms", "-c", "8", "--depth", "4", "--on-miss", "set", "--reconnect-every", "30ms"],
         ),
         (
             Every { reset: 90, cut: 70, wrong: 11, ..Every::NONE },
             &["--stall", "50ms:120ms"],
-            &["-r", "6k", "-t", "600ms", "-c", "1", "-d", "64", "--noreply"],
+            &["-r", "6k", "-t", "600ms", "-c", "1", "--depth", "64", "--noreply"],
         ),
     ];
     for (seed, (every, serve, flags)) in (1..).zip(table) {

@@ -53,7 +53,7 @@ fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&
     // Asleep where nothing is due: other tests run beside this one, and processes do not know of one another that they spin.
     let mut arguments = vec![
         "run",
-        "--no-progress",
+        "--progress=none",
         "--wait",
         "sleep",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
@@ -96,7 +96,7 @@ fn agent_results_add_up_to_the_controllers() {
     ];
     let fleet = measured(&server, &agents.iter().collect::<Vec<_>>(), &flags);
     assert_eq!(fleet.exit, 0, "{}", fleet.text);
-    let mut words = vec!["report", "--merge", "--json", "-"];
+    let mut words = vec!["report", "--merge", "-o", "json:-"];
     words.extend(files.iter().map(String::as_str));
     let merged = Measured::of(&brunt(&words).output().unwrap());
     let exact = "counts.requests counts.keys counts.in_window ops client.classes counts.phases.preload.requests \
@@ -192,7 +192,7 @@ fn server_errors_are_found_before_agents_connect() {
     let address = server.local_addr().unwrap().to_string();
     let agent = Agent::wait(&["-T", "1"]);
     let words =
-        ["run", "-s", &address, "--agent", &agent.address, "-n", "10", "--keys", "10", "--no-progress"];
+        ["run", "-s", &address, "--agent", &agent.address, "-n", "10", "--keys", "10", "--progress=none"];
     let mut run = brunt(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let (mut first, _) = server.accept().unwrap();
     let mut said = [0; 7];
@@ -529,7 +529,7 @@ fn agents_have_tls_files_of_their_own() {
     let run = |agent: &Agent, flags: &[&str]| {
         let words = [
             "run",
-            "--no-progress",
+            "--progress=none",
             "--json",
             "-",
             "--allow=BROKEN,LOAD,CLIENT,DATA",
@@ -584,7 +584,7 @@ fn agent_limits_are_reported() {
     let address = gone.address.clone();
     gone.kill();
     let output =
-        brunt(&["run", "-s", &address, "--agent", &agent.address, "--no-progress"]).output().unwrap();
+        brunt(&["run", "-s", &address, "--agent", &agent.address, "--progress=none"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     let reason = "Connection refused (os error 111)";
     assert_eq!(text.trim(), format!("error: agent {}: cannot connect to {address}: {reason}", agent.address));

@@ -40,15 +40,22 @@ fn by_path(script: &[&str]) -> Front {
 fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Front {
     let server = Server::reference(script);
     let address = tls_proxy(&server.address, papers.server_config(), manners);
-    let flags = ["--transport", "tls", "--tls-ca", &papers.path("ca.pem")].map(str::to_owned).to_vec();
+    let flags = ["--set", "transport=tls", "--tls-ca", &papers.path("ca.pem")].map(str::to_owned).to_vec();
     Front { _server: server, address, flags, directory: None }
 }
 
 /// One run; its books and its connections balance, and every fault is a connection that was lost or could not be had.
 fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
     let own: Vec<&str> = front.flags.iter().map(String::as_str).collect();
-    let usual =
-        ["--protocol", protocol, "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--no-server-stats"];
+    let usual = [
+        "--protocol",
+        protocol,
+        "--warmup",
+        "0s",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "--set",
+        "server-stats=false",
+    ];
     let measured = Measured::run(&front.address, &[&usual[..], &own, flags].concat());
     measured.check_books();
     measured.check_connections();
@@ -103,8 +110,8 @@ fn outages_are_reported() {
         let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, &script));
         for front in std::iter::once(by_path(&script)).chain(by_tls) {
             let flags = [
-                "-r", "3k", "-t", "700ms", "-c", "4", "-d", "2", "--keys", "300", "--wait", "sleep", "--io",
-                io,
+                "-r", "3k", "-t", "700ms", "-c", "4", "--depth", "2", "--keys", "300", "--wait", "sleep",
+                "--io", io,
             ];
             let measured = run(&front, protocol, &flags);
             let text = &measured.text;
@@ -154,7 +161,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
     let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&["--unixsocket", &path]) else { return };
-    let flags = ["--protocol", "resp2", "-r", "1k", "-t", "2s", "-c", "4", "-d", "4", "--keys", "500"];
+    let flags = ["--protocol", "resp2", "-r", "1k", "-t", "2s", "-c", "4", "--depth", "4", "--keys", "500"];
     let more = [
         "--arrival",
         "uniform",
@@ -227,8 +234,16 @@ fn socket_paths_without_a_server_are_named() {
     ] {
         for (protocol, message) in [("memcached-text", message), ("resp3", of_resp)] {
             let address = format!("unix:{}", at(name));
-            let output =
-                ended(&["--protocol", protocol, "-s", &address, "--timeout", "200ms", "--no-server-stats"]);
+            let output = ended(&[
+                "--protocol",
+                protocol,
+                "-s",
+                &address,
+                "--timeout",
+                "200ms",
+                "--set",
+                "server-stats=false",
+            ]);
             let text = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(5), "{name} {protocol}: {text}");
             assert!(text.contains(message) && text.lines().count() == 1, "{name} {protocol}: {text}");

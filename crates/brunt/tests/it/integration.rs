@@ -32,7 +32,7 @@ fn summaries_are_added_and_annotations_printed() {
     let is_annotation = |line: &&str| line.starts_with("::");
     // Text and annotations go to standard error beside a document, and quietness leaves the annotations.
     for (options, has_stderr) in
-        [(&["--json", json.as_str()][..], false), (&["--json", "-"], true), (&["-q"], false)]
+        [(&["--json", json.as_str()][..], false), (&["-o", "json:-"], true), (&["-q"], false)]
     {
         let output = brunt(&run).args(shown).args(options).output().unwrap();
         let [out, said] = texts(&output);

@@ -5,7 +5,7 @@ use std::process::Output;
 
 const SHORT_RUN: [&str; 11] = [
     "run",
-    "--no-progress",
+    "--progress=none",
     "--allow=BROKEN,LOAD,CLIENT,DATA",
     "-n",
     "3000",
@@ -48,11 +48,11 @@ fn a_result_has_several_forms() {
     assert!(report(&[], "C").is_ascii() && report(&[], "C").contains(" | get=9,set=1"));
     assert!(report(&["--unit", "ns"], "C").contains("response, ns "));
     assert_eq!(report(&["--quiet"], "C"), "");
-    let brief = report(&["--brief"], "C");
+    let brief = report(&["--report=brief"], "C");
     assert_eq!((brief.lines().count(), brief.starts_with("status=")), (1, true), "{brief}");
-    let details = report(&["--details"], "C");
+    let details = report(&["--report=full"], "C");
     assert!(details.starts_with(&report(&[], "C")[..80]) && details.contains("\n  service "), "{details}");
-    let refused = plain(&["report", path, "--brief", "--details"]).output().unwrap();
+    let refused = plain(&["report", path, "--report=brief", "--report=full"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
 }
 

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 /// Connections are counted, so nobody asks for statistics on one more.
-const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--no-server-stats"];
+const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--set", "server-stats=false"];
 
 /// How many connections memcached took for a run; the question for that is another one, and not counted.
 fn run(flags: &[&str]) -> Option<(Measured, u64)> {
@@ -39,7 +39,7 @@ fn run(flags: &[&str]) -> Option<(Measured, u64)> {
 #[test]
 fn connections_end_after_their_calls() {
     let _beside = beside_others();
-    for shape in [&["-c", "8"][..], &["-c", "8", "-d", "4", "-T", "2"], &["-c", "3", "-r", "20k"]] {
+    for shape in [&["-c", "8"][..], &["-c", "8", "--depth", "4", "-T", "2"], &["-c", "3", "-r", "20k"]] {
         let Some((measured, taken)) =
             run(&[&["-n", "10000", "--calls-per-connection", "100"], shape].concat())
         else {
@@ -58,8 +58,8 @@ fn connections_end_after_their_calls() {
 #[test]
 fn the_last_of_all_connections_ends_the_run() {
     let _beside = beside_others();
-    for shape in [&["-c", "8"][..], &["-c", "8", "-d", "4", "-T", "2"]] {
-        let flags = ["-t", "60s", "--calls-per-connection", "100", "--connections-total", "50"];
+    for shape in [&["-c", "8"][..], &["-c", "8", "--depth", "4", "-T", "2"]] {
+        let flags = ["-t", "60s", "--calls-per-connection", "100", "--set", "connections-total=50"];
         let Some((measured, taken)) = run(&[&flags, shape].concat()) else { return };
         let count = |key: &str| measured.count(&format!("client.connections.{key}"));
         assert_eq!([taken, count("begun"), count("retired"), count("open")], [50, 50, 50, 0], "{shape:?}");
@@ -73,8 +73,9 @@ fn the_last_of_all_connections_ends_the_run() {
 #[test]
 fn connections_have_schedules_of_their_own() {
     let _beside = beside_others();
-    let flags = ["-c", "50", "--connect-rate", "100", "--call-rate", "1000", "--calls-per-connection", "40"];
-    let total = ["--connections-total", "50", "-t", "60s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
+    let flags =
+        ["-c", "50", "--connect-rate", "100", "--set", "call-rate=1000", "--calls-per-connection", "40"];
+    let total = ["--set", "connections-total=50", "-t", "60s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let Some((measured, taken)) = run(&[&flags[..], &total].concat()) else { return };
     let count = |key: &str| measured.count(&format!("client.connections.phases.measure.{key}"));
     // Those that preloaded end before.
@@ -185,8 +186,9 @@ fn failed_attempts_are_results() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let few_ports =
         "ip link set lo up && echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
-    let plan = ["-c", "40", "--connections-total", "60", "--calls-per-connection", "2", "--call-rate", "2"];
-    let counted = ["--connect-rate", "1000", "--reconnect", "never", "--no-preload", "--mix", "get"];
+    let plan =
+        ["-c", "40", "--set", "connections-total=60", "--calls-per-connection", "2", "--set", "call-rate=2"];
+    let counted = ["--connect-rate", "1000", "--set", "reconnect=never", "--no-preload", "--mix", "get"];
     for (limit, address, kind, errno) in [
         ("100", Some(&*nobody), "refused", None),
         ("100", Some("unix:/nowhere/no.sock"), "other", Some(2)),
@@ -263,7 +265,7 @@ fn connections_are_closed_or_reset() {
         });
         let flags = ["-c", "1", "--mix", "get", "--no-preload", "--calls-per-connection", "3"];
         let linger: Vec<&str> = linger.into_iter().flat_map(|linger| ["--linger", linger]).collect();
-        let more = ["--connections-total", "3", "--allow=BROKEN,LOAD,CLIENT,DATA"];
+        let more = ["--set", "connections-total=3", "--allow=BROKEN,LOAD,CLIENT,DATA"];
         let measured = Measured::run(&address, &[BASE, &flags, &more, &linger].concat());
         measured.check_books();
         assert_eq!(measured.count("counts.requests.completed"), 9, "{}", measured.text);

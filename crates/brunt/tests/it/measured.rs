@@ -1,4 +1,4 @@
-//! A run of `brunt run --json -` taken apart: exit code, result, text.
+//! A run of `brunt run -o json:-` taken apart: exit code, result, text.
 
 use crate::experiments::is_full;
 use crate::server::{brunt, undisturbed};
@@ -21,13 +21,13 @@ pub(crate) struct Measured {
 impl Measured {
     /// Runs with these flags against a server and takes in the result.
     pub(crate) fn run(server: &str, flags: &[&str]) -> Self {
-        let output = brunt(&["run", "--server", server, "--json", "-"]).args(flags).output().unwrap();
+        let output = brunt(&["run", "--server", server, "-o", "json:-"]).args(flags).output().unwrap();
         Self::of(&output)
     }
 
     /// The same, ahead of whatever else wants a processor.
     pub(crate) fn run_undisturbed(server: &str, flags: &[&str]) -> Self {
-        Self::of(&undisturbed(&["run", "--server", server, "--json", "-"]).args(flags).output().unwrap())
+        Self::of(&undisturbed(&["run", "--server", server, "-o", "json:-"]).args(flags).output().unwrap())
     }
 
     pub(crate) fn of(output: &Output) -> Self {

@@ -88,7 +88,9 @@ fn counts_agree_for_multi_gets_and_misses() {
 #[test]
 fn counts_agree_with_several_threads() {
     let _beside = beside_others();
-    check_counts(&["-T", "2", "-c", "7", "-d", "3", "-n", "30001", "--keys", "1234", "--warmup", "200ms"]);
+    check_counts(&[
+        "-T", "2", "-c", "7", "--depth", "3", "-n", "30001", "--keys", "1234", "--warmup", "200ms",
+    ]);
 }
 
 /// What `load` stored, a later run finds, every key of it.
@@ -130,7 +132,7 @@ fn load_reports_evictions() {
             assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
             String::from_utf8(loaded.stdout).unwrap()
         };
-        let text = load("20000", "--no-progress");
+        let text = load("20000", "--progress=none");
         assert!(text.starts_with("stored       20000 of 20000 keys in "), "{text}");
         let statistics = server.statistics();
         let evicted = format!(
@@ -140,7 +142,7 @@ fn load_reports_evictions() {
         assert_eq!(text.contains(&evicted), !has_room, "{text} {evicted}");
         assert_eq!(statistics["evictions"] > 0, !has_room);
         // Of this load alone.
-        let brief = load("1", "--brief");
+        let brief = load("1", "--report=brief");
         let (_, evicted) = brief.trim_end().rsplit_once(" evicted=").expect(&brief);
         assert!(evicted.parse::<u64>().unwrap() <= if has_room { 0 } else { 100 }, "{brief}");
     }

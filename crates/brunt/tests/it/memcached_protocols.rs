@@ -20,10 +20,10 @@ fn mixed_operations_are_counted_alike() {
         let Some(server) = Server::memcached(&["-m", "512"]) else { return };
         let (before, told_bytes) = server.statistics_and_len();
         let flags = [
-            &["--protocol", dialect, "-n", "50k", "--warmup", "0s", "-c", "16", "-T", "2", "-d", "8"][..],
+            &["--protocol", dialect, "-n", "50k", "--warmup", "0s", "-c", "16", "-T", "2", "--depth", "8"][..],
             &["--popularity", "zipf:0.99", "--keys", "20000", "--value-size", "uniform:20,400"],
             // Its bytes would be among those that are compared.
-            &["--mix", EVERY_KIND, "--seed", "42", "--no-server-stats"],
+            &["--mix", EVERY_KIND, "--seed", "42", "--set", "server-stats=false"],
         ];
         let measured = Measured::run(&server.address, &flags.concat());
         let after = server.statistics();
@@ -97,7 +97,7 @@ fn missed_keys_are_stored() {
         let run = |requests: u64| {
             let flags =
                 ["--protocol", dialect, "--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4"];
-            let rest = ["--popularity", "sequential", "--on-miss", "set", "--mix", mix, "-d", "4", "-n"];
+            let rest = ["--popularity", "sequential", "--on-miss", "set", "--mix", mix, "--depth", "4", "-n"];
             Measured::run(&server.address, &[&flags[..], &rest, &[&requests.to_string()]].concat())
         };
         let first = run(3_000_u64.div_ceil(keys_of_each));
@@ -123,7 +123,18 @@ fn keys_are_split_over_servers() {
         let Some(one) = Server::memcached(&[]) else { return };
         let Some(other) = Server::memcached(&[]) else { return };
         let flags = ["-s", &other.address, "--protocol", dialect, "--keys", "2000", "--warmup", "0s"];
-        let mix = ["-n", "5000", "--mix", "get=2,mget=2,set=1", "-c", "8", "-d", "4", "--no-server-stats"];
+        let mix = [
+            "-n",
+            "5000",
+            "--mix",
+            "get=2,mget=2,set=1",
+            "-c",
+            "8",
+            "--depth",
+            "4",
+            "--set",
+            "server-stats=false",
+        ];
         let measured = Measured::run(&one.address, &[&flags[..], &mix].concat());
         measured.check_exit();
         measured.check_books();
@@ -158,7 +169,7 @@ fn noreply_changes_arrive() {
     for dialect in DIALECTS {
         let Some(server) = Server::memcached(&[]) else { return };
         let mix = ["--noreply", "--mix", "get=2,set=3,add=1,delete=1,touch=1,incr=1,append=1", "-n", "30000"];
-        let flags = ["--protocol", dialect, "--keys", "3000", "--warmup", "0s", "-d", "4"];
+        let flags = ["--protocol", dialect, "--keys", "3000", "--warmup", "0s", "--depth", "4"];
         let measured = Measured::run(&server.address, &[&mix[..], &flags].concat());
         let text = &measured.text;
         measured.check_exit();
@@ -218,7 +229,7 @@ fn values_are_verified_in_every_protocol() {
         for (dialect, mix) in DIALECTS.into_iter().flat_map(|dialect| [(dialect, "get"), (dialect, "mget")]) {
             let flags = ["--protocol", dialect, "--mix", mix, "--no-preload", "--warmup", "0s", "-n"];
             let (count, keys_of_each) = if mix == "get" { ("1000", 1) } else { ("100", 10) };
-            let rest = [count, "--keys", "1000", "--popularity", "sequential", "-c", "4", "-d", "4"];
+            let rest = [count, "--keys", "1000", "--popularity", "sequential", "-c", "4", "--depth", "4"];
             let measured = Measured::run(&server.address, &[&flags[..], &rest].concat());
             let text = &measured.text;
             let requests = measured.count("counts.requests.scheduled");
@@ -232,7 +243,7 @@ fn values_are_verified_in_every_protocol() {
         }
     };
     for dialect in ["memcached-text", DIALECTS[0], DIALECTS[1]] {
-        load(dialect, &["--data-seed", "7"]);
+        load(dialect, &["--set", "data-seed=7"]);
         check(0, 1_000);
         load(dialect, &[]);
         check(0, 0);

@@ -27,7 +27,7 @@ fn message_replies_and_faults_are_counted() {
     ];
     for (protocol, load) in table {
         let server = Server::reference(&["--protocol", protocol, "--error-every", "100"]);
-        let flags = ["--protocol", protocol, "-n", "5000", "--warmup", "0s", "-c", "4", "-d", "8"];
+        let flags = ["--protocol", protocol, "-n", "5000", "--warmup", "0s", "-c", "4", "--depth", "8"];
         let measured = Measured::run(&server.address, &[&flags[..], load].concat());
         measured.check_books();
         let of = |key: &str| measured.count(&format!("counts.requests.{key}"));
@@ -36,7 +36,7 @@ fn message_replies_and_faults_are_counted() {
         assert!(measured.json["events"]["first_malformed"].is_null(), "{}", measured.text);
         // The server for the run speaks it, too.
         let own =
-            Measured::of(&brunt(&[&["run", "--json", "-"], &flags[..], load].concat()).output().unwrap());
+            Measured::of(&brunt(&[&["run", "-o", "json:-"], &flags[..], load].concat()).output().unwrap());
         own.check_books();
         own.check_exit();
         assert_eq!(own.count("counts.requests.completed"), 5000, "{protocol}\n{}", own.text);
@@ -48,7 +48,7 @@ fn message_replies_and_faults_are_counted() {
 fn a_wrong_echo_is_an_error() {
     let _beside = beside_others();
     let server = Server::reference(&["--protocol", "echo", "--wrong-every", "10"]);
-    let flags = ["--protocol", "echo", "-n", "1000", "--warmup", "0s", "-c", "2", "-d", "4"];
+    let flags = ["--protocol", "echo", "-n", "1000", "--warmup", "0s", "-c", "2", "--depth", "4"];
     let measured = Measured::run(&server.address, &flags);
     measured.check_books();
     assert_eq!(measured.count("counts.requests.error"), 100, "{}", measured.text);
@@ -61,7 +61,7 @@ fn a_wrong_echo_is_an_error() {
 fn other_servers_are_recognized_by_their_replies() {
     let _beside = beside_others();
     let Some(memcached) = Server::memcached(&[]) else { return };
-    let flags = ["--protocol", "ping", "-n", "100", "--warmup", "0s", "-c", "1", "-d", "1"];
+    let flags = ["--protocol", "ping", "-n", "100", "--warmup", "0s", "-c", "1", "--depth", "1"];
     let measured = Measured::run(&memcached.address, &flags);
     assert_ne!(measured.exit, 0);
     assert_eq!(measured.count_or_0("counts.requests.completed"), 0, "{}", measured.text);
@@ -76,10 +76,20 @@ fn inline_commands_are_counted_alike() {
     let _beside = beside_others();
     let Some(server) = Server::redis(&[]) else { return };
     let flags = [
-        &["--protocol", "resp-inline", "-n", "20000", "--warmup", "0s", "-c", "8", "-T", "2", "-d", "8"][..],
+        &["--protocol", "resp-inline", "-n", "20000", "--warmup", "0s", "-c", "8", "-T", "2", "--depth", "8"]
+            [..],
         &["--mix", "get=20,mget=4,set=8,add=4,replace=4,append=2,incr=4,decr=4,delete=3,touch=4,raw=3+1"],
         &["--command", "HSET h:{key} f {value}", "--command", "ECHO '{random:5} {key}\\n'"],
-        &["--keys", "2000", "--value-size", "uniform:0,4000", "--client-name", "brunt", "--database", "3"],
+        &[
+            "--keys",
+            "2000",
+            "--value-size",
+            "uniform:0,4000",
+            "--set",
+            "client-name=brunt",
+            "--set",
+            "database=3",
+        ],
     ];
     let measured = Measured::run(&server.address, &flags.concat());
     measured.check_exit();
@@ -110,7 +120,7 @@ fn inline_commands_are_counted_alike() {
     }
     // The reference server reads them alike.
     let own =
-        ["run", "--json", "-", "--protocol", "resp-inline", "-n", "5000", "--warmup", "0s", "--keys", "500"];
+        ["run", "-o", "json:-", "--protocol", "resp-inline", "-n", "5000", "--warmup", "0s", "--keys", "500"];
     let own = Measured::of(&brunt(&own).output().unwrap());
     own.check_exit();
     own.check_books();
@@ -140,7 +150,20 @@ fn memcached_accepts_custom_commands() {
     ];
     let commands: Vec<&str> = commands.iter().flat_map(|command| ["--command", *command]).collect();
     let flags = [
-        &["-n", "9000", "--warmup", "0s", "-c", "4", "-d", "4", "--keys", "1000", "--value-size", "1000"][..],
+        &[
+            "-n",
+            "9000",
+            "--warmup",
+            "0s",
+            "-c",
+            "4",
+            "--depth",
+            "4",
+            "--keys",
+            "1000",
+            "--value-size",
+            "1000",
+        ][..],
         &["--mix", "get=1,raw=1+1+1+1+1+1+1+1+1", "--popularity", "sequential"],
         &commands,
     ];

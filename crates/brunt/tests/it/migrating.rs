@@ -49,7 +49,7 @@ fn run(line: &str, server: &str, directory: &Path) -> (i32, String) {
             short.extend([names[0].to_owned(), value.to_owned()]);
         }
     }
-    short.extend(["--no-progress", "--allow=BROKEN,LOAD,CLIENT,DATA"].map(str::to_owned));
+    short.extend(["--progress=none", "--allow=BROKEN,LOAD,CLIENT,DATA"].map(str::to_owned));
     let short: Vec<&str> = short.iter().map(String::as_str).collect();
     let output = plain(&short).current_dir(directory).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())

@@ -41,7 +41,7 @@ fn lines_come_while_the_run_goes_on() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let (json, again) = (directory.join("x.json"), directory.join("again.ndjson"));
-    let mut run = brunt(&["run", "-s", &server.address, "-t", "2500ms", "--ndjson", "-"]);
+    let mut run = brunt(&["run", "-s", &server.address, "-t", "2500ms", "-o", "ndjson:-"]);
     run.args(RUN).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = run.spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -90,7 +90,7 @@ fn readers_that_stop_reading_are_named() {
     let (reader, writer) = std::io::pipe().unwrap();
     rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
     (&writer).write_all(&[b' '; 4096]).unwrap();
-    let mut run = brunt(&["run", "-s", &server.address, "-t", "200ms", "-q", "--ndjson", "-"]);
+    let mut run = brunt(&["run", "-s", &server.address, "-t", "200ms", "-q", "-o", "ndjson:-"]);
     let warmup = ["--warmup", "0s"];
     let output = run.args(&RUN[..4]).args(warmup).args(&RUN[6..]).stdout(writer).output().unwrap();
     drop(reader);
@@ -126,7 +126,7 @@ fn lines_of_several_runs_have_their_number() {
     let server = Server::reference(&[]);
     let run = ["run", "-s", &server.address, "--repeat", "2", "-t", "300ms", "-q", "--interval", "100ms"];
     let output = brunt(&run)
-        .args(["--ndjson", "-"])
+        .args(["-o", "ndjson:-"])
         .args(&RUN[..4])
         .args(["--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"])
         .output()

@@ -38,7 +38,8 @@ fn mixed_operations_are_counted_alike() {
                 "--popularity",
                 "zipf:0.99",
                 // Its bytes would be among those that are compared.
-                "--no-server-stats",
+                "--set",
+                "server-stats=false",
             ][..],
             &["--keys", "20000", "--value-size", "uniform:20,400", "--mix", EVERY_KIND, "--seed", "42"],
         ]
@@ -88,7 +89,7 @@ fn mixed_operations_are_counted_alike() {
 }
 
 /// Flags of a closed loop over 3 000 keys, without a preload.
-const COLD: &[&str] = &["--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4", "-d", "4"];
+const COLD: &[&str] = &["--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4", "--depth", "4"];
 
 /// What was missed is stored, key by key, as an operation of its own that is no part of `-n`.
 #[test]
@@ -223,7 +224,7 @@ fn foreign_values_are_detected() {
     assert_eq!(store(&server, id, &value), "STORED\r\n");
     check_values(&server, 2, 0, "invalid");
     // Another data set under the same keys, and one value of nobody's.
-    load(&server, &["--data-seed", "7"]);
+    load(&server, &["--set", "data-seed=7"]);
     check_values(&server, 0, 3_000, "ok");
     load(&server, &[]);
     assert_eq!(store(&server, id, b"what somebody else has stored"), "STORED\r\n");
@@ -235,7 +236,7 @@ fn foreign_values_are_detected() {
 fn every_key_can_be_checked_in_full() {
     let _beside = beside_others();
     let flags =
-        ["--warmup", "0s", "--keys", "3000", "-c", "4", "-d", "8", "-T", "2", "-n", "20000", "--verify"];
+        ["--warmup", "0s", "--keys", "3000", "-c", "4", "--depth", "8", "-T", "2", "-n", "20000", "--verify"];
     let run = |server: &Server, mix: &str, sizes: &str| {
         Measured::run(&server.address, &[&flags[..], &["--mix", mix, "--value-size", sizes]].concat())
     };

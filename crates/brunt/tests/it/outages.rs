@@ -23,8 +23,20 @@ const LOST_MAX: u64 = 50;
 const ATTEMPTS: usize = 3;
 
 /// 1 000 requests/s, evenly spaced.
-const SCHEDULE: &[&str] =
-    &["-r", "1000", "--arrival", "uniform", "--warmup", "0s", "--keys", "1000", "-d", "4", "--wait", "sleep"];
+const SCHEDULE: &[&str] = &[
+    "-r",
+    "1000",
+    "--arrival",
+    "uniform",
+    "--warmup",
+    "0s",
+    "--keys",
+    "1000",
+    "--depth",
+    "4",
+    "--wait",
+    "sleep",
+];
 
 /// How the times of an outage were told.
 enum Outcome {
@@ -103,7 +115,7 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome 
         return Outcome::NotJudged;
     };
     let address = server.address.clone();
-    let run = undisturbed(&["run", "--server", &address, "--json", "-"])
+    let run = undisturbed(&["run", "--server", &address, "-o", "json:-"])
         .args(SCHEDULE)
         .args(["-t", &format!("{seconds}s"), "-c", connections])
         .stdout(Stdio::piped())

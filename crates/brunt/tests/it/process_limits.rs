@@ -36,7 +36,7 @@ fn limited(limit: &str, server: &str, options: &[&str]) -> (Option<i32>, String)
 fn memory_that_cannot_be_had_is_named() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
-    let samples = ["--samples", "/dev/null", "--samples-max", "100M"];
+    let samples = ["-o", "samples:/dev/null", "--set", "samples-max=100M"];
     let table: [(&str, &[&str], i32, &str); 8] = [
         (
             "--as=400000000",
@@ -56,7 +56,7 @@ fn memory_that_cannot_be_had_is_named() {
             2,
             "--verify, --keys 10000000, --threads 2: at least 763 MiB of address space needed",
         ),
-        ("--as=400000000", &samples, 2, "--samples-max 100000000: at least 6867 MiB"),
+        ("--as=400000000", &samples, 2, "--set samples-max=100000000: at least 6867 MiB"),
         ("--as=100000000", &["--value-size", "128M"], 2, "--value-size 134217728: at least 128 MiB"),
         ("--as=100000000", &["-c", "19000"], 2, "--connections 19000: at least 149 MiB"),
         ("--as=100000000", &["-c", "64", "-T", "64"], 2, "--threads 64: at least 384 MiB"),
@@ -99,7 +99,7 @@ fn refused_threads_and_files_are_named() {
             &[],
             format!("error: cannot handle signals: cannot start the thread signals: {thread}"),
         ),
-        ("--nproc=1", &["--ndjson", "-"], format!("error: cannot start the thread brunt-lines: {thread}")),
+        ("--nproc=1", &["-o", "ndjson:-"], format!("error: cannot start the thread brunt-lines: {thread}")),
         ("--nproc=1", plan, format!("cannot start the thread brunt-input: {thread}")),
         ("--nofile=5", &[], "error: cannot handle signals: Too many open files (os error 24)".to_owned()),
     ];

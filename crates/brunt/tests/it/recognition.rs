@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 fn ended(address: &str, flags: &[&str]) -> (i32, String) {
     let short = [
         "run",
-        "--no-progress",
+        "--progress=none",
         "-s",
         address,
         "-n",
@@ -122,7 +122,7 @@ fn redis_requirements_are_named() {
         "{message}"
     );
     let output =
-        brunt(&["run", "--no-progress", "-s", node, "--protocol", "resp2", "--no-preload", "-n", "1000"])
+        brunt(&["run", "--progress=none", "-s", node, "--protocol", "resp2", "--no-preload", "-n", "1000"])
             .args(["--warmup", "0s", "-c", "10"])
             .output()
             .unwrap();

@@ -33,7 +33,7 @@ fn mixed_operations_are_counted_alike() {
     for (version, ttl, touch) in [("resp2", "0", "touch"), ("resp3", "1h", "expire")] {
         let Some(server) = Server::redis(&[]) else { return };
         let flags = [
-            &["--protocol", version, "-n", "50k", "--warmup", "0s", "-c", "16", "-T", "2", "-d", "8"][..],
+            &["--protocol", version, "-n", "50k", "--warmup", "0s", "-c", "16", "-T", "2", "--depth", "8"][..],
             &[
                 "--popularity",
                 "zipf:0.99",
@@ -44,7 +44,7 @@ fn mixed_operations_are_counted_alike() {
                 "--seed",
                 "42",
             ],
-            &["--mix", EVERY_KIND, "--ttl", ttl, "--client-name", "brunt", "--database", "3"],
+            &["--mix", EVERY_KIND, "--ttl", ttl, "--set", "client-name=brunt", "--set", "database=3"],
             &COMMANDS,
         ];
         let measured = Measured::run(&server.address, &flags.concat());
@@ -109,7 +109,7 @@ fn hits_and_misses_match_the_server() {
         let Some(server) = Server::redis(&[]) else { return };
         let flags =
             ["--protocol", version, "--no-preload", "--warmup", "0s", "--keys", "3000", "-n", "30000"];
-        let mix = ["--mix", "get=6,mget=2,set=1,delete=1", "--multiget", "7", "-d", "4"];
+        let mix = ["--mix", "get=6,mget=2,set=1,delete=1", "--multiget", "7", "--depth", "4"];
         let measured = Measured::run(&server.address, &[&flags[..], &mix].concat());
         measured.check_books();
         let counts = server.redis_counts("stats");
@@ -129,7 +129,7 @@ fn missed_keys_are_stored() {
         let run = |requests: u64| {
             let flags =
                 ["--protocol", version, "--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4"];
-            let rest = ["--popularity", "sequential", "--on-miss", "set", "--mix", mix, "-d", "4", "-n"];
+            let rest = ["--popularity", "sequential", "--on-miss", "set", "--mix", mix, "--depth", "4", "-n"];
             Measured::run(&server.address, &[&flags[..], &rest, &[&requests.to_string()]].concat())
         };
         let first = run(3_000_u64.div_ceil(keys_of_each));
@@ -154,7 +154,7 @@ fn errors_are_counted_by_their_first_word() {
     for version in VERSIONS {
         let Some(server) = Server::redis(&["--maxmemory", "8mb"]) else { return };
         let flags = [
-            &["--protocol", version, "-n", "20000", "--warmup", "0s", "--keys", "1000", "-d", "4"][..],
+            &["--protocol", version, "-n", "20000", "--warmup", "0s", "--keys", "1000", "--depth", "4"][..],
             &["--mix", "get=4,raw=2+1+1", "--command", "LPUSH {key} x", "--command", "NOSUCH {key}"],
             &["--command", "SET big:{key} {value}", "--value-size", "4000"],
         ];
@@ -187,9 +187,9 @@ fn credentials_are_checked() {
     let at_file = format!("@{}", file.display());
     let refused: [(&[&str], &[&str; 2]); 5] = [
         (&["--password", "wrong"], &["WRONGPASS"; 2]),
-        (&["--user", "nobody", "--password", "s3cret"], &["WRONGPASS"; 2]),
-        (&["--user", "reader", "--password", "topsecret"], &["WRONGPASS"; 2]),
-        (&["--password", "topsecret", "--database", "4"], &["SELECT refused: ERR DB index"; 2]),
+        (&["--set", "user=nobody", "--password", "s3cret"], &["WRONGPASS"; 2]),
+        (&["--set", "user=reader", "--password", "topsecret"], &["WRONGPASS"; 2]),
+        (&["--password", "topsecret", "--set", "database=4"], &["SELECT refused: ERR DB index"; 2]),
         (&[], &["NOAUTH Authentication required", "HELLO refused: NOAUTH"]),
     ];
     for (index, version) in VERSIONS.into_iter().enumerate() {
@@ -206,11 +206,11 @@ fn credentials_are_checked() {
         }
         let admitted: [&[&str]; 3] = [
             &["--password", "topsecret"],
-            &["--user", "reader", "--password", "s3cret", "--client-name", "brunt"],
-            &["--user", "reader", "--password", &at_file, "--database", "3"],
+            &["--set", "user=reader", "--password", "s3cret", "--set", "client-name=brunt"],
+            &["--set", "user=reader", "--password", &at_file, "--set", "database=3"],
         ];
         for flags in admitted {
-            let output = ended(&[&own[..], flags, &["--json", "-"]].concat());
+            let output = ended(&[&own[..], flags, &["-o", "json:-"]].concat());
             let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
             assert!(matches!(output.status.code(), Some(0 | 3)), "{version} {flags:?}: {text}");
             assert!(!text.contains("s3cret") && !text.contains("topsecret"), "{version} {flags:?}: {text}");
@@ -325,15 +325,15 @@ fn command(reader: &mut impl BufRead) -> Option<Vec<Vec<u8>>> {
     Some(command)
 }
 
-const SMALL: [&str; 9] =
-    ["--protocol", "resp3", "--keys", "50", "--warmup", "0s", "-c", "3", "--no-server-stats"];
+const SMALL: [&str; 10] =
+    ["--protocol", "resp3", "--keys", "50", "--warmup", "0s", "-c", "3", "--set", "server-stats=false"];
 
 #[test]
 fn unsolicited_messages_are_counted() {
     let _beside = beside_others();
     for io in ["epoll", "auto"] {
         let address = small_redis(ServerBehaviour { pushes: true, ..ServerBehaviour::default() });
-        let flags = ["-n", "1200", "--mix", "get=3,mget=1,set=1", "-d", "2", "--io", io];
+        let flags = ["-n", "1200", "--mix", "get=3,mget=1,set=1", "--depth", "2", "--io", io];
         let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
         measured.check_exit();
         measured.check_books();
@@ -392,7 +392,7 @@ fn surplus_values_are_malformed() {
 fn later_setup_rejections_are_faults() {
     let _beside = beside_others();
     let address = small_redis(ServerBehaviour { full_from: Some(6), ..ServerBehaviour::default() });
-    let flags = ["-t", "1s", "--calls-per-connection", "60", "--drain", "100ms"];
+    let flags = ["-t", "1s", "--calls-per-connection", "60", "--set", "drain=100ms"];
     let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
     measured.check_books();
     measured.check_connections();

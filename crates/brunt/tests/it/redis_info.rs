@@ -58,7 +58,7 @@ fn redis_counts_match() {
     let _beside = beside_others();
     for flags in [
         &["--protocol", "resp2", "-T", "2", "--think", "2ms"][..],
-        &["--protocol", "resp3", "--ttl", "1h", "--database", "3", "--io", "epoll", "--think", "2ms"],
+        &["--protocol", "resp3", "--ttl", "1h", "--set", "database=3", "--io", "epoll", "--think", "2ms"],
     ] {
         let Some(server) = Server::redis(&[]) else { return };
         let measured = check_agreement(&server.address, flags);
@@ -105,12 +105,12 @@ fn reference_server_counts_match() {
 #[test]
 fn info_is_polled_over_the_loads_transport() {
     let _beside = beside_others();
-    let user = ["--user", "cache", "on", ">pw", "~*", "+@all"];
+    let user = ["--set", "user=cache", "on", ">pw", "~*", "+@all"];
     let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&[&user[..], &["--unixsocket", &path]].concat()) else { return };
     server.redis_says("PING");
-    let login = ["--user", "cache", "--password", "pw", "--think", "2ms"];
+    let login = ["--set", "user=cache", "--password", "pw", "--think", "2ms"];
     check_agreement(&server.address, &[&["--protocol", "resp2"][..], &login].concat());
     server.redis_says("FLUSHALL");
     check_agreement(&format!("unix:{path}"), &[&["--protocol", "resp3"][..], &login].concat());
@@ -121,17 +121,17 @@ fn info_is_polled_over_the_loads_transport() {
         return;
     };
     let ca = papers.path("ca.pem");
-    let by_tls = ["--protocol", "resp3", "--transport", "tls", "--tls-ca", &ca];
+    let by_tls = ["--protocol", "resp3", "--set", "transport=tls", "--tls-ca", &ca];
     check_agreement(&address, &[&by_tls[..], &login].concat());
 }
 
 #[test]
 fn missing_info_permission_is_reported() {
     let _beside = beside_others();
-    let Some(server) = Server::redis(&["--user", "cache", "on", ">pw", "~*", "+@all", "-info"]) else {
+    let Some(server) = Server::redis(&["--set", "user=cache", "on", ">pw", "~*", "+@all", "-info"]) else {
         return;
     };
-    let login = ["--protocol", "resp2", "--user", "cache", "--password", "pw"];
+    let login = ["--protocol", "resp2", "--set", "user=cache", "--password", "pw"];
     let measured = Measured::run(&server.address, &[MIX, &login].concat());
     measured.check_books();
     // Nothing that its counters would show is held against the run.

@@ -65,7 +65,14 @@ fn mismatched_replies_are_malformed() {
     ];
     for (protocol, kind, says, quoted) in table {
         let flags = ["--protocol", protocol, "--mix", kind, "--keys", "100", "-n", "6", "-c", "2"];
-        let more = ["--no-preload", "--warmup", "0s", "--no-server-stats", "--allow=BROKEN,LOAD,CLIENT,DATA"];
+        let more = [
+            "--no-preload",
+            "--warmup",
+            "0s",
+            "--set",
+            "server-stats=false",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+        ];
         let measured = Measured::run(&fixed_reply_server(says), &[&flags[..], &more].concat());
         let text = &measured.text;
         measured.check_books();

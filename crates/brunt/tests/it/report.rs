@@ -18,19 +18,19 @@ fn text(output: &Output) -> String {
 
 /// Every kind of result of a run that `brunt report` writes again: its option, and the ending of its file.
 const RESULTS: [(&str, &str); 7] = [
-    ("--json", "json"),
-    ("--html", "html"),
-    ("--csv", "csv"),
-    ("--junit", "xml"),
-    ("--spectrum", "hgrm"),
-    ("--hlog", "hlog"),
-    ("--summary", "md"),
+    ("-o", "json:json"),
+    ("-o", "html:html"),
+    ("-o", "csv:csv"),
+    ("-o", "junit:xml"),
+    ("-o", "spectrum:hgrm"),
+    ("-o", "hlog:hlog"),
+    ("-o", "md:md"),
 ];
 
 /// Options that write them into these files.
 fn results(files: &Directory) -> Vec<String> {
     let given = RESULTS.map(|(option, ending)| [option.to_owned(), files.path(&format!("run.{ending}"))]);
-    [given.concat(), vec!["--no-progress".to_owned()]].concat()
+    [given.concat(), vec!["--progress=none".to_owned()]].concat()
 }
 
 /// Runs this, reports its result, and compares everything.
@@ -76,14 +76,14 @@ fn reports_of_runs_match_snapshots() {
         "asserted",
         &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "CLIENT"]),
     );
-    check("strict", &with(&["--think", "1ms", "--strict", "--verify", "--samples-max", "0"]));
+    check("strict", &with(&["--think", "1ms", "--strict", "--verify", "--set", "samples-max=0"]));
     check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]));
     check("misses", &with(&["--think", "1ms", "--no-preload", "--on-miss", "set"]));
     check(
         "its own server",
         &[
             &["run", "-n", "2000", "--keys", "500", "--think", "2ms", "--warmup", "auto"][..],
-            &["--meter", "request-size", "--allow=BROKEN,LOAD,CLIENT,DATA"],
+            &["--set", "meter=request-size", "--allow=BROKEN,LOAD,CLIENT,DATA"],
         ]
         .concat(),
     );
@@ -154,7 +154,7 @@ fn reports_of_cluster_runs_match_snapshots() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     let load =
-        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "-d", "4", "--wait", "sleep"];
+        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "--depth", "4", "--wait", "sleep"];
     let keys = ["--keys", "6000", "--mix", "get=6,set=2,mget=2", "--multiget", "4"];
     let words = [&["run", "--cluster", "-s", &cluster.nodes[1].address], &load[..], &keys].concat();
     check_ended("slots that move", &words, || {
@@ -183,8 +183,16 @@ fn reports_of_agent_runs_match_snapshots() {
         "--allow=BROKEN,LOAD,CLIENT,DATA",
     ];
     check("closed loop", &[&led[..], &load].concat());
-    let open =
-        ["-r", "4k", "--mix", "get=8,set=1,mget=1", "--measure-rate", "200", "--measure-connections", "3"];
+    let open = [
+        "-r",
+        "4k",
+        "--mix",
+        "get=8,set=1,mget=1",
+        "--measure-rate",
+        "200",
+        "--set",
+        "measure-connections=3",
+    ];
     check("beside the controller", &[&led[..], &load, &open].concat());
 }
 
@@ -201,14 +209,14 @@ fn reports_of_campaigns_match_snapshots() {
         "300ms",
         "--warmup",
         "100ms",
-        "--no-progress",
+        "--progress=none",
         "--wait",
         "sleep",
     ];
     let table: [(&str, &[&str]); 4] = [
         ("scan", &["--over", "rate=2k,4k,3.5k"]),
         ("scan", &["--over", "connections=1,2", "--repeat", "2", "--think", "1ms"]),
-        ("search", &["--slo", "p99 < 1s", "--from", "1k", "--to", "4k"]),
+        ("search", &["--assert", "p99 < 1s", "--from", "1k", "--to", "4k"]),
         ("run", &["--repeat", "3", "--think", "1ms", "--allow", "CLIENT"]),
     ];
     for (command, flags) in table {
@@ -262,7 +270,7 @@ fn reports_of_comparisons_match_snapshots() {
     let live = [
         "--repeat",
         "2",
-        "--no-progress",
+        "--progress=none",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
         "--live",
         &fast.address,
@@ -274,7 +282,7 @@ fn reports_of_comparisons_match_snapshots() {
     let live = [
         "--repeat",
         "20",
-        "--no-progress",
+        "--progress=none",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
         "--live",
         &fast.address,
@@ -312,7 +320,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert!(files.text("again.html") == files.text("run.html"), "{name}");
     assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
     check_result(name, &files.text("run.json"));
-    for option in [["--assert", "p99 < 1s"], ["--csv", "again.csv"], ["--ndjson", "again.ndjson"]] {
+    for option in [["--assert", "p99 < 1s"], ["-o", "again.csv"], ["-o", "again.ndjson"]] {
         let refused = brunt(&["report", &json, option[0], option[1]]).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(2), "{name}: {said}");
@@ -417,7 +425,7 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
         (&[&one, "--figure", "spectrum=a.pdf"], "expected a path that ends in .svg or .png"),
         (&[&one, "--figure", &svg, "--figure", &svg], "--figure, --figure: "),
         (&[&one, &two], "2 results given: expected one; with --html or --figure up to 6, side by side"),
-        (&[&one, &two, "--html", &page, "--csv", "-"], "--csv: it is of one run, and 2 results were given"),
+        (&[&one, &two, "--html", &page, "-o", "csv:-"], "--csv: it is of one run, and 2 results were given"),
     ];
     for (words, expected) in table {
         let refused = report(words);

@@ -99,9 +99,9 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
         assert_eq!(exit(&{ made }.output().unwrap()), 0);
     }
     let nobody = "unix:/no/such/socket";
-    let all = ["--json", "x.json", "--csv", "y.csv", "--samples", "s.csv", "--junit", "j.xml"];
+    let all = ["-o", "x.json", "-o", "y.csv", "-o", "samples:s.csv", "-o", "j.xml"];
     let (two, compared) = (&all[..4], [&all[..2], &all[6..]].concat());
-    let rates = ["search", "--slo", "p50 < 10s", "--from", "2k", "--to", "2k", "-t", "200ms"];
+    let rates = ["search", "--assert", "p50 < 10s", "--from", "2k", "--to", "2k", "-t", "200ms"];
     let few = &LOAD[2..];
     let missed = ["--assert", "hit < 50%"];
     let live = ["compare", "--live", server, server, "--repeat", "1"];
@@ -223,18 +223,18 @@ fn unwritable_standard_output_is_an_error() {
     let missed = [&run[..], &["--assert", "hit < 50%"]].concat();
     let printing = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
     let table: &[(&[&str], &[&str])] = &[
-        (&run, &["--json", "-", "--csv", &csv]),
-        (&run, &["--samples", "-"]),
-        (&run, &["--ndjson", "-"]),
-        (&run, &["--junit", "/dev/stdout"]),
-        (&repeated, &["--csv", "-"]),
+        (&run, &["-o", "json:-", "--csv", &csv]),
+        (&run, &["-o", "samples:-"]),
+        (&run, &["-o", "ndjson:-"]),
+        (&run, &["-o", "junit:/dev/stdout"]),
+        (&repeated, &["-o", "csv:-"]),
         // What failed outweighs what was asserted.
-        (&missed, &["--csv", "-"]),
-        (&["compare", &a, &b], &["--json", "-"]),
+        (&missed, &["-o", "csv:-"]),
+        (&["compare", &a, &b], &["-o", "json:-"]),
         (&["run", "-s", &server.address], &["--print-plan"]),
-        (&printing, &["--brief"]),
-        (&["compare", &a, &b], &["--brief"]),
-        (&["load", "-s", &server.address, "--keys", "50"], &["--brief"]),
+        (&printing, &["--report=brief"]),
+        (&["compare", &a, &b], &["--report=brief"]),
+        (&["load", "-s", &server.address, "--keys", "50"], &["--report=brief"]),
     ];
     for (command, option) in table {
         let message = format!("error: {}: cannot write standard output: ", option[0]);
@@ -256,13 +256,13 @@ fn each_result_is_written_on_its_own() {
     let server = Server::reference(&[]);
     let run = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
     let outputs = [
-        ("--json", "x.json"),
-        ("--csv", "y.csv"),
-        ("--samples", "s.csv"),
-        ("--junit", "j.xml"),
-        ("--hlog", "h.hlog"),
-        ("--ndjson", "n.ndjson"),
-        ("--summary", "m.md"),
+        ("-o", "x.json"),
+        ("-o", "y.csv"),
+        ("-o", "samples:s.csv"),
+        ("-o", "j.xml"),
+        ("-o", "h.hlog"),
+        ("-o", "n.ndjson"),
+        ("-o", "m.md"),
     ];
     for (full, _) in outputs {
         let directory = Directory::new();
@@ -301,10 +301,10 @@ fn full_disks_keep_earlier_results() {
     let mutilate = ["mutilate", "-s", &server.address, "-t", "1", "-r", "50", "-q", "2000", "--save", &saved];
     // Of 512 or 1 024 bytes, by the shell: 4 are enough for a second of CSV, and for no JSON.
     let table: &[(u32, Vec<&str>, &[&str], i32)] = &[
-        (0, [&run[..], &outputs, &["--junit", &junit]].concat(), &["--json", "--csv", "--junit"], 1),
+        (0, [&run[..], &outputs, &["--junit", &junit]].concat(), &["-o", "json:--csv", "--junit"], 1),
         (4, [&run[..], &outputs].concat(), &["--json"], 1),
-        (0, [&scan[..], &LOAD, &outputs].concat(), &["--json", "--csv"], 1),
-        (0, vec!["compare", &a, &b, "--json", &json, "--junit", &junit], &["--json", "--junit"], 1),
+        (0, [&scan[..], &LOAD, &outputs].concat(), &["-o", "json:--csv"], 1),
+        (0, vec!["compare", &a, &b, "--json", &json, "--junit", &junit], &["-o", "json:--junit"], 1),
         (0, mutilate.to_vec(), &["--save"], 255),
     ];
     for (blocks, arguments, failed, expected) in table {
@@ -312,7 +312,7 @@ fn full_disks_keep_earlier_results() {
         let output = shell(&format!("ulimit -f {blocks} && exec \"$0\" \"$@\""), arguments).output().unwrap();
         assert_eq!(exit(&output), *expected, "{arguments:?}: {}", said(&output));
         assert!(!output.stdout.is_empty(), "the report is printed");
-        for option in ["--json", "--csv", "--junit", "--save"] {
+        for option in ["-o", "json:--csv", "-o", "junit:--save"] {
             let Some(at) = arguments.iter().position(|word| *word == option) else { continue };
             let path = arguments[at + 1];
             let message = format!(": {option}: cannot write '{path}': File too large");
@@ -332,7 +332,7 @@ fn full_disks_keep_earlier_results() {
 fn full_disks_are_reported() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
-    let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..], &["--json", "x.json"]].concat();
+    let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..], &["-o", "x.json"]].concat();
     let ended = |script: &str| {
         fs::write(directory.path("x.json"), OLD).unwrap();
         let mut command = in_namespace(&["-m"], &format!("cd '{}' && {script}", directory.display()))?;
@@ -393,11 +393,11 @@ fn files_are_replaced_in_place() {
     check_whole(&longest);
 
     let inherited = directory.path("inherited.json");
-    let arguments = [&run[..], &["--json", "/dev/fd/7"]].concat();
+    let arguments = [&run[..], &["-o", "json:/dev/fd/7"]].concat();
     let script = format!("exec \"$0\" \"$@\" 7>'{inherited}'");
     assert_eq!(exit(&shell(&script, &arguments).output().unwrap()), 0);
     check_whole(&inherited);
-    let printed = brunt(&[&run[..4], &LOAD, &["--json", "/dev/stdout"]].concat()).output().unwrap();
+    let printed = brunt(&[&run[..4], &LOAD, &["-o", "json:/dev/stdout"]].concat()).output().unwrap();
     let result: Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(result["schema"], "brunt.result.v1");
     assert!(said(&printed).contains("response, "), "the report makes room");
@@ -425,7 +425,7 @@ fn results_sharing_a_file_are_rejected() {
     let (old_inside, new_inside) = (inside("old.json"), inside("new.json"));
     let at_sizes = format!("@{sizes}");
     let pairs = |one: &'static str, other: &'static str| move |a, b| vec!["run", one, a, other, b];
-    let run = pairs("--json", "--csv");
+    let run = pairs("-o", "json:--csv");
     let is_one = "which are one file: expected a file for each";
     let is_read = "is read by this command: expected another file";
     let stdout = "expected standard output for one of them, files for the others";
@@ -439,14 +439,14 @@ fn results_sharing_a_file_are_rejected() {
         (run(&new, &dotted), "--json, --csv: ", is_one),
         (run(&new, &new_inside), "--json, --csv: ", is_one),
         (run(&dangling, &new), "--json, --csv: ", is_one),
-        (pairs("--junit", "--samples")(&new, &dangling), "--junit, --samples: ", is_one),
+        (pairs("-o", "junit:--samples")(&new, &dangling), "--junit, --samples: ", is_one),
         (run("-", "-"), "--json, --csv: ", stdout),
         (run("-", "/dev/stdout"), "--json, --csv: ", stdout),
-        (pairs("--csv", "--ndjson")("-", "-"), "--csv, --ndjson: ", stdout),
+        (pairs("-o", "csv:--ndjson")("-", "-"), "--csv, --ndjson: ", stdout),
         (run("/dev/fd/1", "/proc/self/fd/1"), "--json, --csv: ", stdout),
         (vec!["run", "--repeat", "2", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
         (vec!["scan", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
-        (vec!["search", "--slo", "p99<1s", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
+        (vec!["search", "--assert", "p99<1s", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
         (vec!["compare", "a", "b", "--json", &old, "--junit", &soft], "--json, --junit: ", is_one),
         (vec!["run", &plan, "--csv", &plan], "--csv: ", is_read),
         (vec!["run", "--value-size", &at_sizes, "--csv", &sizes], "--csv: ", is_read),
@@ -456,7 +456,7 @@ fn results_sharing_a_file_are_rejected() {
             is_read,
         ),
         (
-            vec!["run", "-s", "h", "--transport", "tls", "--tls-ca", &sizes, "--junit", &sizes],
+            vec!["run", "-s", "h", "--set", "transport=tls", "--tls-ca", &sizes, "--junit", &sizes],
             "--junit: ",
             is_read,
         ),
@@ -484,7 +484,7 @@ fn pipes_and_devices_may_be_named_twice() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
-    let null = ["--json", "/dev/null", "--csv", "/dev/null", "--samples", "/dev/null"];
+    let null = ["-o", "json:/dev/null", "-o", "csv:/dev/null", "-o", "samples:/dev/null"];
     let output = brunt(&run).args(null).output().unwrap();
     assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
     let pipe = fifo(&directory, "pipe");
@@ -542,7 +542,7 @@ fn a_hangup_ends_with_a_result() {
         (&["run", "-t", "60s", "-r", "2k"], false),
         (&["run", "-n", "300", "--repeat", "100"], false),
         (&["scan", "--over", "connections=1..100:1", "-n", "300"], false),
-        (&["search", "--slo", "p50 < 10s", "--from", "1k", "--to", "9k", "-t", "60s"], false),
+        (&["search", "--assert", "p50 < 10s", "--from", "1k", "--to", "9k", "-t", "60s"], false),
         (&["compare", "--repeat", "50", "-n", "300", "--live"], false),
         (&["mutilate", "-t", "60", "-q", "2000", "-r", "50", "--save", &saved, "-s"], true),
     ];
@@ -691,7 +691,7 @@ fn only_files_and_pipes_are_read() {
         directory.path(name)
     });
     let resp: &[&str] = &["run", "--protocol", "resp2", "-s", "h", "--password"];
-    let tls: &[&str] = &["run", "-s", "127.0.0.1:1", "--transport", "tls"];
+    let tls: &[&str] = &["run", "-s", "127.0.0.1:1", "--set", "transport=tls"];
     let certificate = [tls, &["--tls-insecure", "--tls-key", &plan, "--tls-cert"]].concat();
     let authority = [tls, &["--tls-ca"]].concat();
     let table: &[(&[&str], &str)] = &[
@@ -812,7 +812,7 @@ fn a_read_that_waits_ends_with_the_first_interrupt() {
         &["run", "-"],
         &["report", "-"],
         &["run", "--value-size", "@-"],
-        &["run", "-s", "127.0.0.1:1", "--transport", "tls", "--tls-ca", "/dev/stdin"],
+        &["run", "-s", "127.0.0.1:1", "--set", "transport=tls", "--tls-ca", "/dev/stdin"],
         &["agent", "--listen", "127.0.0.1:0", "--target-ca", "/dev/stdin"],
     ];
     for arguments in table {
@@ -836,15 +836,15 @@ fn a_read_that_waits_ends_with_the_first_interrupt() {
 fn lost_outputs_are_named() {
     let _beside = beside_others();
     let options = [
-        ("--json", "x.json"),
-        ("--csv", "y.csv"),
-        ("--html", "p.html"),
-        ("--spectrum", "s.txt"),
-        ("--hlog", "h.hlog"),
-        ("--ndjson", "n.ndjson"),
-        ("--samples", "s.csv"),
-        ("--junit", "j.xml"),
-        ("--summary", "m.md"),
+        ("-o", "x.json"),
+        ("-o", "y.csv"),
+        ("-o", "p.html"),
+        ("-o", "spectrum:s.txt"),
+        ("-o", "h.hlog"),
+        ("-o", "n.ndjson"),
+        ("-o", "samples:s.csv"),
+        ("-o", "j.xml"),
+        ("-o", "m.md"),
     ];
     let table = [
         ("folder removed", true, ""),
@@ -933,16 +933,16 @@ fn redirected_inputs_are_never_written() {
     let is_output = "standard output is a file that this command reads: expected another file";
     let table: &[(&str, &[&str], &str)] = &[
         ("< r.json", &["report", "-", "--html", &result], &is_read),
-        ("< r.json", &["report", "/dev/stdin", "--csv", "r.json"], "'r.json' is read by this command"),
+        ("< r.json", &["report", "/dev/stdin", "-o", "csv:r.json"], "'r.json' is read by this command"),
         ("< r.json", &["compare", "-", "b.json", "--json", &result], &is_read),
         ("< r.json >> r.json", &["report", "-"], is_output),
-        (">> r.json", &["report", &result, "--html", "-"], is_output),
+        (">> r.json", &["report", &result, "-o", "html:-"], is_output),
         (">> r.json", &["report", &result], is_output),
         (">> r.json", &["compare", &result, &result], is_output),
         (">> r.json", &["run", "--value-size", "@sizes", "--json", &result], "is also standard output"),
-        (">> sizes", &["run", "--value-size", "@sizes", "--json", "-"], is_output),
+        (">> sizes", &["run", "--value-size", "@sizes", "-o", "json:-"], is_output),
         (">> sizes", &["run", "--value-size", "@sizes", "--print-plan"], is_output),
-        ("", &["agent", "--listen", "127.0.0.1:0", "--auth", "auth", "--json", "auth/token"], is_token),
+        ("", &["agent", "--listen", "127.0.0.1:0", "--auth", "auth", "-o", "json:auth/token"], is_token),
     ];
     fs::write(directory.path("sizes"), "100\n").unwrap();
     for (redirected, arguments, expected) in table {

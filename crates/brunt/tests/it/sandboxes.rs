@@ -65,8 +65,8 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
         (&[libc::SYS_sendmsg, libc::SYS_recvmsg], "--io epoll", Result),
         (
             &[libc::SYS_sendmsg, libc::SYS_recvmsg],
-            "--timestamps kernel",
-            Error(2, "error: --timestamps kernel: "),
+            "--set timestamps=kernel",
+            Error(2, "error: --set timestamps=kernel: "),
         ),
         (
             &[libc::SYS_setsockopt],
@@ -98,7 +98,7 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
 }
 
 fn check(calls: &[i64], errno: i32, server: &str, options: &str, expected: Expected) {
-    let short = "--no-progress -n 1000 --keys 100 --warmup 0s -T 1 -c 1 --protocol memcached-text --allow=BROKEN,LOAD,CLIENT,DATA";
+    let short = "--progress none -n 1000 --keys 100 --warmup 0s -T 1 -c 1 --protocol memcached-text --allow=BROKEN,LOAD,CLIENT,DATA";
     let arguments: Vec<&str> =
         ["run", "-s", server].into_iter().chain(short.split(' ')).chain(options.split(' ')).collect();
     let output = in_sandbox(calls, errno, &arguments);

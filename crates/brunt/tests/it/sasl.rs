@@ -46,7 +46,7 @@ fn answer(mut stream: UnixStream) {
 }
 
 fn ended(address: &str, flags: &[&str]) -> Output {
-    brunt(&["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
+    brunt(&["run", "--progress=none", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
         .args(["--protocol", "memcached-binary"])
         .args(flags)
         .output()
@@ -67,8 +67,8 @@ fn credentials_are_checked() {
     let at_file = format!("@{}", file.display());
     for io in ["epoll", "auto"] {
         let refused: [(&[&str], &str); 3] = [
-            (&["--user", "reader", "--password", "wrong"], "SASL PLAIN refused: Auth failure"),
-            (&["--user", "nobody", "--password", "s3cret"], "SASL PLAIN refused: Auth failure"),
+            (&["--set", "user=reader", "--password", "wrong"], "SASL PLAIN refused: Auth failure"),
+            (&["--set", "user=nobody", "--password", "s3cret"], "SASL PLAIN refused: Auth failure"),
             (&[], "Auth failure"),
         ];
         for (flags, message) in refused {
@@ -80,7 +80,7 @@ fn credentials_are_checked() {
         }
         for password in [USER.1, &at_file] {
             let flags =
-                ["--user", USER.0, "--password", password, "--json", "-", "--io", io, "-c", "8", "-T", "2"];
+                ["--user", USER.0, "--password", password, "-o", "json:-", "--io", io, "-c", "8", "-T", "2"];
             let output = ended(&server.address, &flags);
             let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
             assert!(matches!(output.status.code(), Some(0 | 3)), "{password}: {text}");

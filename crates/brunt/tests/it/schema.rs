@@ -19,7 +19,7 @@ pub(crate) fn check_result(name: &str, text: &str) -> usize {
 /// Runs this, which makes so many runs; a search more, where the host keeps the client from its rate.
 fn check(name: &str, words: &[&str], runs: usize) {
     let output =
-        brunt(&[words, &["--json", "-", "--no-progress", "--allow=BROKEN,LOAD,CLIENT,DATA"]].concat())
+        brunt(&[words, &["-o", "json:-", "--progress=none", "--allow=BROKEN,LOAD,CLIENT,DATA"]].concat())
             .output()
             .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -56,7 +56,16 @@ fn results_are_as_the_schema_says() {
     check("plain", &plain, 1);
     check(
         "strict",
-        &with(&["--think", "2ms", "--strict", "--verify", "--timestamps", "kernel", "--assert", "p50 < 1ns"]),
+        &with(&[
+            "--think",
+            "2ms",
+            "--strict",
+            "--verify",
+            "--set",
+            "timestamps=kernel",
+            "--assert",
+            "p50 < 1ns",
+        ]),
         1,
     );
     check("several classes", &[&["run", plan.to_str().unwrap()], &base[..]].concat(), 1);
@@ -65,7 +74,7 @@ fn results_are_as_the_schema_says() {
     check("scan", &[&["scan", "--over", "rate=1k,2k"], &short[..]].concat(), 2);
     check(
         "search",
-        &[&["search", "--slo", "p99 < 1s", "--from", "1k", "--to", "1k"], &short[..]].concat(),
+        &[&["search", "--assert", "p99 < 1s", "--from", "1k", "--to", "1k"], &short[..]].concat(),
         1,
     );
     let faulty = Server::reference(&["--reset-every=500", "--script-after=1000"]);

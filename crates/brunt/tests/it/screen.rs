@@ -1,4 +1,4 @@
-//! `--tui` on a terminal of its own, which `script` of util-linux makes.
+//! `--progress tui` on a terminal of its own, which `script` of util-linux makes.
 
 use crate::cluster::wait_until;
 use crate::server::{Directory, own_directory, plain};
@@ -13,7 +13,8 @@ const LEFT: &str = "\x1b[?1049l";
 
 /// A run on a terminal of 80x24, with these flags; `before` is for the shell that starts it.
 fn on_terminal(before: &str, flags: &[&str]) -> Command {
-    let short = ["run", "--tui", "-c", "2", "--rate", "200", "-t", "60s", "--warmup", "0s", "--keys", "100"];
+    let short =
+        ["run", "--progress=tui", "-c", "2", "--rate", "200", "-t", "60s", "--warmup", "0s", "--keys", "100"];
     let brunt = plain(&[&short[..], flags].concat());
     let words = brunt.get_args().map(|word| word.to_string_lossy().into_owned());
     let command = format!(
@@ -89,7 +90,7 @@ fn terminals_of_any_size_have_a_screen() {
 fn documents_and_the_screen_do_not_mix() {
     let directory = Directory::new();
     let path = directory.join("document");
-    for option in ["--json", "--ndjson"] {
+    for option in ["-o", "json:--ndjson"] {
         let redirected = [option, "-", ">", path.to_str().unwrap()];
         let mut child = on_terminal("", &redirected).spawn().unwrap();
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -103,14 +104,15 @@ fn documents_and_the_screen_do_not_mix() {
         let count = values.map(|value| assert!(value.unwrap().is_object())).count();
         assert!(count > 0, "{option}: {document}");
     }
-    let mut child = on_terminal("", &["--ndjson", "-"]).spawn().unwrap();
+    let mut child = on_terminal("", &["-o", "ndjson:-"]).spawn().unwrap();
     let input = child.stdin.take();
     let output = child.wait_with_output().unwrap();
     drop(input);
     let seen = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(2), "{seen:?}");
     assert!(
-        seen.contains("--tui cannot be used with --ndjson -: both would write") && !seen.contains(ENTERED)
+        seen.contains("--progress tui cannot be used with -o ndjson:-: both would write")
+            && !seen.contains(ENTERED)
     );
 }
 

@@ -65,10 +65,10 @@ fn check_bookings(protocol: &str, said: &str) {
 #[test]
 fn client_and_server_counts_agree() {
     let _beside = beside_others();
-    let server = Server::reference(&["--user", "writer", "--password", "secret"]);
+    let server = Server::reference(&["--set", "user=writer", "--password", "secret"]);
     let flags =
-        ["--protocol", "resp3", "--user", "writer", "--password", "secret", "--keys", "500", "-c", "4"];
-    let more = ["-n", "20000", "--warmup", "0s", "--drain", "5s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
+        ["--protocol", "resp3", "--set", "user=writer", "--password", "secret", "--keys", "500", "-c", "4"];
+    let more = ["-n", "20000", "--warmup", "0s", "--set", "drain=5s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let mix = ["--mix", "get=4,mget=1,set=2,add=1,replace=1,append=1,delete=1,touch=1", "--ttl", "1h"];
     let measured = Measured::run(&server.address, &[&flags[..], &more, &mix].concat());
     measured.check_books();
@@ -153,8 +153,19 @@ fn bytes_that_are_no_reply_break_the_run() {
     ];
     for (manner, status, kind) in table {
         let address = ill_mannered(manner);
-        let flags =
-            ["--mix", "get", "--no-preload", "-c", "2", "-n", "4000", "--warmup", "0s", "--no-server-stats"];
+        let flags = [
+            "--mix",
+            "get",
+            "--no-preload",
+            "-c",
+            "2",
+            "-n",
+            "4000",
+            "--warmup",
+            "0s",
+            "--set",
+            "server-stats=false",
+        ];
         let measured =
             Measured::run(&address, &[&flags[..], &["--timeout", "5s", "-T", "1", "--strict"]].concat());
         let text = &measured.text;

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Ends a short run with these flags, which is to end for what it says.
 pub(crate) fn ended(flags: &[&str]) -> Output {
-    let short = ["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s"];
+    let short = ["run", "--progress=none", "-n", "1000", "--keys", "100", "--warmup", "0s"];
     brunt(&short).args(flags).output().unwrap()
 }
 
@@ -22,8 +22,8 @@ pub(crate) fn brunt(arguments: &[&str]) -> Command {
 fn with_details<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let have_details = ["run", "scan", "search", "compare", "report", "doctor"];
     match arguments.split_first() {
-        Some((name, options)) if have_details.contains(name) && !options.contains(&"--brief") => {
-            [&[*name, "--details"], options].concat()
+        Some((name, options)) if have_details.contains(name) && !options.contains(&"--report=brief") => {
+            [&[*name, "--report=full"], options].concat()
         }
         _ => arguments.to_vec(),
     }

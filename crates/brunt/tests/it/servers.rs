@@ -21,7 +21,7 @@ fn three() -> Option<(Vec<Server>, Vec<String>)> {
 }
 
 fn run(servers: &[String], flags: &[&str]) -> Measured {
-    Measured::of(&brunt(&["run", "--json", "-"]).args(servers).args(flags).output().unwrap())
+    Measured::of(&brunt(&["run", "-o", "json:-"]).args(servers).args(flags).output().unwrap())
 }
 
 /// The sum over the servers of what they counted.
@@ -44,7 +44,7 @@ fn check_by_key(placement: Placement) {
         &flags,
         &[
             &["--placement", &placement.to_string(), "--mix", "mget=3,get=1,set=1", "--multiget", "8"][..],
-            &["-n", "9000", "--warmup", "0s", "-c", "9", "-d", "4", "-T", "2", "--keys", "9000"],
+            &["-n", "9000", "--warmup", "0s", "-c", "9", "--depth", "4", "-T", "2", "--keys", "9000"],
         ]
         .concat(),
     );
@@ -101,7 +101,7 @@ fn any_placement_stores_every_key_everywhere() {
             &flags,
             &[
                 &["--placement", placement, "--mix", "get=8,mget=1", "-n", "9000", "--warmup", "0s"][..],
-                &["-c", "9", "-d", "4", "-T", "2", "--keys", "1000"],
+                &["-c", "9", "--depth", "4", "-T", "2", "--keys", "1000"],
             ]
             .concat(),
         );
@@ -125,7 +125,7 @@ fn failed_servers_do_not_delay_others() {
     let _beside = beside_others();
     let Some((mut servers, flags)) = three() else { return };
     let run =
-        brunt(&["run", "--json", "-", "-r", "3000", "--arrival", "uniform", "-t", "3s", "--warmup", "0s"])
+        brunt(&["run", "-o", "json:-", "-r", "3000", "--arrival", "uniform", "-t", "3s", "--warmup", "0s"])
             .args([
                 "-c",
                 "9",
@@ -214,14 +214,15 @@ fn closed_loops_continue_past_a_failed_server() {
         return;
     }
     let flags = servers.iter().flat_map(|server| ["-s", &server.address]);
-    let run =
-        brunt(&["run", "--json", "-", "-t", "2s", "--warmup", "0s", "--wait", "sleep", "-c", "4", "-T", "1"])
-            .args(["--keys", "1000", "--mix", "get", "--timeout", "100ms", "--allow=BROKEN,LOAD,CLIENT,DATA"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+    let run = brunt(&[
+        "run", "-o", "json:-", "-t", "2s", "--warmup", "0s", "--wait", "sleep", "-c", "4", "-T", "1",
+    ])
+    .args(["--keys", "1000", "--mix", "get", "--timeout", "100ms", "--allow=BROKEN,LOAD,CLIENT,DATA"])
+    .args(flags)
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     while counted(&servers, "cmd_get") < 1_000 {
         park_timeout(Duration::from_millis(2));
     }
@@ -250,7 +251,7 @@ fn closed_loops_continue_past_a_failed_server() {
 
 /// A run against this name, and how many attempts to connect it took.
 fn check_address(command: &mut Command, address: &str, failed: u64) {
-    let flags = ["--json", "-", "-n", "2000", "--warmup", "0s", "--keys", "500", "-c", "4"];
+    let flags = ["-o", "json:-", "-n", "2000", "--warmup", "0s", "--keys", "500", "-c", "4"];
     let measured = Measured::of(&command.args(["run", "--server", address]).args(flags).output().unwrap());
     measured.check_books();
     measured.check_connections();

@@ -9,7 +9,7 @@ fn kernel_timestamps_split_response_times() {
     let _guard = beside_others();
     let server = Server::reference(&["--service", "fixed:200us"]);
     let flags =
-        ["--rate", "300", "--time", "2s", "--warmup", "100ms", "--keys", "100", "--timestamps", "kernel"];
+        ["--rate", "300", "--time", "2s", "--warmup", "100ms", "--keys", "100", "--set", "timestamps=kernel"];
     let run = Measured::run(&server.address, &flags);
     run.check_books();
     let counts = run.at("client.timestamps.discarded").as_object().unwrap();

@@ -92,7 +92,7 @@ fn counts_of_two_servers_add_up() {
 
 /// A run in the background, and the same run when it is over.
 fn begin(server: &str, flags: &[&str]) -> Child {
-    let mut command: Command = brunt(&["run", "--server", server, "--json", "-"]);
+    let mut command: Command = brunt(&["run", "--server", server, "-o", "json:-"]);
     command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -222,7 +222,7 @@ fn stats_polling_can_be_disabled() {
     let flags =
         ["-c", "3", "-r", "1k", "-t", "1100ms", "--warmup", "0s", "--keys", "1000", "--wait", "sleep"];
     let mut taken = Vec::new();
-    for more in [&[][..], &["--no-server-stats"]] {
+    for more in [&[][..], &["--set", "server-stats=false"]] {
         let before = server.statistics()["total_connections"];
         let measured = Measured::run(&server.address, &[&flags[..], more].concat());
         taken.push(server.statistics()["total_connections"] - before - 1);

@@ -28,7 +28,7 @@ struct Running {
 
 impl Running {
     fn start(server: &str, flags: &[&str]) -> Self {
-        let mut command = brunt(&["run", "--server", server, "--json", "-", "--progress", "200ms"]);
+        let mut command = brunt(&["run", "--server", server, "-o", "json:-", "--progress", "200ms"]);
         Self { child: command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap() }
     }
 
@@ -93,7 +93,7 @@ pub(crate) fn stopped(
 ) -> (Measured, f64) {
     let time = format!("{seconds}s");
     let usual =
-        ["-r", rate, "--arrival", "uniform", "-c", "16", "-d", "64", "--warmup", "0s", "--keys", "1000"];
+        ["-r", rate, "--arrival", "uniform", "-c", "16", "--depth", "64", "--warmup", "0s", "--keys", "1000"];
     let running = Running::start(&server.address, &[&usual[..], &["-t", &time], flags].concat());
     let mut stopped = Duration::ZERO;
     let measured = running.when(
@@ -187,7 +187,7 @@ fn outcomes(measured: &Measured) -> Vec<&str> {
 
 /// A run as a user types it, with nothing allowed and the short report.
 fn run(server: &str, flags: &[&str]) -> Measured {
-    Measured::of(&plain(&["run", "--server", server, "--json", "-"]).args(flags).output().unwrap())
+    Measured::of(&plain(&["run", "--server", server, "-o", "json:-"]).args(flags).output().unwrap())
 }
 
 /// CPUs of the workers that neither they nor the servers used, from the counters that the result has.
@@ -235,7 +235,7 @@ impl Neighbour {
     /// A generator that polls all the time.
     fn on(cpu: &str, server: &str) -> Self {
         let idle = ["--wait", "spin", "-c", "1", "-r", "10", "-t", "60s", "--warmup", "0s", "--keys", "10"];
-        let mut command = brunt(&["run", "--no-progress", "--server", server, "--cpus", cpu]);
+        let mut command = brunt(&["run", "--progress=none", "--server", server, "--cpus", cpu]);
         let child = command.args(idle).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let neighbour = Self(child);
         wait_until("a neighbour is busy", || neighbour.cpu_ticks() >= 30);
@@ -270,7 +270,7 @@ fn neighbours_on_the_processor_are_named() {
     let beside = Server::reference(&["--cpus", &other]);
     let load = ["-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "4", "-T", "1", "--cpus", &cpu];
     let mut neighbours = Vec::new();
-    for loop_of in [&[][..], &["-r", "2k", "-d", "64"]] {
+    for loop_of in [&[][..], &["-r", "2k", "--depth", "64"]] {
         // A worker that sleeps gets its processor back from one of them at once.
         neighbours.push(Neighbour::on(&cpu, &beside.address));
         check_client(" waited for a processor for ", &["stop what else runs on "], 1.0, || {
@@ -302,9 +302,20 @@ fn too_few_threads_are_the_limit() {
     let [other, cpu] = two_processors();
     let server = Server::reference(&["--cpus", &other]);
     let flags =
-        ["-r", "2M", "-t", "1s", "--warmup", "0s", "--drain", "100ms", "--no-preload", "--mix", "get"];
+        ["-r", "2M", "-t", "1s", "--warmup", "0s", "--set", "drain=100ms", "--no-preload", "--mix", "get"];
     let law = ["--key-size", "lognormal:3.6,0.3", "--popularity", "zipf:0.99", "-T", "1"];
-    let more = ["--meter", "outstanding", "--meter", "request-size", "-c", "64", "-d", "64", "--cpus", &cpu];
+    let more = [
+        "--set",
+        "meter=outstanding",
+        "--set",
+        "meter=request-size",
+        "-c",
+        "64",
+        "--depth",
+        "64",
+        "--cpus",
+        &cpu,
+    ];
     for _ in 0..ATTEMPTS {
         let measured = run(&server.address, &[&flags[..], &law, &more].concat());
         let text = &measured.text;
@@ -461,7 +472,7 @@ fn overloaded_servers_are_measured_at_their_rate() {
     // A preload is not served by the law.
     let server = Server::reference(&["--service", "fixed:500", "--script-after", "1000"]);
     let flags = [
-        "-r", "6k", "-c", "4", "-d", "4", "--warmup", "1500ms", "-t", "1s", "--keys", "1000", "--drain",
+        "-r", "6k", "-c", "4", "--depth", "4", "--warmup", "1500ms", "-t", "1s", "--keys", "1000", "--drain",
         "100ms", "--wait", "sleep",
     ];
     let measured = Measured::run(&server.address, &flags);
@@ -509,7 +520,7 @@ fn connections_that_are_the_limit_are_named() {
     let _beside = beside_others();
     let address = parallel_server(Duration::from_millis(10));
     let load = ["-r", "2k", "-t", "2s", "--warmup", "0s", "--no-preload", "--mix", "get", "--keys", "100"];
-    let load = [&load[..], &["-T", "1", "--no-server-stats", "-c"]].concat();
+    let load = [&load[..], &["-T", "1", "--set", "server-stats=false", "-c"]].concat();
     for _ in 0..ATTEMPTS {
         let few = Measured::run_undisturbed(&address, &[&load[..], &["8"]].concat());
         let text = &few.text;

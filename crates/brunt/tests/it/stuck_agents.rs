@@ -96,8 +96,8 @@ fn send(mut socket: &TcpStream, message: &FromAgent) -> io::Result<()> {
 fn run(server: &Server, how: Stuck, plan: &[&str], signal: Option<Signal>) -> (Output, Duration, String) {
     let (address, has_arrived) = stuck_agent(how);
     let words = [
-        &["run", "--no-progress", "-s", &server.address, "--agent", &address, "-c", "1", "--keys", "10"],
-        &["--warmup", "0s", "--drain", "0s"][..],
+        &["run", "--progress=none", "-s", &server.address, "--agent", &address, "-c", "1", "--keys", "10"],
+        &["--warmup", "0s", "--set", "drain=0s"][..],
         plan,
     ];
     let child = brunt(&words.concat()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

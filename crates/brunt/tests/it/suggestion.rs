@@ -96,7 +96,7 @@ fn unknown_letters_are_refused_as_such() {
 fn options_of_other_commands_name_them() {
     let _beside = beside_others();
     let table = [
-        ("run --slo 'p99 < 1ms'", "tip: --slo is an option of brunt search"),
+        ("run --assert 'p99 < 1ms'", "tip: --assert is an option of brunt search"),
         ("run --over rate=1k,2k", "tip: --over is an option of brunt scan"),
         ("report --rate 5 a.json", "tip: --rate is an option of brunt run, "),
         ("compare 127.0.0.1:28111 b:6379", "expected a result in JSON; servers are compared by --live A B"),

@@ -161,7 +161,7 @@ fn redis_counts_match_over_tls() {
     for io in INTERFACES {
         server.redis_says("FLUSHALL\r\nCONFIG RESETSTAT");
         let measured =
-            run(&address, &[&plain[..], &["--transport", "tls", "--tls-ca", &ca, "--io", io]].concat());
+            run(&address, &[&plain[..], &["--set", "transport=tls", "--tls-ca", &ca, "--io", io]].concat());
         assert_eq!(ledger(&measured), ledger(&over_tcp), "{io}\n{}", measured.text);
         let calls = server.redis_counts("commandstats");
         assert_eq!(calls["cmdstat_get"], measured.over_phases("ops.get"), "{io}\n{}", measured.text);
@@ -194,7 +194,7 @@ fn memcached_counts_match_over_tls() {
         let files =
             format!("ssl_chain_cert={},ssl_key={}", papers.path("server.pem"), papers.path("server.key"));
         let Some(server) = Server::memcached_by_tls(&address, &files) else { return };
-        let measured = run(&address, &["--transport", "tls", "--tls-ca", &ca, "--io", io]);
+        let measured = run(&address, &["--set", "transport=tls", "--tls-ca", &ca, "--io", io]);
         assert_eq!(ledger(&measured), expected, "{io}\n{}", measured.text);
         assert_eq!(measured.over_phases("ops.set"), server.statistics()["cmd_set"], "{}", measured.text);
         check_handshakes(&measured);
@@ -293,7 +293,7 @@ fn tls_insecure_accepts_any_certificate() {
             let flags = ["--tls-protocols", version, "--tls-auth-clients", "no"];
             let begin = |flags: &[&str]| Server::redis_with_openssl(&careless, flags);
             let Some((_server, address)) = redis_as(holder, &papers, &flags, begin) else { return };
-            let tls = ["--protocol", "resp2", "--transport", "tls", "--tls-insecure"];
+            let tls = ["--protocol", "resp2", "--set", "transport=tls", "--tls-insecure"];
             let flags = [&tls[..], &["--keys", "20", "-n", "100", "-c", "2", "--warmup", "0s"]].concat();
             let measured = Measured::run(&address, &flags);
             let text = &measured.text;
@@ -301,7 +301,7 @@ fn tls_insecure_accepts_any_certificate() {
             assert_eq!(measured.fact("certificates"), Some(UNVERIFIED), "{holder} {version}\n{text}");
             // Nobody who verifies takes one of these: of `server` the issuer is not known.
             let output =
-                brunt(&["load", "-s", &address, "--protocol", "resp2", "--transport", "tls", "--quiet"])
+                brunt(&["load", "-s", &address, "--protocol", "resp2", "--set", "transport=tls", "--quiet"])
                     .args(["--keys", "10", "--tls-ca", &papers.path("other.pem")])
                     .output()
                     .unwrap();
@@ -341,7 +341,7 @@ fn failed_tls_negotiations_are_named() {
         (
             &silent_server(),
             &["--tls-ca", &ca, "--timeout", "300ms"],
-            "the peer did not answer the handshake in time; without TLS use --transport tcp, in a URL redis:// or memcached://",
+            "the peer did not answer the handshake in time; without TLS use --set transport=tcp, in a URL redis:// or memcached://",
         ),
         (&terse_server(b""), &["--tls-ca", &ca], "connection closed during the handshake"),
         (&terse_server(b"ERROR\r\n"), &["--tls-ca", &ca], "the reply is not TLS"),
@@ -349,8 +349,8 @@ fn failed_tls_negotiations_are_named() {
     for io in INTERFACES {
         for (address, flags, message) in table {
             let output =
-                brunt(&["run", "-s", address, "--protocol", "resp2", "--transport", "tls", "--io", io])
-                    .args(["--no-progress", "-c", "2", "--keys", "10", "-n", "10"])
+                brunt(&["run", "-s", address, "--protocol", "resp2", "--set", "transport=tls", "--io", io])
+                    .args(["--progress=none", "-c", "2", "--keys", "10", "-n", "10"])
                     .args(*flags)
                     .output()
                     .unwrap();
@@ -362,20 +362,28 @@ fn failed_tls_negotiations_are_named() {
     }
     // DetectedProtocol to in plain it says nothing that is TLS, or an alert.
     for address in [&lenient, &terse_server(b"\x15\x03\x03\x00\x02\x02\x46")] {
-        let flags = ["--protocol", "resp2", "--no-progress", "-c", "2", "--keys", "10", "-n", "10"];
+        let flags = ["--protocol", "resp2", "--progress=none", "-c", "2", "--keys", "10", "-n", "10"];
         let output = brunt(&["run", "-s", address]).args(flags).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(5) && text.contains("--transport tls"), "{text}");
+        assert!(output.status.code() == Some(5) && text.contains("--set transport=tls"), "{text}");
     }
     // Without a preload the handshake is over, and the schedule begins, before the server has had its say.
     for io in INTERFACES {
         let flags =
             ["--tls-ca", &ca, "--no-preload", "-t", "60s", "-r", "100", "-c", "3", "-T", "2", "--io", io];
-        let output =
-            brunt(&["run", "-s", &strict, "--protocol", "resp2", "--transport", "tls", "--no-progress"])
-                .args(flags)
-                .output()
-                .unwrap();
+        let output = brunt(&[
+            "run",
+            "-s",
+            &strict,
+            "--protocol",
+            "resp2",
+            "--set",
+            "transport=tls",
+            "--progress=none",
+        ])
+        .args(flags)
+        .output()
+        .unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(5), "{text}");
         let is_named = text.contains("TLS alert certificate_required") && text.contains(&strict);
@@ -390,7 +398,7 @@ fn failed_tls_negotiations_are_named() {
     ];
     for (flags, message) in mistakes {
         let output =
-            brunt(&["run", "-s", "127.0.0.1:1", "--transport", "tls"]).args(*flags).output().unwrap();
+            brunt(&["run", "-s", "127.0.0.1:1", "--set", "transport=tls"]).args(*flags).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(message) && text.contains("expected "), "{message}: {text}");
@@ -406,9 +414,9 @@ fn plain_and_tls_ports_are_told_apart() {
     let ca = papers.path("ca.pem");
     let Some((server, by_tls)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
     let (silent, nobody) = (silent_server(), format!("127.0.0.1:{}", lasting_port()));
-    let tls = ["--transport", "tls", "--tls-ca", &ca];
+    let tls = ["--set", "transport=tls", "--tls-ca", &ca];
     let hello = |address: &str, end: &str| format!("error: no reply from {address} {end}\n");
-    let other = "for a TLS port add --transport tls";
+    let other = "for a TLS port add --set transport=tls";
     let table: &[(&[&str], &[&str], String)] = &[
         (
             &["-s", &by_tls, "--protocol", "resp3"],
@@ -421,7 +429,7 @@ fn plain_and_tls_ports_are_told_apart() {
             hello(&silent, &format!("to AUTH within 300ms; {other}")),
         ),
         (
-            &["-s", &silent, "--protocol", "memcached-binary", "--user", "u", "--password", "x"],
+            &["-s", &silent, "--protocol", "memcached-binary", "--set", "user=u", "--password", "x"],
             &[],
             hello(&silent, &format!("to SASL PLAIN within 300ms; {other}")),
         ),
@@ -434,7 +442,7 @@ fn plain_and_tls_ports_are_told_apart() {
             &["-s", &server.address, "--protocol", "resp3"],
             &tls,
             format!(
-                "error: TLS with {} failed: the peer did not answer the handshake in time; without TLS use --transport tcp, in a URL redis:// or memcached://\n",
+                "error: TLS with {} failed: the peer did not answer the handshake in time; without TLS use --set transport=tcp, in a URL redis:// or memcached://\n",
                 server.address
             ),
         ),
@@ -446,12 +454,13 @@ fn plain_and_tls_ports_are_told_apart() {
     ];
     for io in INTERFACES {
         for (to, by, expected) in table {
-            let output = brunt(&["run", "--no-progress", "-c", "2", "--keys", "10", "-n", "10", "--io", io])
-                .args(["--timeout", "300ms"])
-                .args(*to)
-                .args(*by)
-                .output()
-                .unwrap();
+            let output =
+                brunt(&["run", "--progress=none", "-c", "2", "--keys", "10", "-n", "10", "--io", io])
+                    .args(["--timeout", "300ms"])
+                    .args(*to)
+                    .args(*by)
+                    .output()
+                    .unwrap();
             let text = String::from_utf8(output.stderr).unwrap();
             assert_eq!((output.status.code(), &text), (Some(5), expected), "{io}");
         }
@@ -616,7 +625,8 @@ fn later_tls_faults_are_counted() {
                 "--warmup",
                 "0s",
                 "--no-preload",
-                "--no-server-stats",
+                "--set",
+                "server-stats=false",
                 "--transport",
                 "tls",
                 "--tls-ca",

@@ -26,7 +26,7 @@ const PLAN: [&str; 18] = [
     "--popularity",
     "zipf:0.9",
     "--seed=7",
-    "--no-progress",
+    "--progress=none",
 ];
 
 /// Everything that was counted.
@@ -145,8 +145,9 @@ fn missing_socket_paths_are_named() {
                 &address,
                 "--timeout",
                 "300ms",
-                "--no-server-stats",
-                "--no-progress",
+                "--set",
+                "server-stats=false",
+                "--progress=none",
                 "--io",
                 io,
             ];

@@ -15,7 +15,7 @@ const PLAN: [&str; 13] = [
     "udp",
     "--warmup",
     "0s",
-    "--no-progress",
+    "--progress=none",
     "--keys",
     "1000",
     "-T",
@@ -213,7 +213,7 @@ fn reordered_datagrams_change_nothing() {
 #[test]
 fn a_reference_server_is_started_if_none_is_given() {
     let _beside = beside_others();
-    let output = ended(&["--transport", "udp", "--json", "-"]);
+    let output = ended(&["--set", "transport=udp", "-o", "json:-"]);
     let measured = Measured::of(&output);
     assert_eq!(measured.count("counts.requests.completed"), 1_000, "{}", measured.text);
 }
@@ -228,7 +228,7 @@ fn closed_udp_ports_are_unreachable() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(5), "{text}");
         assert!(text.contains("0 of 100 keys stored") && text.contains("connection refused"), "{text}");
-        let output = ended(&["-s", &url, "--io", io, "--no-preload", "-t", "300ms", "--json", "-"]);
+        let output = ended(&["-s", &url, "--io", io, "--no-preload", "-t", "300ms", "-o", "json:-"]);
         assert_eq!(output.status.code(), Some(5));
         let measured = Measured::of(&output);
         measured.check_books();
@@ -242,13 +242,16 @@ fn closed_udp_ports_are_unreachable() {
 #[test]
 fn oversized_requests_are_rejected_before_sending() {
     let table: [(&[&str], &str); 4] = [
-        (&["--value-size", "1300"], "--value-size fixed:1300 exceeds 1258 bytes: --transport udp"),
-        (&["--mix", "mget=1", "--multiget", "60"], "--multiget 60 exceeds 44: --transport udp"),
-        (&["--protocol", "resp3"], "--transport udp requires --protocol memcached-text or memcached-meta"),
-        (&["--timestamps", "kernel"], "--timestamps kernel cannot be used with --transport udp"),
+        (&["--value-size", "1300"], "--value-size fixed:1300 exceeds 1258 bytes: --set transport=udp"),
+        (&["--mix", "mget=1", "--multiget", "60"], "--multiget 60 exceeds 44: --set transport=udp"),
+        (
+            &["--protocol", "resp3"],
+            "--set transport=udp requires --protocol memcached-text or memcached-meta",
+        ),
+        (&["--set", "timestamps=kernel"], "--set timestamps=kernel cannot be used with --set transport=udp"),
     ];
     for (flags, message) in table {
-        let output = ended(&[&["--transport", "udp"], flags].concat());
+        let output = ended(&[&["--set", "transport=udp"], flags].concat());
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(message), "{text}");

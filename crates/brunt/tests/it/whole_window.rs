@@ -40,7 +40,7 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
         "64",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
     ])
-    .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--samples-max", "100k"])
+    .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--set", "samples-max=100k"])
     .args(["--wait", "sleep"])
     .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
     .args([

@@ -226,7 +226,8 @@ impl Tunnel {
 }
 
 /// Hint for a server that does not answer TLS.
-pub(crate) const PLAIN_HINT: &str = "; without TLS use --transport tcp, in a URL redis:// or memcached://";
+pub(crate) const PLAIN_HINT: &str =
+    "; without TLS use --set transport=tcp, in a URL redis:// or memcached://";
 
 /// Describes a TLS error for a user.
 pub(crate) fn explain(error: &Error) -> String {

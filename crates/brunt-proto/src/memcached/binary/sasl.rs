@@ -91,7 +91,7 @@ mod tests {
         assert!(!codec.accepts_setup_reply(ReplyKind::ClientError));
         assert_eq!(
             codec.setup_error(0, ReplyKind::ClientError, b"Auth failure."),
-            "Auth failure.; a server with users requires --user and --password"
+            "Auth failure.; a server with users requires user and --password"
         );
     }
 

@@ -163,10 +163,10 @@ fn overload(io: &str) -> Result<(), AccuracyError> {
     let seconds = if is_full() { 10.0 } else { 1.5 };
     let server = Server::reference_undisturbed(&["--service", "fixed:1000"]);
     let flags =
-        ["-r", "2k", "--arrival", "uniform", "-c", "4", "-d", "8192", "--warmup", "0s", "--no-preload"];
+        ["-r", "2k", "--arrival", "uniform", "-c", "4", "--depth", "8192", "--warmup", "0s", "--no-preload"];
     let time = format!("{seconds}s");
     let more =
-        ["--io", io, "-t", &time, "--timeout", "1m", "--drain", "30s", "--keys", "1000", "--mix", "get"];
+        ["--io", io, "-t", &time, "--timeout", "1m", "--set", "drain=30s", "--keys", "1000", "--mix", "get"];
     let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
     measured.check_books();
     assert_eq!(measured.count("counts.requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
@@ -280,7 +280,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     ]);
     let csv = temporary("csv");
     let flags =
-        ["-r", "500", "--arrival", arrival, "-c", "1", "-d", "4096", "--warmup", "0s", "--no-preload"];
+        ["-r", "500", "--arrival", arrival, "-c", "1", "--depth", "4096", "--warmup", "0s", "--no-preload"];
     let more =
         ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "--samples"];
     let time = if is_full() { "25s" } else { "3s" };
@@ -455,7 +455,8 @@ fn the_capacity_of_a_known_queue_is_found() {
         );
         let floor_us = (idle.ms("latency.response_ns.p50") * 1e3 - service_us).max(0.0);
         let law = 1e6 / service_us * m_d_1::utilisation_at_p99((bound_us - floor_us) / service_us);
-        let search = ["search", "-s", &server.address, "--slo", "p99 < 1ms", "--from", "4k", "--json", "-"];
+        let search =
+            ["search", "-s", &server.address, "--assert", "p99 < 1ms", "--from", "4k", "-o", "json:-"];
         let output = undisturbed(&[&search[..], &shape[..], steps].concat()).output().unwrap();
         let found = Measured::of(&output);
         let capacity = found.at("finding.capacity.passed_per_s").as_f64().unwrap_or(0.0);

@@ -140,9 +140,9 @@ fn starved(group: &StarvedGroup, server: &Server) -> Measured {
     let script = r#"echo $$ > "$0" && exec "$@""#;
     let output = Command::new("sh")
         .args(["-c", script, group.path.join("cgroup.procs").to_str().unwrap(), own])
-        .args(["run", "--details", "--server", &server.address, "--json", "-"])
-        .args(["-r", "150k", "-t", "2s", "--warmup", "500ms", "--keys", "1000", "-c", "64", "-d", "512"])
-        .args(["--drain", "1s"])
+        .args(["run", "--report=full", "--server", &server.address, "-o", "json:-"])
+        .args(["-r", "150k", "-t", "2s", "--warmup", "500ms", "--keys", "1000", "-c", "64", "--depth", "512"])
+        .args(["--set", "drain=1s"])
         .stdin(Stdio::null())
         .env("XDG_STATE_HOME", no_state())
         .output()
@@ -189,7 +189,7 @@ fn undisturbed_runs_are_valid() {
     let _alone = alone();
     let [other, cpu] = two_processors();
     let server = Server::reference(&["--service", "exp:2000", "--script-after", "1000", "--cpus", &other]);
-    let flags = ["-r", "200", "-c", "8", "-d", "16", "-t", "6s", "--warmup", "500ms", "--keys", "1000"];
+    let flags = ["-r", "200", "-c", "8", "--depth", "16", "-t", "6s", "--warmup", "500ms", "--keys", "1000"];
     let flags = [&flags[..], &["--mix", "get", "--cpus", &cpu, "--strict"]].concat();
     let mut invalid = 0;
     for run in 1..=if is_full() { 20 } else { 1 } {

@@ -159,7 +159,7 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     let time = if is_full() { "10" } else { "1" };
     let Some(capture) = Capture::begin(&port) else { return };
     let rate = format!("{per_second:.0}");
-    let options = ["-i", "fb_ia", "-c", "16", "-d", "32", "--noload", "-t", time, "-q", &rate];
+    let options = ["-i", "fb_ia", "-c", "16", "--depth", "32", "--noload", "-t", time, "-q", &rate];
     let output = brunt(&["mutilate", "-s", &server.address]).args(options).output().unwrap();
     let times = capture.end();
     let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -189,9 +189,9 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
     let Some(capture) = Capture::begin(&port) else { return false };
     let flags =
-        ["-r", rate, "-c", "16", "-d", "64", "-t", time, "--warmup", "0s", "--no-preload", "--io", io];
+        ["-r", rate, "-c", "16", "--depth", "64", "-t", time, "--warmup", "0s", "--no-preload", "--io", io];
     // Every packet in the capture is a request.
-    let more = ["--keys", "1000", "--allow=BROKEN,LOAD,CLIENT,DATA", "--no-server-stats"];
+    let more = ["--keys", "1000", "--allow=BROKEN,LOAD,CLIENT,DATA", "--set", "server-stats=false"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let times = capture.end();
     measured.check_books();
