@@ -140,7 +140,8 @@ struct History {
 impl History {
     fn of(class: ClassId, store: &IntervalStore, window: &MeasuredWindow) -> Self {
         let timeline = store.timeline();
-        let entries: Vec<CountEntry> = store.books().entries().filter(|entry| entry.class == class).collect();
+        let entries: Vec<CountEntry> =
+            store.request_counts().entries().filter(|entry| entry.class == class).collect();
         let measured = entries.iter().filter(|entry| entry.phase == Phase::Measure);
         let mut counts = WindowCounts::default();
         entries.iter().for_each(|entry| counts.merge(&entry.in_window()));

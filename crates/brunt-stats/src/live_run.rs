@@ -50,7 +50,7 @@ impl Second {
         self.recorded_ns[worker] += interval.end_ns - interval.start_ns;
         self.workers[worker].merge(&ClientTime::of(interval));
         self.answered.iter_mut().zip(&interval.servers).for_each(|(sum, server)| *sum += server.answered);
-        let counts = interval.books.iter().map(|entry| &entry.counts.requests);
+        let counts = interval.request_counts.iter().map(|entry| &entry.counts.requests);
         self.completed += counts
             .map(|requests| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged))
             .sum::<u64>();
@@ -249,7 +249,7 @@ impl LiveRun {
 fn phase_at(window: Option<&MeasuredWindow>, recorded: &IntervalStore, at_ns: u64) -> Phase {
     let has_preloaded = || {
         recorded
-            .books()
+            .request_counts()
             .entries()
             .any(|entry| entry.phase == Phase::Preload && entry.counts.requests.sent > 0)
     };

@@ -293,7 +293,7 @@ impl<'a> RowSums<'a> {
         let lag_fraction = if slots_ns > 0.0 { lag_ns as f64 / slots_ns } else { 0.0 };
         let mut counts = OpCounts::default();
         let mut in_window = WindowCounts::default();
-        for entry in self.store.books.entries().filter(|entry| of(entry.class, entry.op)) {
+        for entry in self.store.request_counts.entries().filter(|entry| of(entry.class, entry.op)) {
             in_window.merge(&entry.in_window());
             if entry.phase == Phase::Measure {
                 counts.merge(&entry.counts);

@@ -311,7 +311,7 @@ impl Summary {
 }
 
 fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
-    let ops: Vec<CountEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
+    let ops: Vec<CountEntry> = store.request_counts.entries().filter(|entry| entry.phase == phase).collect();
     let mut counts = OpCounts::default();
     ops.iter().for_each(|entry| counts.merge(&entry.counts));
     PhaseSummary { phase, counts, ops, bytes: store.totals.bytes[phase as usize] }
