@@ -28,10 +28,8 @@ const FREE_MIN: f64 = 0.8;
 /// Of what a server that is the limit answered, this part is advised to be offered.
 const ADVISED: f64 = 0.8;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// Who is the limit.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum Bottleneck {
         /// More connections would carry more.
         Connections = "connections",

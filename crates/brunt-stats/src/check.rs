@@ -8,10 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// A check, by the name that reports and `--allow` have for it.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "UPPERCASE")]
     pub enum CheckId {
         /// The counts, the clock or the replies are wrong.
         Broken = "BROKEN",
@@ -28,10 +26,8 @@ brunt_plan::named! {
     }
 }
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// How one check came out, from best to worst.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum CheckStatus {
         /// The run cannot have it.
         Skipped = "skipped",

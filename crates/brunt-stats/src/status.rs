@@ -28,10 +28,8 @@ use brunt_plan::quantity::percent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What the checks come to, from best to worst.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "UPPERCASE")]
     pub enum Status {
         /// No check found anything.
         Ok = "OK",
