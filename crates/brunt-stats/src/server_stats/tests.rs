@@ -26,6 +26,25 @@ fn record(snapshots: &[&str]) -> ServerRecord {
     record
 }
 
+/// A file holds what has changed; a statistic that is gone is not the one before.
+#[test]
+fn a_record_is_read_back_as_it_was() {
+    let mut record = record(&["cmd_get 1 pid 7", "cmd_get 1", "cmd_get 5 pid 7"]);
+    record.prepared = Some(snapshot(2 * S, &[("cmd_get", "1")]));
+    record.trouble = Some("gone".to_owned());
+    let serialized = SerializedRecord::from(record.clone());
+    let values = |changes: &Changes| changes.values.clone().into_iter().collect::<Vec<_>>();
+    let (requests, process) = (ServerStat::CmdGet, ServerStat::Pid);
+    let expected = [
+        vec![(requests, Some(1)), (process, Some(7))],
+        vec![(process, None)],
+        vec![(requests, Some(5)), (process, Some(7))],
+    ];
+    assert_eq!(serialized.snapshots.iter().map(values).collect::<Vec<_>>(), expected);
+    assert_eq!(serialized.prepared.as_ref().map(values), Some(vec![(process, None)]));
+    assert_eq!(ServerRecord::from(serialized), record);
+}
+
 #[test]
 fn numbers_and_times_are_parsed_and_others_skipped() {
     let rows = [
@@ -43,7 +62,7 @@ fn numbers_and_times_are_parsed_and_others_skipped() {
     let expected = [("cmd_get", u64::MAX), ("rusage_user", 12_000_345_000), ("rusage_system", 7 * S)];
     assert_eq!(values, expected);
     assert_eq!((snapshot.version.as_deref(), snapshot.cpu_ns()), (Some("1.6.18"), Some(19_000_345_000)));
-    assert_eq!(snapshot.requests(), None, "without cmd_set nobody knows");
+    assert_eq!(snapshot.requests(), None, "unknown without cmd_set");
     for text in ["", ".", "1.x", "x.1", "99999999999999999999"] {
         assert_eq!(ServerStat::RusageUser.read(text), None, "{text}");
     }
@@ -345,7 +364,7 @@ fn growth_is_read_at_whole_seconds() {
     assert_eq!((two.from, two.to, two.rises, two.steps), (11, 33, 2, 2));
     let short = growth(&[items(&[10, 5])], S + S / 10..2 * S - S / 10).unwrap();
     assert_eq!((short.share(), short.steps), (-1.0, 1));
-    assert_eq!(growth(&[items(&[1, 2])], 10 * S..12 * S), None, "nobody told of that time");
+    assert_eq!(growth(&[items(&[1, 2])], 10 * S..12 * S), None, "no snapshot of that time");
     assert_eq!(growth(&[], S..2 * S), None);
     assert_eq!(growth(&[record(&["pid 1", "pid 1"])], S..2 * S), None);
     // The last piece of 2.2 s is longer than the others.
