@@ -105,6 +105,11 @@ impl Backlog {
         Self { growth, due, share, wait_ns: (positive * per_request_ns) as u64, ..Self::default() }
     }
 
+    /// Does one of several grow?
+    pub(crate) fn is_overload(all: &[Self]) -> bool {
+        all.iter().any(|backlog| backlog.level > BacklogLevel::Ok)
+    }
+
     /// The worst of several; `None` of none.
     pub fn worst(all: &[Self]) -> Option<&Self> {
         all.iter().max_by(|one, other| one.level.cmp(&other.level).then(one.share.total_cmp(&other.share)))

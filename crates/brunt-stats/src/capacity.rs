@@ -83,7 +83,7 @@ impl StepResult {
         }
     }
 
-    /// Did the rate not hold, whoever is the reason?
+    /// Did the rate not hold, whatever the reason?
     const fn is_too_much(self) -> bool {
         matches!(self, Self::Fails | Self::Overload)
     }

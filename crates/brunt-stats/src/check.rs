@@ -1,8 +1,7 @@
 //! The six checks of a run: one table of what each measures and from where on it calls for care, what one of them found, and how strictly a
 //! user wants it judged.
 //!
-//! Not how they decide ([`crate::status`]). Invariants: help, documentation and the schema of results are printed from [`RULES`]; what is
-//! allowed is never invalid.
+//! Not how they decide ([`crate::status`]). Invariants: help and documentation are printed from [`RULES`]; what is allowed is never invalid.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -273,12 +273,12 @@ fn times_until(at_ns: u64, times: Option<RunTimes>) -> RunTimes {
     }
 }
 
-/// Its length.
+/// The length of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 /// How long a worker that stopped, ended or runs on an agent is waited for: two intervals.
 pub const SETTLE_NS: u64 = 200_000_000;
 
-/// The seconds of one run.
+/// When a second of a run is complete: as soon as every worker has handed over what it recorded in it.
 #[derive(Debug, Default)]
 pub(crate) struct CompleteSeconds {
     /// The end of the next one; 0 before anything is known.

@@ -7,7 +7,7 @@
 
 use crate::counts::counts;
 pub use crate::window::is_failed;
-use crate::window::{WindowCounts, ended_so};
+use crate::window::{WindowCounts, count_of_classes};
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -62,12 +62,12 @@ impl RequestCounts {
 
     /// Ops that the server answered as the protocol provides: hit + miss + done + refused.
     pub fn completed(&self) -> u64 {
-        ended_so(&self.outcomes, OutcomeClass::is_completed)
+        count_of_classes(&self.outcomes, OutcomeClass::is_completed)
     }
 
     /// Ops that failed: error + timeout + mismatch + lost.
     pub fn failed(&self) -> u64 {
-        ended_so(&self.outcomes, is_failed)
+        count_of_classes(&self.outcomes, is_failed)
     }
 
     /// Ops that a server is to blame for, or the way to it: errors, time-outs, lost ones, and those that were given up before

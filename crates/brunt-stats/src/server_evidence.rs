@@ -1,15 +1,8 @@
 //! What the checks of the servers' own account look at, gathered from their records and our counts: brunt's counts beside the server's
 //! counters, kind by kind, and the state of the cache.
 //!
-//! memcached counts a store, of whatever kind, once it has
-//! taken in the value, stored or not; a retrieval by its keys; a change that found its key apart from one that did not, but for a touch in
-//! meta commands (`mg` with `T`), which is a miss of a retrieval where it finds none. What became of a request that was
-//! lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
-//! is a range, whose ends meet where every request has its answer.
-//!
-//! Redis counts calls of each command, carried out with an error or not, and keys of commands that read. What it refuses before
-//! it carries it out (`MOVED`, `OOM`, `NOPERM`) it does not count as a call. A user's own commands may call anything: what
-//! they are called by is not compared, nor are keys, and nothing where they are scripts.
+//! Not a judgement: that is [`crate::status`]'s. Invariant: what only the server can know of our requests widens the range on our side, so
+//! that a difference is one whatever became of them.
 
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::run_record::RunRecord;
@@ -40,7 +33,7 @@ impl ServerEvidence {
     pub(crate) fn of(record: &RunRecord, window: &MeasuredWindow) -> Self {
         let RunRecord { plan, run, .. } = record;
         let records = &run.server_records;
-        let span = ServerSpan::sum(records.iter().map(|record| record.span_of_window(window)));
+        let span = run.servers_in(window);
         // An earlier run stored the data sets, and had its load after that.
         let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
         let cache = span.map(|window_span| CacheEvidence {
@@ -161,6 +154,15 @@ impl StatComparison {
 }
 
 /// Every statistic that all servers give and whose counters went on from the first snapshot to the last.
+///
+/// memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a retrieval by its keys; a change that found its key apart from one that did not, but for a touch in
+/// meta commands (`mg` with `T`), which is a miss of a retrieval where it finds none. What became of a request that was
+/// lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
+/// is a range, whose ends meet where every request has its answer.
+///
+/// Redis counts calls of each command, carried out with an error or not, and keys of commands that read. What it refuses before
+/// it carries it out (`MOVED`, `OOM`, `NOPERM`) it does not count as a call. A user's own commands may call anything: what
+/// they are called by is not compared, nor are keys, and nothing where they are scripts.
 pub fn agreement(
     plan: &Plan,
     request_counts: &[CountEntry],
