@@ -58,7 +58,7 @@ impl Worker {
             run_in_virtual_time(&self.plan(), self.shape.interface);
         let hits = measured.requests.outcome(OutcomeClass::Hit);
         if !is_balanced || hits != self.ops {
-            return Err(format!("not every get was a hit, or a book does not balance: {measured:?}"));
+            return Err(format!("not every get was a hit, or counts do not add up: {measured:?}"));
         }
         Ok(format!(
             "requests {}, hits {hits}, intervals {intervals}\n\

@@ -66,7 +66,7 @@ fn interfaces() -> Vec<&'static str> {
 
 fn measured(data: &RunData) -> OpCounts {
     let mut sum = OpCounts::default();
-    for entry in data.intervals.books().entries() {
+    for entry in data.intervals.request_counts().entries() {
         assert!(entry.counts.adds_up(), "{entry:?}");
         if entry.phase == Phase::Measure {
             sum.merge(&entry.counts);
@@ -152,7 +152,7 @@ fn later_runs_use_data_sets_of_earlier_runs() {
         .unwrap()
     };
     let preloaded = |data: &RunData| {
-        let entries = data.intervals.books().entries();
+        let entries = data.intervals.request_counts().entries();
         entries
             .filter(|entry| entry.phase == Phase::Preload)
             .map(|entry| entry.counts.requests.sent)

@@ -124,7 +124,7 @@ impl Outcome {
     /// The book of everything that is selected.
     fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> OpCounts {
         let mut sum = OpCounts::default();
-        let entries = self.store.books().entries().filter(|entry| of(entry.phase, entry.op.kind()));
+        let entries = self.store.request_counts().entries().filter(|entry| of(entry.phase, entry.op.kind()));
         entries.for_each(|entry| sum.merge(&entry.counts));
         sum
     }
@@ -494,7 +494,7 @@ fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
 
 /// What holds of every run, whatever went wrong in it.
 fn check_books(outcome: &Outcome) {
-    for entry in outcome.store.books().entries() {
+    for entry in outcome.store.request_counts().entries() {
         assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
     }
     check_window(outcome);

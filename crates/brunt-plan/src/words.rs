@@ -2,9 +2,19 @@
 //!
 //! Invariant: each name is written once, beside its variant.
 
-/// Declares an enum from its variants and their names; behind a name and a colon may be words for people.
+/// Declares an enum from its variants and their names; behind a name and a colon may be words for people. With `serialized` in front the
+/// names are those in files and schemas, too; the crate that uses it depends on `serde` and `schemars`.
 #[macro_export]
 macro_rules! named {
+    (serialized $(#[$attribute:meta])* pub enum $type:ident {
+        $($(#[$of_variant:meta])* $variant:ident = $name:literal $(: $words:literal)?),+ $(,)?
+    }) => {
+        $crate::named! {
+            $(#[$attribute])*
+            #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+            pub enum $type { $($(#[$of_variant])* #[serde(rename = $name)] $variant = $name $(: $words)?),+ }
+        }
+    };
     ($(#[$attribute:meta])* pub enum $type:ident {
         $($(#[$of_variant:meta])* $variant:ident = $name:literal: $words:literal),+ $(,)?
     }) => {

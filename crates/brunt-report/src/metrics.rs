@@ -230,7 +230,7 @@ impl<'a> NamedRun<'a> {
         let names = RunNames::of(&summary.record.plan, bounds.len());
         let mut rows = vec![Row::default(); names.rows.len() + 1];
         let store = &summary.record.run.intervals;
-        for entry in store.books().entries() {
+        for entry in store.request_counts().entries() {
             rows[names.row_of(entry.class, entry.op)].book.merge(&entry.counts);
         }
         for (class, op, totals) in store.rows() {

@@ -47,9 +47,7 @@ pub(crate) fn cpu_ns_per_request(summary: &Summary) -> Vec<Option<f64>> {
 
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.
 pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
-    ServerSpan::sum(
-        summary.record.run.server_records.iter().map(|record| record.span_of_window(&summary.window)),
-    )
+    summary.record.run.servers_in(&summary.window)
 }
 
 /// Sums the statistics over a piece of the timeline, of those servers that were up all through it, and counts these servers: one that is

@@ -105,6 +105,11 @@ impl Backlog {
         Self { growth, due, share, wait_ns: (positive * per_request_ns) as u64, ..Self::default() }
     }
 
+    /// Does one of several grow?
+    pub(crate) fn is_overload(all: &[Self]) -> bool {
+        all.iter().any(|backlog| backlog.level > BacklogLevel::Ok)
+    }
+
     /// The worst of several; `None` of none.
     pub fn worst(all: &[Self]) -> Option<&Self> {
         all.iter().max_by(|one, other| one.level.cmp(&other.level).then(one.share.total_cmp(&other.share)))
@@ -140,7 +145,8 @@ struct History {
 impl History {
     fn of(class: ClassId, store: &IntervalStore, window: &MeasuredWindow) -> Self {
         let timeline = store.timeline();
-        let entries: Vec<CountEntry> = store.books().entries().filter(|entry| entry.class == class).collect();
+        let entries: Vec<CountEntry> =
+            store.request_counts().entries().filter(|entry| entry.class == class).collect();
         let measured = entries.iter().filter(|entry| entry.phase == Phase::Measure);
         let mut counts = WindowCounts::default();
         entries.iter().for_each(|entry| counts.merge(&entry.in_window()));

@@ -8,7 +8,6 @@
 use crate::check::rounded;
 use crate::op_summary::OpSummary;
 use crate::run_record::RunRecord;
-use crate::server_stats::ServerSpan;
 use crate::usage::{BUSY, HostEvidence, WorkerUsage};
 use crate::window::MeasuredWindow;
 use brunt_plan::quantity::time;
@@ -28,10 +27,8 @@ const FREE_MIN: f64 = 0.8;
 /// Of what a server that is the limit answered, this part is advised to be offered.
 const ADVISED: f64 = 0.8;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// Who is the limit.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum Bottleneck {
         /// More connections would carry more.
         Connections = "connections",
@@ -86,7 +83,7 @@ impl LimitFacts {
     /// The facts of a run; `total` are its measured requests.
     pub fn of(record: &RunRecord, window: &MeasuredWindow, total: &OpSummary) -> Self {
         let (plan, run) = (&record.plan, &record.run);
-        let span = ServerSpan::sum(run.server_records.iter().map(|server| server.span_of_window(window)));
+        let span = run.servers_in(window);
         let share = |part_ns: u64, wall_ns: u64| (part_ns as f64 / wall_ns.max(1) as f64).min(1.0);
         let taken = |worker: &WorkerUsage| {
             share(worker.busy_ns.saturating_add(worker.run_delay_ns.unwrap_or(0)), worker.wall_ns)

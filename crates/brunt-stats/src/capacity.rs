@@ -11,7 +11,6 @@ use crate::bottleneck::{Bottleneck, Limit};
 use crate::bound::Decision;
 use crate::check::{CheckId, CheckStatus};
 use crate::summary::Summary;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Rates grow by this until one fails.
@@ -33,10 +32,8 @@ const WIDENED: [f64; 3] = [1.0, 2.0, 4.0];
 /// Runs in pairs, at most.
 const PAIR_RUNS_MAX: u32 = 12;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What became of one rate.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum StepResult {
         /// Every objective holds.
         Holds = "holds",
@@ -86,7 +83,7 @@ impl StepResult {
         }
     }
 
-    /// Did the rate not hold, whoever is the reason?
+    /// Did the rate not hold, whatever the reason?
     const fn is_too_much(self) -> bool {
         matches!(self, Self::Fails | Self::Overload)
     }

@@ -26,10 +26,8 @@ const DRAW_SEED: u64 = 1;
 /// more: 1 + 1.282 / 1.960 by the normal distribution, whose intervals reach 1.960 standard errors or farther.
 const FOUND_DISTANCES: f64 = 1.65;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// How the runs of A belong to those of B.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "lowercase")]
     pub enum Design {
         /// In pairs, one after the other with one seed.
         Pairs = "pairs",
@@ -38,17 +36,14 @@ brunt_plan::named! {
     }
 }
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What the runs show of a quantity.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "UPPERCASE")]
     pub enum Finding {
         /// B is slower than A.
         Slower = "SLOWER",
         /// B is faster than A.
         Faster = "FASTER",
         /// The interval lies within 5 %.
-        #[serde(rename = "SAME WITHIN 5 %")]
         Same = "SAME WITHIN 5 %",
         /// None of these.
         Undecided = "UNDECIDED",

@@ -20,21 +20,18 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// With fewer batches that hold requests nothing is judged: a window below 2 s, or one with as many gaps.
-pub const BATCHES_MIN: usize = 20;
+const BATCHES_MIN: usize = 20;
 /// A change of more than this share of the smaller level is large.
 const CHANGE_MAX: f64 = 0.10;
 /// Without a change point one as likely as found is found in so many windows, at most.
-pub const SIGNIFICANCE: f64 = 0.01;
+const SIGNIFICANCE: f64 = 0.01;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What must be level in a steady state.
-    #[derive(Serialize, Deserialize, JsonSchema)]
     pub enum LevelSeries {
         /// The median response time, in nanoseconds.
-        #[serde(rename = "median")]
         Median = "median",
         /// Keys found among keys requested.
-        #[serde(rename = "hit ratio")]
         HitRatio = "hit ratio",
     }
 }

@@ -1,17 +1,14 @@
 //! The six checks of a run: one table of what each measures and from where on it calls for care, what one of them found, and how strictly a
 //! user wants it judged.
 //!
-//! Not how they decide ([`crate::status`]). Invariants: help, documentation and the schema of results are printed from [`RULES`]; what is
-//! allowed is never invalid.
+//! Not how they decide ([`crate::status`]). Invariants: help and documentation are printed from [`RULES`]; what is allowed is never invalid.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// A check, by the name that reports and `--allow` have for it.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "UPPERCASE")]
     pub enum CheckId {
         /// The counts, the clock or the replies are wrong.
         Broken = "BROKEN",
@@ -28,10 +25,8 @@ brunt_plan::named! {
     }
 }
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// How one check came out, from best to worst.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum CheckStatus {
         /// The run cannot have it.
         Skipped = "skipped",

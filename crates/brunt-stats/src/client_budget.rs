@@ -5,7 +5,6 @@
 
 use crate::counts::share;
 use crate::run_record::RunRecord;
-use crate::server_stats::ServerSpan;
 use crate::usage::{AgentRecord, StallCounts, WorkerUsage};
 use crate::window::MeasuredWindow;
 use brunt_plan::plan::{Transport, Wait};
@@ -30,7 +29,7 @@ enum ClientPart {
     OwnWork,
     /// It was ready to run, and had no processor.
     Waiting(WaitedFor),
-    /// It stood still though nobody had its processor.
+    /// It stood still though its processor was free.
     Stopped,
     /// It slept, and woke later than it was to.
     WokenLate,
@@ -46,7 +45,7 @@ enum WaitedFor {
     Server,
     /// Other workers: there are more of them than processors.
     Workers,
-    /// Nobody: the quota of the client's control group was used up.
+    /// No one: the quota of the client's control group was used up.
     Quota,
     /// Other guests of the hypervisor.
     Hypervisor,
@@ -66,7 +65,7 @@ pub struct ClientBudget {
     /// Time without the processor that they were ready to run on.
     pub waiting_ns: u64,
     waited_for: WaitedFor,
-    /// Time in which they stood still, and nobody had their processors.
+    /// Time in which they stood still though their processors were free.
     pub stopped_ns: u64,
     /// What their sleeps ended later than they were to: sleeps by the time that a wake-up takes here, an upper bound.
     woken_late_ns: u64,
@@ -94,8 +93,7 @@ impl ClientBudget {
             let numbers = number_of(agent);
             (Some(agent.name.clone()), workers().filter(|worker| numbers.contains(&worker.worker)).collect())
         });
-        let servers = record.run.server_records.iter().map(|server| server.span_of_window(window));
-        let server_cpu_ns = ServerSpan::sum(servers).and_then(|span| span.cpu_ns);
+        let server_cpu_ns = record.run.servers_in(window).and_then(|span| span.cpu_ns);
         let hosts = std::iter::once((None, own)).chain(of_agents);
         let budgets =
             hosts.filter(|(_, workers): &(_, Vec<_>)| !workers.is_empty()).map(|(agent, workers)| Self {
@@ -257,7 +255,7 @@ impl HostWorkers<'_> {
         worker.run_delay_ns.unwrap_or(throttled_ns)
     }
 
-    /// What the hypervisor took from these workers: of what it took from whoever ran, their part of all that ran.
+    /// What the hypervisor took from these workers: of all that it took, their part of the time of all that ran.
     fn stolen_ns(&self) -> u64 {
         let host = &self.record.run.host;
         let stolen_ns = host.stolen_ns.filter(|ns| *ns > STOLEN_MIN_NS).unwrap_or(0);

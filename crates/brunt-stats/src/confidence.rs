@@ -179,11 +179,6 @@ fn fraction(quantile: Quantile) -> f64 {
     f64::from(quantile.millionths()) / 1e6
 }
 
-#[cfg(test)]
-mod independent;
-#[cfg(test)]
-mod replications;
-
 /// How many batches there are: enough to estimate a variance (Student's t is within 4 % of the normal's quantile), few
 /// enough that each is long.
 pub const BATCHES: u64 = 30;
@@ -246,5 +241,9 @@ pub fn batches(
     sums
 }
 
+#[cfg(test)]
+mod independent;
+#[cfg(test)]
+mod replications;
 #[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ impl<T: Counts, const N: usize> Counts for [T; N] {
     }
 }
 
-/// A number of which the largest of several counts.
+/// A number of which merging keeps the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Most(pub u64);
 
@@ -64,7 +64,7 @@ impl Counts for Most {
     }
 }
 
-/// Declares a struct of counts: in files a count that is missing is 0.
+/// Declares a struct of counts. By name in a file every count must be there; of a list the last ones may be missing, which are 0.
 macro_rules! counts {
     ($(#[$attribute:meta])* pub struct $name:ident { $($(#[$of_field:meta])* $of_field_vis:vis $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$attribute])*
@@ -113,7 +113,7 @@ fn counted<T: Counts + Default>(values: Vec<u64>) -> Result<T, &'static str> {
     values.next().is_none().then_some(counts).ok_or("more counts than there are")
 }
 
-/// Several of them: of each count a list of its values, up to the last count that is not 0 everywhere. The first is always there.
+/// Several structs of the same counts: of each count a list of its values, up to the last count that is not 0 everywhere. The first is always there.
 fn columns(of: &[impl Counts]) -> Vec<Vec<u64>> {
     let rows: Vec<Vec<u64>> = of.iter().map(|counts| counts.values().collect()).collect();
     let width = rows.first().map_or(0, Vec::len);
@@ -121,7 +121,7 @@ fn columns(of: &[impl Counts]) -> Vec<Vec<u64>> {
     (0..used.min(width)).map(|column| rows.iter().map(|row| row[column]).collect()).collect()
 }
 
-/// The characters of these lists in a file.
+/// The characters that [`lists`] takes in a file.
 pub(crate) fn lists_len(of: &[impl Counts]) -> usize {
     let digits = |count: u64| count.checked_ilog10().unwrap_or(0) as usize + 2;
     columns(of).into_iter().map(|column| 2 + column.into_iter().map(digits).sum::<usize>()).sum()
@@ -146,7 +146,7 @@ pub(crate) mod list {
     }
 }
 
-/// Several of them.
+/// Several structs of counts, as one list for each count.
 pub(crate) mod lists {
     use super::{Counts, columns, counted};
     use serde::de::Error as _;
@@ -162,9 +162,12 @@ pub(crate) mod lists {
         D: Deserializer<'de>,
     {
         let columns: Vec<Vec<u64>> = Vec::deserialize(deserializer)?;
-        let row = |index| columns.iter().map(|column| column.get(index).copied().unwrap_or(0)).collect();
-        let rows = (0..columns.first().map_or(0, Vec::len)).map(row);
-        rows.map(counted).collect::<Result<_, _>>().map_err(D::Error::custom)
+        let len = columns.first().map_or(0, Vec::len);
+        if columns.iter().any(|column| column.len() != len) {
+            return Err(D::Error::custom("lists of counts of different lengths"));
+        }
+        let row = |index: usize| columns.iter().map(|column| column[index]).collect();
+        (0..len).map(row).map(counted).collect::<Result<_, _>>().map_err(D::Error::custom)
     }
 }
 
@@ -213,6 +216,33 @@ pub(crate) mod instant {
         match deserializer.is_human_readable() {
             true => Ok(Option::deserialize(deserializer)?.unwrap_or(u64::MAX)),
             false => u64::deserialize(deserializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::Error;
+
+    /// The last lists may be missing, whose counts are 0; all lists that are there have the same length.
+    #[test]
+    fn damaged_lists_are_rejected() {
+        let read = |columns: &[&[u64]]| -> Result<Vec<[u64; 3]>, String> {
+            let columns: Vec<Vec<u64>> = columns.iter().map(|column| column.to_vec()).collect();
+            lists::deserialize(columns.into_deserializer()).map_err(|error: Error| error.to_string())
+        };
+        assert_eq!(read(&[]), Ok(vec![]));
+        assert_eq!(read(&[&[1, 2], &[3, 4]]), Ok(vec![[1, 3, 0], [2, 4, 0]]));
+        let table: [(&[&[u64]], &str); 4] = [
+            (&[&[1, 2], &[3]], "lists of counts of different lengths"),
+            (&[&[1], &[2, 3]], "lists of counts of different lengths"),
+            (&[&[], &[1]], "lists of counts of different lengths"),
+            (&[&[1], &[2], &[3], &[4]], "more counts than there are"),
+        ];
+        for (columns, expected) in table {
+            assert_eq!(read(columns).err().as_deref(), Some(expected), "{columns:?}");
         }
     }
 }

@@ -53,10 +53,8 @@ impl Probe {
     }
 }
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What ended a search.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum HeadroomLimit {
         /// The client error crossed its limit: the headroom is known.
         Client = "client",

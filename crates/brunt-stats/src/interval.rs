@@ -112,8 +112,8 @@ pub struct Interval {
     pub start_ns: u64,
     /// When it ended.
     pub end_ns: u64,
-    /// What was booked, by the phase of the intended times.
-    pub books: Vec<CountEntry>,
+    /// What was counted, by the phase of the intended times.
+    pub request_counts: Vec<CountEntry>,
     /// The (class, op) that have measured ops in this interval, in the order of the layout.
     pub rows: Vec<IntervalRow>,
     /// What the response times of all of them that were completed consist of.
@@ -167,7 +167,7 @@ impl Interval {
     /// What went on in it of the phases that `of` selects, over all classes and ops.
     pub fn activity_in(&self, of: impl Fn(Phase) -> bool) -> Activity {
         let mut sum = Activity::default();
-        for CountEntry { counts, .. } in self.books.iter().filter(|entry| of(entry.phase)) {
+        for CountEntry { counts, .. } in self.request_counts.iter().filter(|entry| of(entry.phase)) {
             sum.merge(&Activity {
                 scheduled: counts.requests.scheduled,
                 sent: counts.requests.sent,
@@ -206,7 +206,7 @@ impl HostMapping {
         interval.worker = interval.worker.saturating_add(self.first_worker);
         interval.start_ns = self.time(interval.start_ns);
         interval.end_ns = self.time(interval.end_ns);
-        interval.books.iter_mut().for_each(|entry| entry.class = self.class(entry.class));
+        interval.request_counts.iter_mut().for_each(|entry| entry.class = self.class(entry.class));
         interval.rows.iter_mut().for_each(|row| row.class = self.class(row.class));
         self.faults(&mut interval.faults);
         self.outages(&mut interval.outages);
@@ -309,8 +309,8 @@ mod tests {
     fn mapped_intervals_equal_those_recorded_on_the_run_clock() {
         let there = HostMapping { clock_shift_ns: -4_000, first_worker: 7, classes: vec![2] };
         let mut expected = interval(&layout(3), 2, 8, 1_000);
-        // A recorder of one class has the books of one.
-        expected.books.retain(|entry| entry.class == 2);
+        // A recorder of one class has the counts of one.
+        expected.request_counts.retain(|entry| entry.class == 2);
         assert_eq!(there.interval(interval(&layout(1), 0, 1, 5_000)), expected);
         assert_eq!(there.sample(sample(0, 5_000)), sample(2, 1_000));
         let nowhere = HostMapping::default();
@@ -329,7 +329,10 @@ mod tests {
         type Change = fn(&mut Interval);
         let table: [(Change, &str); 6] = [
             (|interval| interval.start_ns = u64::MAX, "an interval that ends before it begins"),
-            (|interval| interval.books[0].class = 1, "counts of a class or a command that does not exist"),
+            (
+                |interval| interval.request_counts[0].class = 1,
+                "counts of a class or a command that does not exist",
+            ),
             (|interval| interval.rows[0].class = 1, "latencies of an operation that is not measured"),
             (
                 |interval| interval.rows[0].op = OpKind::Set.into(),

@@ -120,8 +120,8 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
                 held.response_ns += moments.sum as f64;
             }
         }
-        for book in store.books.entries().filter(|book| usize::from(book.class) == index) {
-            let counts = book.in_window();
+        for entry in store.request_counts.entries().filter(|entry| usize::from(entry.class) == index) {
+            let counts = entry.in_window();
             held.response_ns += (counts.inside_us as f64 - counts.behind_us as f64) * 1e3;
         }
         held

@@ -50,7 +50,7 @@ impl Second {
         self.recorded_ns[worker] += interval.end_ns - interval.start_ns;
         self.workers[worker].merge(&ClientTime::of(interval));
         self.answered.iter_mut().zip(&interval.servers).for_each(|(sum, server)| *sum += server.answered);
-        let counts = interval.books.iter().map(|entry| &entry.counts.requests);
+        let counts = interval.request_counts.iter().map(|entry| &entry.counts.requests);
         self.completed += counts
             .map(|requests| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged))
             .sum::<u64>();
@@ -249,7 +249,7 @@ impl LiveRun {
 fn phase_at(window: Option<&MeasuredWindow>, recorded: &IntervalStore, at_ns: u64) -> Phase {
     let has_preloaded = || {
         recorded
-            .books()
+            .request_counts()
             .entries()
             .any(|entry| entry.phase == Phase::Preload && entry.counts.requests.sent > 0)
     };
@@ -273,12 +273,12 @@ fn times_until(at_ns: u64, times: Option<RunTimes>) -> RunTimes {
     }
 }
 
-/// Its length.
+/// The length of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 /// How long a worker that stopped, ended or runs on an agent is waited for: two intervals.
 pub const SETTLE_NS: u64 = 200_000_000;
 
-/// The seconds of one run.
+/// When a second of a run is complete: as soon as every worker has handed over what it recorded in it.
 #[derive(Debug, Default)]
 pub(crate) struct CompleteSeconds {
     /// The end of the next one; 0 before anything is known.

@@ -8,6 +8,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+
 /// The value in the middle, of an even number the mean of the two there: for levels and differences that a statistic goes on to
 /// compute with. `None` without values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
@@ -39,9 +40,9 @@ pub struct Estimate {
 }
 
 /// Runs that lie within this part of their median agree, whatever their intervals say.
-pub const DISAGREEMENT_MIN: f64 = 0.10;
+pub(crate) const DISAGREEMENT_MIN: f64 = 0.10;
 /// Where a run has no interval, all within this part do.
-pub const DISAGREEMENT_MIN_WITHOUT: f64 = 0.50;
+const DISAGREEMENT_MIN_WITHOUT: f64 = 0.50;
 
 /// What one number of every run comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]

@@ -113,7 +113,7 @@ pub struct Period {
     pub start_ns: u64,
     /// When it ended.
     pub end_ns: u64,
-    /// In which phase it lies, by the times that the run began with. Requests in its books have the phase in which they were due.
+    /// In which phase it lies, by the times that the run began with. Requests in its counts have the phase in which they were due.
     pub phase: Phase,
     /// What its intervals hold, together.
     pub recorded: IntervalStore,
@@ -333,11 +333,11 @@ mod tests {
             let periods: Vec<Period> =
                 taken(every_ns, &handed_over).into_iter().map(|(_, period)| period).collect();
             assert!(periods.len() >= 4, "{} periods", periods.len());
-            for entry in whole.books().entries() {
+            for entry in whole.request_counts().entries() {
                 let mut sum = crate::request_counts::OpCounts::default();
                 for period in &periods {
-                    let mut books = period.recorded.books().clone();
-                    sum.merge(books.get_mut(entry.phase, entry.class, entry.op));
+                    let mut request_counts = period.recorded.request_counts().clone();
+                    sum.merge(request_counts.get_mut(entry.phase, entry.class, entry.op));
                 }
                 assert_eq!(sum, entry.counts, "{every_ns}");
             }
@@ -377,7 +377,12 @@ mod tests {
             let period =
                 taken.iter().map(|(_, period)| period).find(|period| period.start_ns == start_ms * MS);
             period.map_or(0, |period| {
-                period.recorded.books().entries().map(|entry| entry.counts.requests.completed()).sum::<u64>()
+                period
+                    .recorded
+                    .request_counts()
+                    .entries()
+                    .map(|entry| entry.counts.requests.completed())
+                    .sum::<u64>()
             })
         };
         let counts = |start_ms: u64, worker: u64| (start_ms + worker * 7) % 40;

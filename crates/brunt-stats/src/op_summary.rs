@@ -171,13 +171,13 @@ pub struct ClassSummary {
 }
 
 /// The client's part up to this is below what a kernel's wake-up costs: it is never too much.
-const PART_FLOOR_NS: u64 = 10_000;
+const CLIENT_PART_FLOOR_NS: u64 = 10_000;
 /// Of more than this share of a number the client's part leaves an upper limit,
-const PART_LIMIT: f64 = 0.20;
+const UPPER_LIMIT_SHARE: f64 = 0.20;
 /// in a strict judgement of more than this.
-const PART_LIMIT_STRICT: f64 = 0.05;
+const UPPER_LIMIT_SHARE_STRICT: f64 = 0.05;
 /// More than this share of a percentile may not be the client's.
-pub(crate) const PART_MAX: f64 = 0.5;
+pub(crate) const CLIENT_SHARE_MAX: f64 = 0.5;
 
 brunt_plan::named! {
     /// How a percentile is shown.
@@ -194,10 +194,10 @@ brunt_plan::named! {
 impl PercentileMark {
     /// Of a percentile of so many requests with this value, of which so much may be the client's part.
     pub fn of(count: u64, quantile: Quantile, value_ns: u64, client_part_ns: u64, is_strict: bool) -> Self {
-        let most = if is_strict { PART_LIMIT_STRICT } else { PART_LIMIT };
+        let most = if is_strict { UPPER_LIMIT_SHARE_STRICT } else { UPPER_LIMIT_SHARE };
         if !quantile.is_supported_by(count) {
             Self::TooFew
-        } else if client_part_ns > PART_FLOOR_NS && client_part_ns as f64 > most * value_ns as f64 {
+        } else if client_part_ns > CLIENT_PART_FLOOR_NS && client_part_ns as f64 > most * value_ns as f64 {
             Self::UpperLimit
         } else {
             Self::Quoted
@@ -234,7 +234,8 @@ pub(crate) fn judged<'a>(row: &'a OpSummary, asked: &'a [Quantile]) -> impl Iter
 
 /// Is more than half of it the client's?
 pub(crate) fn is_most(error: &ClientError) -> bool {
-    error.error_ns > PART_FLOOR_NS && error.error_ns as f64 > PART_MAX * error.response_ns as f64
+    error.error_ns > CLIENT_PART_FLOOR_NS
+        && error.error_ns as f64 > CLIENT_SHARE_MAX * error.response_ns as f64
 }
 
 /// Sums over (class, op) of the measured phase.
@@ -293,7 +294,7 @@ impl<'a> RowSums<'a> {
         let lag_fraction = if slots_ns > 0.0 { lag_ns as f64 / slots_ns } else { 0.0 };
         let mut counts = OpCounts::default();
         let mut in_window = WindowCounts::default();
-        for entry in self.store.books.entries().filter(|entry| of(entry.class, entry.op)) {
+        for entry in self.store.request_counts.entries().filter(|entry| of(entry.class, entry.op)) {
             in_window.merge(&entry.in_window());
             if entry.phase == Phase::Measure {
                 counts.merge(&entry.counts);

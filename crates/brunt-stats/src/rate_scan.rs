@@ -3,12 +3,12 @@
 //! Not a search for one number (that is [`crate::capacity`]) and nothing that measures: it says which load is next and is
 //! told what became of it. Loads are requests per second. A load that the client spoils is measured once more before it is
 //! believed: a stop of the host is no property of the load. Invariant: no load lies above one that was found to be too much,
-//! and it ends after at most [`LOADS_MAX`] loads, none measured more than twice.
+//! and it ends after at most `LOADS_MAX` loads, none measured more than twice.
 
 use crate::bottleneck::Bottleneck;
 
 /// More loads than this never help.
-pub const LOADS_MAX: usize = 24;
+const LOADS_MAX: usize = 24;
 /// A curve with this number of points shows its shape; until then the neighbourhood of the knee is looked at more closely.
 const LOADS_WANTED: usize = 11;
 /// A tenth of what a closed loop comes to is a low load; so is the step upwards.
@@ -145,7 +145,12 @@ pub enum Knee {
 /// Fewer points show no curve.
 const POINTS_MIN: usize = 3;
 
-/// The knee of a curve whose points ascend in load. `is_closed` says that a higher load was tried and found to be too much:
+/// The knee of a latency-throughput curve, where more load begins to cost more latency than it brings throughput: the load of greatest power.
+/// On the curve of latency over throughput it is the point that a straight line from the origin touches: below it, a step of one per cent
+/// in load costs less than one per cent of latency, above it more. Rejected: detectors of greatest curvature, whose answer depends on how
+/// the axes are scaled and on where the measurement stopped.
+///
+/// The points ascend in load. `is_closed` says that a higher load was tried and found to be too much:
 /// then the last point can be the knee.
 pub fn knee(points: &[LoadPoint], is_closed: bool) -> Knee {
     if points.len() < POINTS_MIN {

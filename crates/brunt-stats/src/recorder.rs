@@ -1,4 +1,4 @@
-//! What one worker records into: books, histograms, counters, meters, all preallocated.
+//! What one worker records into: counts of requests, histograms, counters, meters, all preallocated.
 //!
 //! Not shared and not merged here. A worker owns two sets: it records into one while the control thread takes an
 //! [`Interval`] out of the other and hands it back. Recording an op is a handful of plain integer additions; it
@@ -120,7 +120,7 @@ impl Interval {
             return Err("latencies of an operation that is not measured");
         }
         let meters = self.meters.iter().map(|meter| meter.kind);
-        layout.check(&self.books, &self.servers, &self.outages, self.server_responses.len(), meters)
+        layout.check(&self.request_counts, &self.servers, &self.outages, self.server_responses.len(), meters)
     }
 }
 
@@ -199,7 +199,7 @@ impl Row {
     }
 }
 
-/// Where an op is booked: its book and, if it is measured, its histograms. Good for both sets of a worker, so that it is
+/// Where an op is recorded: its counts and, if it is measured, its histograms. Good for both sets of a worker, so that it is
 /// looked up once in the life of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowHandle {
@@ -210,7 +210,7 @@ pub struct RowHandle {
 
 impl RowHandle {
     const UNMEASURED: u32 = u32::MAX;
-    /// That of nothing: whatever is booked there is refused.
+    /// That of nothing: whatever is recorded there is refused.
     pub const UNUSED: Self = Self { counts: u32::MAX, row: Self::UNMEASURED };
 
     /// Does the intended time of its ops lie in the measured window?
@@ -236,7 +236,7 @@ pub struct RecorderSet {
     part_sums: RecordingPartSums,
     /// Response times of completed ops of the warm-up, where they are recorded.
     warmup: Option<Box<RecordingHistogram>>,
-    books: CountTable,
+    request_counts: CountTable,
     bytes: [Bytes; Phase::COUNT],
     connections: [ConnectionCounts; Phase::COUNT],
     faults: FaultTable,
@@ -265,7 +265,7 @@ impl RecorderSet {
             rows: layout.rows().map(|_| Row::default()).collect(),
             part_sums: RecordingPartSums::default(),
             warmup: layout.records_warmup.then(Box::default),
-            books: CountTable::new(layout.ops.len(), layout.commands),
+            request_counts: CountTable::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::new(),
@@ -289,32 +289,32 @@ impl RecorderSet {
         self.window = WindowEdges::new(measure_ns, end_ns);
     }
 
-    /// Where such an op of this class is booked. The phase, here and below, is the one that the intended time lies in.
+    /// Where such an op of this class is recorded. The phase, here and below, is the one that the intended time lies in.
     #[inline]
     pub fn row_handle(&self, phase: Phase, class: ClassId, op: OpId) -> RowHandle {
         let row = match phase {
             Phase::Measure => self.row_index.row(class, op) as u32,
             _ => RowHandle::UNMEASURED,
         };
-        RowHandle { counts: self.books.index(phase, class, op) as u32, row }
+        RowHandle { counts: self.request_counts.index(phase, class, op) as u32, row }
     }
 
     /// An op became due.
     #[inline]
     pub fn scheduled(&mut self, phase: Phase, op: &Op) {
-        self.books.get_mut(phase, op.class, op.id()).requests.scheduled += 1;
+        self.request_counts.get_mut(phase, op.class, op.id()).requests.scheduled += 1;
     }
 
     /// Several of the same handle became due.
     #[inline]
     pub fn scheduled_many(&mut self, handle: RowHandle, count: u32) {
-        self.books.at_mut(handle.counts).requests.scheduled += u64::from(count);
+        self.request_counts.at_mut(handle.counts).requests.scheduled += u64::from(count);
     }
 
     /// A follow-up op became due. Counts as scheduled, too.
     #[inline]
     pub fn followup(&mut self, phase: Phase, op: &Op) {
-        let counts = &mut self.books.get_mut(phase, op.class, op.id()).requests;
+        let counts = &mut self.request_counts.get_mut(phase, op.class, op.id()).requests;
         counts.scheduled += 1;
         counts.followup += 1;
     }
@@ -328,7 +328,7 @@ impl RecorderSet {
     /// `count` ops of one row were handed over, as `wire_requests` commands on the wire.
     #[inline]
     pub fn sent_many(&mut self, handle: RowHandle, count: u32, wire_requests: u32, at_ns: u64) {
-        let counts = self.books.at_mut(handle.counts);
+        let counts = self.request_counts.at_mut(handle.counts);
         counts.requests.sent += u64::from(count);
         counts.requests.wire_requests += u64::from(wire_requests);
         if self.window.is_out_of_phase(handle.is_measured(), at_ns) {
@@ -340,13 +340,13 @@ impl RecorderSet {
     #[cold]
     fn sent_out_of_phase(&mut self, handle: RowHandle, count: u32, at_ns: u64) {
         if handle.is_measured() || self.window.holds(at_ns) {
-            self.books.at_mut(handle.counts).in_window.sent += u64::from(count);
+            self.request_counts.at_mut(handle.counts).in_window.sent += u64::from(count);
         }
     }
 
     /// The run is over at `times.done_ns`, and an op that was due will never be sent. `busy_lag_ns` as in a [`Sample`].
     pub fn unsent(&mut self, phase: Phase, op: &Op, times: &Times, busy_lag_ns: Option<u64>) {
-        let counts = self.books.get_mut(phase, op.class, op.id());
+        let counts = self.request_counts.get_mut(phase, op.class, op.id());
         counts.requests.unsent += 1;
         counts.requests.unsent_client += u64::from(times.is_clients(busy_lag_ns.unwrap_or(0)));
         self.window.note(&mut counts.in_window, phase, [times.intended_ns, u64::MAX, u64::MAX], 1);
@@ -354,7 +354,7 @@ impl RecorderSet {
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
     pub fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
-        let counts = self.books.get_mut(phase, op.class, op.id());
+        let counts = self.request_counts.get_mut(phase, op.class, op.id());
         counts.requests.unsent += 1;
         counts.requests.abandoned += 1;
         counts.in_window.abandoned += u64::from(self.window.holds(times.done_ns));
@@ -370,7 +370,7 @@ impl RecorderSet {
 
     /// The run is over, and an op that was sent at `sent_ns` has not ended.
     pub fn in_flight(&mut self, phase: Phase, op: &Op, intended_ns: u64, sent_ns: u64) {
-        let counts = self.books.get_mut(phase, op.class, op.id());
+        let counts = self.request_counts.get_mut(phase, op.class, op.id());
         counts.requests.in_flight += 1;
         self.window.note(&mut counts.in_window, phase, [intended_ns, sent_ns, u64::MAX], 1);
     }
@@ -388,7 +388,7 @@ impl RecorderSet {
             if self.window.is_out_of_phase(handle.is_measured(), sample.times.done_ns) {
                 self.record_out_of_phase(handle, sample, asked, hits, 1);
             }
-            self.books.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, 1);
+            self.request_counts.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(handle.row as usize) {
                 row.record_with(sample, 1, &mut self.part_sums, RecordingHistogram::record);
             } else if self.warmup.is_some() {
@@ -403,7 +403,7 @@ impl RecorderSet {
         if self.window.is_out_of_phase(handle.is_measured(), sample.times.done_ns) {
             self.record_out_of_phase(handle, sample, asked, hits, count);
         }
-        self.books.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, count);
+        self.request_counts.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(handle.row as usize) {
             row.record_many(sample, count, &mut self.part_sums);
         } else if self.warmup.is_some() {
@@ -415,7 +415,7 @@ impl RecorderSet {
     #[cold]
     fn record_warmup(&mut self, handle: RowHandle, sample: &Sample, count: u32) {
         if let Some(warmup) = &mut self.warmup
-            && self.books.phase_of(handle.counts) == Phase::Warmup
+            && self.request_counts.phase_of(handle.counts) == Phase::Warmup
             && sample.outcome.class.is_completed()
         {
             warmup.record_many(sample.times.response_ns(), count);
@@ -427,8 +427,8 @@ impl RecorderSet {
     #[cold]
     fn record_out_of_phase(&mut self, handle: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
         let Times { intended_ns, sent_ns, done_ns, .. } = sample.times;
-        let phase = self.books.phase_of(handle.counts);
-        let counts = &mut self.books.at_mut(handle.counts).in_window;
+        let phase = self.request_counts.phase_of(handle.counts);
+        let counts = &mut self.request_counts.at_mut(handle.counts).in_window;
         if handle.is_measured() || self.window.holds(done_ns) {
             counts.outcomes[sample.outcome.class as usize] += u64::from(count);
             if sample.op.is_retrieval() && sample.outcome.class.is_completed() {
@@ -513,7 +513,7 @@ impl RecorderSet {
             rows: rows.filter(is_used).collect(),
             part_sums: self.part_sums.take(),
             warmup: self.warmup.as_mut().map(|warmup| warmup.take()).unwrap_or_default(),
-            books: self.take_books(),
+            request_counts: self.take_request_counts(),
             bytes: std::mem::take(&mut self.bytes),
             connections: std::mem::take(&mut self.connections),
             faults: self.faults.take(),
@@ -529,8 +529,8 @@ impl RecorderSet {
 
     /// Of ops that were due in the window, what was sent or ended outside it is counted while they are recorded, which spares
     /// the usual ones a second count: what happened inside is the rest.
-    fn take_books(&mut self) -> Vec<CountEntry> {
-        let mut entries = self.books.take();
+    fn take_request_counts(&mut self) -> Vec<CountEntry> {
+        let mut entries = self.request_counts.take();
         for entry in entries.iter_mut().filter(|entry| entry.phase == Phase::Measure) {
             let OpCounts { requests, keys, in_window } = &mut entry.counts;
             in_window.sent = requests.sent - in_window.sent;
@@ -601,7 +601,7 @@ mod tests {
         set.set_window(100, 1_000);
         let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
-        // Warm-up: books only. Preload may store through kinds that are in no mix.
+        // Warm-up: counts only. Preload may store through kinds that are in no mix.
         for (phase, class, op) in [(Phase::Warmup, 0, OpKind::Get), (Phase::Preload, 1, OpKind::Set)] {
             set.scheduled(phase, &asked(class, op));
             set.sent(phase, &asked(class, op), 1, 10);
@@ -623,13 +623,14 @@ mod tests {
 
         let interval = set.take_interval(3, 0, 1_000);
         assert_eq!((interval.worker, interval.start_ns, interval.end_ns), (3, 0, 1_000));
-        assert!(interval.books.iter().all(|entry| entry.counts.adds_up()));
+        assert!(interval.request_counts.iter().all(|entry| entry.counts.adds_up()));
         let activity = interval.activity();
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
         assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get.into(), 1, OpKind::Mget.into()));
         let counted = |op| {
-            let entry = interval.books.iter().find(|entry| (entry.phase, entry.op) == (Phase::Measure, op));
+            let entry =
+                interval.request_counts.iter().find(|entry| (entry.phase, entry.op) == (Phase::Measure, op));
             let counts = entry.unwrap().in_window();
             (counts.sent, counts.completed(), counts.answered(), counts.failed(), counts.in_flight_at_end)
         };
@@ -673,7 +674,7 @@ mod tests {
         let times = Times { polled_ns: 600, first_byte_ns: 600, done_ns: 600, ..times };
         set.abandoned(Phase::Measure, &asked(0, OpKind::Set), &times);
         let left = set.take_interval(3, 1_000, 1_000);
-        let [entry] = left.books.as_slice() else { panic!("{:?}", left.books) };
+        let [entry] = left.request_counts.as_slice() else { panic!("{:?}", left.request_counts) };
         let counts = entry.counts.requests;
         assert!(counts.adds_up());
         assert_eq!(
@@ -695,7 +696,7 @@ mod tests {
 
     /// What follows an interval has nothing of it.
     fn check_empty(rest: &Interval) {
-        assert_eq!((rest.books.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));
+        assert_eq!((rest.request_counts.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));
         assert_eq!(rest.bytes, [Bytes::default(); Phase::COUNT]);
         assert_eq!(rest.meters[0].histogram.count(), 0);
     }
@@ -715,7 +716,7 @@ mod tests {
             set.record(Phase::Measure, &sample(op, 0, outcome, 500, done_ns), keys, hits);
         }
         let interval = set.take_interval(0, 0, 2_000);
-        let counts = interval.books[0].in_window();
+        let counts = interval.request_counts[0].in_window();
         assert_eq!((counts.missed, counts.completed()), (1, 2));
     }
 
@@ -768,7 +769,7 @@ mod tests {
             }
         }
         let interval = set.take_interval(0, 0, 2_000);
-        let [entry] = interval.books.as_slice() else { panic!("{:?}", interval.books) };
+        let [entry] = interval.request_counts.as_slice() else { panic!("{:?}", interval.request_counts) };
         assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
         let counts = entry.in_window();
         let numbers = [
@@ -838,8 +839,8 @@ mod tests {
             in_flight_at_end: 2,
             ..WindowCounts::default()
         };
-        assert_eq!(interval.books[0].in_window(), expected);
-        assert!(interval.books[0].adds_up_in_window());
+        assert_eq!(interval.request_counts[0].in_window(), expected);
+        assert!(interval.request_counts[0].adds_up_in_window());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use crate::counts::counts;
 pub use crate::window::is_failed;
-use crate::window::{WindowCounts, ended_so};
+use crate::window::{WindowCounts, count_of_classes};
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -62,12 +62,12 @@ impl RequestCounts {
 
     /// Ops that the server answered as the protocol provides: hit + miss + done + refused.
     pub fn completed(&self) -> u64 {
-        ended_so(&self.outcomes, OutcomeClass::is_completed)
+        count_of_classes(&self.outcomes, OutcomeClass::is_completed)
     }
 
     /// Ops that failed: error + timeout + mismatch + lost.
     pub fn failed(&self) -> u64 {
-        ended_so(&self.outcomes, is_failed)
+        count_of_classes(&self.outcomes, is_failed)
     }
 
     /// Ops that a server is to blame for, or the way to it: errors, time-outs, lost ones, and those that were given up before
@@ -92,7 +92,7 @@ impl RequestCounts {
 }
 
 counts! {
-    /// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of
+    /// What became of the keys that retrievals asked for. All four are counted when a retrieval ends, so the keys of
     /// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
     pub struct KeyCounts {
         /// Keys of all retrievals that have ended.
@@ -150,13 +150,13 @@ impl OpCounts {
         self.requests.adds_up() && self.keys.adds_up()
     }
 
-    /// Has nothing been booked?
+    /// Has nothing been counted?
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// One book with its place.
+/// The counts of one (phase, class, op).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountEntry {
     /// The phase that the intended times lie in.
@@ -165,7 +165,7 @@ pub struct CountEntry {
     pub class: ClassId,
     /// The op.
     pub op: OpId,
-    /// The books.
+    /// The counts.
     pub counts: OpCounts,
 }
 
@@ -193,44 +193,44 @@ impl CountEntry {
     }
 }
 
-/// A book for every (phase, class, op), all of them preallocated: preload and follow-ups book kinds that are in no mix.
+/// Counts for every (phase, class, op), all of them preallocated: preload and follow-ups count kinds that are in no mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountTable {
     /// By class, then phase, then op.
-    books: Vec<OpCounts>,
+    counts: Vec<OpCounts>,
     /// How many ops a plan with these commands can have.
     ops: usize,
 }
 
 impl CountTable {
-    /// Empty books for this many classes and commands of the user's own.
+    /// Empty counts for this many classes and commands of the user's own.
     pub fn new(classes: usize, commands: usize) -> Self {
         let ops = OpId::count(commands);
-        Self { books: vec![OpCounts::default(); classes * Phase::COUNT * ops], ops }
+        Self { counts: vec![OpCounts::default(); classes * Phase::COUNT * ops], ops }
     }
 
-    /// The place of a book among all of them.
+    /// The place of the counts of a (phase, class, op) among all of them.
     #[inline]
     pub(crate) fn index(&self, phase: Phase, class: ClassId, op: OpId) -> usize {
         (usize::from(class) * Phase::COUNT + phase as usize) * self.ops + op.index()
     }
 
-    /// The phase of the book whose [`CountTable::index`] is this.
+    /// The phase of the counts whose [`CountTable::index`] is this.
     pub(crate) fn phase_of(&self, index: u32) -> Phase {
         Phase::ALL[index as usize / self.ops % Phase::COUNT]
     }
 
-    /// The book of one place, to write in.
+    /// The counts of one place, to write in.
     #[inline]
     pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpId) -> &mut OpCounts {
         let index = self.index(phase, class, op);
-        &mut self.books[index]
+        &mut self.counts[index]
     }
 
-    /// The book whose [`CountTable::index`] is this, to write in.
+    /// The counts whose [`CountTable::index`] is this, to write in.
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u32) -> &mut OpCounts {
-        &mut self.books[index as usize]
+        &mut self.counts[index as usize]
     }
 
     /// Takes what has neither ended nor failed for in flight, and what was never sent for unsent: workers that would have counted both at
@@ -255,22 +255,22 @@ impl CountTable {
         self.get_mut(entry.phase, entry.class, entry.op).merge(&entry.counts);
     }
 
-    /// The books that hold something, in the order class, phase, op.
+    /// The counts that are not all 0, in the order class, phase, op.
     pub fn entries(&self) -> impl Iterator<Item = CountEntry> + '_ {
         let place = |index: usize| {
             let (rest, op) = (index / self.ops, index % self.ops);
             (Phase::ALL[rest % Phase::COUNT], (rest / Phase::COUNT) as ClassId, OpId::at(op))
         };
-        self.books.iter().enumerate().filter(|(_, counts)| !counts.is_empty()).map(move |(index, counts)| {
+        self.counts.iter().enumerate().filter(|(_, counts)| !counts.is_empty()).map(move |(index, counts)| {
             let (phase, class, op) = place(index);
             CountEntry { phase, class, op, counts: *counts }
         })
     }
 
-    /// Yields the entries and leaves the books empty.
+    /// Yields the entries and leaves every count 0.
     pub fn take(&mut self) -> Vec<CountEntry> {
         let entries = self.entries().collect();
-        self.books.fill(OpCounts::default());
+        self.counts.fill(OpCounts::default());
         entries
     }
 }
@@ -364,22 +364,22 @@ mod tests {
 
     #[test]
     fn entries_are_counted_apart() {
-        let mut books = CountTable::new(3, 2);
+        let mut request_counts = CountTable::new(3, 2);
         let mut expected = Vec::new();
         for class in 0..3 {
             for phase in Phase::ALL {
                 for op in (0..OpId::count(2)).map(OpId::at) {
-                    books.get_mut(phase, class, op).requests.scheduled += expected.len() as u64 + 1;
+                    request_counts.get_mut(phase, class, op).requests.scheduled += expected.len() as u64 + 1;
                     expected.push((phase, class, op, expected.len() as u64 + 1));
                 }
             }
         }
-        let entries: Vec<_> = books
+        let entries: Vec<_> = request_counts
             .take()
             .iter()
             .map(|entry| (entry.phase, entry.class, entry.op, entry.counts.requests.scheduled))
             .collect();
         assert_eq!(entries, expected);
-        assert_eq!(books.take(), []);
+        assert_eq!(request_counts.take(), []);
     }
 }

@@ -9,11 +9,11 @@ use crate::check::Judgement;
 use crate::convergence::Convergence;
 use crate::interval::HostMapping;
 use crate::sample::Sample;
-use crate::server_stats::{ServerRecord, SizeShare};
+use crate::server_stats::{ServerRecord, ServerSpan, SizeShare};
 use crate::store::IntervalStore;
 use crate::usage::{AgentRecord, ClientUsage, HostEvidence};
 use crate::warmup::WarmupEnd;
-use crate::window::RunTimes;
+use crate::window::{MeasuredWindow, RunTimes};
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::plan::Plan;
 use brunt_plan::plan::{Trace, Wait};
@@ -162,6 +162,11 @@ impl RunData {
         if self.usage.counts_wake_ups { 0 } else { self.wake_up_ns(is_open_loop) }
     }
 
+    /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.
+    pub fn servers_in(&self, window: &MeasuredWindow) -> Option<ServerSpan> {
+        ServerSpan::sum(self.server_records.iter().map(|record| record.span_of_window(window)))
+    }
+
     /// Gives everything but the intervals the times and numbers that it has in a whole of which it is a part.
     pub fn map_host(&mut self, mapping: &HostMapping) {
         let times = &mut self.times;
@@ -213,7 +218,8 @@ impl RunData {
     }
 }
 
-/// What became of a file.
+/// What became of a file that was replayed. Counts are of what was read, which is a little more than what was sent where a run ends before
+/// its trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceRecord {
     /// The class that replayed it.

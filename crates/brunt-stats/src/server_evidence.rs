@@ -1,15 +1,8 @@
 //! What the checks of the servers' own account look at, gathered from their records and our counts: brunt's counts beside the server's
 //! counters, kind by kind, and the state of the cache.
 //!
-//! memcached counts a store, of whatever kind, once it has
-//! taken in the value, stored or not; a retrieval by its keys; a change that found its key apart from one that did not, but for a touch in
-//! meta commands (`mg` with `T`), which is a miss of a retrieval where it finds none. What became of a request that was
-//! lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
-//! is a range, whose ends meet where every request has its answer.
-//!
-//! Redis counts calls of each command, carried out with an error or not, and keys of commands that read. What it refuses before
-//! it carries it out (`MOVED`, `OOM`, `NOPERM`) it does not count as a call. A user's own commands may call anything: what
-//! they are called by is not compared, nor are keys, and nothing where they are scripts.
+//! Not a judgement: that is [`crate::status`]'s. Invariant: what only the server can know of our requests widens the range on our side, so
+//! that a difference is one whatever became of them.
 
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::run_record::RunRecord;
@@ -40,7 +33,7 @@ impl ServerEvidence {
     pub(crate) fn of(record: &RunRecord, window: &MeasuredWindow) -> Self {
         let RunRecord { plan, run, .. } = record;
         let records = &run.server_records;
-        let span = ServerSpan::sum(records.iter().map(|record| record.span_of_window(window)));
+        let span = run.servers_in(window);
         // An earlier run stored the data sets, and had its load after that.
         let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
         let cache = span.map(|window_span| CacheEvidence {
@@ -58,8 +51,8 @@ impl ServerEvidence {
         evidence.counter_resets = resets.collect();
         evidence.same = same(records).map(|(one, other)| (name(one), name(other)));
         if evidence.counter_resets.is_empty() {
-            let books: Vec<CountEntry> = run.intervals.books.entries().collect();
-            evidence.comparisons = agreement(plan, &books, records);
+            let request_counts: Vec<CountEntry> = run.intervals.request_counts.entries().collect();
+            evidence.comparisons = agreement(plan, &request_counts, records);
             // Those that replicas of changed keys may never have been sent.
             let missed = run.counts.replicas_missed;
             evidence.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
@@ -136,7 +129,7 @@ pub(crate) fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRe
     Some((stored, records.iter().map(present).sum::<Option<u64>>()?))
 }
 
-/// One statistic: what we did by our books, and what the servers counted.
+/// One statistic: what we did by our own counts, and what the servers counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatComparison {
     /// Which.
@@ -161,12 +154,25 @@ impl StatComparison {
 }
 
 /// Every statistic that all servers give and whose counters went on from the first snapshot to the last.
-pub fn agreement(plan: &Plan, books: &[CountEntry], records: &[ServerRecord]) -> Vec<StatComparison> {
+///
+/// memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a retrieval by its keys; a change that found its key apart from one that did not, but for a touch in
+/// meta commands (`mg` with `T`), which is a miss of a retrieval where it finds none. What became of a request that was
+/// lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
+/// is a range, whose ends meet where every request has its answer.
+///
+/// Redis counts calls of each command, carried out with an error or not, and keys of commands that read. What it refuses before
+/// it carries it out (`MOVED`, `OOM`, `NOPERM`) it does not count as a call. A user's own commands may call anything: what
+/// they are called by is not compared, nor are keys, and nothing where they are scripts.
+pub fn agreement(
+    plan: &Plan,
+    request_counts: &[CountEntry],
+    records: &[ServerRecord],
+) -> Vec<StatComparison> {
     // What such a server counts of the one and of the other is not known.
     if plan.has_server_with_two_protocols() {
         return Vec::new();
     }
-    let families = [false, true].map(|is_resp| ServerFamily::of(plan, books, records, is_resp));
+    let families = [false, true].map(|is_resp| ServerFamily::of(plan, request_counts, records, is_resp));
     let comparison = |statistic: &ServerStat| {
         families.iter().find_map(|ServerFamily { ours, records }| {
             let (least, most) = ours.range(*statistic)?;
@@ -184,9 +190,15 @@ struct ServerFamily<'a> {
 }
 
 impl<'a> ServerFamily<'a> {
-    fn of(plan: &'a Plan, books: &'a [CountEntry], records: &'a [ServerRecord], is_resp: bool) -> Self {
+    fn of(
+        plan: &'a Plan,
+        request_counts: &'a [CountEntry],
+        records: &'a [ServerRecord],
+        is_resp: bool,
+    ) -> Self {
         let protocol = |entry: &&CountEntry| plan.protocol_of(&plan.classes[usize::from(entry.class)]);
-        let books = books.iter().filter(|entry| protocol(entry).is_resp() == is_resp).collect();
+        let request_counts =
+            request_counts.iter().filter(|entry| protocol(entry).is_resp() == is_resp).collect();
         let (servers, polled_servers) = (plan.servers(), plan.polled_servers());
         let is_its = |index: usize| {
             let server = polled_servers.get(index).map(|server| &servers[*server]);
@@ -194,7 +206,7 @@ impl<'a> ServerFamily<'a> {
         };
         let records =
             records.iter().enumerate().filter(|(index, _)| is_its(*index)).map(|(_, record)| record);
-        Self { ours: ClientCounts { plan, books, is_resp }, records: records.collect() }
+        Self { ours: ClientCounts { plan, request_counts, is_resp }, records: records.collect() }
     }
 }
 
@@ -226,7 +238,7 @@ enum CountedReplies {
 }
 
 impl CountedReplies {
-    /// How many the replicas gave together, at least and at most, where each change went to `replicas` of them. The books have one of them for
+    /// How many the replicas gave together, at least and at most, where each change went to `replicas` of them. Our counts have one of them for
     /// each change: a refusal where there was any.
     fn on_replicas(self, counts: &OpCounts, replicas: u64) -> (u64, u64) {
         let completed = counts.requests.completed();
@@ -246,7 +258,7 @@ impl CountedReplies {
 
 struct ClientCounts<'a> {
     plan: &'a Plan,
-    books: Vec<&'a CountEntry>,
+    request_counts: Vec<&'a CountEntry>,
     is_resp: bool,
 }
 
@@ -296,7 +308,7 @@ impl ClientCounts<'_> {
 
     fn of_memcached(&self, statistic: ServerStat) -> Option<(u64, u64)> {
         // A command of the user's may be counted as any of these.
-        if self.books.iter().any(|entry| entry.op.kind() == OpKind::Raw) {
+        if self.request_counts.iter().any(|entry| entry.op.kind() == OpKind::Raw) {
             return None;
         }
         let replied =
@@ -340,7 +352,7 @@ impl ClientCounts<'_> {
 
     fn changes_of(&self, is_meant: impl Fn(&CountEntry) -> bool, said: CountedReplies) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
-        for CountEntry { class, counts, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
+        for CountEntry { class, counts, .. } in self.request_counts.iter().filter(|entry| is_meant(entry)) {
             let requests = &counts.requests;
             let replicas = u64::from(self.plan.classes[usize::from(*class)].replicas);
             let (fewest, highest) = said.on_replicas(counts, replicas);
@@ -357,7 +369,7 @@ impl ClientCounts<'_> {
     fn multi_gets(&self) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
         for CountEntry { class, counts, .. } in
-            self.books.iter().filter(|entry| entry.op.kind() == OpKind::Mget)
+            self.request_counts.iter().filter(|entry| entry.op.kind() == OpKind::Mget)
         {
             let requests = &counts.requests;
             let parts_max = u64::from(self.plan.classes[usize::from(*class)].multiget);
@@ -375,7 +387,7 @@ impl ClientCounts<'_> {
     /// Bounds of the number of keys in retrievals.
     fn keys(&self, certain: impl Fn(&OpCounts) -> u64) -> (u64, u64) {
         let (mut least, mut open) = (0, 0);
-        for entry in self.books.iter().filter(|entry| entry.op.is_retrieval()) {
+        for entry in self.request_counts.iter().filter(|entry| entry.op.is_retrieval()) {
             let CountEntry { class, op, counts, .. } = entry;
             let class = &self.plan.classes[usize::from(*class)];
             let keys_max = if op.kind() == OpKind::Mget { u64::from(class.multiget) } else { 1 };

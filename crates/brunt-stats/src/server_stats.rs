@@ -31,10 +31,9 @@ enum StatKind {
 /// Declares the statistics that are kept, with the servers' own names for them.
 macro_rules! statistics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident;)+) => {
-        brunt_plan::named! {
+        brunt_plan::named! { serialized
             /// A statistic, by the server's name for it.
-            #[derive(Serialize, Deserialize)]
-            pub enum ServerStat { $($(#[$doc])* #[serde(rename = $name)] $variant = $name),+ }
+            pub enum ServerStat { $($(#[$doc])* $variant = $name),+ }
         }
 
         impl ServerStat {

@@ -8,8 +8,6 @@
 use crate::histogram::Histogram;
 use brunt_plan::objective::Statistic;
 use brunt_plan::quantile::Quantile;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Fewer requests with timestamps say nothing.
@@ -79,10 +77,8 @@ impl StackDelay {
     }
 }
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What the client error rests on; of several, the largest is the weakest.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
     pub enum ClientBasis {
         /// Clock readings, which hold wake-ups: an upper bound.
         Clock = "clock": "upper bound of the client's part",

@@ -11,7 +11,7 @@ mod facts;
 mod load;
 mod message;
 
-use crate::backlog::{Backlog, BacklogLevel};
+use crate::backlog::Backlog;
 use crate::bottleneck::{Bottleneck, Limit};
 use crate::change_point;
 use crate::change_point::Steadiness;
@@ -28,10 +28,8 @@ use brunt_plan::quantity::percent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-brunt_plan::named! {
+brunt_plan::named! { serialized
     /// What the checks come to, from best to worst.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "UPPERCASE")]
     pub enum Status {
         /// No check found anything.
         Ok = "OK",
@@ -86,7 +84,7 @@ impl Facts<'_> {
 
     /// Does a backlog grow?
     fn is_overload(&self) -> bool {
-        self.backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok)
+        Backlog::is_overload(&self.backlogs)
     }
 
     /// Was an agent lost, with counts that it had not handed over yet?

@@ -53,7 +53,7 @@ impl Default for IntervalStore {
 pub struct IntervalStore {
     layout: Layout,
     row_index: RowIndex,
-    pub(crate) books: CountTable,
+    pub(crate) request_counts: CountTable,
     pub(crate) totals: Totals,
 }
 
@@ -83,8 +83,8 @@ impl IntervalStore {
             meters: layout.meters.iter().map(|kind| Meter::of_run(*kind)).collect(),
             ..Totals::default()
         };
-        let books = CountTable::new(layout.ops.len(), layout.commands);
-        Self { layout: layout.clone(), row_index: RowIndex::new(layout), books, totals }
+        let request_counts = CountTable::new(layout.ops.len(), layout.commands);
+        Self { layout: layout.clone(), row_index: RowIndex::new(layout), request_counts, totals }
     }
 
     /// Keeps up to 3 000 slices of `width_ns` before they become longer.
@@ -106,7 +106,7 @@ impl IntervalStore {
     /// Adds an interval of any worker.
     pub fn push(&mut self, interval: &Interval) {
         assert!(interval.start_ns <= interval.end_ns, "an interval that ends before it begins");
-        interval.books.iter().for_each(|entry| self.books.add(entry));
+        interval.request_counts.iter().for_each(|entry| self.request_counts.add(entry));
         for row in &interval.rows {
             self.totals.rows[self.row_index.row(row.class, row.op)].add(row);
         }
@@ -143,7 +143,7 @@ impl IntervalStore {
         }
         self.totals.timeline.merge(&other.totals.timeline)?;
         self.totals.rows.iter_mut().zip(&other.totals.rows).for_each(|(ours, theirs)| ours.merge(theirs));
-        other.books.entries().for_each(|entry| self.books.add(&entry));
+        other.request_counts.entries().for_each(|entry| self.request_counts.add(&entry));
         self.totals.part_sums.merge(&other.totals.part_sums);
         self.totals.bytes.add(&other.totals.bytes);
         self.totals.connections.add(&other.totals.connections);
@@ -187,12 +187,12 @@ impl IntervalStore {
 
     /// Ends the request accounting of workers that were lost before they could.
     pub fn end_lost(&mut self) {
-        self.books.end_lost();
+        self.request_counts.end_lost();
     }
 
-    /// The books so far.
-    pub fn books(&self) -> &CountTable {
-        &self.books
+    /// The counts of requests so far.
+    pub fn request_counts(&self) -> &CountTable {
+        &self.request_counts
     }
 
     /// The connection faults so far.
@@ -233,7 +233,7 @@ impl IntervalStore {
     }
 }
 
-/// No count of a book is as large: a million requests a second for nine years.
+/// No count of requests is as large: a million requests a second for nine years.
 const COUNT_MAX: u64 = 1 << 48;
 
 /// A run's totals and slices, not looked at yet. The layout is that of the plan.
@@ -245,18 +245,18 @@ pub struct SerializedStore {
 
 impl From<&IntervalStore> for SerializedStore {
     fn from(store: &IntervalStore) -> Self {
-        Self { request_counts: store.books.entries().collect(), totals: store.totals.clone() }
+        Self { request_counts: store.request_counts.entries().collect(), totals: store.totals.clone() }
     }
 }
 
 /// Can these numbers be added up, and their parts be taken from their wholes?
-fn check_book(counts: &OpCounts) -> Result<(), &'static str> {
+fn check_counts(counts: &OpCounts) -> Result<(), &'static str> {
     if counts.values().any(|count| count >= COUNT_MAX) {
-        return Err("a book with more than a run can hold");
+        return Err("counts of requests that are more than a run can hold");
     }
     let RequestCounts { scheduled, sent, unsent, abandoned, followup, .. } = counts.requests;
     let is_whole = counts.requests.ended() <= sent && abandoned <= unsent && followup <= scheduled;
-    is_whole.then_some(()).ok_or("a book whose parts are more than it")
+    is_whole.then_some(()).ok_or("counts of requests whose parts are more than the whole")
 }
 
 impl SerializedStore {
@@ -274,9 +274,9 @@ impl SerializedStore {
         layout.check(&request_counts, servers, outages, server_responses.len(), meters)?;
         let place = |entry: &CountEntry| (entry.class, entry.phase as usize, entry.op);
         if !request_counts.is_sorted_by(|one, other| place(one) < place(other)) {
-            return Err("books that are in no order");
+            return Err("counts of requests that are in no order");
         }
-        request_counts.iter().try_for_each(|entry| check_book(&entry.counts))?;
+        request_counts.iter().try_for_each(|entry| check_counts(&entry.counts))?;
         if outages.spans.iter().any(|span| span.start_ns > span.end_ns) {
             return Err("trouble that ends before it begins");
         }
@@ -285,7 +285,7 @@ impl SerializedStore {
             return Err("slices of another plan");
         }
         let mut store = IntervalStore { totals, ..IntervalStore::new(layout) };
-        request_counts.iter().for_each(|entry| store.books.add(entry));
+        request_counts.iter().for_each(|entry| store.request_counts.add(entry));
         Ok(store)
     }
 }

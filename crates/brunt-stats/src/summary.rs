@@ -5,7 +5,7 @@
 //! its seeds repeats the run.
 
 use crate::assertion::Assertion;
-use crate::backlog::{Backlog, BacklogLevel};
+use crate::backlog::Backlog;
 use crate::bottleneck::{Limit, LimitFacts};
 use crate::bound::Client;
 use crate::change_point::Steadiness;
@@ -136,9 +136,9 @@ impl Summary {
             .map(|convergence| convergence.end(plan, (&total, &ops), &steady, &window, run.interrupted));
         let mut backlogs = Backlog::of(plan, store, &window);
         backlogs.extend(Backlog::of_agents(&record.agents, &run.usage.workers, &window));
-        let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
         let facts = LimitFacts::of(&record, &window, &total);
-        let has_limit = is_over && (is_overload || !plan.has_open_loop() && facts.is_known());
+        let has_limit =
+            is_over && (Backlog::is_overload(&backlogs) || !plan.has_open_loop() && facts.is_known());
         let limit = has_limit.then(|| Limit::of(&facts));
         let servers = ServerEvidence::of(&record, &window);
         let status = RunStatus::of(&Facts {
@@ -311,7 +311,7 @@ impl Summary {
 }
 
 fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
-    let ops: Vec<CountEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
+    let ops: Vec<CountEntry> = store.request_counts.entries().filter(|entry| entry.phase == phase).collect();
     let mut counts = OpCounts::default();
     ops.iter().for_each(|entry| counts.merge(&entry.counts));
     PhaseSummary { phase, counts, ops, bytes: store.totals.bytes[phase as usize] }

@@ -106,7 +106,7 @@ pub struct WorkerBacklog {
 impl WorkerBacklog {
     /// Adds what an interval of the worker counted of classes of an open loop.
     pub fn add(&mut self, interval: &Interval, is_open: impl Fn(ClassId) -> bool) {
-        for entry in interval.books.iter().filter(|entry| is_open(entry.class)) {
+        for entry in interval.request_counts.iter().filter(|entry| is_open(entry.class)) {
             let counts = entry.in_window();
             self.growth += (counts.waiting_at_end + counts.in_flight_at_end) as i64;
             self.growth -= (counts.waiting_at_start + counts.in_flight_at_start) as i64;

@@ -104,14 +104,14 @@ impl Verification {
     }
 }
 
-/// How many a worker can note in an interval.
+/// How many objects that were not as they were to be a worker can note in an interval.
 const FAULTS_MAX: usize = 64;
 /// Bytes that are kept of a value. Of a longer one they begin with the first that is wrong.
 pub const SHOWN_MAX: usize = 4096;
-/// Room for the bytes of all of them: a key of memcached, the value expected and the value received.
+/// Room for the bytes of all these objects: of each a key of memcached, the value expected and the value received.
 const BYTES_MAX: usize = FAULTS_MAX * (250 + 2 * SHOWN_MAX);
 
-/// Kind of fault.
+/// In which way an object of a window was not as it was to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectFaultKind {
     /// Another value than the one stored.
@@ -125,12 +125,12 @@ pub enum ObjectFaultKind {
     },
     /// It was gone more than 5 s before the end of its time to live.
     Gone {
-        /// As of one that expired.
+        /// How long ago it was stored.
         age_ms: u64,
     },
 }
 
-/// One of them.
+/// An object of a window that was not as it was to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectFault {
     /// Kind of fault.
@@ -141,9 +141,9 @@ pub struct ObjectFault {
     pub connection: u32,
     /// The time to live, in seconds, of objects that expire.
     pub ttl_s: u32,
-    /// Length of the value that was expected, 0 where none is known, and of the one that was received.
+    /// Length of the value that was expected; 0 where none is known.
     pub expected_len: u32,
-    /// Length of the received value.
+    /// Length of the value that was received.
     pub received_len: u32,
     /// Where in the values the bytes begin that are here.
     pub from: u32,

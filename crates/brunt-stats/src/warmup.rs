@@ -216,12 +216,13 @@ fn values(cells: &Cells<'_>, series: Series) -> Option<Vec<f64>> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Trend {
     /// S in standard deviations, after the continuity correction; standard normal without a trend.
-    pub z: f64,
+    z: f64,
     /// Sen's slope, the median of `(y_j − y_i)/(j − i)`: per step of the series.
-    pub slope: f64,
+    slope: f64,
 }
 
-/// The trend of a series: `S = Σ_{i<j} sgn(y_j − y_i)`, `Var S = n(n−1)(2n+5)/18`, `Z = (S ∓ 1)/√Var S`. Equal values
+/// The trend of a series by Mann and Kendall's test, which knows only the order of values, so that a few outliers decide nothing. It says
+/// nothing about the size: with enough values everything is significant, so a rule needs the slope beside it. `S = Σ_{i<j} sgn(y_j − y_i)`, `Var S = n(n−1)(2n+5)/18`, `Z = (S ∓ 1)/√Var S`. Equal values
 /// are not corrected for; they only make it more reluctant. `None` for fewer than two values.
 fn trend(values: &[f64]) -> Option<Trend> {
     let mut score = 0_i64;

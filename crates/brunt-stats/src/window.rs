@@ -19,8 +19,11 @@ pub const fn is_failed(class: OutcomeClass) -> bool {
     matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
 }
 
-/// Ops of the classes that `of` selects.
-pub(crate) fn ended_so(outcomes: &[u64; OutcomeClass::COUNT], of: impl Fn(OutcomeClass) -> bool) -> u64 {
+/// Ops that ended in the classes that `of` selects.
+pub(crate) fn count_of_classes(
+    outcomes: &[u64; OutcomeClass::COUNT],
+    of: impl Fn(OutcomeClass) -> bool,
+) -> u64 {
     OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| outcomes[class as usize]).sum()
 }
 
@@ -58,18 +61,18 @@ impl WindowCounts {
 
     /// Ops that the server answered as the protocol provides.
     pub fn completed(&self) -> u64 {
-        ended_so(&self.outcomes, OutcomeClass::is_completed)
+        count_of_classes(&self.outcomes, OutcomeClass::is_completed)
     }
 
     /// Ops that failed after they were sent: error + timeout + mismatch + lost.
     pub fn failed(&self) -> u64 {
-        ended_so(&self.outcomes, is_failed)
+        count_of_classes(&self.outcomes, is_failed)
     }
 
     /// Ops of which all that will be known is known: completed, answered with an error or a wrong value, or sent without
     /// asking for a reply. Ops that timed out or were lost are not among them.
     pub fn answered(&self) -> u64 {
-        ended_so(&self.outcomes, |class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
+        count_of_classes(&self.outcomes, |class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
     }
 
     /// Ops that ended, in whatever way.

@@ -42,8 +42,9 @@ impl IdHash {
 /// Rounds of the Feistel network; four make every half depend on every bit of both (Luby, Rackoff, SIAM J. Comput. 1988).
 const ROUNDS: usize = 4;
 
-/// A bijection of `0..n`, which scatters popularity ranks over ids without a table: a Feistel network over the ⌈log₂ n⌉ bits of a number, walked along its cycle until it is below
-/// `n` again. At most half of all numbers are out of range, so the walk takes two steps on average or fewer.
+/// A bijection of `0..n`, which scatters popularity ranks over ids without a table: a Feistel network over the ⌈log₂ n⌉ bits of a number,
+/// walked along its cycle until it is below `n` again. Not cryptography: it has to spread neighbours and to be invertible, so that no two
+/// ranks share an id and that the text of a key leads back to its id. At most half of all numbers are out of range, so the walk takes two steps on average or fewer.
 #[derive(Clone, Debug)]
 pub(crate) struct Permutation {
     n: u64,

@@ -326,7 +326,7 @@ impl Session {
         next
     }
 
-    /// The next op of a window, booked: each of its keys is an op of the schedule and of the budget.
+    /// The next op of a window, counted as issued: each of its keys is an op of the schedule and of the budget.
     fn next_of_window(&mut self, intended_ns: u64) -> Op {
         let Source::Window(window) = &mut self.source else { unreachable!("the caller has looked") };
         let is_measured = intended_ns >= self.window.measure_ns;
@@ -360,7 +360,7 @@ impl Session {
         at_ns.saturating_sub(self.window.start_ns) / 1_000_000
     }
 
-    /// The next op of another source than the usual one, booked; `next_ns`: when the one after it is due.
+    /// The next op of another source than the usual one, counted as issued; `next_ns`: when the one after it is due.
     #[inline(never)]
     fn next_of_other(&mut self, intended_ns: u64, next_ns: u64) -> Op {
         if matches!(self.source, Source::Window(_)) {
@@ -548,7 +548,7 @@ impl Session {
         matches!(&self.source, Source::Preload(preload) if preload.failed)
     }
 
-    /// Books an op with this intended time as issued; `next_ns` is the one after it.
+    /// Counts an op with this intended time as issued; `next_ns` is the one after it.
     #[inline]
     fn count_issued(&mut self, intended_ns: u64, next_ns: u64) {
         if intended_ns >= self.window.measure_ns {

@@ -97,7 +97,7 @@ impl Sizes {
                 ParametricLengths::new(Form::Quantile(QuantileFunction::new(&distribution)), min, max),
             ),
             SizeDistribution::Mutilate { distribution, min, max } => Lengths::Mutilate(
-                ParametricLengths::new(Form::Mutilate(Formula::new(distribution)), min, max),
+                ParametricLengths::new(Form::Mutilate(MutilateFormula::new(distribution)), min, max),
             ),
             SizeDistribution::Ranges(ranges) => Lengths::Ranges(RangeLengths::all(&ranges)),
             SizeDistribution::Mcperf(draw) => Lengths::Mcperf(Draws::new(draw)),
@@ -128,7 +128,7 @@ impl Sizes {
             Lengths::Fixed(size) => *size,
             Lengths::Uniform(range) => range.at(self.hash.hash(id, 0)),
             Lengths::Parametric(lengths) => lengths.at(self.hash.hash(id, 0)),
-            Lengths::Mutilate(lengths) => lengths.at(hash_of(id)),
+            Lengths::Mutilate(lengths) => lengths.at(mutilate_hash(id)),
             Lengths::Mcperf(draws) => draws.at(id).round_ties_even().min(f64::from(self.max)) as u32,
             Lengths::Laid(layout, SizeOf::Key) => layout.key_len(id),
             Lengths::Laid(layout, SizeOf::Value | SizeOf::Delta) => layout.value_len(id),
@@ -190,7 +190,7 @@ struct ParametricLengths {
 #[derive(Clone, Debug)]
 enum Form {
     Quantile(QuantileFunction),
-    Mutilate(Formula),
+    Mutilate(MutilateFormula),
 }
 
 impl Form {
@@ -281,26 +281,26 @@ impl ParametricLengths {
 
 /// FNV-1a over the eight bytes of a record's number, the lowest first.
 #[inline]
-pub(crate) fn hash_of(id: u64) -> u64 {
+fn mutilate_hash(id: u64) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
     id.to_le_bytes().into_iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// A distribution as mutilate draws from it. No quantile function: some of its formulas fall where the place rises, and its normal
+/// A distribution as mutilate draws from it: what is computed here is what mutilate computes, to the byte of the length. No quantile function: some of its formulas fall where the place rises, and its normal
 /// distribution is no Gaussian (both of its random numbers are the same one).
 #[derive(Clone, Debug)]
-pub(crate) struct Formula {
+struct MutilateFormula {
     distribution: Distribution,
 }
 
-impl Formula {
+impl MutilateFormula {
     /// Of a distribution that a plan may have here: no table, no lognormal.
-    pub(crate) fn new(distribution: Distribution) -> Self {
+    fn new(distribution: Distribution) -> Self {
         Self { distribution }
     }
 
     /// What is drawn at this place, unrounded.
-    pub(crate) fn at(&self, hash: u64) -> f64 {
+    fn at(&self, hash: u64) -> f64 {
         let place = hash as f64 / u64::MAX as f64;
         let minus_log = -libm::log(place);
         match &self.distribution {
@@ -321,7 +321,7 @@ impl Formula {
     }
 
     /// Does it go one way only?
-    pub(crate) fn is_monotone(&self) -> bool {
+    fn is_monotone(&self) -> bool {
         !matches!(self.distribution, Distribution::Normal { .. })
     }
 }
@@ -571,18 +571,18 @@ mod tests {
     #[test]
     fn the_hash_is_mutilates() {
         assert_eq!(
-            IDS.map(hash_of)[..4],
+            IDS.map(mutilate_hash)[..4],
             [0xa8c7_f832_281a_39c5, 0x89cd_3129_1d2a_efa4, 0xe6bd_8644_3df8_ce07, 0xc7c2_bf3b_3309_83e6]
         );
-        assert_eq!(hash_of(999_999), 0x2618_13b3_02bb_86f3);
+        assert_eq!(mutilate_hash(999_999), 0x2618_13b3_02bb_86f3);
     }
 
     #[test]
     fn draws_match_mutilate() {
         let check = |text: &str, expected: [f64; 10]| {
-            let formula = Formula::new(text.parse().unwrap());
+            let formula = MutilateFormula::new(text.parse().unwrap());
             for (id, expected) in IDS.into_iter().zip(expected) {
-                let drawn = formula.at(hash_of(id));
+                let drawn = formula.at(mutilate_hash(id));
                 assert!((drawn - expected).abs() < 6e-4, "{text} of {id}: {drawn}, not {expected}");
             }
         };
@@ -620,9 +620,9 @@ mod tests {
             "gev:30,8,-0.2",
         ] {
             let sizes = Sizes::new(format!("mutilate:{text}@4..250").parse().unwrap(), SizeOf::Key, 1);
-            let formula = Formula::new(text.parse().unwrap());
+            let formula = MutilateFormula::new(text.parse().unwrap());
             for id in 0..200_000 {
-                let exact = (formula.at(hash_of(id)).round().clamp(4.0, 250.0)) as u32;
+                let exact = (formula.at(mutilate_hash(id)).round().clamp(4.0, 250.0)) as u32;
                 assert_eq!(sizes.len(id), exact, "{text} of {id}");
             }
         }

@@ -257,7 +257,8 @@ pub struct Line<'a> {
     pub is_cut: bool,
 }
 
-/// Reads a line without its end.
+/// Reads a line without its end: words between commas. Nothing is quoted, and no line is a comment: a head, if there is one, is a line
+/// that is no record.
 ///
 /// # Errors
 /// It is no record of this layout.

@@ -214,7 +214,7 @@ impl Glance {
     /// A run at an instant.
     pub(crate) fn of(run: &LiveRun, recorded: &IntervalStore, now_ns: u64) -> Self {
         let (mut stored, mut scheduled, mut failed) = (0, 0, 0);
-        for entry in recorded.books().entries() {
+        for entry in recorded.request_counts().entries() {
             let requests = &entry.counts.requests;
             failed += requests.failed();
             match entry.phase {

@@ -477,7 +477,7 @@ mod tests {
                 Event::Ended { summary, .. } => format!("ended {}", summary.is_some()),
                 Event::Period(period) => {
                     self.periods.push((period.phase, period.seconds()));
-                    let entries = period.recorded.books().entries();
+                    let entries = period.recorded.request_counts().entries();
                     entries
                         .filter(|entry| entry.phase == Phase::Measure)
                         .for_each(|entry| self.books.merge(&entry.counts));

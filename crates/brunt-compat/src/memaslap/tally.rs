@@ -111,7 +111,7 @@ impl Tallies {
         for (_, op, row) in recorded.rows() {
             tallies.of_kind(op.kind()).latency.merge(&row.latencies.service);
         }
-        for entry in recorded.books().entries().filter(|entry| entry.phase == Phase::Measure) {
+        for entry in recorded.request_counts().entries().filter(|entry| entry.phase == Phase::Measure) {
             let tally = tallies.of_kind(entry.op.kind());
             let book = &entry.counts;
             tally.misses += book.requests.outcome(OutcomeClass::Miss);

@@ -158,7 +158,7 @@ impl Counts {
 
     fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
         let mut timeouts = 0;
-        for entry in recorded.books().entries() {
+        for entry in recorded.request_counts().entries() {
             let book = &entry.counts.requests;
             let failed = [OutcomeClass::Error, OutcomeClass::Mismatch, OutcomeClass::Lost]
                 .map(|class| book.outcome(class));

@@ -312,7 +312,7 @@ impl<'a> ControlThread<'a> {
 
     /// Has any server answered, as far as intervals tell?
     fn has_answer(&self) -> bool {
-        self.intervals.books().entries().any(|entry| entry.counts.requests.completed() > 0)
+        self.intervals.request_counts().entries().any(|entry| entry.counts.requests.completed() > 0)
     }
 
     /// Time until the next poll: all workers end their intervals at the same instants, and host counters are read

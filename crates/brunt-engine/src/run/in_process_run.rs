@@ -82,7 +82,7 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
             workers: 1,
         };
         let WorkerResult { store, intervals, calls, .. } = job.run();
-        whole.is_balanced &= store.books().entries().all(|entry| entry.counts.adds_up());
+        whole.is_balanced &= store.request_counts().entries().all(|entry| entry.counts.adds_up());
         whole.measured.merge(&measured(&store));
         whole.intervals += intervals;
         whole.calls.merge(&calls);
@@ -216,7 +216,7 @@ impl CodecVisitor for InProcessJob<'_> {
 
 fn measured(store: &IntervalStore) -> OpCounts {
     let mut measured = OpCounts::default();
-    let in_measure = store.books().entries().filter(|entry| entry.phase == Phase::Measure);
+    let in_measure = store.request_counts().entries().filter(|entry| entry.phase == Phase::Measure);
     in_measure.for_each(|entry| measured.merge(&entry.counts));
     measured
 }

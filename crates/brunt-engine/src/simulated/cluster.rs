@@ -204,7 +204,7 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     let (kept, end) = run_scripted(&blueprint, shard, codec, world);
     let heard = nodes.take().heard;
     let (mut book, mut by_op) = (OpCounts::default(), BTreeMap::new());
-    for entry in kept.store.books().entries() {
+    for entry in kept.store.request_counts().entries() {
         // What follows a miss at the end of the window is due behind it.
         assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
         book.merge(&entry.counts);

@@ -200,7 +200,7 @@ pub(super) fn run_scripted<C: Codec>(
     }
     let mut end = worker.end();
     kept.keep(&end.last.take_interval(0));
-    assert!(kept.store.books().entries().all(|entry| entry.counts.adds_up()));
+    assert!(kept.store.request_counts().entries().all(|entry| entry.counts.adds_up()));
     end.data.samples.sort_by_key(|sample| sample.times.intended_ns);
     (kept, end)
 }

@@ -105,7 +105,7 @@ pub(super) fn run_with<C: Codec>(
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore));
     let codec = codec(&blueprint, &shard);
     let (kept, end) = run_scripted(&blueprint, shard, codec, Scripted::new(piece_bytes, 0, 0, answers));
-    let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
+    let measured = kept.store.request_counts().entries().filter(|entry| entry.phase == Phase::Measure);
     let mut book = OpCounts::default();
     measured.for_each(|entry| book.merge(&entry.counts));
     let samples = end.data.samples.clone();

@@ -178,7 +178,7 @@ fn run(more: &str) -> Outcome {
 /// The counts of all operations, and how many were due in the window.
 fn counts(outcome: &Outcome) -> (WindowCounts, u64) {
     let mut sum = WindowCounts::default();
-    outcome.store.books().entries().for_each(|entry| sum.merge(&entry.in_window()));
+    outcome.store.request_counts().entries().for_each(|entry| sum.merge(&entry.in_window()));
     (sum, outcome.book(Phase::Measure).requests.scheduled)
 }
 

@@ -384,9 +384,13 @@ mod tests {
             let (mut last, counts, _) = recording.end(2_000, None);
             assert_eq!(counts.window_late_ns, 701_u64.saturating_sub(measure_ns));
             let interval = last.take_interval(0);
-            assert!(interval.books.iter().all(|entry| entry.adds_up_in_window()), "{:?}", interval.books);
+            assert!(
+                interval.request_counts.iter().all(|entry| entry.adds_up_in_window()),
+                "{:?}",
+                interval.request_counts
+            );
             let mut sum = brunt_stats::window::WindowCounts::default();
-            interval.books.iter().for_each(|entry| sum.merge(&entry.in_window()));
+            interval.request_counts.iter().for_each(|entry| sum.merge(&entry.in_window()));
             let found = [sum.in_flight_at_start, sum.waiting_at_start, sum.sent, sum.in_flight_at_end];
             assert_eq!(found, expected, "{measure_ns}");
         }

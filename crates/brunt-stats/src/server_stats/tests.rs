@@ -26,6 +26,25 @@ fn record(snapshots: &[&str]) -> ServerRecord {
     record
 }
 
+/// A file holds what has changed; a statistic that is gone is not the one before.
+#[test]
+fn a_record_is_read_back_as_it_was() {
+    let mut record = record(&["cmd_get 1 pid 7", "cmd_get 1", "cmd_get 5 pid 7"]);
+    record.prepared = Some(snapshot(2 * S, &[("cmd_get", "1")]));
+    record.trouble = Some("gone".to_owned());
+    let serialized = SerializedRecord::from(record.clone());
+    let values = |changes: &Changes| changes.values.clone().into_iter().collect::<Vec<_>>();
+    let (requests, process) = (ServerStat::CmdGet, ServerStat::Pid);
+    let expected = [
+        vec![(requests, Some(1)), (process, Some(7))],
+        vec![(process, None)],
+        vec![(requests, Some(5)), (process, Some(7))],
+    ];
+    assert_eq!(serialized.snapshots.iter().map(values).collect::<Vec<_>>(), expected);
+    assert_eq!(serialized.prepared.as_ref().map(values), Some(vec![(process, None)]));
+    assert_eq!(ServerRecord::from(serialized), record);
+}
+
 #[test]
 fn numbers_and_times_are_parsed_and_others_skipped() {
     let rows = [
@@ -43,7 +62,7 @@ fn numbers_and_times_are_parsed_and_others_skipped() {
     let expected = [("cmd_get", u64::MAX), ("rusage_user", 12_000_345_000), ("rusage_system", 7 * S)];
     assert_eq!(values, expected);
     assert_eq!((snapshot.version.as_deref(), snapshot.cpu_ns()), (Some("1.6.18"), Some(19_000_345_000)));
-    assert_eq!(snapshot.requests(), None, "without cmd_set nobody knows");
+    assert_eq!(snapshot.requests(), None, "unknown without cmd_set");
     for text in ["", ".", "1.x", "x.1", "99999999999999999999"] {
         assert_eq!(ServerStat::RusageUser.read(text), None, "{text}");
     }
@@ -231,13 +250,13 @@ fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]:
 }
 
 /// The range of every count that is not 0, as text.
-fn ranges(toml: &str, books: &[CountEntry]) -> String {
+fn ranges(toml: &str, request_counts: &[CountEntry]) -> String {
     let zeros = ServerStat::ALL.iter().map(|one| (one.name(), "0"));
     let rows: Vec<_> = zeros.chain([("# Commandstats", "")]).collect();
     let mut zero = ServerRecord::default();
     zero.push(snapshot(S, &rows));
     zero.push(snapshot(2 * S, &rows));
-    let met = agreement(&plan(toml), books, &[zero]);
+    let met = agreement(&plan(toml), request_counts, &[zero]);
     let met = met.iter().filter(|one| one.most > 0);
     met.map(|one| format!("{} {}-{}", one.statistic.name(), one.least, one.most))
         .collect::<Vec<_>>()
@@ -247,7 +266,7 @@ fn ranges(toml: &str, books: &[CountEntry]) -> String {
 #[test]
 fn answered_requests_are_counted_exactly() {
     use OutcomeClass::{Done, Hit, Miss, Rejected};
-    let books = [
+    let request_counts = [
         entry(OpKind::Get, &[(Hit, ReplyKind::Value, 7)], [1, 1]),
         entry(OpKind::Get, &[(Miss, ReplyKind::NotFound, 2)], [1, 0]),
         entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]),
@@ -270,20 +289,20 @@ fn answered_requests_are_counted_exactly() {
     let expected = "cmd_get 39-39, get_hits 19-19, get_misses 20-20, cmd_set 17-17, cas_hits 1-1, cas_badval 2-2, \
                     cas_misses 3-3, incr_hits 4-4, incr_misses 1-1, decr_hits 2-2, delete_hits 8-8, delete_misses 9-9, \
                     cmd_touch 7-7, touch_hits 3-3, touch_misses 4-4";
-    assert_eq!(ranges("", &books), expected);
+    assert_eq!(ranges("", &request_counts), expected);
     // What a touch in meta commands does not find is a retrieval's miss.
     let as_meta = expected
         .replace("39-39", "43-43")
         .replace("20-20", "24-24")
         .replace("cmd_touch 7-7, touch_hits 3-3, touch_misses 4-4", "cmd_touch 3-3, touch_hits 3-3");
-    assert_eq!(ranges("protocol = 'memcached-meta'\nserver = 'a'", &books), as_meta);
+    assert_eq!(ranges("protocol = 'memcached-meta'\nserver = 'a'", &request_counts), as_meta);
 }
 
 #[test]
 fn unanswered_requests_make_a_range() {
     use OutcomeClass::{Done, Error, Hit, Lost, Mismatch, Timeout, Unacknowledged};
     let none = ReplyKind::None;
-    let mut books = vec![
+    let mut request_counts = vec![
         entry(
             OpKind::Mget,
             &[(Hit, ReplyKind::Value, 1), (Timeout, none, 1), (Error, ReplyKind::ServerError, 1)],
@@ -295,12 +314,15 @@ fn unanswered_requests_make_a_range() {
     ];
     let expected =
         "cmd_get 4-17, get_hits 4-17, get_misses 0-13, cmd_set 1-6, delete_hits 2-3, delete_misses 0-1";
-    assert_eq!(ranges("mix = 'mget'\nmultiget = 4", &books), expected);
+    assert_eq!(ranges("mix = 'mget'\nmultiget = 4", &request_counts), expected);
     // A multi-get in flight has its four keys; one that was never sent whole may have reached one of two servers.
-    (books[0].counts.requests.in_flight, books[0].counts.requests.unsent) = (1, 1);
-    books[0].counts.requests.sent += 1;
-    assert!(ranges("mix = 'mget'\nmultiget = 4", &books).starts_with("cmd_get 4-21,"));
-    assert!(ranges("mix = 'mget'\nmultiget = 4\nserver = ['a', 'b']", &books).starts_with("cmd_get 4-25,"));
+    (request_counts[0].counts.requests.in_flight, request_counts[0].counts.requests.unsent) = (1, 1);
+    request_counts[0].counts.requests.sent += 1;
+    assert!(ranges("mix = 'mget'\nmultiget = 4", &request_counts).starts_with("cmd_get 4-21,"));
+    assert!(
+        ranges("mix = 'mget'\nmultiget = 4\nserver = ['a', 'b']", &request_counts)
+            .starts_with("cmd_get 4-25,")
+    );
 }
 
 #[test]
@@ -342,7 +364,7 @@ fn growth_is_read_at_whole_seconds() {
     assert_eq!((two.from, two.to, two.rises, two.steps), (11, 33, 2, 2));
     let short = growth(&[items(&[10, 5])], S + S / 10..2 * S - S / 10).unwrap();
     assert_eq!((short.share(), short.steps), (-1.0, 1));
-    assert_eq!(growth(&[items(&[1, 2])], 10 * S..12 * S), None, "nobody told of that time");
+    assert_eq!(growth(&[items(&[1, 2])], 10 * S..12 * S), None, "no snapshot of that time");
     assert_eq!(growth(&[], S..2 * S), None);
     assert_eq!(growth(&[record(&["pid 1", "pid 1"])], S..2 * S), None);
     // The last piece of 2.2 s is longer than the others.

@@ -93,7 +93,7 @@ fn wrong_values(facts: &Facts<'_>) -> Option<Finding> {
     let run = &facts.record.run;
     let counted: u64 = run
         .intervals
-        .books
+        .request_counts
         .entries()
         .map(|entry| entry.counts.requests.outcome(OutcomeClass::Mismatch))
         .sum();
@@ -130,7 +130,7 @@ fn accounting(facts: &Facts<'_>) -> Option<Finding> {
         );
         return Some((text, REPORT, 1));
     }
-    let entries: Vec<CountEntry> = store.books.entries().collect();
+    let entries: Vec<CountEntry> = store.request_counts.entries().collect();
     let by_due = |entry: &&CountEntry| !entry.counts.adds_up();
     let by_instant = |entry: &&CountEntry| !entry.adds_up_in_window();
     let broken = entries.iter().filter(|entry| by_due(entry) || by_instant(entry)).count() as u64;

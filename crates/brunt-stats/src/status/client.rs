@@ -9,7 +9,7 @@ use crate::check::{Check, CheckId, CheckStatus};
 use crate::client_budget::ClientBudget;
 use crate::counts::share;
 use crate::latency::ClientError;
-use crate::op_summary::{OpSummary, PART_MAX, is_most, judged};
+use crate::op_summary::{CLIENT_SHARE_MAX, OpSummary, is_most, judged};
 use crate::usage::StallCounts;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::{percent, time};
@@ -45,7 +45,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
             }
             None => "too few requests for the client's part of a percentile".to_owned(),
         };
-        return Check::ok(CheckId::Client, message).with_value(value, PART_MAX);
+        return Check::ok(CheckId::Client, message).with_value(value, CLIENT_SHARE_MAX);
     }
     let is_invalid = facts.is_open_loop() && found.iter().any(|finding| finding.is_invalid);
     let status = if is_invalid { CheckStatus::Invalid } else { CheckStatus::Caution };
@@ -60,7 +60,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
         .collect();
     Check::found(CheckId::Client, status, texts.join("; "))
         .with_fix(budget.map_or("", |budget| budget.fix()))
-        .with_value(value, PART_MAX)
+        .with_value(value, CLIENT_SHARE_MAX)
 }
 
 /// The percentile of which the client's part is the largest share.

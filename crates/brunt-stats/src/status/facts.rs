@@ -111,7 +111,7 @@ fn host(facts: &Facts<'_>) -> Vec<String> {
         slewed.map(|ppm| format!("CLOCK_MONOTONIC is slewed by {ppm:.0} ppm, and every latency with it"));
     let stepped = (*realtime_step_ns > 0)
         .then(|| format!("the time of day was stepped by {}", time(*realtime_step_ns)));
-    let entries = facts.record.run.intervals.books.entries();
+    let entries = facts.record.run.intervals.request_counts.entries();
     let sent: u64 =
         entries.filter(|entry| entry.phase != Phase::Preload).map(|entry| entry.counts.requests.sent).sum();
     let is_stream = !facts.record.plan.uses_transport(Transport::Udp);

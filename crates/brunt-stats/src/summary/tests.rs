@@ -394,13 +394,13 @@ fn an_outage_is_in_the_table() {
 fn requests_in_flight_are_counted() {
     let plan = plan("mix = 'get'");
     let mut parts = intervals(&Layout::of(&plan), &gets(1_000_000, |_| 1_000), 1);
-    let entry = parts[0].books.first_mut().unwrap();
+    let entry = parts[0].request_counts.first_mut().unwrap();
     entry.counts.requests.scheduled += 1;
     entry.counts.requests.sent += 1;
     let requests = RequestCounts { in_flight: 1, ..RequestCounts::default() };
     let missing = CountEntry { counts: OpCounts { requests, ..OpCounts::default() }, ..*entry };
     assert_eq!(status(&summary(&plan, &parts), CheckId::Broken), CheckStatus::Invalid);
-    parts[0].books.push(missing);
+    parts[0].request_counts.push(missing);
     let summary = summary(&plan, &parts);
     assert_eq!(status(&summary, CheckId::Broken), CheckStatus::Ok);
     assert_eq!(summary.phase(missing.phase).unwrap().counts.requests.in_flight, 1);

@@ -169,9 +169,9 @@ impl Slice {
         self.activity.merge(&interval.activity());
         self.preload.merge(&interval.activity_in(|phase| phase == Phase::Preload));
         self.recorded_ns += interval.end_ns - interval.start_ns;
-        let measured = interval.books.iter().filter(|entry| entry.phase == Phase::Measure);
+        let measured = interval.request_counts.iter().filter(|entry| entry.phase == Phase::Measure);
         measured.for_each(|entry| self.keys.merge(&entry.counts.keys));
-        let warming = interval.books.iter().filter(|entry| entry.phase == Phase::Warmup);
+        let warming = interval.request_counts.iter().filter(|entry| entry.phase == Phase::Warmup);
         warming.for_each(|entry| self.warmup_keys.merge(&entry.counts.keys));
         if interval.warmup.count() > 0 {
             self.warmup_response = self.warmup_response.merged(&interval.warmup).coarser(bucket_bits);
@@ -182,10 +182,10 @@ impl Slice {
             let held = self.row_mut(row.class, row.op);
             held.response = held.response.merged(&row.latencies.response).coarser(bucket_bits);
         }
-        interval.books.iter().for_each(|entry| self.merge_book(entry));
+        interval.request_counts.iter().for_each(|entry| self.merge_counts(entry));
     }
 
-    fn merge_book(&mut self, entry: &CountEntry) {
+    fn merge_counts(&mut self, entry: &CountEntry) {
         let counts = entry.in_window();
         let due = entry.due_in_window();
         if counts.ended() + counts.abandoned + due > 0 {

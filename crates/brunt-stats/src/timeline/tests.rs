@@ -37,7 +37,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         worker: 0,
         start_ns,
         end_ns,
-        books: vec![CountEntry { phase: Phase::Measure, class: 0, op: op.into(), counts }],
+        request_counts: vec![CountEntry { phase: Phase::Measure, class: 0, op: op.into(), counts }],
         rows: vec![IntervalRow { class: 0, op: op.into(), latencies, client_lag_ns: 0 }],
         part_sums: PartSums::default(),
         warmup: SparseHistogram::default(),
@@ -307,9 +307,9 @@ fn of_seven_kinds(number: u64) -> Interval {
 
 /// What both hold, as one interval as long as both.
 fn add(sum: &mut Interval, other: &Interval) {
-    for entry in &other.books {
-        match sum.books.iter_mut().find(|held| held.op == entry.op) {
-            None => sum.books.push(*entry),
+    for entry in &other.request_counts {
+        match sum.request_counts.iter_mut().find(|held| held.op == entry.op) {
+            None => sum.request_counts.push(*entry),
             Some(held) => held.counts.merge(&entry.counts),
         }
     }

@@ -166,7 +166,8 @@ const SEPARATION: usize = 3;
 /// Numbers that the C library throws away when it has been seeded.
 const DISCARDED: usize = 10 * DEGREE;
 
-/// The C library's `random()`, for data sets that are to look as another program would have made them: its state, the polynomial x³¹ + x³ + 1 (Knuth, TAOCP 2, section 3.2.2).
+/// The C library's `random()`: the numbers that `srandom(seed)` begins in glibc, by the same additive feedback, the polynomial x³¹ + x³ + 1
+/// (Knuth, TAOCP 2, section 3.2.2). No generator of ours: for data sets that are to look as another program would have made them.
 #[derive(Clone, Debug)]
 pub(crate) struct LibcRandom {
     words: [u32; DEGREE],

@@ -60,7 +60,7 @@ fn server_counts_match_requests() {
         let plan = plan(toml);
         let prepared = record.prepared.as_ref().map(|snapshot| snapshot.get(ServerStat::CmdSet).unwrap());
         assert_eq!(prepared, plan.preload.then(|| plan.preload_stores()), "{toml}");
-        let books: Vec<CountEntry> = data.intervals.books().entries().collect();
+        let books: Vec<CountEntry> = data.intervals.request_counts().entries().collect();
         let comparisons = agreement(&plan, &books, &data.server_records);
         assert_eq!(comparisons.len(), 16, "every count is compared");
         for comparison in comparisons {

@@ -1,4 +1,4 @@
-//! What a Redis says in its own words, and our books beside its counters.
+//! What a Redis says in its own words, and our counts beside its counters.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn spans_and_restarts_are_recognized() {
 
 const REDIS: &str = "protocol = 'resp3'\nserver = 'a'";
 
-fn books() -> [CountEntry; 8] {
+fn request_counts() -> [CountEntry; 8] {
     use OutcomeClass::{Done, Hit, Miss, Rejected};
     let mut mget = entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]);
     mget.counts.requests.wire_requests = 3;
@@ -112,20 +112,21 @@ fn books() -> [CountEntry; 8] {
 fn calls_and_keys_match_the_client() {
     let expected = "keyspace_hits 22-22, keyspace_misses 24-24, cmdstat_get 9-9, cmdstat_mget 3-3, cmdstat_set 11-11, \
                     cmdstat_incr 4-4, cmdstat_del 17-17, cmdstat_touch 7-7";
-    assert_eq!(ranges(REDIS, &books()), expected);
+    assert_eq!(ranges(REDIS, &request_counts()), expected);
     // With a time to live a touch is another command, which reads nothing.
     let with_ttl = expected
         .replace("hits 22-22", "hits 19-19")
         .replace("misses 24-24", "misses 20-20")
         .replace("touch", "expire");
-    assert_eq!(ranges(&format!("{REDIS}\nttl = '1h'"), &books()), with_ttl);
+    assert_eq!(ranges(&format!("{REDIS}\nttl = '1h'"), &request_counts()), with_ttl);
 }
 
 /// What a user's own commands are counted as is not ours to compare.
 #[test]
 fn custom_commands_are_not_compared() {
-    let ranges =
-        |command: &str| ranges(&format!("{REDIS}\nmix = 'get=1,raw=1'\ncommand = ['{command}']"), &books());
+    let ranges = |command: &str| {
+        ranges(&format!("{REDIS}\nmix = 'get=1,raw=1'\ncommand = ['{command}']"), &request_counts())
+    };
     let rest = "cmdstat_get 9-9, cmdstat_mget 3-3, cmdstat_set 11-11, cmdstat_incr 4-4, cmdstat_del 17-17, cmdstat_touch 7-7";
     assert_eq!(ranges("HSET {key} f {value}"), rest);
     assert_eq!(ranges(r#""Get" {key}"#), rest.replace("cmdstat_get 9-9, ", ""));
