@@ -1,7 +1,8 @@
 //! The options of a run as given on the command line or in a plan file, without defaults, and the flag of each.
 //!
 //! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
-//! options are [`crate::resolve`]'s business, which leaves a complete specification in the plan.
+//! options are in [`crate::resolve`], which adds to the specification in the plan the defaults that depend
+//! on the host, the protocol or another option.
 
 use crate::arrival::{Arrival, RateProfile};
 use crate::choice::{
@@ -216,7 +217,7 @@ options! {
     flags "Measuring" run {
         time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
         until: Until = text("LIST", "Run until half a confidence interval is at most this fraction of its percentile, e.g. p99=2% or p50=1%,get.p99.9=5%; checked at --time, 2x, 4x, ..."),
-        max_time: DurationNs = text("DURATION", "With --until, the maximum, e.g. 30m; in a search, of each step [default: 10m; 8 times --time]"),
+        max_time: DurationNs = text("DURATION", "With --until, the maximum, e.g. 30m; in a search, of each step [default: 10m; in a search 30s]"),
         requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
         warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
         drain: DurationNs = text("DURATION", "Wait for replies after the window, e.g. 500ms [default: as --timeout]"),
@@ -228,7 +229,7 @@ options! {
         profile: Preset = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]").words(&Preset::NAMES),
         refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]").words(&Refill::NAMES),
         gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),
-        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES),
+        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client ~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client <=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES),
         meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in").words(&MeterKind::NAMES),
         percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
         label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
