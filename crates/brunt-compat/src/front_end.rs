@@ -14,7 +14,7 @@ use brunt_stats::summary::Summary;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Who calls a tool, and where.
+/// The environment that a tool is called in.
 #[derive(Clone, Copy)]
 #[allow(missing_debug_implementations, reason = "functions have nothing to show")]
 pub struct Caller<'a> {
@@ -197,7 +197,7 @@ pub struct AgentMode {
     pub blocking: bool,
     /// Nothing is said on standard error.
     pub quiet: bool,
-    /// The folder of those who may lead it; without one everybody may.
+    /// The folder of the hosts that may lead it; without one any host may.
     pub auth: Option<String>,
 }
 
@@ -206,7 +206,7 @@ pub struct AgentMode {
 pub struct ControllerMode {
     /// The agents, each with its port.
     pub agents: Vec<(String, u16)>,
-    /// The folder of those whom it trusts.
+    /// The folder that its agents have, too: it trusts no others.
     pub auth: Option<String>,
     /// Its own threads.
     pub threads: u32,
@@ -422,8 +422,8 @@ pub(crate) fn status_remarks(summary: &Summary) -> Vec<String> {
 
 /// Requests, as a tool calls them, that waited until there was no time left.
 pub(crate) fn unsent_remark(summary: &Summary, requests: &str) -> Option<String> {
-    let book = &summary.total.requests;
-    let (unsent, scheduled) = (book.unsent, book.scheduled);
+    let counts = &summary.total.requests;
+    let (unsent, scheduled) = (counts.unsent, counts.scheduled);
     (unsent > 0).then(|| format!("warning: {unsent} of {scheduled} {requests} were due and never sent"))
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 /// An option that a tool knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its name behind two dashes; any beginning of it that belongs to no other one will do.
+    /// Its name behind two dashes; any beginning of it that belongs to no other one is accepted.
     pub long: &'static str,
     /// Its letter behind one dash.
     pub short: Option<char>,

@@ -187,12 +187,13 @@ text_form!(Arrival);
 pub struct RatePoint {
     /// Since the beginning of the measured window.
     pub at: DurationNs,
-    /// Requests per second of the whole class at this instant, or 0.
+    /// Requests per second of the whole class at this instant. It may be 0, unlike any other [`Rate`], but not in the last point.
     pub rate: Rate,
 }
 
-/// Points in the order of time. Two points at the same time are a step. Text form `0s=1k,30s=50k,30s=10k`; in a file one
-/// point a line will do.
+/// A rate that changes linearly from one point to the next; two points at the same time are a step. Time 0 is the beginning of the
+/// measured window. Before the first point the rate is that of the first, after the last point that of the last. Text form
+/// `0s=1k,30s=50k,30s=10k`; a file may have one point per line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateProfile {
     /// At least one, ascending in time; the rate of the last is above 0, so that there always is another request.

@@ -84,7 +84,7 @@ impl Protocol {
         }
     }
 
-    /// May a connection say who comes?
+    /// Has it a login with a user?
     pub const fn has_users(self) -> bool {
         self.is_resp() || matches!(self, Self::MemcachedBinary)
     }
@@ -416,7 +416,8 @@ const MOST: DurationNs = DurationNs(1_000_000);
 /// Replies may not lie for longer.
 const MOST_MAX: DurationNs = DurationNs(1_000_000_000);
 
-/// What ends a wait that has something to return.
+/// When a wait that has completions returns: with enough of them, or after a time. It delays no request: a wait never lasts longer than
+/// until the next request is due. Completions that wait for others are read late, and that time is part of the measured latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gather {
     /// This many completions, at least 1; `u32::MAX`: as many as there can be.

@@ -1,7 +1,7 @@
 //! Destinations of operations: the servers of a plan with protocol and transport, the paths of its classes, and their
 //! workers.
 //!
-//! Invariant: every server in a [`Path`] is a place in [`Plan::servers`], by which reports, books and the engine refer
+//! Invariant: every server in a [`Path`] is a place in [`Plan::servers`], by which reports, counts and the engine refer
 //! to it.
 
 use crate::op::OpKind;
@@ -213,7 +213,7 @@ impl Plan {
         protocols
     }
 
-    /// Who carries out what: the workers are divided evenly among the protocols, of each of which at least one is there.
+    /// Which workers carry out which protocol: they are divided evenly among the protocols, of each of which at least one is there.
     pub fn worker_groups(&self) -> Vec<WorkerGroup> {
         let protocols = self.protocols();
         let of = protocols.len() as u32;

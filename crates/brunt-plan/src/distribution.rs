@@ -306,7 +306,7 @@ fn ordinary_shape(name: &str, value: f64) -> Result<(), String> {
 /// What is before a draw in the mini-languages of sizes and arrivals.
 pub(crate) const MCPERF: &str = "mcperf:";
 
-/// A draw of mcperf, and whose it is: clients of other numbers draw other numbers. Text form `mcperf:u1,16@3`; without `@`
+/// A draw of mcperf for one of its clients: clients with different numbers draw different sequences. Text form `mcperf:u1,16@3`; without `@`
 /// it is client 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct McperfDraw {
@@ -316,7 +316,7 @@ pub struct McperfDraw {
     pub client: u32,
 }
 
-/// How the numbers of a draw are spread.
+/// How the numbers of a draw are spread. Every parameter is finite and above 0, and a maximum is not below its minimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum McperfShape {
     /// Always the same: `d5`.

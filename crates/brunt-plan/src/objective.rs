@@ -214,7 +214,7 @@ impl Bound {
     }
 }
 text_form!(Objective);
-text_form!(Subject);
+text_form!(Subject, without serde);
 
 impl FromStr for Metric {
     type Err = ();
@@ -296,7 +296,7 @@ impl Comparison {
         formatter.write_str(self.name())
     }
 }
-text_form!(Comparison);
+text_form!(Comparison, without serde);
 
 impl fmt::Display for Bound {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -426,8 +426,8 @@ impl Change {
         write!(formatter, "{sign}{}%", decimal(self.per_billion.unsigned_abs(), PERCENT))
     }
 }
-text_form!(Change);
-text_form!(Requirement);
+text_form!(Change, without serde);
+text_form!(Requirement, without serde);
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ crate::named! {
 }
 
 impl OpKind {
-    /// Does this kind ask for keys, so that it has hits and misses in the books of keys?
+    /// Does this kind ask for keys, so that it has hits and misses in the counts of keys?
     pub const fn is_retrieval(self) -> bool {
         matches!(self, Self::Get | Self::Gets | Self::Mget)
     }
@@ -143,7 +143,7 @@ impl From<OpKind> for OpId {
 
 text_form!(OpId);
 
-/// The most commands of a plan: each has histograms and books of its own.
+/// The most commands of a plan: each has histograms and counts of its own.
 pub const COMMANDS_MAX: usize = 64;
 
 /// Index of a class within its plan.
@@ -227,7 +227,7 @@ impl Op {
         }
     }
 
-    /// What it is booked as.
+    /// What it is counted as.
     #[inline]
     pub const fn id(&self) -> OpId {
         OpId::of(self.kind, self.command)
@@ -329,7 +329,7 @@ impl Version {
         Self(writer << COUNT_BITS | count)
     }
 
-    /// Who wrote it; 0 is the preload.
+    /// The writer that wrote it; 0 is the preload.
     #[inline]
     pub const fn writer(self) -> u32 {
         self.0 >> COUNT_BITS

@@ -1,12 +1,12 @@
-//! How an operation ended: the class it is booked under and the reply that the server gave.
+//! How an operation ended: the class it is counted under and the reply that the server gave.
 //!
-//! Each op ends in exactly one [`OutcomeClass`]; the books add these up.
+//! Each op ends in exactly one [`OutcomeClass`]; tables of counts add these up.
 
 use crate::op::OpKind;
 use serde::{Deserialize, Serialize};
 
 crate::named! {
-    /// The column of the books that an op ends in. The classes exclude one another.
+    /// The column of the counts that an op ends in. The classes exclude one another.
     #[derive(Serialize, Deserialize)]
     #[repr(u8)]
     pub enum OutcomeClass {
@@ -96,7 +96,7 @@ pub enum ErrorPersistence {
 /// How an op ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The column of the books.
+    /// The column of the counts.
     pub class: OutcomeClass,
     /// What the server said.
     pub reply: ReplyKind,

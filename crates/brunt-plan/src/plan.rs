@@ -192,7 +192,7 @@ impl SessionScope {
 pub struct Class {
     /// Name in reports; unique within the plan.
     pub name: String,
-    /// Whom it talks to and how, where that is not as the plan says.
+    /// Its servers with protocol and transport, where they are not those of the plan.
     pub own_destination: Option<Destination>,
     /// Kinds of operations that go elsewhere, or otherwise. Each route has as many connections as the class.
     pub routes: Vec<OpRoute>,
@@ -236,7 +236,7 @@ pub struct Class {
     pub lifetime: Lifetime,
     /// What follows when one is lost.
     pub reconnect: Reconnect,
-    /// Who carries it out, where there are agents.
+    /// The hosts that carry it out, where there are agents.
     pub host_role: HostRole,
 }
 
@@ -327,7 +327,8 @@ pub struct EarlyStop {
 /// All that reproduces a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The options, complete: a plan file with these runs the same again. Each class has a table of its own.
+    /// The options that were given and at least the defaults that depend on the host, the protocol or another option: it resolves to this plan
+    /// again. Each class has a table of its own.
     pub spec: PlanSpec,
     /// The servers that are named for the run; none: the reference server is started for it.
     pub named_servers: Vec<ServerAddress>,
@@ -335,7 +336,7 @@ pub struct Plan {
     pub agents: Vec<String>,
     /// The protocol.
     pub protocol: Protocol,
-    /// Who comes, and what for; of protocols that ask.
+    /// User, password, database and connection name; of protocols that have them.
     pub login: Login,
     /// Redis: the bytes at the end of a key, from 1, that are the field of the hash that the rest of it names; of keys that are no more than
     /// one byte longer, nothing is.

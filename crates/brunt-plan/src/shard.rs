@@ -90,7 +90,7 @@ pub fn share_of(total: u64, index: u32, of: u32) -> u64 {
     part.end - part.start
 }
 
-/// Divides the plan among its workers, who weigh the same.
+/// Divides the plan among its workers, which all weigh the same.
 pub fn shards(plan: &Plan) -> Vec<Shard> {
     let part = |index| StreamPart { index, of: plan.threads };
     (0..plan.threads).map(|index| shard(plan, index, Portion::even(part(index)))).collect()

@@ -120,7 +120,7 @@ impl SizeDistribution {
     }
 
     /// The sizes truncated to these bounds, if they are drawn from a distribution without ends of its own. Others stay as they are: whether
-    /// exact sizes fit is for the caller to judge, and so is a distribution that lies outside the bounds altogether.
+    /// exact sizes fit is left to the caller, and so is a distribution that lies outside the bounds altogether.
     pub fn cut_to(self, least: u32, most: u32) -> Self {
         match self {
             Self::Parametric { distribution, min, max } if !is_bounded(&distribution) => {

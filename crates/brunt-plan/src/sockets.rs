@@ -21,7 +21,7 @@ pub struct SocketOptions {
 }
 
 impl SocketOptions {
-    /// The kernel keeps twice as much for its own books, in an integer of C.
+    /// The kernel doubles it, for its own overhead, in an integer of C.
     pub const BUFFER_BYTES_MAX: u32 = i32::MAX as u32 / 2;
     /// The kernel counts them in an unsigned short.
     pub const LINGER_SECONDS_MAX: u64 = u16::MAX as u64;

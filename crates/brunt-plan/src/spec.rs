@@ -1,7 +1,8 @@
 //! The options of a run as given on the command line or in a plan file, without defaults, and the flag of each.
 //!
 //! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
-//! options are [`crate::resolve`]'s business, which leaves a complete specification in the plan.
+//! options are in [`crate::resolve`], which adds to the specification in the plan the defaults that depend
+//! on the host, the protocol or another option.
 
 use crate::arrival::{Arrival, RateProfile};
 use crate::choice::{
@@ -231,7 +232,7 @@ options! {
         wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
         refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: eager; with --peak batch]").words(&Refill::NAMES).only_key(),
         gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: 1; with --peak 8]").only_key(),
-        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES).only_key(),
+        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client ~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client <=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES).only_key(),
     } class {}
     flags "Several hosts" run {
         agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),

@@ -152,10 +152,11 @@ impl DurationNs {
 text_form!(DurationNs);
 
 /// Events per second, in millionths of an event per second so that `0.5/s` and `333333.25/s` are exact.
-/// Text form: `200k`, `200k/s`, `1.5M/s`, `0.5/s`. Zero is not a rate.
+/// Text form: `200k`, `200k/s`, `1.5M/s`, `0.5/s`. It is above 0, except in a point of a rate profile
+/// ([`crate::arrival::RatePoint::rate`]); the text form has no 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    /// Millionths of an event per second; at least 1, at most 10¹⁵ (a billion a second).
+    /// Millionths of an event per second; at least 1 (0 only in a point of a rate profile), at most 10¹⁵ (a billion a second).
     pub micro_per_second: u64,
 }
 
@@ -169,8 +170,9 @@ impl Rate {
         self.micro_per_second as f64 / 1e6
     }
     /// When event `index` (from 0) of an evenly spaced stream is due: `floor(index · 10⁹ / rate)` nanoseconds, exact
-    /// and without drift. The product fits 128 bits for every index and rate.
+    /// and without drift. The product fits 128 bits for every index and rate. The rate is above 0.
     pub fn slot_ns(self, index: u64) -> u64 {
+        debug_assert!(self.micro_per_second > 0, "a stream without events has no slots");
         let numerator = u128::from(index) * 1_000_000_000_000_000;
         u64::try_from(numerator / u128::from(self.micro_per_second)).unwrap_or(u64::MAX)
     }

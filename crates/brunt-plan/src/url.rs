@@ -28,7 +28,7 @@ pub struct ServerUrl {
     pub scheme: Scheme,
     /// Host and port, which is the scheme's usual one where none is given.
     pub address: ServerAddress,
-    /// Who comes.
+    /// The user of the login.
     pub user: Option<String>,
     /// The password.
     pub password: Option<Password>,

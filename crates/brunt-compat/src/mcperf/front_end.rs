@@ -93,7 +93,7 @@ const WARNING: u64 = 4;
 const NOTE: u64 = 5;
 const DETAIL: u64 = 6;
 
-/// Is this line one for those who ask for this level?
+/// Is this line shown at this level?
 fn is_shown(line: &str, verbosity: u64) -> bool {
     verbosity >= if line.starts_with("warning: ") { WARNING } else { NOTE }
 }

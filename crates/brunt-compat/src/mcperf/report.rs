@@ -1,7 +1,7 @@
-//! mcperf's report, to the column.
+//! mcperf's report: its numbers, from the summary of a run, and its text, to the column.
 //!
-//! Not the numbers, which are [`super::report`]. Invariant: what scripts cut out is where they look for it, and blocks about what
-//! did not happen are left out, as there.
+//! Invariant: what scripts cut out is where they look for it, and blocks about what did not happen are left out, as there. Without values
+//! every number is 0, never infinite.
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -264,16 +264,23 @@ pub const ERRORS: [&str; 8] = [
     "other",
 ];
 
-/// What all but the last are.
-const ERROR_FAULTS: [FaultKind; ERRORS.len() - 1] = [
-    FaultKind::TimedOut,
-    FaultKind::SocketTimedOut,
-    FaultKind::Refused,
-    FaultKind::Reset,
-    FaultKind::NoDescriptor,
-    FaultKind::NoFile,
-    FaultKind::NoPort,
-];
+/// The place of a fault in [`ERRORS`].
+const fn error_place(fault: FaultKind) -> usize {
+    match fault {
+        FaultKind::TimedOut => 0,
+        FaultKind::SocketTimedOut => 1,
+        FaultKind::Refused => 2,
+        FaultKind::Reset => 3,
+        FaultKind::NoDescriptor => 4,
+        FaultKind::NoFile => 5,
+        FaultKind::NoPort => 6,
+        FaultKind::ClosedByPeer
+        | FaultKind::Malformed
+        | FaultKind::SetupRejected
+        | FaultKind::TlsFailed
+        | FaultKind::Other(_) => 7,
+    }
+}
 
 /// Everything that the report has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -361,8 +368,7 @@ impl Numbers {
 fn count_errors(summary: &Summary) -> [u64; ERRORS.len()] {
     let mut errors = [0; ERRORS.len()];
     for fault in summary.faults().rows() {
-        let place = ERROR_FAULTS.iter().position(|known| *known == fault.kind);
-        errors[place.unwrap_or(ERRORS.len() - 1)] += fault.count;
+        errors[error_place(fault.kind)] += fault.count;
     }
     errors
 }
@@ -490,6 +496,23 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
             "{text}"
         );
         assert!(!text.contains("inf") && !text.contains("nan") && !text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn faults_have_the_words_of_mcperf() {
+        for (fault, word) in [
+            (FaultKind::TimedOut, "client-timo"),
+            (FaultKind::SocketTimedOut, "socket-timo"),
+            (FaultKind::Refused, "connrefused"),
+            (FaultKind::Reset, "connreset"),
+            (FaultKind::NoDescriptor, "fd-unavail"),
+            (FaultKind::NoFile, "ftab-full"),
+            (FaultKind::NoPort, "addrunavail"),
+            (FaultKind::ClosedByPeer, "other"),
+            (FaultKind::Other(113), "other"),
+        ] {
+            assert_eq!(ERRORS[error_place(fault)], word);
+        }
     }
 
     #[test]

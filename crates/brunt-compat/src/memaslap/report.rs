@@ -253,10 +253,10 @@ fn seconds(summary: &Summary) -> f64 {
 /// What the counters have no place for, each line with what it is: the status, failures, and what they were.
 pub fn remarks(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
-    let book = &summary.total.requests;
-    if book.failed() + book.in_flight > 0 {
-        let failed = book.failed() + book.in_flight;
-        let of = book.scheduled;
+    let counts = &summary.total.requests;
+    if counts.failed() + counts.in_flight > 0 {
+        let failed = counts.failed() + counts.in_flight;
+        let of = counts.scheduled;
         remarks.push(format!("warning: {failed} of {of} operations have no valid reply"));
     }
     remarks.extend(unsent_remark(summary, "operations"));

@@ -113,10 +113,13 @@ impl Tallies {
         }
         for entry in recorded.request_counts().entries().filter(|entry| entry.phase == Phase::Measure) {
             let tally = tallies.of_kind(entry.op.kind());
-            let book = &entry.counts;
-            tally.misses += book.requests.outcome(OutcomeClass::Miss);
-            tally.objects +=
-                if GETS.contains(&entry.op.kind()) { book.keys.requested } else { book.requests.completed() };
+            let counts = &entry.counts;
+            tally.misses += counts.requests.outcome(OutcomeClass::Miss);
+            tally.objects += if GETS.contains(&entry.op.kind()) {
+                counts.keys.requested
+            } else {
+                counts.requests.completed()
+            };
         }
         tallies
     }

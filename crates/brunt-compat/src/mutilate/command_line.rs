@@ -190,7 +190,7 @@ options! {
             queries: u64 = 0, count(long, text, 0.., "0 (no bound) or more")?;
         "legacy-latency": FLAG.help("", "latency from when a request was sent, not from when it was due")
             => legacy_latency: bool = false, true;
-        "agent-sampling": FLAG.help("", "rows of everyone, not only of this process") =>
+        "agent-sampling": FLAG.help("", "rows of all processes, not only of this one") =>
             /// Latencies of agents are in the rows, too.
             agent_sampling: bool = false, true,
             !line.has_agents() => NO_AGENTS,
@@ -198,7 +198,7 @@ options! {
                 => "--successful shows single requests, and those of agents stay with them";
         "auth": VALUE
             .help("DIR", "masters and agents have the same folder of brunt agent --new-auth: TLS and a token") =>
-            /// The folder of those who may lead an agent, or whom a master trusts.
+            /// The folder that masters and agents have in common.
             auth: Option<String> = None, Some(text.to_owned()),
             !line.has_agents() => NO_AGENTS;
     }

@@ -119,7 +119,7 @@ impl Generator {
             }
             Lengths::Drawn(Distribution::FbValue) => {
                 return Err(
-                    "it draws lengths that no record number repeats, so that nobody finds a key again; \
+                    "it draws lengths that no record number repeats, so that no key is found again; \
                             expected fb_key, or any other distribution"
                         .to_owned(),
                 );
@@ -173,7 +173,7 @@ impl Generator {
                 return Ok(Arrival::Poisson);
             }
             Distribution::Uniform { .. } => Distribution::Uniform { min: 0.0, max: 2.0 },
-            // mutilate overwrites the scale in any case.
+            // mutilate overwrites the scale in any case. With its own scale `fb_ia` keeps its name in plans and reports.
             Distribution::Pareto(law) if law.location == 0.0 && *law != FB_INTERARRIVAL => {
                 Distribution::Pareto(Generalised { scale: 1.0, ..*law })
             }
@@ -268,7 +268,7 @@ mod tests {
         for (text, digits, prefix, expected) in table {
             assert_eq!(key_size(text, digits, prefix), expected, "{text}");
         }
-        assert!(key_size("fb_value", 4, 0).contains("nobody finds a key again"));
+        assert!(key_size("fb_value", 4, 0).contains("no key is found again"));
     }
 
     #[test]

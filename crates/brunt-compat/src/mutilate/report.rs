@@ -203,8 +203,8 @@ fn updates(summary: &Summary) -> &'static [OpKind] {
 /// Deletes of a purge that were carried out, and how many there were.
 fn purged(summary: &Summary) -> Option<(u64, u64)> {
     let deletes = of(summary, &[OpKind::Delete]).next().filter(|_| purges(summary))?;
-    let book = &deletes.summary.requests;
-    Some((book.outcome(OutcomeClass::Done), book.scheduled))
+    let counts = &deletes.summary.requests;
+    Some((counts.outcome(OutcomeClass::Done), counts.scheduled))
 }
 
 fn of<'a>(summary: &'a Summary, kinds: &'a [OpKind]) -> impl Iterator<Item = &'a OpRow> {
@@ -417,16 +417,16 @@ fn warnings(summary: &Summary) -> Vec<String> {
             status.findings().into_iter().map(|check| format!("{}: {}", check.id.name(), check.text())),
         );
     }
-    let book = &summary.total.requests;
-    let failed = book.failed() + book.in_flight;
+    let counts = &summary.total.requests;
+    let failed = counts.failed() + counts.in_flight;
     if failed > 0 {
         let first = summary.counts().first_error.as_ref();
         let said = first.map_or(String::new(), |text| format!(" (the server said: {text})"));
-        let of = book.scheduled;
+        let of = counts.scheduled;
         warnings.push(format!("{failed} of {of} requests have no valid reply and stand in no row{said}"));
     }
-    if book.unsent > 0 {
-        warnings.push(format!("{} of {} requests were due and never sent", book.unsent, book.scheduled));
+    if counts.unsent > 0 {
+        warnings.push(format!("{} of {} requests were due and never sent", counts.unsent, counts.scheduled));
     }
     warnings.extend(summary.record.run.traces.iter().flat_map(trace_warnings));
     if summary.counts().samples_overflow > 0 {

@@ -9,7 +9,6 @@ use crate::front_end::{Caller, as_warnings};
 use crate::options::{ParsedOptions, invalid_value};
 use brunt_plan::arrival::Arrival;
 use brunt_plan::mix::{CommandSpec, Mix};
-use brunt_plan::op::OpKind;
 use brunt_plan::plan::{IpVersion, KeyForm, MeterKind, Placement, Protocol};
 use brunt_plan::size::SizeDistribution;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -198,10 +197,7 @@ impl Invocation {
             connections: owns.then_some(Count(connections)),
             depth: owns.then_some(Count(1)),
             connections_of: (!owns).then(|| class_name(0)),
-            mix: Some(Mix {
-                weights: vec![(OpKind::Raw, 1)],
-                commands: (0..of).map(|command| u32::from(command == index)).collect(),
-            }),
+            mix: Mix::of([]).with_commands((0..of).map(|command| u32::from(command == index)).collect()),
             keys: Some(Count(numbers.map_or(1, |numbers| numbers.count))),
             key_form: Some(KeyForm::Decimal),
             key_size: numbers.map(|numbers| SizeDistribution::Fixed(numbers.digits)),

@@ -255,7 +255,7 @@ pub struct Numbers {
     pub digits: u32,
 }
 
-/// Parameters that become words of a template.
+/// Parameters that become words of a template. What is drawn once follows from the seed and the index of its parameter.
 pub(super) struct TemplateWords {
     seed: u64,
     /// The number that is drawn for each request, where one is.

@@ -2,6 +2,7 @@
 //!
 //! Not where they come from. Invariant: the buckets of a slice are ascending, and none of them is empty.
 
+use brunt_stats::live_run::SECOND_NS;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
@@ -74,10 +75,9 @@ impl Slices {
     /// # Errors
     /// Errors of the writer.
     pub fn write_trace(&self, out: &mut dyn Write) -> io::Result<()> {
-        const SLICE_NS: u64 = 1_000_000_000;
         let (start_ns, slices) = (self.start_ns, self.slices.len());
-        writeln!(out, "{PRECISION} 0 {VALUE_MAX_NS} {SLICE_NS} {slices} {start_ns}")?;
-        for (start_ns, slice) in (start_ns..).step_by(SLICE_NS as usize).zip(&self.slices) {
+        writeln!(out, "{PRECISION} 0 {VALUE_MAX_NS} {SECOND_NS} {slices} {start_ns}")?;
+        for (start_ns, slice) in (start_ns..).step_by(SECOND_NS as usize).zip(&self.slices) {
             for (bucket, count) in slice.counts() {
                 writeln!(out, "{start_ns} {} {count}", highest_ns(bucket))?;
             }
@@ -85,6 +85,9 @@ impl Slices {
         Ok(())
     }
 }
+
+// The buckets of the layout. Up to 129 every value has a bucket of its own; from 128 every power of two is divided into a hundred buckets of
+// equal width, but for rounding. A bucket is identified by its highest value.
 
 /// The digits that the layout keeps.
 pub const PRECISION: u32 = 2;

@@ -159,22 +159,22 @@ impl Counts {
     fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
         let mut timeouts = 0;
         for entry in recorded.request_counts().entries() {
-            let book = &entry.counts.requests;
+            let counts = &entry.counts.requests;
             let failed = [OutcomeClass::Error, OutcomeClass::Mismatch, OutcomeClass::Lost]
-                .map(|class| book.outcome(class));
-            let timed_out = book.outcome(OutcomeClass::Timeout);
+                .map(|class| counts.outcome(class));
+            let timed_out = counts.outcome(OutcomeClass::Timeout);
             let requests = &mut self.requests;
-            requests.scheduled += book.scheduled;
-            requests.sent += book.sent;
-            requests.replied += book.ended() - book.reply(ReplyKind::None);
-            requests.ok += book.completed() + book.outcome(OutcomeClass::Unacknowledged);
+            requests.scheduled += counts.scheduled;
+            requests.sent += counts.sent;
+            requests.replied += counts.ended() - counts.reply(ReplyKind::None);
+            requests.ok += counts.completed() + counts.outcome(OutcomeClass::Unacknowledged);
             requests.errors += failed.iter().sum::<u64>();
             requests.timeouts += timed_out;
             // What ends in it may have been sent before.
-            requests.in_flight = (requests.in_flight + book.sent).saturating_sub(book.ended());
+            requests.in_flight = (requests.in_flight + counts.sent).saturating_sub(counts.ended());
             if retrieves.get(usize::from(entry.class)) == Some(&true) {
-                self.hits += book.reply(ReplyKind::Value);
-                self.misses += book.reply(ReplyKind::NotFound);
+                self.hits += counts.reply(ReplyKind::Value);
+                self.misses += counts.reply(ReplyKind::NotFound);
             }
             timeouts += timed_out;
         }
@@ -206,7 +206,8 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// The windows and slices of a run.
+/// The windows and slices of a run. All windows have the length that was asked for, counted from the start of the schedule; the first of
+/// them is the warm-up. What is recorded after the end of the last window belongs to the last window.
 #[derive(Clone, Debug, Default)]
 pub struct WindowHistory {
     duration_s: u64,
@@ -355,15 +356,15 @@ mod tests {
 
     fn period(phase: Phase, from_s: u64, to_s: u64, happened: &Happened) -> Period {
         let mut set = RecorderSet::new(&layout());
-        let book_phase = if phase == Phase::Drain { Phase::Measure } else { phase };
+        let counted_phase = if phase == Phase::Drain { Phase::Measure } else { phase };
         for (class, outcome, reply) in &happened.replies {
             let op = Op { class: *class, ..Op::of(OpKind::Raw, KeyRef::Id(0)) };
-            set.scheduled(book_phase, &op);
-            set.sent(book_phase, &op, 1, 0);
+            set.scheduled(counted_phase, &op);
+            set.sent(counted_phase, &op, 1, 0);
             let times = Times { done_ns: 5_000, first_byte_ns: 5_000, ..Times::default() };
             let outcome = Outcome { class: *outcome, reply: *reply };
             set.record(
-                book_phase,
+                counted_phase,
                 &Sample { op: OpKind::Raw.into(), class: *class, outcome, busy_lag_ns: None, times },
                 1,
                 1,
@@ -371,8 +372,8 @@ mod tests {
         }
         for _ in 0..happened.sent_besides {
             let op = Op::of(OpKind::Raw, KeyRef::Id(0));
-            set.scheduled(book_phase, &op);
-            set.sent(book_phase, &op, 1, 0);
+            set.scheduled(counted_phase, &op);
+            set.sent(counted_phase, &op, 1, 0);
         }
         happened.connections.iter().for_each(|event| set.connection(phase, *event));
         happened.faults.iter().for_each(|kind| set.fault(phase, *kind, 0));

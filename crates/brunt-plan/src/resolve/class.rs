@@ -1,7 +1,8 @@
 //! The classes of a plan from their tables: each with the options of the top level that it does not give itself.
 //!
 //! Where operations go is settled when all classes are known ([`super::destination`]). Invariant: after it every class has one table in
-//! the specification, with its defaults, and the top level has no options of classes.
+//! the specification, with the options that apply to it and the defaults that depend on others, and the top level has no options of classes.
+//! After [`assign_owners`] a class that shares connections has as many as their owner, of the same depth, to the same servers.
 
 use super::{ErrorContext, IN_FLIGHT_MAX, RUN, Resolved, SERVERS_MAX, commands, keyspace};
 use crate::arrival::Arrival;

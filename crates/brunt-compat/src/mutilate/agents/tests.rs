@@ -72,7 +72,7 @@ fn master_options_become_plans() {
         ("-s h", one, "1 threads: 1x1 -, 1x1 -"),
         ("-s h -Q 1000", one, "1 threads: 1x1 -, 1x1 1000/s"),
         ("-s h -q 1000 -Q 0", one, "1 threads: 1x1 1000/s, 1x1 -"),
-        // Nobody here.
+        // No threads on this host.
         ("-s h -T 0 -q 1000 -Q 10", one, "1 threads: 1x1 1000/s"),
         ("-s h -T 0", &[(2, 1)], "2 threads: 2x1 -"),
     ];
