@@ -54,7 +54,7 @@ pub(crate) struct Servers {
     pub stored: Option<Plan>,
 }
 
-/// How agents of another tool are led: with up to so many workers of this host, and telling, beside counts and histograms, what is metered or
+/// How agents of another tool are led: with at most `threads` workers of this host, and telling, beside counts and histograms, what is metered or
 /// nothing. Others have the spare CPUs of this host, and tell whatever the plan asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgentOptions {
@@ -257,10 +257,20 @@ impl Runner<'_> {
         plan: &Plan,
         label: &str,
     ) -> Result<Summary, Failure> {
+        self.measure_with(servers, plan, servers.data_for(plan), label)
+    }
+
+    /// The same for a caller who knows whether the servers hold the data sets.
+    pub(crate) fn measure_with(
+        &mut self,
+        servers: &mut Servers,
+        asked: &Plan,
+        data: DataSets,
+        label: &str,
+    ) -> Result<Summary, Failure> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted());
         }
-        let (asked, data) = (plan, servers.data_for(plan));
         let plan = &plan_for(asked, servers, &mut self.observers)?;
         let shares = shares(plan, servers)?;
         // What agents carry out needs room on their hosts.
