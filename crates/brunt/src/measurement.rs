@@ -68,9 +68,9 @@ impl Servers {
         Self::found(plan, plan.is_cluster)
     }
 
-    /// Finds the servers for an agent: the controller has found the nodes of a cluster, and numbers them as its plan does.
-    pub(crate) fn open_with_agents(plan: &Plan) -> Result<Self, Failure> {
-        Self::found(plan, false)
+    /// Where an agent connects to: the controller has found the nodes of a cluster, and numbers them as its plan does.
+    pub(crate) fn endpoints_of_agent(plan: &Plan) -> Result<Vec<Endpoint>, Failure> {
+        Ok(Self::found(plan, false)?.endpoints)
     }
 
     fn found(plan: &Plan, asks_for_nodes: bool) -> Result<Self, Failure> {
@@ -163,11 +163,6 @@ impl Servers {
     pub(crate) fn flush(&self, plan: &Plan) -> Result<(), Failure> {
         brunt_engine::flush(plan, &self.endpoints)
             .map_err(|message| Failure::message(Exit::Unreachable, message))
-    }
-
-    /// Where connections go to.
-    pub(crate) fn into_endpoints(self) -> Vec<Endpoint> {
-        self.endpoints
     }
 }
 
