@@ -42,7 +42,7 @@ fn ten_thousand_connections_fit_into_200_mb() {
     });
     eprintln!("{CONNECTIONS} connections: at most {} MB resident\n{}", peak / 1_000_000, measured.text);
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     for key in ["begun", "established", "open"] {
         assert_eq!(measured.count(&format!("client.connections.{key}")), CONNECTIONS, "{key}");

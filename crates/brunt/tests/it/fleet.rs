@@ -1,4 +1,4 @@
-//! Agents as processes: shares that add up, whoever dies or hangs is named in good time, strangers are refused.
+//! Agents as processes: shares that add up, agents that die or hang are named in good time, strangers are refused.
 
 use crate::measured::Measured;
 use crate::server::{Directory, Server, beside_others, brunt, temporary};
@@ -146,7 +146,7 @@ fn without_rates(value: &Value) -> Value {
     value
 }
 
-/// Requests, connections and keys are divided among three workers on two agents, and nothing is lost or done twice: by our books, and
+/// Requests, connections and keys are divided among three workers on two agents, and nothing is lost or done twice: by our counts, and
 /// by the server's.
 #[test]
 fn shares_add_up_to_the_plan() {
@@ -311,7 +311,7 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     assert!(words.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
     let measured = Measured::of(output);
     assert_eq!(measured.exit, 1, "{text}");
-    measured.check_books();
+    measured.check_request_counts();
     assert!(
         measured.at("window.interrupted") == true && measured.count("counts.requests.completed") > 0,
         "{text}"
@@ -436,7 +436,7 @@ impl Drop for AuthFolder {
     }
 }
 
-/// Only who has the folder leads; whoever sends anything else is refused before it is read, and does no harm.
+/// Only a controller with the folder leads; what others send is refused before it is read, and does no harm.
 #[test]
 fn unauthenticated_peers_are_rejected() {
     let _machine = beside_others();
@@ -465,17 +465,17 @@ fn unauthenticated_peers_are_rejected() {
         let _ = stranger.write_all(bytes);
         let _ = stranger.shutdown(std::net::Shutdown::Write);
         let mut said = Vec::new();
-        // Whoever is refused while it still talks may be cut off.
+        // A client that is refused while it still sends may be cut off.
         let _ = stranger.read_to_end(&mut said);
         assert!(said.len() <= 64, "{} bytes for a stranger", said.len());
     }
-    // Whoever only connects keeps nobody out.
+    // A client that only connects keeps no other out.
     let _silent = TcpStream::connect(&agent.address).unwrap();
     let run = measured(&server, &[&agent], &[&short[..], &["--auth", &right]].concat());
     assert_eq!(run.count("counts.requests.sent"), 100, "{}", run.text);
 }
 
-/// Whom everybody may lead is reached from its own host alone; what is missing of a folder is named, and no folder is overwritten.
+/// An agent that any host may lead is reached from its own host alone; what is missing of a folder is named, and no folder is overwritten.
 #[test]
 fn open_agents_listen_to_their_own_host() {
     let _machine = beside_others();

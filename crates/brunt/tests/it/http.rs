@@ -1,4 +1,4 @@
-//! Runs that are looked at by HTTP while they go on: what scrapers see adds up to the result, and nobody who asks disturbs anything.
+//! Runs that are looked at by HTTP while they go on: what scrapers see adds up to the result, and no request disturbs anything.
 //!
 //! Not the texts, of which made-up runs have everything (`brunt-report/src/tests/metrics.rs`).
 
@@ -17,7 +17,7 @@ use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Nobody waits longer for an answer, on whatever host.
+/// No client waits longer for an answer, on whatever host.
 const ANSWERED: Duration = Duration::from_secs(5);
 
 /// What one who followed a page was told.
@@ -163,7 +163,7 @@ fn check_counts(early: &Exposition, late: &Exposition, result: &Value) {
 }
 
 /// Slow clients, half-open ones, ones that say nothing or garbage, more of them than there is room for: the run has its result, and
-/// whoever asks has an answer.
+/// every request has an answer.
 #[test]
 fn http_requests_do_not_disturb_a_run() {
     let _machine = beside_others();
@@ -319,7 +319,7 @@ fn the_page_of_a_campaign_is_its_end() {
     let followed = followed.join().unwrap();
     assert!(followed.is_ended);
     assert_eq!(followed.pages.last(), Some(&std::fs::read_to_string(&page).unwrap()));
-    // Those of the runs while they went on; whoever is slow is not shown every page.
+    // Those of the runs while they went on; a slow client is not shown every page.
     assert!(followed.pages.len() > 2, "{} pages", followed.pages.len());
 }
 
