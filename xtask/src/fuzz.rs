@@ -41,7 +41,7 @@ fn minutes(text: &str) -> Result<f64, &'static str> {
 }
 
 impl Options {
-    /// The option of libFuzzer that ends each of so many targets, of which some run at once.
+    /// The option of libFuzzer that ends each of `targets` targets, of which `at_once` run at a time.
     fn limit(&self, targets: usize, at_once: usize) -> String {
         if let Some(sum) = self.executions {
             return format!("-runs={}", sum.div_ceil(targets as u64));

@@ -439,7 +439,7 @@ fn lose(browser: &mut Browser, brunt: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So many seconds of the window are over, and it is not. A busy host may skip one.
+/// The condition that `seconds` of the window are over, and the window is not. A busy host may skip a second.
 fn measured(seconds: u32) -> String {
     format!("Number({TITLE}.match(/measure, ([0-9]+) of/)?.[1]) >= {seconds}")
 }

@@ -326,7 +326,7 @@ impl Agent<'_> {
     }
 }
 
-/// Are there these workers and arrivals in a plan of so many workers, with at least one arrival in turn for every other worker?
+/// Are there these workers and arrivals in a plan of `threads` workers, with at least one arrival in turn for every other worker?
 fn is_part(assignment: &Assignment, threads: u32) -> bool {
     let Assignment { first_worker, workers, portion, .. } = assignment;
     let others = first_worker.checked_add(*workers).and_then(|last| threads.checked_sub(last));

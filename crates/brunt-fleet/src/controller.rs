@@ -443,7 +443,7 @@ fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     }
 }
 
-/// What of the arrivals the first worker of each agent has, of agents with so many workers of such a weight; `None` where they cannot be
+/// What of the arrivals the first worker of each agent has, where `crews` has the workers of each agent and the weight of one; `None` where they cannot be
 /// added up.
 fn arrival_portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<Vec<Portion>> {
     let unit = crews.clone().map(|(_, weight)| weight).reduce(greatest_common_divisor)?.max(1);

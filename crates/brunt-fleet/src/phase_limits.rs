@@ -13,7 +13,7 @@ const SLACK: Duration = Duration::from_secs(4);
 pub(crate) const LOOKUP_MAX: Duration = Duration::from_secs(40);
 /// For how long a worker waits for a server that is down before it says so.
 const SERVER_DOWN: Duration = Duration::from_secs(10);
-/// Between two requests of a worker lie at most so many mean gaps: a random one is longer once in e^64 times.
+/// Mean gaps between two requests of a worker, at most: a random gap is longer once in e^64 times.
 const GAPS_MAX: f64 = 64.0;
 /// Connections that a host opens per second at least, with handshakes of TLS. None is reported before all are open.
 const CONNECTS_PER_SECOND: u64 = 100;
@@ -36,7 +36,7 @@ pub(crate) struct PhaseLimits {
 }
 
 impl PhaseLimits {
-    /// Of the agents' part of a plan, which is divided among so many.
+    /// Of the agents' part of a plan, which is divided among `agents`.
     pub(crate) fn of(plan: &Plan, agents: usize) -> Self {
         let [timeout, connect, drain] =
             [plan.timeout, plan.connect_timeout, plan.drain].map(|limit| Duration::from_nanos(limit.0));

@@ -150,7 +150,7 @@ impl Cache {
     }
 
     /// Forgets all items, and a flush_all that is still to come, as a server that is started anew. What was counted
-    /// stays: the counters are the instrument's books, and an experiment with an outage still has to balance them.
+    /// stays: an experiment with an outage compares it with its own counts.
     pub fn forget(&mut self) {
         self.store.clear();
         self.flush_at_ns = None;

@@ -1,11 +1,11 @@
 //! The sockets that the server has by itself: the listening socket, of the network or of the file system, and the one for datagrams.
 //!
-//! Not the connections. During an outage it is shut: the kernel refuses connections. A second socket that is bound to
+//! Not the connections. During an outage the listening socket is shut: the kernel refuses connections. A second socket that is bound to
 //! the same address and never listens keeps the port meanwhile. (Without it the port could go to another process: a client
 //! that keeps on connecting to a free port of its own range is now and then given that very port, and is connected to
-//! itself.) Invariant: a socket file is gone when its listener is, unless the process is killed; one that a killed process has
-//! left is taken over. Every sender of datagrams that is known has one connection id of the core's; when there are too many they are
-//! all forgotten, and come back as new ones with their next datagram.
+//! itself.) Invariants: a socket file is gone when its listener is, unless the process is killed; one that a killed process has
+//! left is taken over; every sender of datagrams that is known has one connection id of the core's (when there are too many they are
+//! all forgotten, and come back as new ones with their next datagram).
 
 use crate::connection::ConnectionId;
 use rustix::event::epoll;

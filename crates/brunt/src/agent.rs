@@ -180,7 +180,7 @@ pub(crate) fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::E
         is_server_error: failure.exit == Exit::Unreachable,
         reason: format!("{:#}", failure.error),
     };
-    let endpoints = Servers::open_with_agents(plan).map_err(blame)?.into_endpoints();
+    let endpoints = Servers::endpoints_of_agent(plan).map_err(blame)?;
     let mut share = plan.clone();
     for class in &mut share.classes {
         let part = u64::from(class.connections) * u64::from(workers);

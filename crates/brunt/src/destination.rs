@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -126,11 +126,12 @@ impl Destination {
         });
         let mut destinations = found.collect::<Result<Vec<_>, Failure>>()?;
         check_apart(&destinations).map_err(Failure::usage)?;
-        // The last ones may wait for a reader.
+        // A pipe may wait for a reader: only when everything else can be written.
         destinations.sort_by_key(|destination| match destination.place {
             Place::File(_) => 0,
-            Place::Direct(_) => 1,
-            Place::StandardOutput | Place::StandardError => 2,
+            Place::Direct(_) if destination.identity.is_some() => 1,
+            Place::Direct(_) => 2,
+            Place::StandardOutput | Place::StandardError => 3,
         });
         for destination in &mut destinations {
             destination.open().map_err(|error| refused(destination.document, &destination.path, error))?;
@@ -375,7 +376,9 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
 fn partial(path: &Path) -> io::Result<NamedTempFile> {
     let earlier = fs::metadata(path).ok();
     let mode = earlier.as_ref().map_or(0o666, |earlier| earlier.mode() & 0o777);
-    let (directory, name) = split(path)?;
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ErrorKind::IsADirectory.into());
+    };
     let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];
     let prefix = [b".", name, b"."].concat();
     let mut builder = tempfile::Builder::new();
@@ -407,7 +410,9 @@ fn copy(partial: &NamedTempFile, to: &Path) -> io::Result<File> {
         Err(error) => return Err(error.into()),
     }
     target.set_len(length)?;
-    io::copy(&mut File::open(partial.path())?, &mut target)?;
+    let mut source = partial.as_file();
+    source.rewind()?;
+    io::copy(&mut source, &mut target)?;
     target.sync_all()?;
     Ok(target)
 }
@@ -428,6 +433,7 @@ fn copy_attributes(file: &File, earlier: &Metadata) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
     use tempfile::{TempDir, tempdir};
 
     /// The only file of a directory that has a temporary name.
@@ -457,6 +463,40 @@ mod tests {
         let (message, other) = (kept.unwrap_err().to_string(), partial_in(directory.path()));
         assert!(message.ends_with(&format!("; it is in '{}' instead", other.display())), "{message}");
         assert_eq!(fs::read_to_string(other).unwrap(), "new");
+    }
+
+    /// Whoever opens a pipe waits for its reader: what else is written directly is open by then.
+    #[test]
+    fn pipes_are_opened_last() {
+        let directory = tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let _reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        let inherited = tempfile::tempfile().unwrap();
+        let descriptor = PathBuf::from(format!("/proc/self/fd/{}", inherited.as_raw_fd()));
+        let (output, file) = (PathBuf::from("-"), directory.path().join("x.csv"));
+        let asked = [
+            (Document::Json, &*output),
+            (Document::Samples, &*pipe),
+            (Document::Html, &*descriptor),
+            (Document::Csv, &*file),
+        ];
+        let opened = Destination::open_all(&asked).unwrap();
+        let order: Vec<Document> = opened.iter().map(|destination| destination.document).collect();
+        assert_eq!(order, [Document::Csv, Document::Html, Document::Samples, Document::Json]);
+    }
+
+    /// A file that cannot be replaced gets the content, also if the other file lost its name meanwhile.
+    #[test]
+    fn files_that_cannot_be_replaced_are_overwritten() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("x.json");
+        fs::write(&path, "old and longer").unwrap();
+        let partial = partial(&path).unwrap();
+        partial.as_file().write_all(b"new").unwrap();
+        fs::remove_file(partial.path()).unwrap();
+        copy(&partial, &path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     }
 
     /// A message names only a file that is there.

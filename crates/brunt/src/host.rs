@@ -65,7 +65,7 @@ pub(crate) struct HostFacts {
     pub governors: Vec<String>,
     /// What clock reads come from.
     pub clocksource: Option<String>,
-    /// `kernel.io_uring_disabled`: 0 for nobody, 1 for the unprivileged, 2 for all; a kernel before 6.6 has no such word.
+    /// `kernel.io_uring_disabled`: 0: allowed, 1: for the privileged and the group of `kernel.io_uring_group`, 2: disabled; before 6.6 there is none.
     pub io_uring_disabled: Option<u64>,
     /// Major and minor number.
     pub kernel: Option<(u32, u32)>,

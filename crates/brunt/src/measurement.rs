@@ -54,7 +54,7 @@ pub(crate) struct Servers {
     pub stored: Option<Plan>,
 }
 
-/// How agents of another tool are led: with up to so many workers of this host, and telling, beside counts and histograms, what is metered or
+/// How agents of another tool are led: with at most `threads` workers of this host, and telling, beside counts and histograms, what is metered or
 /// nothing. Others have the spare CPUs of this host, and tell whatever the plan asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgentOptions {
@@ -68,9 +68,9 @@ impl Servers {
         Self::found(plan, plan.is_cluster)
     }
 
-    /// Finds the servers for an agent: the controller has found the nodes of a cluster, and numbers them as its plan does.
-    pub(crate) fn open_with_agents(plan: &Plan) -> Result<Self, Failure> {
-        Self::found(plan, false)
+    /// Where an agent connects to: the controller has found the nodes of a cluster, and numbers them as its plan does.
+    pub(crate) fn endpoints_of_agent(plan: &Plan) -> Result<Vec<Endpoint>, Failure> {
+        Ok(Self::found(plan, false)?.endpoints)
     }
 
     fn found(plan: &Plan, asks_for_nodes: bool) -> Result<Self, Failure> {
@@ -164,11 +164,6 @@ impl Servers {
         brunt_engine::flush(plan, &self.endpoints)
             .map_err(|message| Failure::message(Exit::Unreachable, message))
     }
-
-    /// Where connections go to.
-    pub(crate) fn into_endpoints(self) -> Vec<Endpoint> {
-        self.endpoints
-    }
 }
 
 /// Every address of a server's name, or the path of its socket.
@@ -257,10 +252,20 @@ impl Runner<'_> {
         plan: &Plan,
         label: &str,
     ) -> Result<Summary, Failure> {
+        self.measure_with(servers, plan, servers.data_for(plan), label)
+    }
+
+    /// The same for a caller who knows whether the servers hold the data sets.
+    pub(crate) fn measure_with(
+        &mut self,
+        servers: &mut Servers,
+        asked: &Plan,
+        data: DataSets,
+        label: &str,
+    ) -> Result<Summary, Failure> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted());
         }
-        let (asked, data) = (plan, servers.data_for(plan));
         let plan = &plan_for(asked, servers, &mut self.observers)?;
         let shares = shares(plan, servers)?;
         // What agents carry out needs room on their hosts.

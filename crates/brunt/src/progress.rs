@@ -539,7 +539,7 @@ mod tests {
             "five say nothing of a hundredth part"
         );
 
-        // By second of the window, whoever looks: two without stalls, two without replies, one with slow ones.
+        // By second of the window, however often it is read: two without stalls, two without replies, one with slow ones.
         let course = [Some(400_000), Some(400_000), None, None, Some(1_500 * MS)];
         assert_eq!(watched.glance(8_120).course, course);
         watched.pass(8_000..13_200, &nothing);

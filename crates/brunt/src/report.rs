@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
 use crate::presentation::Presentation;
-use crate::run::{exit_of, say_unmet};
+use crate::run::{check_assertions, exit_of, say_unmet};
 use brunt_plan::objective::Objective;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::{self, Comparison};
@@ -124,9 +124,6 @@ fn asserted(summary: Summary, objectives: &[Objective]) -> Result<Summary, Failu
     if objectives.is_empty() {
         return Ok(summary);
     }
-    for objective in objectives {
-        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
-        summary.record.plan.check_subject(&objective.subject).map_err(given)?;
-    }
+    check_assertions(objectives, &summary.record.plan)?;
     Ok(summary.with_assertions(objectives))
 }

@@ -1,7 +1,7 @@
 //! The reference server: by itself (`brunt serve`), and as a child process for a run that names no server.
 //!
-//! Not the server: flags become its options here, nothing more. A process of its own, because a thread of ours would share our processor time and
-//! spoil our account of it. Invariant: a child listens on a free loopback port and ends with us, however we end.
+//! Not the server: flags become its options here, nothing more. A process of its own, because a thread of brunt's would take
+//! brunt's CPU time, and be counted as its own. Invariant: a child listens on a free loopback port and exits when brunt does, however that ends.
 
 use crate::cli;
 use crate::exit::{Exit, Failure};

@@ -24,6 +24,7 @@ use brunt_compat::front_end::{
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
 use brunt_engine::process::cannot;
+use brunt_engine::run::DataSets;
 use brunt_engine::{TraceError, check_traces, input_file};
 use brunt_fleet::{Fleet, STARTING_MAX, TargetFiles};
 use brunt_plan::plan::Plan;
@@ -315,11 +316,14 @@ impl<'a, 'b> Driver<'a, 'b> {
         if run.flushes {
             self.servers.flush(&plan).map_err(failure_of)?;
         }
-        self.servers.stored = run.is_stored.then(|| plan.clone());
+        let data = match run.is_stored && plan.preload {
+            true => DataSets::Stored,
+            false => DataSets::ToStore,
+        };
         let (RunPosition { before: made, of, label }, stop) = (&run.place, self.screen.stop.clone());
         let observers = Observers::only(&mut *self.screen);
         let mut runner = Runner { stop, observers, judgement: Judgement::default(), of: *of, made: *made };
-        let summary = runner.measure(&mut self.servers, &plan, label);
+        let summary = runner.measure_with(&mut self.servers, &plan, data, label);
         summary.and_then(|summary| check_agents(&summary).map(|()| summary)).map_err(failure_of)
     }
 
@@ -441,7 +445,7 @@ mod tests {
     struct Listener {
         server: String,
         told: Vec<String>,
-        books: OpCounts,
+        op_counts: OpCounts,
         response: Histogram,
         periods: Vec<(Phase, f64)>,
         ended: Option<Summary>,
@@ -480,7 +484,7 @@ mod tests {
                     let entries = period.recorded.request_counts().entries();
                     entries
                         .filter(|entry| entry.phase == Phase::Measure)
-                        .for_each(|entry| self.books.merge(&entry.counts));
+                        .for_each(|entry| self.op_counts.merge(&entry.counts));
                     let rows = period.recorded.rows();
                     rows.for_each(|(.., row)| self.response.merge(&row.latencies.response));
                     return;
@@ -522,8 +526,8 @@ mod tests {
         assert_eq!(listener.told, expected);
         let summary = listener.ended.as_ref().unwrap();
         assert!(listener.response.count() > 700, "{} requests", listener.response.count());
-        assert_eq!(listener.books.requests, summary.total.requests);
-        assert_eq!(listener.books.keys, summary.total.keys);
+        assert_eq!(listener.op_counts.requests, summary.total.requests);
+        assert_eq!(listener.op_counts.keys, summary.total.keys);
         assert_eq!(listener.response, *summary.total.latency.response.histogram);
         let of = |phase| listener.periods.iter().filter(move |(held, _)| *held == phase);
         // 200 ms three times, and the rest of the window.

@@ -86,6 +86,8 @@ fn read_paths(tokens: TokenStream, prefix: &[String], paths: &mut Vec<(Module, u
                 }
             }
             TokenTree::Group(group) => tests.extend(read_paths(group.stream(), &[], paths)),
+            // In a tree of imports, a new name follows.
+            TokenTree::Ident(word) if word == "as" && !prefix.is_empty() => drop(trees.next()),
             TokenTree::Ident(first) => {
                 let mut path = [prefix, &[first.to_string()]].concat();
                 while is_colon(trees.peek()) {
@@ -175,6 +177,8 @@ mod tests {
             ],
             &["a.rs:2"],
         );
+        // By the type of a cast.
+        check_files(&[("a.rs", "fn f() { 0 as crate::b::B; }\n"), ("b.rs", "use crate::a;\n")], &["a.rs:1"]);
         // Two circles of one crate.
         check_files(
             &[
@@ -203,6 +207,16 @@ mod tests {
                 ("b.rs", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"),
                 ("world.rs", "use crate::c;\n"),
                 ("c.rs", "use crate::world;\n"),
+            ],
+            &[],
+        );
+        // What an import is renamed to names no file.
+        check_files(
+            &[
+                ("a.rs", "use crate::{c::C as b, d::{D as b}};\n"),
+                ("b.rs", "use crate::a;\n"),
+                ("c.rs", ""),
+                ("d.rs", ""),
             ],
             &[],
         );

@@ -56,7 +56,8 @@ impl LastBytes {
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let (len, mut all) = (bytes.len(), [0; size_of::<u128>()]);
         all.get_mut(..len)?.copy_from_slice(bytes);
-        Some(Self { bytes: u128::from_le_bytes(all), mask: u128::MAX >> (8 * (all.len() - len)), len })
+        let mask = u128::MAX.checked_shr(8 * (all.len() - len) as u32)?;
+        Some(Self { bytes: u128::from_le_bytes(all), mask, len })
     }
 
     /// Does the input begin with them?
@@ -131,6 +132,19 @@ mod tests {
     use super::*;
     use ErrorPersistence::{OutOfMemory, Permanent, Transient};
     use ReplyKind::{ClientError, Error, ServerError};
+
+    #[test]
+    fn last_bytes_are_one_to_sixteen() {
+        let input = [b'x'; 17];
+        for (len, is_held) in [(0, false), (1, true), (16, true), (17, false)] {
+            let held = LastBytes::of(&input[..len]);
+            assert_eq!(
+                held.map(|held| (held.len, held.fit(&input))),
+                is_held.then_some((len, true)),
+                "{len}"
+            );
+        }
+    }
 
     #[test]
     fn persistence_of_errors() {

@@ -1,4 +1,4 @@
-//! Faults: exact counts, and what each does to the connection, the store and the books.
+//! Faults: exact counts, and what each does to the connection, the store and the counters.
 
 use crate::{departures, drain};
 use brunt_server::Service;

@@ -41,7 +41,7 @@ fn outages_reset_connections_and_drop_replies() {
     assert_eq!(core.next_outage_ns(1120), Some(1150));
     core.receive(1, b"\r\n", 1130);
     core.receive_end(2, 1130);
-    assert_eq!(core.take_records().count(), 0, "nobody takes a request");
+    assert_eq!(core.take_records().count(), 0, "no request is taken");
     (0..3).for_each(|id| core.disconnect(id));
     // Back with an empty queue: the two that were lost take no time any more.
     core.connect(1);
@@ -104,7 +104,7 @@ fn items_survive_outages_unless_forgotten() {
         assert_eq!(
             (counters.cmd_set, counters.cmd_get, counters.total_connections),
             (1, 1, 2),
-            "books go on"
+            "counters go on"
         );
     }
 }

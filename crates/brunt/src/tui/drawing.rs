@@ -239,7 +239,7 @@ impl Screen<'_> {
         }
     }
 
-    /// A heat map in so many lines, with its title and its axis.
+    /// A heat map of `lines` lines, with its title and its axis.
     fn heat(&mut self, view: &View, lines: usize, layout: &Layout) {
         let columns_max = usize::from(self.area.width) - SCALE_WIDTH;
         let Some(rows) = lines.checked_sub(2).filter(|rows| *rows >= HEAT_ROWS_MIN) else { return };
@@ -287,7 +287,7 @@ struct HeatMap<'a> {
 }
 
 impl<'a> HeatMap<'a> {
-    /// The last seconds in at most so many columns, the last one at the right, and in so many rows; `None` before anything was answered.
+    /// The last seconds in at most `columns` columns, the last one at the right, and `rows` rows; `None` before anything was answered.
     fn of(seconds: &'a [Arc<Second>], columns: usize, rows: usize) -> Option<Self> {
         let seconds = &seconds[seconds.len().saturating_sub(columns)..];
         let moments = seconds.iter().map(|second| second.response.moments()).filter(|held| held.count > 0);

@@ -1,5 +1,5 @@
 //! T7, accounting truth: a server that wrongs its clients by number, one request at a time, and every request is
-//! booked as what became of it.
+//! recorded as what became of it.
 //!
 //! Short in the usual test run; a million requests with `BRUNT_ACCURACY=full` (`cargo xtask accuracy`).
 
@@ -35,7 +35,7 @@ fn expected(plan: &Plan, requests: u64, [error, drop, wrong]: [&Fault; 3]) -> [u
     let mut counts = [0; 4];
     for (number, id) in (1..).zip(ids) {
         let is_miss = id.is_multiple_of(10);
-        // Whoever is not there has no value to be wrong.
+        // A key that is not there has no value to be wrong.
         let ends = [
             is_miss && !error.hits(number) && !drop.hits(number),
             error.hits(number),
@@ -106,7 +106,7 @@ fn every_request_is_counted_by_its_outcome() {
     let more = ["--keys", &keys, "-n", &number, "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.exit, 0, "{text}");
 
     let spec: PlanSpec = serde_json::from_value(measured.at("plan").clone()).unwrap();
@@ -122,7 +122,7 @@ fn every_request_is_counted_by_its_outcome() {
     assert!((share - 0.1).abs() <= 0.0011 + 3.0 * (0.09 / requests as f64).sqrt(), "{share}");
     let statistics = server.statistics();
     let told = ["get_misses", "faults_error", "faults_dropped", "faults_wrong"].map(|name| statistics[name]);
-    // A request that is never answered was carried out: if its key is not there, the server has a miss that nobody saw.
+    // A request that is never answered was carried out: if its key is not there, the server has a miss that no reply tells of.
     assert!(told[0] >= counts[0] && told[0] <= counts[0] + counts[2], "{told:?}\n{text}");
     assert_eq!(told[1..], counts[1..], "{text}");
     assert_eq!(statistics["cmd_get"], requests);

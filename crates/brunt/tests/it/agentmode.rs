@@ -1,4 +1,4 @@
-//! `brunt mutilate -A` and the masters that lead it: who sends how much, what the report holds, and whoever is lost.
+//! `brunt mutilate -A` and the masters that lead it: who sends how much, what the report holds, and which of them is lost.
 
 use crate::fleet::AuthFolder;
 use crate::mutilated::report;
@@ -224,7 +224,7 @@ fn foreign_peers_are_recognized() {
     foreign.join().unwrap();
 }
 
-/// An agent that anybody may lead says so, also where it is to be quiet; what the master decides has no effect there; nothing is written
+/// An agent that any host may lead says so, also where it is to be quiet; what the master decides has no effect there; nothing is written
 /// to standard output.
 #[test]
 fn open_agents_warn() {

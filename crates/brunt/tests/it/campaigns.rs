@@ -139,7 +139,7 @@ fn repetitions_have_seeds_of_their_own_and_a_command_between_them() {
     let seeds: Vec<u64> =
         runs(&measured).iter().map(|run| run["result"]["plan"]["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds, [40, 41, 42]);
-    // Nobody knows what the command did to the data set.
+    // It is not known what the command did to the data set.
     let stored =
         |run: &Value| run["result"]["counts"]["phases"]["preload"]["requests"]["sent"].as_u64().unwrap();
     assert_eq!(runs(&measured).iter().map(stored).collect::<Vec<_>>(), [500; 3]);
@@ -163,7 +163,7 @@ fn a_command_that_fails_ends_the_campaign() {
     assert!(!measured.text.contains("bracket the median"), "one run has none: {}", measured.text);
 }
 
-/// Was the client the limit of a run, and does the campaign say so? Then it is right to blame nobody else, and there is nothing to see of
+/// Was the client the limit of a run, and does the campaign say so? Then it is right to blame nothing else, and there is nothing to see of
 /// the server.
 fn is_limited_by_the_client(measured: &Measured) -> bool {
     let capacity = &measured.json["finding"]["capacity"]["result"];

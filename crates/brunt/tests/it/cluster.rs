@@ -170,7 +170,7 @@ fn finish(run: Child) -> Measured {
     Measured::of(&run.wait_with_output().unwrap())
 }
 
-/// Slots move while a run goes on: whoever is sent elsewhere goes there, nothing is lost, nothing fails, every key is found;
+/// Slots move while a run goes on: every redirect is followed, nothing is lost, nothing fails, every key is found;
 /// and what we say was sent is what the nodes say they got.
 #[test]
 fn moving_slots_loses_no_request() {
@@ -190,7 +190,7 @@ fn moving_slots_loses_no_request() {
         }
         let measured = finish(run);
         let text = &measured.text;
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         for bad in ["error", "timeout", "mismatch", "lost"] {
             assert_eq!(measured.over_phases(&format!("requests.{bad}")), 0, "{version} {bad}\n{text}");
@@ -270,7 +270,7 @@ fn agents_load_a_cluster() {
     cluster.move_slots(&(0..200).collect::<Vec<_>>(), 0, 1);
     let measured = finish(run);
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     for bad in ["requests.error", "requests.timeout", "requests.lost", "keys.miss", "keys.failed"] {
         assert_eq!(measured.over_phases(bad), 0, "{bad}\n{text}");
     }
@@ -330,7 +330,7 @@ fn failed_nodes_do_not_affect_others() {
     let measured = Measured::of(&run.wait_with_output().unwrap());
     kill_process(gone.pid(), Signal::CONT).unwrap();
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let servers = measured.at("servers").as_array().unwrap();
     assert_eq!(servers.len(), 3);
@@ -356,22 +356,22 @@ fn failed_nodes_do_not_affect_others() {
     assert!(completed > 2.0 * third * 0.95, "{completed} of {third} each\n{text}");
 }
 
-/// Whoever is no node of a cluster, or is not there, is named in one line; what only a single server has is refused.
+/// A server that is no node of a cluster, or is not there, is named in one line; what only a single server has is refused.
 #[test]
 fn servers_without_cluster_mode_are_named() {
     let _beside = beside_others();
     let Some(server) = Server::redis(&[]) else { return };
-    let nobody = format!("127.0.0.1:{}", lasting_port());
+    let unserved = format!("127.0.0.1:{}", lasting_port());
     let no_cluster = format!(
         "{} returned no cluster slot map: it answers \"ERR This instance has cluster support disabled\"",
         server.address
     );
-    let refused = format!("cannot connect to {nobody}: Connection refused (os error 111)");
+    let refused = format!("cannot connect to {unserved}: Connection refused (os error 111)");
     let table: [(&[&str], i32, &str); 4] = [
         (&["-s", &server.address], 5, &no_cluster),
-        (&["-s", &nobody], 5, &refused),
+        (&["-s", &unserved], 5, &refused),
         // Who has something to say says more than who is not there.
-        (&["-s", &nobody, "-s", &server.address], 5, &no_cluster),
+        (&["-s", &unserved, "-s", &server.address], 5, &no_cluster),
         (
             &["-s", &server.address, "--set", "database=3"],
             2,
@@ -388,7 +388,7 @@ fn servers_without_cluster_mode_are_named() {
     }
 }
 
-/// Slots that nobody has fail by what the nodes say of them, and are counted by its name.
+/// Slots without a node fail by what the nodes say of them, and are counted by its name.
 #[test]
 fn unassigned_slots_fail_by_name() {
     let _beside = beside_others();
@@ -415,7 +415,7 @@ fn unassigned_slots_fail_by_name() {
     ];
     let measured = Measured::of(&cluster.run(&flags).wait_with_output().unwrap());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     assert!(text.contains("note: 1500 of the 16384 hash slots are unassigned"), "{text}");
     let errors = measured.count("counts.requests.error");
     assert!(errors > 0, "{text}");

@@ -27,9 +27,9 @@ fn a_run_without_a_result_leaves_nothing() {
     let _beside = beside_others();
     let (earlier, fresh) = (file("earlier.json", "{\"old\": 1}"), file("fresh.csv", ""));
     std::fs::remove_file(&fresh).unwrap();
-    // A port that nobody listens on: it was ours a moment ago.
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
-    let (code, error) = ended(&["run", "-s", &nobody, "--json", &earlier, "--csv", &fresh]);
+    // A port on which no server listens: it was ours a moment ago.
+    let unserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
+    let (code, error) = ended(&["run", "-s", &unserved, "--json", &earlier, "--csv", &fresh]);
     assert_eq!(code, 5, "{error}");
     assert_eq!(std::fs::read_to_string(&earlier).unwrap(), "{\"old\": 1}");
     assert!(!std::path::Path::new(&fresh).exists());
@@ -412,7 +412,7 @@ fn garbage_is_quoted() {
         &["-c", "2", "-t", "300ms", "--warmup", "0s", "--no-preload", "--set", "drain=100ms"],
     );
     assert_eq!(measured.exit, 5, "{}", measured.text);
-    measured.check_books();
+    measured.check_request_counts();
     assert!(measured.count("counts.requests.error") > 0);
     assert!(
         measured.json["events"]["first_malformed"].to_string().contains("SSH-2.0"),
@@ -477,7 +477,7 @@ fn an_interrupt_ends_with_a_report() {
     let status = child.wait().unwrap();
     let measured = Measured::of(&std::process::Output { status, stdout: json, stderr: text });
     assert_eq!(measured.exit, 130, "{}", measured.text);
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.json["window"]["interrupted"], true);
     assert!(measured.count("counts.requests.completed") > 100);
     assert_eq!(measured.count("counts.requests.in_flight"), 0, "drained");
@@ -513,7 +513,7 @@ fn the_embedded_server_is_measured() {
         .unwrap();
     let measured = Measured::of(&output);
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     assert!(measured.count("counts.requests.completed") > 100);
     assert_eq!(measured.count("counts.phases.preload.ops.set"), 1000);
     let server = measured.json["host"]["server"].as_str().unwrap();
@@ -714,13 +714,13 @@ fn seconds_are_written() {
     let of_phase = |name: &str| rows[1..].iter().filter(|row| row[phase] == name).collect::<Vec<_>>();
     assert_eq!((of_phase("warmup").len(), of_phase("measure").len()), (1, 2), "{text}");
     let sum: u64 = rows[1..].iter().map(|row| row[completed].parse::<u64>().unwrap()).sum();
-    let booked = measured.over_phases("requests.completed")
+    let counted = measured.over_phases("requests.completed")
         - measured.count("counts.phases.preload.requests.completed");
     // Those that ended in the drain are in no second: few, unless the host let the end wait.
-    assert!(sum <= booked && sum * 10 >= booked * 9, "{sum} of {booked}: {text}");
+    assert!(sum <= counted && sum * 10 >= counted * 9, "{sum} of {counted}: {text}");
 }
 
-/// Whoever asks for no reply gets none: that is no server without a valid reply.
+/// A request for no reply gets none: that is no server without a valid reply.
 #[test]
 fn requests_without_replies_are_no_failure() {
     let _beside = beside_others();
@@ -728,7 +728,7 @@ fn requests_without_replies_are_no_failure() {
     let flags = ["--mix", "set", "--noreply", "--no-preload", "--keys", "50", "-n", "1500", "--warmup", "0s"];
     let measured = Measured::run(&server.address, &flags);
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(
         measured.count("counts.requests.completed") + measured.count("counts.requests.unacknowledged"),
         1_500

@@ -25,7 +25,7 @@ pub(crate) fn measured(
 ) -> String {
     let path = directory.path(name);
     let allowed = "--allow=BROKEN,LOAD,CLIENT,DATA";
-    let mut command = undisturbed(&["run", "-q", allowed, "-s", &server.address, "--json", &path]);
+    let mut command = undisturbed(&["run", "-q", allowed, "-s", &server.address, "-o", &path]);
     let output = command.args(load).args(flags).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     path
@@ -54,7 +54,7 @@ pub(crate) fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn stored_results_are_compared() {
     let _beside = beside_others();
-    // Counted from its first request; from then on it refuses everybody.
+    // Counted from its first request; from then on it refuses every client.
     let (one, gone) = (of_service("500"), Server::reference(&["--outage", "1500ms:600s"]));
     let flags = [
         "--repeat",

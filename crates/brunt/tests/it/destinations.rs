@@ -17,7 +17,7 @@ fn run(plan: &str) -> Measured {
     let output = brunt(&["run", "-o", "json:-", "--progress=none"]).arg(&file).output().unwrap();
     std::fs::remove_file(&file).unwrap();
     let measured = Measured::of(&output);
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let text = &measured.text;
     let requests = |key: &str| measured.over_phases(&format!("requests.{key}"));
@@ -31,7 +31,7 @@ fn memcached() -> Option<Server> {
     Server::memcached_at("127.0.0.1", port, &["-U", &port.to_string()])
 }
 
-/// What the program itself compared of its books and the servers' counters: each of these statistics, and all are equal.
+/// What the program itself compared of its request counts and the servers' counters: each of these statistics, and all are equal.
 fn check_agreement(measured: &Measured, expected: &[&str]) {
     let rows = measured.at("events.server_stats.agreement").as_array().unwrap();
     for row in rows {
@@ -251,7 +251,7 @@ fn restarted_replicas_rejoin() {
     wait(1_500);
     let back = killed().unwrap();
     let measured = Measured::of(&run.wait_with_output().unwrap());
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let text = &measured.text;
     let of_sets = |key: &str| measured.count(&format!("ops.set.counts.requests.{key}"));
@@ -282,7 +282,7 @@ fn placement_by_thread_gives_each_worker_a_server() {
             .output()
             .unwrap();
     let measured = Measured::of(&output);
-    measured.check_books();
+    measured.check_request_counts();
     let idle = &servers[2].address;
     let note = format!("note: --placement by-thread: 1 of 3 servers get no load from 2 threads: {idle}");
     assert!(String::from_utf8(output.stderr).unwrap().contains(&note), "{}", measured.text);

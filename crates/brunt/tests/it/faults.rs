@@ -1,4 +1,4 @@
-//! A server that wrongs its clients by script, live: whatever it does, the books are exact.
+//! A server that wrongs its clients by script, live: whatever it does, the counts are exact.
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others};
@@ -55,8 +55,8 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
         "1000",
         "--timeout",
         "300ms",
-        "--drain",
-        "1s",
+        "--set",
+        "drain=1s",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
     ];
     // A server that drips writes each byte by itself.
@@ -64,7 +64,7 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
     let seed = seed.to_string();
     let measured = Measured::run(&server.address, &[&base[..], &["--seed", &seed], flags].concat());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     assert_eq!(measured.exit, 0, "{text}");
     // Nothing but what the script made wrong: values that it changed.
@@ -114,7 +114,7 @@ fn injected_faults_are_the_only_failures() {
         let gets_of = |measured: &Measured| measured.over_phases("ops.get");
         let mut measured = run(seed, "1000", every, serve, &flags);
         for _ in 1..ATTEMPTS {
-            // Whoever is kept from a processor for longer than a time-out makes more of them.
+            // A client that is kept from a processor for longer than a time-out makes more of them.
             let has_more = failed_of(&measured)[0] > every.outcomes(gets_of(&measured))[0];
             if !(has_more && measured.is_disturbed()) {
                 break;
@@ -135,7 +135,7 @@ fn injected_faults_are_the_only_failures() {
     }
 }
 
-/// In pipelines, with operations of every kind, with ends by plan between those by accident: only the books are known.
+/// In pipelines, with operations of every kind, with ends by plan between those by accident: only the request counts are known.
 #[test]
 fn counts_are_exact_under_any_fault() {
     let _beside = beside_others();

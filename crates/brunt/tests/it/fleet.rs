@@ -1,4 +1,4 @@
-//! Agents as processes: shares that add up, whoever dies or hangs is named in good time, strangers are refused.
+//! Agents as processes: shares that add up, agents that die or hang are named in good time, strangers are refused.
 
 use crate::measured::Measured;
 use crate::server::{Directory, Server, beside_others, brunt, temporary};
@@ -51,16 +51,8 @@ impl Drop for Agent {
 /// A run led by this process, with these agents.
 fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&'a str> {
     // Asleep where nothing is due: other tests run beside this one, and processes do not know of one another that they spin.
-    let mut arguments = vec![
-        "run",
-        "--progress=none",
-        "--wait",
-        "sleep",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-        "--json",
-        "-",
-        "-s",
-    ];
+    let mut arguments =
+        vec!["run", "--progress=none", "--wait", "sleep", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o", "-", "-s"];
     arguments.push(&server.address);
     agents.iter().for_each(|agent| arguments.extend(["--agent", &agent.address]));
     arguments.extend(flags);
@@ -79,7 +71,7 @@ fn agent_results_add_up_to_the_controllers() {
     let directory = Directory::new();
     let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
     let files: Vec<String> = (0..8).map(|index| path(&format!("agent-{index}.json"))).collect();
-    let agents: Vec<Agent> = files.iter().map(|file| Agent::wait(&["-T", "1", "--json", file])).collect();
+    let agents: Vec<Agent> = files.iter().map(|file| Agent::wait(&["-T", "1", "-o", file])).collect();
     let flags = [
         "-r",
         "4k",
@@ -120,7 +112,7 @@ fn agent_results_add_up_to_the_controllers() {
         "--warmup",
         "0s",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
-        "--json",
+        "-o",
         &other,
     ];
     assert_eq!(brunt(&short).output().unwrap().status.code(), Some(0));
@@ -146,7 +138,7 @@ fn without_rates(value: &Value) -> Value {
     value
 }
 
-/// Requests, connections and keys are divided among three workers on two agents, and nothing is lost or done twice: by our books, and
+/// Requests, connections and keys are divided among three workers on two agents, and nothing is lost or done twice: by our counts, and
 /// by the server's.
 #[test]
 fn shares_add_up_to_the_plan() {
@@ -227,8 +219,8 @@ fn the_controller_measures_beside_its_agents() {
         "get",
         "--measure-rate",
         "50",
-        "--measure-connections",
-        "1",
+        "--set",
+        "measure-connections=1",
     ];
     let run = measured(&server, &[&agent], &flags);
     assert_eq!(run.exit, 0, "{}", run.text);
@@ -311,7 +303,7 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     assert!(words.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
     let measured = Measured::of(output);
     assert_eq!(measured.exit, 1, "{text}");
-    measured.check_books();
+    measured.check_request_counts();
     assert!(
         measured.at("window.interrupted") == true && measured.count("counts.requests.completed") > 0,
         "{text}"
@@ -436,7 +428,7 @@ impl Drop for AuthFolder {
     }
 }
 
-/// Only who has the folder leads; whoever sends anything else is refused before it is read, and does no harm.
+/// Only a controller with the folder leads; what others send is refused before it is read, and does no harm.
 #[test]
 fn unauthenticated_peers_are_rejected() {
     let _machine = beside_others();
@@ -465,17 +457,17 @@ fn unauthenticated_peers_are_rejected() {
         let _ = stranger.write_all(bytes);
         let _ = stranger.shutdown(std::net::Shutdown::Write);
         let mut said = Vec::new();
-        // Whoever is refused while it still talks may be cut off.
+        // A client that is refused while it still sends may be cut off.
         let _ = stranger.read_to_end(&mut said);
         assert!(said.len() <= 64, "{} bytes for a stranger", said.len());
     }
-    // Whoever only connects keeps nobody out.
+    // A client that only connects keeps no other out.
     let _silent = TcpStream::connect(&agent.address).unwrap();
     let run = measured(&server, &[&agent], &[&short[..], &["--auth", &right]].concat());
     assert_eq!(run.count("counts.requests.sent"), 100, "{}", run.text);
 }
 
-/// Whom everybody may lead is reached from its own host alone; what is missing of a folder is named, and no folder is overwritten.
+/// An agent that any host may lead is reached from its own host alone; what is missing of a folder is named, and no folder is overwritten.
 #[test]
 fn open_agents_listen_to_their_own_host() {
     let _machine = beside_others();
@@ -530,7 +522,7 @@ fn agents_have_tls_files_of_their_own() {
         let words = [
             "run",
             "--progress=none",
-            "--json",
+            "-o",
             "-",
             "--allow=BROKEN,LOAD,CLIENT,DATA",
             "-s",
@@ -541,8 +533,8 @@ fn agents_have_tls_files_of_their_own() {
         let short = [
             "--protocol",
             "resp2",
-            "--transport",
-            "tls",
+            "--set",
+            "transport=tls",
             "-n",
             "100",
             "-c",

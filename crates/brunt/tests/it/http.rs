@@ -1,4 +1,4 @@
-//! Runs that are looked at by HTTP while they go on: what scrapers see adds up to the result, and nobody who asks disturbs anything.
+//! Runs that are looked at by HTTP while they go on: what scrapers see adds up to the result, and no request disturbs anything.
 //!
 //! Not the texts, of which made-up runs have everything (`brunt-report/src/tests/metrics.rs`).
 
@@ -17,7 +17,7 @@ use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Nobody waits longer for an answer, on whatever host.
+/// No client waits longer for an answer, on whatever host.
 const ANSWERED: Duration = Duration::from_secs(5);
 
 /// What one who followed a page was told.
@@ -67,7 +67,7 @@ impl Shown {
         let result = own_directory().join("result.json");
         let mut command =
             brunt(&["run", "-q", "--allow=BROKEN,LOAD,CLIENT,DATA", "--wait", "sleep", "--http", "0", "-s"]);
-        command.arg(&server.address).args(flags).arg("--json").arg(&result);
+        command.arg(&server.address).args(flags).arg("-o").arg(&result);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -163,7 +163,7 @@ fn check_counts(early: &Exposition, late: &Exposition, result: &Value) {
 }
 
 /// Slow clients, half-open ones, ones that say nothing or garbage, more of them than there is room for: the run has its result, and
-/// whoever asks has an answer.
+/// every request has an answer.
 #[test]
 fn http_requests_do_not_disturb_a_run() {
     let _machine = beside_others();
@@ -225,7 +225,7 @@ fn controllers_serve_metrics_of_all_agents() {
         "--agent", one, "--agent", two, "-r", "1k", "-t", "3s", "-c", "6", "--keys", "300", "--warmup", "0s",
     ];
     let page = own_directory().join("fleet.html");
-    let run = Shown::start(&server, &[&flags[..], &["--html", page.to_str().unwrap()]].concat());
+    let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
     let followed = run.follow();
     let early = run.metrics_with(500.0);
     assert_eq!(early.sum("brunt_connection_events_total", &[("event", "established")]), 6.0);
@@ -292,7 +292,7 @@ fn the_page_of_a_run_becomes_that_of_its_result() {
     let page = own_directory().join("result.html");
     let flags =
         ["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s", "--assert", "p99 < 1s"];
-    let run = Shown::start(&server, &[&flags[..], &["--html", page.to_str().unwrap()]].concat());
+    let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
     let followed: Vec<JoinHandle<Followed>> = (0..8).map(|_| run.follow()).collect();
     run.metrics_with(1_500.0);
     let open = run.body("/");
@@ -312,14 +312,14 @@ fn the_page_of_a_campaign_is_its_end() {
     let server = Server::reference(&[]);
     let page = own_directory().join("campaign.html");
     let flags = ["--repeat", "2", "-r", "1k", "-t", "3s", "-c", "4", "--keys", "300", "--warmup", "0s"];
-    let run = Shown::start(&server, &[&flags[..], &["--html", page.to_str().unwrap()]].concat());
+    let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
     let followed = run.follow();
     let result = run.end();
     assert_eq!(result["runs"].as_array().map(Vec::len), Some(2));
     let followed = followed.join().unwrap();
     assert!(followed.is_ended);
     assert_eq!(followed.pages.last(), Some(&std::fs::read_to_string(&page).unwrap()));
-    // Those of the runs while they went on; whoever is slow is not shown every page.
+    // Those of the runs while they went on; a slow client is not shown every page.
     assert!(followed.pages.len() > 2, "{} pages", followed.pages.len());
 }
 

@@ -1,5 +1,5 @@
 //! Trouble of every kind over unix sockets and through TLS, in every dialect: what TCP's tests know of it (`faults.rs`,
-//! `outages.rs`) holds whatever carries the load. Times are not judged here, but that a run ends and its books balance.
+//! `outages.rs`) holds whatever carries the load. Times are not judged here, but that a run ends and its counts add up.
 
 use crate::measured::Measured;
 use crate::server::{Directory, Server, beside_others, ended, own_directory};
@@ -36,7 +36,7 @@ fn by_path(script: &[&str]) -> Front {
     Front { address: server.address.clone(), _server: server, flags: Vec::new(), directory: Some(directory) }
 }
 
-/// The same behind somebody who speaks TLS.
+/// The same behind a proxy that speaks TLS.
 fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Front {
     let server = Server::reference(script);
     let address = tls_proxy(&server.address, papers.server_config(), manners);
@@ -44,7 +44,7 @@ fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Fr
     Front { _server: server, address, flags, directory: None }
 }
 
-/// One run; its books and its connections balance, and every fault is a connection that was lost or could not be had.
+/// One run; its counts and its connections add up, and every fault is a connection that was lost or could not be had.
 fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
     let own: Vec<&str> = front.flags.iter().map(String::as_str).collect();
     let usual = [
@@ -57,7 +57,7 @@ fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
         "server-stats=false",
     ];
     let measured = Measured::run(&front.address, &[&usual[..], &own, flags].concat());
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let text = &measured.text;
     assert_eq!(measured.exit, 0, "{protocol} {flags:?}\n{text}");
@@ -100,7 +100,7 @@ fn injected_faults_are_the_only_failures() {
     }
 }
 
-/// A server that resets everybody, takes nobody for a while and is back.
+/// A server that resets every connection, takes none for a while and is back.
 #[test]
 fn outages_are_reported() {
     let _beside = beside_others();
@@ -189,7 +189,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
         let _server = Server::redis(&["--unixsocket", &path]);
         run.join().unwrap()
     });
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let text = &measured.text;
     let count = |key: &str| measured.count(&format!("counts.requests.{key}"));
@@ -203,7 +203,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
     assert!(measured.fact("was restarted during the run").is_some(), "{text}");
 }
 
-/// Whoever listens behind a path and is no server, or nobody.
+/// A listener behind a path that is no server, or none.
 #[test]
 fn socket_paths_without_a_server_are_named() {
     let _beside = beside_others();

@@ -32,7 +32,7 @@ fn summaries_are_added_and_annotations_printed() {
     let is_annotation = |line: &&str| line.starts_with("::");
     // Text and annotations go to standard error beside a document, and quietness leaves the annotations.
     for (options, has_stderr) in
-        [(&["--json", json.as_str()][..], false), (&["-o", "json:-"], true), (&["-q"], false)]
+        [(&["-o", json.as_str()][..], false), (&["-o", "json:-"], true), (&["-q"], false)]
     {
         let output = brunt(&run).args(shown).args(options).output().unwrap();
         let [out, said] = texts(&output);
@@ -60,11 +60,11 @@ fn campaigns_and_comparisons_have_summaries() {
     let load = ["-n", "200", "--keys", "50", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let [a, b, summary, again] = ["a.json", "b.json", "step.md", "again.md"].map(path);
     for result in [&a, &b] {
-        let run = ["run", "-s", &server.address, "-q", "--json", result];
+        let run = ["run", "-s", &server.address, "-q", "-o", result];
         assert_eq!(brunt(&run).args(load).status().unwrap().code(), Some(0));
     }
-    let repeated = ["run", "-s", &server.address, "--repeat", "2", "--json", &path("r.json")];
-    let compared = ["compare", &a, &b, "--json", &path("c.json")];
+    let repeated = ["run", "-s", &server.address, "--repeat", "2", "-o", &path("r.json")];
+    let compared = ["compare", &a, &b, "-o", &path("c.json")];
     let table: [(Vec<&str>, &str); 2] =
         [([&repeated[..], &load].concat(), "r.json"), (compared.to_vec(), "c.json")];
     for (command, result) in table {

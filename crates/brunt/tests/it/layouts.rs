@@ -28,7 +28,7 @@ fn a_result_has_several_forms() {
     let path = directory.join("out.json");
     let path = path.to_str().unwrap();
     let mut command = plain(&SHORT_RUN);
-    let run = command.args(["--json", path]).env("LC_ALL", "C.UTF-8").output().unwrap();
+    let run = command.args(["-o", path]).env("LC_ALL", "C.UTF-8").output().unwrap();
     let short = shown(&run);
     assert_eq!(run.status.code(), Some(0), "{short}{}", String::from_utf8_lossy(&run.stderr));
     assert!(short.starts_with("closed loop   16 connections x depth 1 · get=9,set=1"), "{short}");

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-/// Connections are counted, so nobody asks for statistics on one more.
+/// Connections are counted, so no further one is made to ask for statistics.
 const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--set", "server-stats=false"];
 
 /// How many connections memcached took for a run; the question for that is another one, and not counted.
@@ -16,7 +16,7 @@ fn run(flags: &[&str]) -> Option<(Measured, u64)> {
     let before = server.statistics()["total_connections"];
     let measured = Measured::run(&server.address, &[BASE, flags].concat());
     let taken = server.statistics()["total_connections"] - before - 1;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     assert_eq!(
         (measured.count("counts.requests.lost"), measured.count("counts.requests.unsent")),
@@ -133,7 +133,7 @@ fn port_exhaustion_is_predicted_or_counted() {
         command.args([
             env!("CARGO_BIN_EXE_brunt"),
             "run",
-            "--json",
+            "-o",
             "-",
             "-t",
             "500ms",
@@ -160,7 +160,7 @@ fn port_exhaustion_is_predicted_or_counted() {
         (["-c", "40", "--reconnect-every", "20ms"], true),
     ] {
         let measured = Measured::of(&run(&flags).unwrap());
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let faults = measured.at("events.faults").as_array().unwrap();
         assert!(faults.iter().all(|fault| fault["kind"] == "no_port"), "{}", measured.text);
@@ -177,20 +177,20 @@ fn port_exhaustion_is_predicted_or_counted() {
     }
 }
 
-/// Where attempts are what is counted, nothing refuses the run, and each that fails has its reason: a port and a path that nobody listens
+/// Where attempts are what is counted, nothing refuses the run, and each that fails has its reason: a port and a path at which no server listens
 /// at, no descriptor, no port.
 #[test]
 fn failed_attempts_are_results() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let unserved = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let few_ports =
         "ip link set lo up && echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
     let plan =
         ["-c", "40", "--set", "connections-total=60", "--calls-per-connection", "2", "--set", "call-rate=2"];
     let counted = ["--connect-rate", "1000", "--set", "reconnect=never", "--no-preload", "--mix", "get"];
     for (limit, address, kind, errno) in [
-        ("100", Some(&*nobody), "refused", None),
+        ("100", Some(&*unserved), "refused", None),
         ("100", Some("unix:/nowhere/no.sock"), "other", Some(2)),
         ("20", Some(&*server.address), "no_descriptor", None),
         ("100", None, "no_port", None),
@@ -210,7 +210,7 @@ fn failed_attempts_are_results() {
         command.args([
             env!("CARGO_BIN_EXE_brunt"),
             "run",
-            "--json",
+            "-o",
             "-",
             "-T",
             "1",
@@ -220,7 +220,7 @@ fn failed_attempts_are_results() {
         command.args(address.iter().flat_map(|address| ["--server", address]));
         let is_there = matches!(kind, "no_descriptor" | "no_port");
         let measured = Measured::of(&command.output().unwrap());
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let count = |key: &str| measured.count(&format!("client.connections.{key}"));
         assert_eq!((count("begun"), count("lost")), (60, 0), "{kind} {}", measured.text);
@@ -235,8 +235,8 @@ fn failed_attempts_are_results() {
     }
 }
 
-/// Where nobody listens and the port is one that the kernel may choose for the client, an attempt may reach itself, which
-/// is nobody, too. Of two ports one is the server's, and every second attempt is from it.
+/// Where no server listens and the port is one that the kernel may choose for the client, an attempt may reach itself, which
+/// is no server, either. Of two ports one is the server's, and every second attempt is from it.
 #[test]
 fn self_connections_are_rejected() {
     let _beside = beside_others();
@@ -267,7 +267,7 @@ fn connections_are_closed_or_reset() {
         let linger: Vec<&str> = linger.into_iter().flat_map(|linger| ["--linger", linger]).collect();
         let more = ["--set", "connections-total=3", "--allow=BROKEN,LOAD,CLIENT,DATA"];
         let measured = Measured::run(&address, &[BASE, &flags, &more, &linger].concat());
-        measured.check_books();
+        measured.check_request_counts();
         assert_eq!(measured.count("counts.requests.completed"), 9, "{}", measured.text);
         let ends = server.join().unwrap();
         assert_eq!(ends, [is_reset; 3], "{linger:?}");

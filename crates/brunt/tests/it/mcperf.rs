@@ -177,7 +177,7 @@ fn unix_sockets_are_loaded() {
         let text = report(&mcperf(&server.address, options), 0);
         check_lines(&text, &["Total: connections 1 requests 5 responses 5 ", "Errors: total 0 "]);
     }
-    // Nobody is there: it ends, and every attempt is counted.
+    // No server is there: it ends, and every attempt is counted.
     let text = report(&mcperf("/no/such/socket", "-n 3"), 1);
     check_lines(&text, &["Total: connections 3 requests 0 responses 0 ", "Errors: total 3 "]);
     report(&mcperf("/no/such/socket", "-n 3 --legacy-exit"), 0);

@@ -141,8 +141,8 @@ impl Measured {
             .sum()
     }
 
-    /// Both books of every phase add up, and the counts of the window.
-    pub(crate) fn check_books(&self) {
+    /// Requests and keys of every phase add up, and the counts of the window.
+    pub(crate) fn check_request_counts(&self) {
         for (phase, value) in self.json["counts"]["phases"].as_object().unwrap() {
             let request = |key: &str| value["requests"][key].as_u64().unwrap();
             assert_eq!(request("scheduled"), request("sent") + request("unsent"), "{phase}");

@@ -13,7 +13,7 @@ fn check_counts(flags: &[&str]) {
     let after = server.statistics();
     let delta = |name: &str| after[name] - before[name];
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(
         measured.count("counts.requests.error") + measured.count("counts.requests.lost"),
         0,
@@ -179,7 +179,7 @@ fn keys_have_the_requested_form() {
     }
 }
 
-/// A server without room for the data set: evictions are misses, and the run says so in its books.
+/// A server without room for the data set: evictions are misses, and the run says so in its counts.
 #[test]
 fn a_value_too_large_ends_the_preload() {
     let _beside = beside_others();

@@ -29,7 +29,7 @@ fn mixed_operations_are_counted_alike() {
         let after = server.statistics();
         let text = &measured.text;
         measured.check_exit();
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
         assert_eq!(ended, [50_000; 2], "{text}");
@@ -101,7 +101,7 @@ fn missed_keys_are_stored() {
             Measured::run(&server.address, &[&flags[..], &rest, &[&requests.to_string()]].concat())
         };
         let first = run(3_000_u64.div_ceil(keys_of_each));
-        first.check_books();
+        first.check_request_counts();
         let missed = first.count("counts.keys.miss");
         assert_eq!(first.count("counts.requests.followup"), missed, "{dialect} {mix}\n{}", first.text);
         assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{dialect} {mix}");
@@ -137,7 +137,7 @@ fn keys_are_split_over_servers() {
         ];
         let measured = Measured::run(&one.address, &[&flags[..], &mix].concat());
         measured.check_exit();
-        measured.check_books();
+        measured.check_request_counts();
         let servers = [one.statistics(), other.statistics()];
         let counted = |name: &str| servers.iter().map(|server| server[name]).collect::<Vec<_>>();
         assert_eq!(
@@ -162,7 +162,7 @@ fn keys_are_split_over_servers() {
 }
 
 /// Changes without a reply end when they are sent, but for touch, which has no such form; what the server says of their
-/// failures is nobody's.
+/// failures is no operation's.
 #[test]
 fn noreply_changes_arrive() {
     let _beside = beside_others();
@@ -173,7 +173,7 @@ fn noreply_changes_arrive() {
         let measured = Measured::run(&server.address, &[&mix[..], &flags].concat());
         let text = &measured.text;
         measured.check_exit();
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
         let stores: u64 = ["set", "add", "append"].map(sent).iter().sum();
@@ -216,7 +216,7 @@ fn noreply_changes_arrive() {
     }
 }
 
-/// A data set is the same in every dialect; what somebody else has stored under its keys is told apart.
+/// A data set is the same in every dialect; what another client has stored under its keys is told apart.
 #[test]
 fn values_are_verified_in_every_protocol() {
     let _beside = beside_others();
@@ -248,10 +248,10 @@ fn values_are_verified_in_every_protocol() {
         load(dialect, &[]);
         check(0, 0);
     }
-    // The value of one key under another, and one of nobody's.
+    // The value of one key under another, and one of no data set.
     assert_eq!(store(&server, 8, &value_of(&server, 7)), "STORED\r\n");
     check(1, 0);
-    assert_eq!(store(&server, 900, b"what somebody else has stored"), "STORED\r\n");
+    assert_eq!(store(&server, 900, b"what another client has stored"), "STORED\r\n");
     check(1, 1);
 }
 
@@ -274,7 +274,7 @@ fn recached_values_are_counted() {
         let requests = if mix == "mget" { "3" } else { "30" };
         let flags = ["--no-preload", "--popularity", "sequential", "--mix", mix, "-n", requests];
         let measured = Measured::run(&server.address, &[&keys[..], &flags].concat());
-        measured.check_books();
+        measured.check_request_counts();
         let expected = serde_json::json!({ "won": 10, "stale": 30, "taken": 20 });
         assert_eq!(measured.at("events.recache"), &expected, "{mix}\n{}", measured.text);
         assert_eq!(

@@ -29,15 +29,14 @@ fn message_replies_and_faults_are_counted() {
         let server = Server::reference(&["--protocol", protocol, "--error-every", "100"]);
         let flags = ["--protocol", protocol, "-n", "5000", "--warmup", "0s", "-c", "4", "--depth", "8"];
         let measured = Measured::run(&server.address, &[&flags[..], load].concat());
-        measured.check_books();
+        measured.check_request_counts();
         let of = |key: &str| measured.count(&format!("counts.requests.{key}"));
         assert_eq!((of("scheduled"), of("error")), (5000, 50), "{protocol}\n{}", measured.text);
         assert_eq!(measured.count("counts.requests.replies.ok"), 4950, "{protocol}\n{}", measured.text);
         assert!(measured.json["events"]["first_malformed"].is_null(), "{}", measured.text);
         // The server for the run speaks it, too.
-        let own =
-            Measured::of(&brunt(&[&["run", "-o", "json:-"], &flags[..], load].concat()).output().unwrap());
-        own.check_books();
+        let own = Measured::of(&brunt(&[&["run", "-o", "-"], &flags[..], load].concat()).output().unwrap());
+        own.check_request_counts();
         own.check_exit();
         assert_eq!(own.count("counts.requests.completed"), 5000, "{protocol}\n{}", own.text);
     }
@@ -50,13 +49,13 @@ fn a_wrong_echo_is_an_error() {
     let server = Server::reference(&["--protocol", "echo", "--wrong-every", "10"]);
     let flags = ["--protocol", "echo", "-n", "1000", "--warmup", "0s", "-c", "2", "--depth", "4"];
     let measured = Measured::run(&server.address, &flags);
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.count("counts.requests.error"), 100, "{}", measured.text);
     assert!(measured.text.contains("the CRC-32 is not that of the payload"), "{}", measured.text);
     assert_eq!(measured.count("client.connections.begun"), 2, "{}", measured.json["client"]["connections"]);
 }
 
-/// Whoever answers something else is no such server.
+/// A server that answers something else is no such server.
 #[test]
 fn other_servers_are_recognized_by_their_replies() {
     let _beside = beside_others();
@@ -93,7 +92,7 @@ fn inline_commands_are_counted_alike() {
     ];
     let measured = Measured::run(&server.address, &flags.concat());
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     let text = &measured.text;
     assert_eq!(measured.count("counts.requests.completed"), 20_000, "{text}");
     assert_eq!(
@@ -123,7 +122,7 @@ fn inline_commands_are_counted_alike() {
         ["run", "-o", "json:-", "--protocol", "resp-inline", "-n", "5000", "--warmup", "0s", "--keys", "500"];
     let own = Measured::of(&brunt(&own).output().unwrap());
     own.check_exit();
-    own.check_books();
+    own.check_request_counts();
     assert_eq!(
         (own.count("counts.requests.completed"), own.count("counts.keys.miss")),
         (5000, 0),
@@ -168,7 +167,7 @@ fn memcached_accepts_custom_commands() {
         &commands,
     ];
     let measured = Measured::run(&server.address, &flags.concat());
-    measured.check_books();
+    measured.check_request_counts();
     let text = &measured.text;
     assert!(
         measured.json["events"]["first_malformed"].is_null()

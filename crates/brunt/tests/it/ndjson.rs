@@ -42,7 +42,7 @@ fn lines_come_while_the_run_goes_on() {
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let (json, again) = (directory.join("x.json"), directory.join("again.ndjson"));
     let mut run = brunt(&["run", "-s", &server.address, "-t", "2500ms", "-o", "ndjson:-"]);
-    run.args(RUN).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
+    run.args(RUN).arg("-o").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = run.spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
@@ -76,7 +76,7 @@ fn lines_come_while_the_run_goes_on() {
     // A worker that the host stopped hands over later than lines wait, and what it sends before it does is in the line that ends.
     let sent = in_window("sent");
     assert!((sent / 2..=sent + sent / 50).contains(&sum("sent")), "{sent} sent in the window: {text}");
-    let reported = brunt(&["report"]).arg(&json).arg("--ndjson").arg(&again).output().unwrap();
+    let reported = brunt(&["report"]).arg(&json).arg("-o").arg(&again).output().unwrap();
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     assert_eq!(pieces(&values(&fs::read_to_string(&again).unwrap())), expected);
 }
@@ -109,7 +109,7 @@ fn failed_runs_keep_the_lines_of_earlier_ones() {
     let server = Server::reference(&[]);
     for (address, expected) in [("unix:/no/such/socket", 5), (server.address.as_str(), 0)] {
         fs::write(&path, "old\n").unwrap();
-        let mut run = brunt(&["run", "-s", address, "-n", "100", "-q", "--ndjson"]);
+        let mut run = brunt(&["run", "-s", address, "-n", "100", "-q", "-o"]);
         let output = run.arg(&path).args(RUN).output().unwrap();
         assert_eq!(output.status.code(), Some(expected), "{output:?}");
         let text = fs::read_to_string(&path).unwrap();

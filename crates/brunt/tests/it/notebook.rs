@@ -34,7 +34,7 @@ fn lines_for_scripts_run() {
     ] {
         let flags = ["-s", &server.address, "-n", "20000", "--keys", "300", "--warmup", "0s", "-q"];
         let mut run = brunt(&[words, &flags].concat());
-        run.args(["--allow=BROKEN,LOAD,CLIENT,DATA", "--json"]).arg(directory.join(file));
+        run.args(["--allow=BROKEN,LOAD,CLIENT,DATA", "-o"]).arg(directory.join(file));
         assert_eq!(run.status().unwrap().code(), Some(0));
     }
     let check = |program: &str, arguments: &[&str]| {
@@ -95,7 +95,7 @@ fn check(interval: &str, intervals: usize) {
         interval,
     ])
     .args(["--mix", "get=1,set=1", "--label", "commit=3f2a", "--label", "why=a stall"])
-    .args(["--json", directory.join("result.json").to_str().unwrap()]);
+    .args(["-o", directory.join("result.json").to_str().unwrap()]);
     let before = now();
     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     server.await_gets(2_000);

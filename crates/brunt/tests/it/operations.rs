@@ -47,7 +47,7 @@ fn mixed_operations_are_counted_alike() {
     );
     let after = server.statistics();
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
     assert_eq!(ended, [requests; 2], "{}", measured.text);
 
@@ -80,7 +80,7 @@ fn mixed_operations_are_counted_alike() {
     for (name, ours) in table {
         assert_eq!(after[name] - before[name], ours, "{name}\n{}", measured.text);
     }
-    // Nothing above holds because nothing happened. Only counters are never missing: nobody deletes them.
+    // Nothing above holds because nothing happened. Only counters are never missing: no operation deletes them.
     let unmet = table.iter().filter(|(_, ours)| *ours == 0).map(|(name, _)| *name).collect::<Vec<_>>();
     assert_eq!(unmet, ["incr_misses", "decr_misses"]);
     for (op, replies) in [("add", "not_stored"), ("replace", "not_stored"), ("append", "not_stored")] {
@@ -104,7 +104,7 @@ fn missed_keys_are_stored() {
         };
         // Once round: every key is missed once and stored once.
         let first = run(3_000_u64.div_ceil(keys_of_each));
-        first.check_books();
+        first.check_request_counts();
         let statistics = server.statistics();
         let missed = first.count("counts.keys.miss");
         assert_eq!(first.count("counts.requests.followup"), missed, "{mix}\n{}", first.text);
@@ -131,7 +131,7 @@ fn noreply_changes_arrive() {
     let flags = ["--noreply", "--mix", "get=2,set=3,delete=1,touch=1,incr=1,append=1", "-n", "30000"];
     let measured =
         Measured::run(&server.address, &[&flags[..], &["--keys", "3000", "--warmup", "0s"]].concat());
-    measured.check_books();
+    measured.check_request_counts();
     let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
     // The last of them may still be on their way when the run is over.
     let statistics = loop {
@@ -223,11 +223,11 @@ fn foreign_values_are_detected() {
     *value.last_mut().unwrap() ^= 1;
     assert_eq!(store(&server, id, &value), "STORED\r\n");
     check_values(&server, 2, 0, "invalid");
-    // Another data set under the same keys, and one value of nobody's.
+    // Another data set under the same keys, and one value of no data set.
     load(&server, &["--set", "data-seed=7"]);
     check_values(&server, 0, 3_000, "ok");
     load(&server, &[]);
-    assert_eq!(store(&server, id, b"what somebody else has stored"), "STORED\r\n");
+    assert_eq!(store(&server, id, b"what another client has stored"), "STORED\r\n");
     check_values(&server, 0, 1, "ok");
 }
 

@@ -1,5 +1,5 @@
-//! Servers that go away and come back while a run goes on: nothing is missing from the books, the gap is told as long as
-//! it was, and whoever had to wait is told from the intended times.
+//! Servers that go away and come back while a run goes on: nothing is missing from the request counts, the gap is told as long as
+//! it was, and what had to wait is told from the intended times.
 
 use crate::experiments::is_full;
 use crate::measured::Measured;
@@ -60,12 +60,12 @@ fn tried(attempt: impl Fn() -> Outcome) {
     assert!(last.is_none(), "{}", last.unwrap_or_default());
 }
 
-/// One outage, so long; every request in the books. Who was due within it waited for the rest of it: in D seconds, a
+/// One outage, so long; every request in the counts. What was due within it waited for the rest of it: in D seconds, a
 /// part L/D of all requests waits evenly between 0 and L, so that Q_p = L − (1 − p)·D.
 ///
 /// It ends between two instants that are known: the server was started again, and it was seen to take a connection.
 fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: RangeInclusive<f64>) -> Outcome {
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let text = &measured.text;
     let [scheduled, unsent] =
@@ -137,7 +137,7 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome 
     TcpStream::connect(&address).unwrap();
     let length_ms = started_ms..=elapsed_ms();
     let measured = Measured::of(&run.wait_with_output().unwrap());
-    // What was asked of the empty server was missed, and that is nobody's failure.
+    // What was asked of the empty server was missed, and that is no failure.
     assert!(measured.count("counts.keys.miss") > 0, "{}", measured.text);
     check_outage(&measured, &address, seconds, length_ms)
 }

@@ -233,7 +233,7 @@ fn servers_named_twice_get_twice_the_load() {
     }
 }
 
-/// A memcached closes the connections that are too many for it, with a line that nobody asked for.
+/// A memcached closes the connections that are too many for it, with a line that was not asked for.
 #[test]
 fn reasons_of_lost_connections_are_reported() {
     let _beside = beside_others();
@@ -246,7 +246,7 @@ fn reasons_of_lost_connections_are_reported() {
     assert!(sent.is_some_and(|line| line.contains("Too many open connections")), "{said}");
 }
 
-/// As after `| head -1`: whoever reads no more has read enough.
+/// As after `| head -1`: a reader that reads no more has read enough.
 #[test]
 fn closed_pipes_end_a_run_quietly() {
     let _beside = beside_others();
@@ -261,7 +261,7 @@ fn closed_pipes_end_a_run_quietly() {
     let ended = running.wait_with_output().unwrap();
     assert_eq!(line, format!("servers: {}\n", server.address));
     let said = String::from_utf8_lossy(&ended.stderr);
-    // The real memaslap leaves a file in the home directory of whoever runs it.
+    // The real memaslap leaves a file in the home directory of the user who runs it.
     let other = said.lines().find(|line| !line.starts_with("note: sizes and shares are those of "));
     assert_eq!((ended.status.code(), other), (Some(0), None));
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());

@@ -49,7 +49,7 @@ fn mixed_operations_are_counted_alike() {
         ];
         let measured = Measured::run(&server.address, &flags.concat());
         measured.check_exit();
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let text = &measured.text;
         let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
@@ -111,7 +111,7 @@ fn hits_and_misses_match_the_server() {
             ["--protocol", version, "--no-preload", "--warmup", "0s", "--keys", "3000", "-n", "30000"];
         let mix = ["--mix", "get=6,mget=2,set=1,delete=1", "--multiget", "7", "--depth", "4"];
         let measured = Measured::run(&server.address, &[&flags[..], &mix].concat());
-        measured.check_books();
+        measured.check_request_counts();
         let counts = server.redis_counts("stats");
         let (hit, miss) = (measured.over_phases("keys.hit"), measured.over_phases("keys.miss"));
         assert_eq!((counts["keyspace_hits"], counts["keyspace_misses"]), (hit, miss), "{}", measured.text);
@@ -133,7 +133,7 @@ fn missed_keys_are_stored() {
             Measured::run(&server.address, &[&flags[..], &rest, &[&requests.to_string()]].concat())
         };
         let first = run(3_000_u64.div_ceil(keys_of_each));
-        first.check_books();
+        first.check_request_counts();
         let missed = first.count("counts.keys.miss");
         assert_eq!(first.count("counts.requests.followup"), missed, "{mix}\n{}", first.text);
         assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{mix}");
@@ -159,7 +159,7 @@ fn errors_are_counted_by_their_first_word() {
             &["--command", "SET big:{key} {value}", "--value-size", "4000"],
         ];
         let measured = Measured::run(&server.address, &flags.concat());
-        measured.check_books();
+        measured.check_request_counts();
         let words = measured.json["events"]["error_replies"].as_object().unwrap();
         let counts = server.redis_counts("errorstats");
         let theirs = |word: &str| counts.get(&format!("errorstat_{word}")).copied();
@@ -176,7 +176,7 @@ fn errors_are_counted_by_their_first_word() {
     }
 }
 
-/// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.
+/// A refusal is one message, with the server's own words, and exit code 5; a client that is let in notices nothing.
 #[test]
 fn credentials_are_checked() {
     let _beside = beside_others();
@@ -242,11 +242,11 @@ fn memcached_is_not_mistaken_for_redis() {
 /// What a small server does that a real one seldom does.
 #[derive(Clone, Copy, Debug, Default)]
 struct ServerBehaviour {
-    /// Each reply comes byte by byte, with a message in front of it that nobody asked for.
+    /// Each reply comes byte by byte, with a message in front of it that was not asked for.
     pushes: bool,
     /// A multi-get is answered with a value more than it asked for.
     surplus: bool,
-    /// From this connection on nobody is let in.
+    /// From this connection on none is let in.
     full_from: Option<usize>,
 }
 
@@ -336,7 +336,7 @@ fn unsolicited_messages_are_counted() {
         let flags = ["-n", "1200", "--mix", "get=3,mget=1,set=1", "--depth", "2", "--io", io];
         let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
         measured.check_exit();
-        measured.check_books();
+        measured.check_request_counts();
         let replies =
             measured.over_phases("requests.completed") + measured.count("client.connections.established");
         assert_eq!(measured.count("events.pushes"), replies, "{}", measured.text);
@@ -382,19 +382,19 @@ fn surplus_values_are_malformed() {
     let address = small_redis(ServerBehaviour { surplus: true, ..ServerBehaviour::default() });
     let measured =
         Measured::run(&address, &[&SMALL[..], &["-n", "30", "-t", "5s", "--mix", "mget=1"]].concat());
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.count("counts.requests.error"), 30, "{}", measured.text);
     assert!(!measured.json["events"]["first_malformed"].is_null(), "{}", measured.text);
 }
 
-/// A server that lets nobody in any more while the run goes on is no end of it, but a fault that is counted.
+/// A server that lets no client in any more while the run goes on is no end of it, but a fault that is counted.
 #[test]
 fn later_setup_rejections_are_faults() {
     let _beside = beside_others();
     let address = small_redis(ServerBehaviour { full_from: Some(6), ..ServerBehaviour::default() });
     let flags = ["-t", "1s", "--calls-per-connection", "60", "--set", "drain=100ms"];
     let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let faults = measured.json["events"]["faults"].as_array().unwrap();
     let turned_away = faults.iter().filter(|fault| fault["kind"] == "setup_rejected");

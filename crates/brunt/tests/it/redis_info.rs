@@ -28,7 +28,7 @@ const MIX: &[&str] = &[
 fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     let measured = Measured::run(server, &[MIX, flags].concat());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_server_counts();
     let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
     assert_eq!(agreement.len(), 11, "{agreement:?}");
@@ -71,7 +71,7 @@ fn redis_counts_match() {
             record["version"].as_str().unwrap().starts_with(|first: char| first.is_ascii_digit()),
             "{record}"
         );
-        // And as the server says to somebody else.
+        // And as the server says to another client.
         let stats = server.redis_counts("stats");
         for name in ["keyspace_hits", "keyspace_misses", "evicted_keys", "expired_keys"] {
             assert_eq!(last[name], stats[name], "{name}");
@@ -101,7 +101,7 @@ fn reference_server_counts_match() {
     );
 }
 
-/// Whoever asks comes as the load comes: by password, through TLS, by a path.
+/// The connection that asks is made as the load's are: by password, through TLS, by a path.
 #[test]
 fn info_is_polled_over_the_loads_transport() {
     let _beside = beside_others();
@@ -133,7 +133,7 @@ fn missing_info_permission_is_reported() {
     };
     let login = ["--protocol", "resp2", "--set", "user=cache", "--password", "pw"];
     let measured = Measured::run(&server.address, &[MIX, &login].concat());
-    measured.check_books();
+    measured.check_request_counts();
     // Nothing that its counters would show is held against the run.
     assert_eq!(measured.check("BROKEN").0, "ok", "{}", measured.text);
     assert!(measured.text.contains("no statistics: it answers \"NOPERM"), "{}", measured.text);
@@ -165,7 +165,7 @@ fn other_clients_are_detected() {
         while server.redis_counts("commandstats").get("cmdstat_get").copied().unwrap_or(0) < 100 {
             std::thread::park_timeout(std::time::Duration::from_millis(5));
         }
-        server.redis_says(&"APPEND of:somebody:else x\r\n".repeat(100));
+        server.redis_says(&"APPEND of:another:client x\r\n".repeat(100));
         let measured = run.join().unwrap();
         let expected = "others use the server, too: cmdstat_append is 100 and ours 0";
         assert_eq!(measured.fact("others use"), Some(expected), "{}", measured.text);

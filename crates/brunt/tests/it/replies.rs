@@ -75,7 +75,7 @@ fn mismatched_replies_are_malformed() {
         ];
         let measured = Measured::run(&fixed_reply_server(says), &[&flags[..], &more].concat());
         let text = &measured.text;
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         assert_eq!(measured.count("counts.requests.error"), 6, "{text}");
         assert_eq!(measured.count("counts.requests.completed"), 0, "{text}");

@@ -94,8 +94,8 @@ fn reports_of_other_transports_and_ends_match_snapshots() {
     let _beside = beside_others();
     let datagrams = Server::reference(&["--udp", "--udp-drop-every=50"]);
     let words = [
-        "--transport",
-        "udp",
+        "--set",
+        "transport=udp",
         "--timeout",
         "20ms",
         "--keys",
@@ -222,14 +222,14 @@ fn reports_of_campaigns_match_snapshots() {
     for (command, flags) in table {
         let files = Directory::new();
         let [json, html, csv] = ["run.json", "run.html", "run.csv"].map(|name| files.path(name));
-        let results = [command, "--json", &json, "--html", &html, "--csv", &csv];
+        let results = [command, "-o", &json, "-o", &html, "-o", &csv];
         let words = [&results[..], &step[..], flags].concat();
         let run = brunt(&words).output().unwrap();
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
         assert!(!text(&run).is_empty(), "{command} {flags:?}: {said}");
         let [json_again, html_again, csv_again] =
             ["again.json", "again.html", "again.csv"].map(|name| files.path(name));
-        let results = ["--json", &json_again, "--html", &html_again, "--csv", &csv_again];
+        let results = ["-o", &json_again, "-o", &html_again, "-o", &csv_again];
         let again = brunt(&[&["report", &json][..], &results].concat()).output().unwrap();
         assert_eq!(
             text(&again),
@@ -307,12 +307,12 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     let [json, html, junit] = ["run.json", "run.html", "run.xml"].map(|name| files.path(name));
     let [json_again, html_again, junit_again] =
         ["again.json", "again.html", "again.xml"].map(|name| files.path(name));
-    let results = ["compare", "--json", &json, "--html", &html, "--junit", &junit];
+    let results = ["compare", "-o", &json, "-o", &html, "-o", &junit];
     let run = carry_out(brunt(&[&results, words].concat()));
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!text(&run).is_empty(), "{name}: {said}");
-    let mut report = vec!["report", &json, "--json", &json_again, "--html", &html_again];
-    report.extend(["--junit", &junit_again]);
+    let mut report = vec!["report", &json, "-o", &json_again, "-o", &html_again];
+    report.extend(["-o", &junit_again]);
     let again = brunt(&report).output().unwrap();
     assert_eq!(text(&again), text(&run), "{name}: {}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(again.status.code(), run.status.code(), "{name}: {said}");
@@ -333,7 +333,7 @@ fn invalid_result_files_are_rejected() {
     let files = Directory::new();
     let _beside = beside_others();
     let json = files.path("run.json");
-    let words = ["run", "-n", "200", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", &json];
+    let words = ["run", "-n", "200", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o", &json];
     assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
     let whole = files.text("run.json");
     // Text, with what begins the sentence behind the name of the file.
@@ -389,13 +389,12 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
     let _beside = beside_others();
     let (one, two) = (files.path("one.json"), files.path("two.json"));
     for json in [&one, &two] {
-        let words =
-            ["run", "-n", "3000", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "--json", json];
+        let words = ["run", "-n", "3000", "--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o", json];
         assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
     }
     let report = |words: &[&str]| brunt(&[&["report"], words].concat()).output().unwrap();
     let (page, figure) = (files.path("both.html"), format!("spectrum={}", files.path("both.svg")));
-    let both = report(&[&one, &two, "--html", &page, "--figure", &figure]);
+    let both = report(&[&one, &two, "-o", &page, "--figure", &figure]);
     let lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
     assert!(
         lines.len() == 2 && lines[0].starts_with("one: status=") && lines[1].starts_with("two: "),
@@ -425,7 +424,7 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
         (&[&one, "--figure", "spectrum=a.pdf"], "expected a path that ends in .svg or .png"),
         (&[&one, "--figure", &svg, "--figure", &svg], "--figure, --figure: "),
         (&[&one, &two], "2 results given: expected one; with --html or --figure up to 6, side by side"),
-        (&[&one, &two, "--html", &page, "-o", "csv:-"], "--csv: it is of one run, and 2 results were given"),
+        (&[&one, &two, "-o", &page, "-o", "csv:-"], "--csv: it is of one run, and 2 results were given"),
     ];
     for (words, expected) in table {
         let refused = report(words);

@@ -98,7 +98,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
         let made = brunt(&[&["run", "-s", server, "--json", path, ANYHOW, "-q"], &LOAD[..]].concat());
         assert_eq!(exit(&{ made }.output().unwrap()), 0);
     }
-    let nobody = "unix:/no/such/socket";
+    let unserved = "unix:/no/such/socket";
     let all = ["-o", "x.json", "-o", "y.csv", "-o", "samples:s.csv", "-o", "j.xml"];
     let (two, compared) = (&all[..4], [&all[..2], &all[6..]].concat());
     let rates = ["search", "--assert", "p50 < 10s", "--from", "2k", "--to", "2k", "-t", "200ms"];
@@ -109,7 +109,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
     let table: [(Vec<&str>, &[&str], i32); 11] = [
         ([&["run", "-s", server, ANYHOW], &LOAD[..]].concat(), &all, 0),
         ([&["run", "-s", server, ANYHOW], &LOAD[..], &missed].concat(), &all, 4),
-        (vec!["run", "-s", nobody], &[], 5),
+        (vec!["run", "-s", unserved], &[], 5),
         ([&["run", "-s", server, ANYHOW, "--repeat", "2"], &LOAD[..]].concat(), two, 0),
         ([&["scan", "-s", server, ANYHOW, "--over", "depth=1,2"], &LOAD[..]].concat(), two, 0),
         ([&rates[..], &["-s", server, ANYHOW, "--max-time", "200ms"], few].concat(), two, 0),
@@ -506,7 +506,7 @@ fn unwritable_paths_are_rejected() {
     let looped = directory.path("loop");
     symlink("loop", &looped).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    // Nobody makes a file there, not even root.
+    // No user can make a file there, not even root.
     let table = ["/proc/x.json", &below, &slash, &directory.path("."), &socket, &looped, "/dev/fd/99"];
     for path in table {
         for arguments in [&["run", "-s", "h", "--csv"][..], &["mutilate", "-s", "h", "--save"]] {
@@ -613,7 +613,7 @@ fn a_signal_ends_a_wait_for_a_reader() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let pipe = fifo(&directory, "pipe");
-    // Open at both ends, so that nobody waits for the other.
+    // Open at both ends, so that neither waits for the other.
     let reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
         rustix::pipe::fcntl_setpipe_size(&reader, 4096).unwrap();
@@ -632,7 +632,7 @@ fn a_signal_ends_a_wait_for_a_reader() {
     }
 }
 
-/// Whoever starts a command by `nohup` wants it to go on.
+/// A command that was started by `nohup` goes on.
 #[test]
 fn a_hangup_that_is_ignored_stays_ignored() {
     let _beside = beside_others();
@@ -675,7 +675,7 @@ fn only_files_and_pipes_are_read() {
     let pipe = "it is a named pipe; expected a regular file";
     let large = "it exceeds the limit of 16 MiB";
     let (too_large, result) = (directory.path("large"), directory.path("large.json"));
-    // Nobody writes into it.
+    // Nothing writes into it.
     let named = fifo(&directory, "fifo");
     // Holes, which take no room.
     File::create(&too_large).unwrap().set_len((16 << 20) + 1).unwrap();
@@ -713,7 +713,7 @@ fn only_files_and_pipes_are_read() {
         ("/tmp", folder),
         (too_large.as_str(), large),
         (named.as_str(), pipe),
-        // A regular file by its kind, whose end nobody sees.
+        // A regular file by its kind, which has no end.
         ("/proc/kmsg", "it has no end; expected a regular file"),
     ];
     let is_root = File::open("/proc/kmsg").is_ok();

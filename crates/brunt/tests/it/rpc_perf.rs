@@ -303,10 +303,10 @@ fn threads_share_the_work_and_a_seed_repeats_it() {
 fn runs_without_replies_fail() {
     let _beside = beside_others();
     let file = File::of("[[workload]]\nrate = 20\nparameter = [{}]");
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
-    let (text, said) = ended(&rpc_perf(&nobody, &format!("--config {} -d 1 -w 1", file.path())), 1);
+    let unserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
+    let (text, said) = ended(&rpc_perf(&unserved, &format!("--config {} -d 1 -w 1", file.path())), 1);
     assert!(
-        said.contains("rpc-perf: ") && said.contains(&nobody) && !text.contains("Window: "),
+        said.contains("rpc-perf: ") && said.contains(&unserved) && !text.contains("Window: "),
         "{text}{said}"
     );
     // One that never answers.
@@ -633,5 +633,6 @@ fn stalls_appear_in_their_window() {
     assert!((450..=900).contains(&slow[3]) && slow.iter().sum::<u64>() == slow[3], "{slow:?}");
     let all: Vec<u64> = (0..5).map(|second| in_second(second, 0)).collect();
     let before: u64 = all[..3].iter().sum();
+    assert!(all[..3].iter().all(|count| *count > 0), "{all:?}");
     assert!(all.iter().sum::<u64>() == 5_000 && before < 2_450 && all[3] > 1_550, "{all:?}");
 }

@@ -53,7 +53,7 @@ fn ended(address: &str, flags: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.
+/// A refusal is one message, with the server's own words, and exit code 5; a client that is let in notices nothing.
 #[test]
 fn credentials_are_checked() {
     let _beside = beside_others();

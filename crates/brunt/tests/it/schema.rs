@@ -50,8 +50,8 @@ fn results_are_as_the_schema_says() {
         "2ms",
         "--warmup",
         "auto",
-        "--meter",
-        "request-size",
+        "--set",
+        "meter=request-size",
     ];
     check("plain", &plain, 1);
     check(

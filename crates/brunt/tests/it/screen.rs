@@ -122,7 +122,7 @@ fn a_run_ends_with_its_terminal() {
     let directory = own_directory();
     let (number, result) = (directory.join("pid"), directory.join("out.json"));
     let before = format!("echo $$ > {};", number.display());
-    let mut child = on_terminal(&before, &["--json", result.to_str().unwrap()]).spawn().unwrap();
+    let mut child = on_terminal(&before, &["-o", result.to_str().unwrap()]).spawn().unwrap();
     until_table(&mut child.stdout.take().unwrap());
     let process = format!("/proc/{}", fs::read_to_string(number).unwrap().trim());
     assert!(Path::new(&process).exists(), "{process}");

@@ -1,5 +1,5 @@
 //! The load generator and the reference server in dialects other than memcached's text, of which `accounting.rs` has more:
-//! whatever the server does by script, every request is booked as what became of it.
+//! whatever the server does by script, every request is recorded as what became of it.
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others};
@@ -18,13 +18,13 @@ fn requests_are_counted_by_outcome() {
             ("resp2", "ERR injected fault"),
             ("resp3", "ERR injected fault"),
         ] {
-            scope.spawn(move || check_bookings(protocol, said));
+            scope.spawn(move || check_outcomes(protocol, said));
         }
     });
 }
 
 /// A scripted server of its own; `said` is what it says to what it refuses.
-fn check_bookings(protocol: &str, said: &str) {
+fn check_outcomes(protocol: &str, said: &str) {
     let (keys, requests) = (1000, 5000);
     // Where replies carry tokens a time-out is no end of a connection, until nothing comes for another: what was sent meanwhile
     // to one that the server is deaf on times out as well, and never had a number.
@@ -45,7 +45,7 @@ fn check_bookings(protocol: &str, said: &str) {
     let more = ["--keys", &keys, "-n", &number, "--seed", "7", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     assert_eq!(measured.exit, 0, "{text}");
     let counts =
@@ -54,7 +54,7 @@ fn check_bookings(protocol: &str, said: &str) {
     let told = ["faults_error", "faults_dropped", "faults_wrong", "get_misses"].map(|name| statistics[name]);
     assert_eq!(counts[..2], [50, 2 + unheard], "{text}");
     assert_eq!(counts[..3], [told[0], told[1] + unheard, told[2]], "{text}");
-    // A request that is never answered was carried out: if its key is not there, nobody saw that.
+    // A request that is never answered was carried out: if its key is not there, no reply says so.
     assert!(counts[3] > 0 && counts[3] <= told[3] && told[3] <= counts[3] + counts[1], "{told:?}\n{text}");
     assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (requests - unheard, 1000), "{text}");
     assert_eq!(measured.count("client.connections.lost"), 2, "{text}");
@@ -71,10 +71,10 @@ fn client_and_server_counts_agree() {
     let more = ["-n", "20000", "--warmup", "0s", "--set", "drain=5s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
     let mix = ["--mix", "get=4,mget=1,set=2,add=1,replace=1,append=1,delete=1,touch=1", "--ttl", "1h"];
     let measured = Measured::run(&server.address, &[&flags[..], &more, &mix].concat());
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.exit, 0, "{}", measured.text);
     assert_eq!(measured.over_phases("requests.error") + measured.over_phases("requests.timeout"), 0);
-    // It speaks memcached's text to whoever asks for statistics, once that one has said who it is.
+    // It speaks memcached's text to a client that asks for statistics, once that client has authenticated.
     let counts = counts(&server.address);
     let count = |name: &str| -> u64 {
         let line = counts.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
@@ -169,7 +169,7 @@ fn bytes_that_are_no_reply_break_the_run() {
         let measured =
             Measured::run(&address, &[&flags[..], &["--timeout", "5s", "-T", "1", "--strict"]].concat());
         let text = &measured.text;
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let faults = measured.at("events.faults").as_array().unwrap();
         let count: u64 = faults.iter().map(|row| row["count"].as_u64().unwrap()).sum();

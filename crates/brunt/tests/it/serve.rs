@@ -39,7 +39,7 @@ fn socket_files_are_removed_on_exit() {
     }
 }
 
-/// Every dialect at one port, and nobody without the password.
+/// Every dialect at one port, and no client without the password.
 #[test]
 fn passwords_are_checked() {
     let (mut child, announced) = start(&["--port", "0", "--set", "user=reader", "--password", "secret"]);
@@ -79,7 +79,7 @@ fn counted(stream: &mut BufReader<TcpStream>, name: &str) -> u64 {
     held.unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Clients that never read their replies are disconnected before they take more memory than they may, and hold nobody up.
+/// Clients that never read their replies are disconnected before they take more memory than they may, and hold no other up.
 #[test]
 fn clients_that_do_not_read_are_bounded_in_all() {
     const MIB: usize = 1 << 20;
@@ -110,14 +110,14 @@ fn clients_that_do_not_read_are_bounded_in_all() {
         reader.read_exact(&mut [0; "VALUE s 0 1\r\ny\r\nEND\r\n".len()]).unwrap();
         longest = longest.max(asked.elapsed());
         closed = counted(&mut reader, "client_output_buffer_limit_disconnections");
-        assert!(begun.elapsed() < Duration::from_secs(60), "nobody was disconnected");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no client was disconnected");
     }
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
     let most_kib: usize = most.strip_suffix(" kB").unwrap().parse().unwrap();
     assert!(most_kib < (4 << 10) + (48 << 10), "{most}");
     assert!(longest < Duration::from_secs(5), "{longest:?}");
-    // Nobody else was disconnected.
+    // No other client was disconnected.
     let [accepted, open, closed] =
         ["total_connections", "curr_connections", "client_output_buffer_limit_disconnections"]
             .map(|name| counted(&mut reader, name));

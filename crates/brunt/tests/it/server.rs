@@ -36,7 +36,7 @@ pub(crate) fn plain(arguments: &[&str]) -> Command {
     command
 }
 
-/// A directory without state: no test looks at what somebody has calibrated on this host. Nobody makes it, so nobody has to
+/// A directory without state: no test looks at what was calibrated on this host. No test makes it, so none has to
 /// take it away.
 pub(crate) fn no_state() -> std::path::PathBuf {
     std::env::temp_dir().join(format!("brunt-no-state-{}", std::process::id()))
@@ -263,7 +263,7 @@ impl Server {
     pub(crate) fn await_gets(&self, count: u64) {
         let since = std::time::Instant::now();
         while self.statistics()["cmd_get"] < count {
-            assert!(since.elapsed() < LOAD_MAX, "nobody asks the server for anything");
+            assert!(since.elapsed() < LOAD_MAX, "no client asks the server for anything");
             std::thread::yield_now();
         }
     }
@@ -380,7 +380,7 @@ impl AsRef<std::path::Path> for Directory {
     }
 }
 
-/// An empty directory, for whoever removes it.
+/// An empty directory, which the caller removes.
 pub(crate) fn own_directory() -> std::path::PathBuf {
     let directory = std::env::temp_dir().join(format!("brunt-server-{}-{}", std::process::id(), unique()));
     std::fs::create_dir_all(&directory).unwrap();

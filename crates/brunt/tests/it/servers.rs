@@ -49,7 +49,7 @@ fn check_by_key(placement: Placement) {
         .concat(),
     );
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     assert_eq!(servers.iter().map(|server| server.statistics()["curr_items"]).collect::<Vec<_>>(), expected);
     // No share of a third is far from it: three servers of a hundred points each have 10 % more or less.
@@ -105,7 +105,7 @@ fn any_placement_stores_every_key_everywhere() {
             ]
             .concat(),
         );
-        measured.check_books();
+        measured.check_request_counts();
         assert!(servers.iter().all(|server| server.statistics()["curr_items"] == 1_000), "{placement}");
         assert_eq!(measured.over_phases("ops.set"), 3_000);
         assert_eq!(
@@ -133,8 +133,8 @@ fn failed_servers_do_not_delay_others() {
                 "4",
                 "--keys",
                 "9000",
-                "--drain",
-                "200ms",
+                "--set",
+                "drain=200ms",
                 "--allow=BROKEN,LOAD,CLIENT,DATA",
             ])
             .args(["--wait", "sleep"])
@@ -151,7 +151,7 @@ fn failed_servers_do_not_delay_others() {
     gone.kill();
     let measured = Measured::of(&run.wait_with_output().unwrap());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     // A server whose processor a busy host takes away stalls, and that is told as well.
     let outages = measured.at("events.outages").as_array().unwrap();
@@ -231,7 +231,7 @@ fn closed_loops_continue_past_a_failed_server() {
     gone.kill();
     let measured = Measured::of(&run.wait_with_output().unwrap());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     check_rows(&measured, &servers, &gone_address);
     let outages = measured.at("events.outages").as_array().unwrap();
@@ -253,7 +253,7 @@ fn closed_loops_continue_past_a_failed_server() {
 fn check_address(command: &mut Command, address: &str, failed: u64) {
     let flags = ["-o", "json:-", "-n", "2000", "--warmup", "0s", "--keys", "500", "-c", "4"];
     let measured = Measured::of(&command.args(["run", "--server", address]).args(flags).output().unwrap());
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let connections =
         ["established", "failed"].map(|key| measured.count(&format!("client.connections.{key}")));

@@ -32,7 +32,7 @@ const MIX: &[&str] = &[
 fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     let measured = Measured::run(server, &[MIX, flags].concat());
     let text = &measured.text;
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_exit();
     measured.check_server_counts();
     let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
@@ -107,7 +107,7 @@ fn await_requests(server: &Server, count: u64) {
     }
 }
 
-/// A hundred gets of somebody else are a hundred too many.
+/// A hundred gets of another client are a hundred too many.
 #[test]
 fn other_clients_are_detected() {
     let _beside = beside_others();
@@ -118,7 +118,7 @@ fn other_clients_are_detected() {
     );
     await_requests(&server, 1_100);
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.write_all(&b"get nobody:has:this\r\n".repeat(100)).unwrap();
+    stream.write_all(&b"get no:such:key\r\n".repeat(100)).unwrap();
     let ends =
         BufReader::new(&stream).lines().take(100).filter(|line| line.as_ref().unwrap() == "END").count();
     assert_eq!(ends, 100);

@@ -100,7 +100,7 @@ pub(crate) fn stopped(
         |line| measured_seconds(line).is_some_and(|measured| measured >= seconds / 3.0),
         |pid| stopped = stop_for(pid, Duration::from_millis(stop_ms)),
     );
-    measured.check_books();
+    measured.check_request_counts();
     (measured, stopped.as_secs_f64() * 1e3)
 }
 
@@ -140,7 +140,7 @@ fn stopped_closed_loops_are_named() {
         |line| measured_seconds(line).is_some_and(|measured| measured >= 1.0),
         |pid| stopped = stop_for(pid, Duration::from_millis(700)),
     );
-    measured.check_books();
+    measured.check_request_counts();
     let text = &measured.text;
     let (status, message) = measured.check("CLIENT");
     assert_eq!((status, measured.exit), ("caution", 0), "{text}");
@@ -472,11 +472,25 @@ fn overloaded_servers_are_measured_at_their_rate() {
     // A preload is not served by the law.
     let server = Server::reference(&["--service", "fixed:500", "--script-after", "1000"]);
     let flags = [
-        "-r", "6k", "-c", "4", "--depth", "4", "--warmup", "1500ms", "-t", "1s", "--keys", "1000", "--drain",
-        "100ms", "--wait", "sleep",
+        "-r",
+        "6k",
+        "-c",
+        "4",
+        "--depth",
+        "4",
+        "--warmup",
+        "1500ms",
+        "-t",
+        "1s",
+        "--keys",
+        "1000",
+        "--set",
+        "drain=100ms",
+        "--wait",
+        "sleep",
     ];
     let measured = Measured::run(&server.address, &flags);
-    measured.check_books();
+    measured.check_request_counts();
     let text = &measured.text;
     assert_eq!((measured.exit, measured.check("LOAD").0), (3, "invalid"), "{text}");
     assert_eq!(measured.count("counts.requests.completed"), 0, "{text}");

@@ -73,7 +73,7 @@ impl Certificates {
         self.call(&[arguments, &new_key].concat());
     }
 
-    /// A holder with a new key, `ALGORITHM[:SIZE or curve]`, that nobody but itself vouches for.
+    /// A holder with a new key, `ALGORITHM[:SIZE or curve]`, that only itself vouches for.
     fn sign_oneself(&self, holder: &str, key_and_more: &[&str]) {
         let (key, more) = key_and_more.split_first().unwrap();
         let (algorithm, size) = key.split_once(':').unwrap_or((key, ""));
@@ -206,7 +206,7 @@ fn memcached_counts_match_over_tls() {
 
 const UNVERIFIED: &str = "the servers' certificates were not verified (--tls-insecure)";
 
-/// Whoever says so takes anybody, and the report says so, too. Our own certificate is shown where one is wanted.
+/// With `--tls-insecure` any certificate is taken, and the report says so. Our own certificate is shown where one is wanted.
 #[test]
 fn certificates_are_verified() {
     let _beside = beside_others();
@@ -217,8 +217,8 @@ fn certificates_are_verified() {
         let small = [
             "--protocol",
             "resp2",
-            "--transport",
-            "tls",
+            "--set",
+            "transport=tls",
             "--keys",
             "50",
             "-n",
@@ -299,7 +299,7 @@ fn tls_insecure_accepts_any_certificate() {
             let text = &measured.text;
             assert_eq!(measured.count("counts.requests.completed"), 100, "{holder} {version}\n{text}");
             assert_eq!(measured.fact("certificates"), Some(UNVERIFIED), "{holder} {version}\n{text}");
-            // Nobody who verifies takes one of these: of `server` the issuer is not known.
+            // No client that verifies takes one of these: of `server` the issuer is not known.
             let output =
                 brunt(&["load", "-s", &address, "--protocol", "resp2", "--set", "transport=tls", "--quiet"])
                     .args(["--keys", "10", "--tls-ca", &papers.path("other.pem")])
@@ -405,15 +405,15 @@ fn failed_tls_negotiations_are_named() {
     }
 }
 
-/// Who speaks plainly to a port for TLS, or TLS to a plain one, or to somebody who says nothing, is told what was not answered and
-/// which option may have been meant. That nobody listens is another matter.
+/// A client that speaks plainly to a port for TLS, or TLS to a plain one, or to a server that says nothing, is told what was not answered and
+/// which option may have been meant. That no server listens is another matter.
 #[test]
 fn plain_and_tls_ports_are_told_apart() {
     let _beside = beside_others();
     let Some(papers) = Certificates::issue() else { return };
     let ca = papers.path("ca.pem");
     let Some((server, by_tls)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
-    let (silent, nobody) = (silent_server(), format!("127.0.0.1:{}", lasting_port()));
+    let (silent, unserved) = (silent_server(), format!("127.0.0.1:{}", lasting_port()));
     let tls = ["--set", "transport=tls", "--tls-ca", &ca];
     let hello = |address: &str, end: &str| format!("error: no reply from {address} {end}\n");
     let other = "for a TLS port add --set transport=tls";
@@ -447,9 +447,9 @@ fn plain_and_tls_ports_are_told_apart() {
             ),
         ),
         (
-            &["-s", &nobody, "--protocol", "resp3"],
+            &["-s", &unserved, "--protocol", "resp3"],
             &tls,
-            format!("error: cannot connect to {nobody}: Connection refused (os error 111)\n"),
+            format!("error: cannot connect to {unserved}: Connection refused (os error 111)\n"),
         ),
     ];
     for io in INTERFACES {
@@ -627,8 +627,8 @@ fn later_tls_faults_are_counted() {
                 "--no-preload",
                 "--set",
                 "server-stats=false",
-                "--transport",
-                "tls",
+                "--set",
+                "transport=tls",
                 "--tls-ca",
                 &papers.path("ca.pem"),
                 "--value-size",
@@ -637,7 +637,7 @@ fn later_tls_faults_are_counted() {
                 io,
             ];
             let measured = Measured::run(&address, &flags);
-            measured.check_books();
+            measured.check_request_counts();
             measured.check_connections();
             let text = &measured.text;
             let ended =
@@ -688,8 +688,8 @@ fn large_values_go_out_in_parts() {
             "get=1,set=1",
             "--value-size",
             "uniform:1,4MiB",
-            "--transport",
-            "tls",
+            "--set",
+            "transport=tls",
             "--tls-ca",
             &ca,
             "--io",
@@ -697,7 +697,7 @@ fn large_values_go_out_in_parts() {
         ];
         let measured = Measured::run(&address, &flags);
         measured.check_exit();
-        measured.check_books();
+        measured.check_request_counts();
         assert_eq!(measured.count("counts.requests.completed"), 100, "{}", measured.text);
         assert_eq!(
             measured.count("counts.keys.hit"),

@@ -47,7 +47,7 @@ fn traces_are_replayed_in_order() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// What a load has stored is read by its lines, and what lines have stored by those who count keys: neither is anybody's failure.
+/// What a load has stored is read by its lines, and what lines have stored by those who count keys: neither is a failure.
 #[test]
 fn traces_and_data_sets_may_have_the_same_keys() {
     let _beside = beside_others();
@@ -63,7 +63,7 @@ fn traces_and_data_sets_may_have_the_same_keys() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Many lines over several threads and connections: each is sent once, and the books are the server's.
+/// Many lines over several threads and connections: each is sent once, and the counts are the server's.
 #[test]
 fn every_line_is_sent_once() {
     let _beside = beside_others();

@@ -32,7 +32,7 @@ const PLAN: [&str; 18] = [
 /// Everything that was counted.
 pub(crate) fn ledger(measured: &Measured) -> Vec<(&'static str, u64)> {
     measured.check_exit();
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     let phases = ["ops.get", "ops.mget", "ops.set", "ops.touch", "keys.requested", "keys.hit", "keys.miss"];
     let counts = [
@@ -112,7 +112,7 @@ fn unix_socket_connections_open_and_close() {
             io,
         ];
         let measured = Measured::run(&server.address, &flags);
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         assert_eq!(measured.count("counts.requests.completed"), 2000, "{}", measured.text);
         assert_eq!(measured.count("client.connections.failed"), 0, "{}", measured.text);
@@ -120,7 +120,7 @@ fn unix_socket_connections_open_and_close() {
     }
 }
 
-/// Every way a path can lead nowhere: a listener that accepts nobody, too, whose queue is full.
+/// Every way a path can lead nowhere: a listener that accepts no connection, too, whose queue is full.
 #[test]
 fn missing_socket_paths_are_named() {
     let _beside = beside_others();

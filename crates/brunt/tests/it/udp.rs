@@ -11,8 +11,8 @@ const DIALECTS: [&str; 2] = ["memcached-text", "memcached-meta"];
 
 /// What is the same in every run.
 const PLAN: [&str; 13] = [
-    "--transport",
-    "udp",
+    "--set",
+    "transport=udp",
     "--warmup",
     "0s",
     "--progress=none",
@@ -34,7 +34,7 @@ fn memcached() -> Option<Server> {
 
 fn run(server: &Server, flags: &[&str]) -> Measured {
     let measured = Measured::run(&server.address, &[&PLAN[..], flags].concat());
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     assert_eq!(measured.at("plan.transport"), "udp", "{}", measured.text);
     assert_eq!(measured.count("client.connections.lost"), 0, "{}", measured.text);
@@ -218,7 +218,7 @@ fn a_reference_server_is_started_if_none_is_given() {
     assert_eq!(measured.count("counts.requests.completed"), 1_000, "{}", measured.text);
 }
 
-/// Where nobody listens, the host of the port says so, and that is a fault of a connection like any other.
+/// Where no socket listens, the host of the port says so, and that is a fault of a connection like any other.
 #[test]
 fn closed_udp_ports_are_unreachable() {
     let _beside = beside_others();
@@ -231,7 +231,7 @@ fn closed_udp_ports_are_unreachable() {
         let output = ended(&["-s", &url, "--io", io, "--no-preload", "-t", "300ms", "-o", "json:-"]);
         assert_eq!(output.status.code(), Some(5));
         let measured = Measured::of(&output);
-        measured.check_books();
+        measured.check_request_counts();
         measured.check_connections();
         let refused =
             measured.at("events.faults").as_array().unwrap().iter().find(|row| row["kind"] == "refused");

@@ -43,16 +43,7 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
     .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--set", "samples-max=100k"])
     .args(["--wait", "sleep"])
     .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
-    .args([
-        "--json",
-        &path(&json),
-        "--csv",
-        &path(&csv),
-        "--junit",
-        &path(&junit),
-        "--samples",
-        &path(&samples),
-    ])
+    .args(["-o", &path(&json), "-o", &path(&csv), "-o", &path(&junit), "--samples", &path(&samples)])
     .args(flags);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let asked = |server: &Server| server.statistics()["cmd_set"] + server.statistics()["cmd_get"];
@@ -70,7 +61,7 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
         json: serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap(),
         text: text.clone(),
     };
-    measured.check_books();
+    measured.check_request_counts();
     let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
     check(what, &measured, &read(&csv), &read(&junit), &read(&samples));
     [json, csv, junit, samples].iter().for_each(|path| std::fs::remove_file(path).unwrap());
@@ -218,7 +209,7 @@ fn automatic_warm_up_begins_the_window() {
         &server.address,
         &[&flags[..], &["-t", "300ms", "--allow=BROKEN,LOAD,CLIENT,DATA"]].concat(),
     );
-    measured.check_books();
+    measured.check_request_counts();
     measured.check_connections();
     assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()), "{}", measured.text);
     // A host that takes processors away makes latencies rise, and fall; whole slices they are in any case.
@@ -255,7 +246,7 @@ fn servers_killed_in_warm_up_are_measured() {
         "--allow=BROKEN,LOAD,CLIENT,DATA",
     ];
     let measured = Measured::run(&server.address, &flags);
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.at("window.warmup_end"), "trouble", "{}", measured.text);
     // 100 ms until it is seen, 100 ms ahead, and what the host adds.
     let warmup_ms = measured.ms("counts.phases.warmup.duration_ns");

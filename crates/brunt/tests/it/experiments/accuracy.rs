@@ -42,7 +42,7 @@ impl Stall {
 
     /// Q_p = S − (1 − p)·D, whatever the number of connections; `stalled_ms` is how long it really was.
     fn check(&self, measured: Measured, name: &str, stalled_ms: f64) -> Result<(), AccuracyError> {
-        measured.check_books();
+        measured.check_request_counts();
         let requests = self.time.as_millis() as u64;
         assert_eq!(measured.count("counts.requests.completed"), requests, "{}", measured.text);
         let stall_ms = self.stall.as_secs_f64() * 1e3;
@@ -168,7 +168,7 @@ fn overload(io: &str) -> Result<(), AccuracyError> {
     let more =
         ["--io", io, "-t", &time, "--timeout", "1m", "--set", "drain=30s", "--keys", "1000", "--mix", "get"];
     let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
-    measured.check_books();
+    measured.check_request_counts();
     assert_eq!(measured.count("counts.requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
     let mut late = None;
     for (percentile, p) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
@@ -288,7 +288,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
         &server.address,
         &[&flags[..], &more[..], &[csv.to_str().unwrap(), "-t", time, "--io", io]].concat(),
     );
-    measured.check_books();
+    measured.check_request_counts();
     let samples = read_samples(&csv);
     assert_eq!(samples.len() as u64, measured.count("counts.requests.scheduled"));
     // Requests without load come before those of the window.
@@ -350,7 +350,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     Ok(())
 }
 
-/// Does this host take so much of its processors away that times below a millisecond say more of the host than of anybody
+/// Does this host take so much of its processors away that times below a millisecond say more of the host than of anything
 /// else? What a bare loop on each of them misses, in pieces over 100 us, of two seconds: more than 0.2 %, or one in a hundred
 /// requests comes late whatever a load generator does.
 fn is_host_noisy() -> bool {

@@ -31,7 +31,7 @@ fn check(asserted: &[&str], exit: i32, statuses: &[&str]) {
     let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
     let flags = ["-c", "1", "-t", "1500ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--io", "epoll"];
     let mut flags =
-        [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA", "--junit", junit.to_str().unwrap()]].concat();
+        [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA", "-o", junit.to_str().unwrap()]].concat();
     asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
     let run = Measured::run_undisturbed(&server.address, &flags);
     if run.delayed() > DELAYED_MAX {

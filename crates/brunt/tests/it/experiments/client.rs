@@ -150,7 +150,7 @@ fn starved(group: &StarvedGroup, server: &Server) -> Measured {
     Measured::of(&output)
 }
 
-/// What a check of a run that nobody disturbed may go by: a counter of the kernel's that says the host did it after all.
+/// What a check of an undisturbed run may go by: a counter of the kernel's that says the host did it after all.
 fn is_backed(measured: &Measured, id: &str) -> bool {
     match id {
         // It is the length of the run that it speaks against: twelve of 1 200 requests are slower than the p99.
@@ -163,7 +163,7 @@ fn is_backed(measured: &Measured, id: &str) -> bool {
 
 /// Is everything that speaks against a run backed so?
 fn is_all_backed(run: u32, measured: &Measured) -> bool {
-    measured.check_books();
+    measured.check_request_counts();
     let (status, waited) = (measured.at("status.value"), measured.delayed() * 100.0);
     eprintln!("run {run}: {status}, kept waiting for {waited:.2} %");
     let checks = measured.at("status.checks").as_array().unwrap();
@@ -182,7 +182,7 @@ fn is_left_in_peace(measured: &Measured) -> bool {
     measured.delayed() <= QUIET && measured.stolen() <= QUIET
 }
 
-/// The other half of T9: who is left in peace has no INVALID run, as strictly as anybody may ask. 200 requests/s of 2 ms each, so that what a
+/// The other half of T9: an undisturbed run is not INVALID, however strict the check. 200 requests/s of 2 ms each, so that what a
 /// host takes now and then is small beside them, each program on a processor of its own; what speaks against a run all the same has a counter of the host behind it.
 #[test]
 fn undisturbed_runs_are_valid() {
@@ -194,7 +194,7 @@ fn undisturbed_runs_are_valid() {
     let mut invalid = 0;
     for run in 1..=if is_full() { 20 } else { 1 } {
         let mut tried = (0..ATTEMPTS).map(|_| Measured::run_undisturbed(&server.address, &flags));
-        // How long a hypervisor takes to wake a processor that sleeps, nobody counts. It does not take long every time.
+        // How long a hypervisor takes to wake a processor that sleeps is not counted. It does not take long every time.
         let Some(measured) = tried.find(|measured| is_all_backed(run, measured)) else {
             panic!("run {run}: {ATTEMPTS} times something spoke against it that no counter of the host backs")
         };

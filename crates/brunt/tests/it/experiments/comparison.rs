@@ -23,7 +23,7 @@ fn tenfold_service_time_compares_as_slower() {
     assert!(text.contains("B IS SLOWER: p50 +") && text.contains("FAILS "), "{text}");
     // One result each: the same numbers, and no claim, of B alone neither.
     let junit = directory.path("junit.xml");
-    let flags = ["--assert", "p50 < 10s", "--assert", "p50 < 1us", "--junit", &junit];
+    let flags = ["--assert", "p50 < 10s", "--assert", "p50 < 1us", "-o", &junit];
     let (exit, json, text) = compared(&[&flags[..], &[arguments[2], arguments[11]]].concat());
     let p50 = quantity(&json, "p50");
     assert_eq!((exit, &p50["message"]), (3, &"UNDECIDED (too few runs)".into()), "{text}");

@@ -194,7 +194,7 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     let more = ["--keys", "1000", "--allow=BROKEN,LOAD,CLIENT,DATA", "--set", "server-stats=false"];
     let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
     let times = capture.end();
-    measured.check_books();
+    measured.check_request_counts();
     *send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().map_or(*send_cost_s, |ns| ns / 1e9);
     let sent = measured.count("counts.requests.sent");
     let missing = sent.abs_diff(times.len() as u64);
