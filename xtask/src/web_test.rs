@@ -221,7 +221,12 @@ fn check_figure(browser: &mut Browser, kind: &str) -> anyhow::Result<()> {
     for (event, part) in [("mousePressed", 0.4), ("mouseMoved", 0.5), ("mouseReleased", 0.6)] {
         browser.mouse(event, at(part), y)?;
     }
-    ensure!(browser.value::<String>(&view)? != whole, "dragging does not zoom");
+    let side = |view: &str, index| view.split(' ').nth(index).and_then(|side| side.parse::<f64>().ok());
+    let zoomed: String = browser.value(&view)?;
+    let part = |index, from: f64| Some((side(&zoomed, index)? - from) / side(&whole, 2)?);
+    let left = side(&whole, 0).and_then(|left| part(0, left));
+    let is_part = |held: Option<f64>, expected: f64| held.is_some_and(|held| (held - expected).abs() < 0.01);
+    ensure!(is_part(left, 0.4) && is_part(part(2, 0.0), 0.2), "dragging makes {whole} {zoomed}");
     let labels: u32 = browser.value(&of("querySelectorAll('.x-zoomed text').length"))?;
     ensure!(labels >= 1, "a zoomed axis without labels");
     let address: String = browser.value("location.hash")?;
@@ -251,7 +256,7 @@ fn check_legend(browser: &mut Browser, figure: &str, kind: &str) -> anyhow::Resu
     browser.run(&click)?;
     let address: String = browser.value("location.hash")?;
     ensure!(!address.contains("hidden"), "the address keeps what is shown again");
-    browser.run(&format!("history.replaceState(null, '', '{kept}'); recall()"))?;
+    browser.run(&format!("history.replaceState(null, '', '{kept}'); recall(document)"))?;
     ensure!(browser.value::<bool>(&hidden)?, "'{group}' is not hidden as the address has it");
     browser.run(&click)?;
     ensure!(!browser.value::<bool>(&hidden)?, "the legend does not show '{group}' again");
@@ -361,7 +366,10 @@ fn follow(browser: &mut Browser, mut run: Run, pages: &Pages) -> anyhow::Result<
     check_stall(browser, &STALL)?;
     for (what, kept) in [
         ("the open table", "document.querySelector('#time details').open"),
-        ("the part of a chart", "location.hash.includes('percentile=')"),
+        (
+            "the part of a chart",
+            "figures.find((figure) => figure.kind === 'percentile').view.join() === '0.5,1'",
+        ),
         ("the unit", "document.querySelectorAll('button.unit')[0].getAttribute('aria-pressed') === 'true'"),
         ("the focus", "document.activeElement === document.querySelector('#time .chart')"),
     ] {

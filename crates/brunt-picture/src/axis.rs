@@ -20,7 +20,7 @@ pub enum Side {
     Bottom,
 }
 
-/// An axis and its grid around a plot. Ticks are values with their names, ascending; the title says what the values are, and in which unit:
+/// An axis and its grid around a plot. Ticks are values with their names, those that take room before others first; the title says what the values are, and in which unit:
 /// above an axis on the left, to the right below one at the bottom.
 pub fn axis(plot: Area, side: Side, scale: &Scale, ticks: &[(f64, String)], title: &str) -> Vec<Shape> {
     let (left, right, bottom) = (plot.x, plot.right(), plot.bottom());
@@ -62,11 +62,15 @@ pub fn number_label(value: f64) -> String {
     format!("{}{suffix}", short(value / unit))
 }
 
-/// The name of a time since the start: `0:05`, `12:30`, `1:00:00`.
+/// The name of a time, before the start a negative one: `0:05`, `12:30`, `1:00:00`, `-15:00`.
 pub fn time_label(seconds: f64) -> String {
-    let seconds = seconds.max(0.0).round() as u64;
+    let sign = if seconds <= -0.5 { "-" } else { "" };
+    let seconds = seconds.abs().round() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+    match hours {
+        0 => format!("{sign}{minutes}:{seconds:02}"),
+        _ => format!("{sign}{hours}:{minutes:02}:{seconds:02}"),
+    }
 }
 
 /// At most six digits after the point, and no noughts at their end.
@@ -184,9 +188,14 @@ mod tests {
         for (value, expected) in numbers {
             assert_eq!(number_label(value), expected);
         }
-        for (seconds, expected) in
-            [(0.0, "0:00"), (65.0, "1:05"), (3600.0, "1:00:00"), (90_061.0, "25:01:01")]
-        {
+        for (seconds, expected) in [
+            (-900.0, "-15:00"),
+            (-0.1, "0:00"),
+            (0.0, "0:00"),
+            (65.0, "1:05"),
+            (3600.0, "1:00:00"),
+            (90_061.0, "25:01:01"),
+        ] {
             assert_eq!(time_label(seconds), expected);
         }
     }

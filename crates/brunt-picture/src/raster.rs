@@ -1,4 +1,4 @@
-//! A picture as PNG: its pixels, drawn here.
+//! A picture as PNG: its shapes, textures and outlines of letters, which tiny-skia fills.
 //!
 //! Not for pictures of any size: all pixels are in memory at once, four bytes each.
 

@@ -269,7 +269,7 @@ pub(crate) fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Re
             cell(interval.and_then(|(_, high_ns)| high_ns)),
             value(Quantile::P999),
             cell(run.client_error_ns()),
-            cell(run.result.client_cpu_ns().map(|ns| ns.round())),
+            cell(run.result.client_cpu_ns()),
             status_word(run).0.to_owned(),
             cell(run.is_limited.then(|| run.limit.bottleneck.name())),
             cell(is_search.then(|| run.step.name())),

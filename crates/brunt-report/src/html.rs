@@ -14,6 +14,7 @@ use crate::assertion_text::AssertionText;
 use crate::document::{Document, Level};
 use crate::grid::Grid;
 use crate::instant;
+use crate::json::ResultTree;
 use crate::layout::Layout;
 use crate::live::State;
 use crate::quantity::counted;
@@ -23,7 +24,6 @@ use crate::run_document::latency::{full_tables, is_unbounded};
 use crate::run_document::{
     accounting as counts, client, conclusion, events as incidents, fact_lines, head as run_head, servers,
 };
-use crate::text::beginning;
 use brunt_picture::{Area, Fill, Ink, Picture, Scale, Stroke, Texture};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -37,8 +37,6 @@ pub use page::Page;
 pub use several::RESULTS_MAX;
 use std::io::{self, Write};
 
-/// A result of more bytes, which one of a thousand servers has, is not kept in its page.
-const RESULT_BYTES_MAX: usize = 80_000;
 /// Sections and result together, where rows are not as many as the user wants: with style and script they are the page.
 const CONTENT_BYTES_MAX: usize = 219_000;
 /// Columns over time of a run that goes on: fewer than a result has, as they are sent once a second.
@@ -61,10 +59,10 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     events(&mut markup, summary);
     accounting(&mut markup, summary);
     environment(&mut markup, summary);
-    let mut result = page::packed(&crate::json::line_without_record(summary)?);
+    let mut result = page::packed(&serde_json::to_string(&ResultTree::with_intervals(summary)?)?);
     let sections = markup.into_text();
     let is_long = summary.record.plan.interval.is_none() && sections.len() + result.len() > CONTENT_BYTES_MAX;
-    if is_long || result.len() > RESULT_BYTES_MAX {
+    if is_long {
         result.clear();
     }
     let title = summary.status.headline();
@@ -136,7 +134,7 @@ fn times(so_far: &RunSoFar) -> String {
 const ROWS_MAX: usize = 32;
 /// Servers that are named.
 const SERVERS_MAX: usize = 16;
-/// Characters of a plan, and of a line of one that has more, such as that of a thousand servers.
+/// Bytes of a plan that is shown, and characters of a line of a longer one, such as that of a thousand servers.
 const PLAN_MAX: usize = 16_000;
 const PLAN_LINE_MAX: usize = 1_000;
 
@@ -259,14 +257,22 @@ fn plan(markup: &mut Markup, toml: &str) {
         markup.lines(toml);
     } else {
         markup.raw("<p>The plan is too long for a page. The JSON result has all of it.</p>\n<pre>");
-        let cut = |line: &str| match line.chars().count().saturating_sub(PLAN_LINE_MAX) {
-            0 => format!("{line}\n"),
-            more => {
-                let kept: String = line.chars().take(PLAN_LINE_MAX).collect();
-                format!("{kept}… and {more} more characters, all in the JSON\n")
+        let mut shown = String::new();
+        for (index, line) in toml.lines().enumerate() {
+            let line = match line.chars().count().saturating_sub(PLAN_LINE_MAX) {
+                0 => format!("{line}\n"),
+                more => {
+                    let kept: String = line.chars().take(PLAN_LINE_MAX).collect();
+                    format!("{kept}… and {more} more characters, all in the JSON\n")
+                }
+            };
+            if shown.len() + line.len() > PLAN_MAX {
+                shown += &format!("… and {} more lines, all in the JSON\n", toml.lines().count() - index);
+                break;
             }
-        };
-        markup.lines(&beginning(&toml.lines().map(cut).collect::<String>(), PLAN_MAX));
+            shown += &line;
+        }
+        markup.lines(&shown);
     }
     markup.raw("</pre>\n");
 }
@@ -375,4 +381,24 @@ fn whisker(whisker: &Whisker, (low_ns, high_ns): (f64, f64)) -> Picture {
     picture.line((x(whisker.low_ns), middle).into(), (end, middle).into(), interval);
     picture.line((value, 1.0).into(), (value, HEIGHT - 1.0).into(), Stroke::solid(Ink::Text, 2.0));
     picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_plan_ends_with_a_whole_line() {
+        let line = |index: u32| format!("key-{index} = 'é'\n");
+        let mut markup = Markup::default();
+        plan(&mut markup, &(0..2_000).map(line).collect::<String>());
+        let text = markup.into_text();
+        let shown: Vec<&str> =
+            text.split("<pre>").nth(1).unwrap().split("</pre>").next().unwrap().lines().collect();
+        let (last, lines) = shown.split_last().unwrap();
+        assert_eq!(*last, format!("… and {} more lines, all in the JSON", 2_000 - lines.len()));
+        assert!(lines.iter().all(|line| line.ends_with("&#39;é&#39;")), "{:?}", lines.last());
+        let bytes: usize = (0..lines.len() as u32).map(|index| line(index).len()).sum();
+        assert!((PLAN_MAX - 20..=PLAN_MAX).contains(&bytes), "{bytes} bytes");
+    }
 }

@@ -37,7 +37,7 @@ pub fn date(seconds: u64) -> String {
     instant.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%d").to_string()
 }
 
-/// When it was by the wall clock at an instant of the run; `None` in results of versions that did not keep it.
+/// When it was by the wall clock at an instant of the run; `None` where no clock of a host was read.
 pub(crate) fn of_run(summary: &Summary, at_ns: u64) -> Option<String> {
     summary.record.run.times.epoch_us.and_then(|epoch_us| at(epoch_us, at_ns))
 }

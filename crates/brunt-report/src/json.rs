@@ -150,13 +150,14 @@ impl ResultTree {
         window.cpu_ns_per_request.map(|ns| ns as f64)
     }
 
+    /// The same with pieces over time.
+    pub(crate) fn with_intervals(summary: &Summary) -> serde_json::Result<Self> {
+        Ok(Self { intervals: Piece::all(summary), ..Self::without_record(summary)? })
+    }
+
     /// All of a summary.
     pub(crate) fn of(summary: &Summary) -> serde_json::Result<Self> {
-        Ok(Self {
-            intervals: Piece::all(summary),
-            record: Some(record_value(&summary.record)?),
-            ..Self::without_record(summary)?
-        })
+        Ok(Self { record: Some(record_value(&summary.record)?), ..Self::with_intervals(summary)? })
     }
 }
 
@@ -165,15 +166,10 @@ impl ResultTree {
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    write_indented(serde_json::to_value(ResultTree::of(summary)?)?, out)
-}
-
-/// The result without its record, on one line.
-pub(crate) fn line_without_record(summary: &Summary) -> serde_json::Result<String> {
-    serde_json::to_string(&ResultTree {
-        intervals: Piece::all(summary),
-        ..ResultTree::without_record(summary)?
-    })
+    let mut result = serde_json::to_value(ResultTree::with_intervals(summary)?)?;
+    // It is large, and a tree that held it would be written from a copy.
+    result[COMPACT] = record_value(&summary.record)?;
+    write_indented(result, out)
 }
 
 /// Where other schemas have a whole result.

@@ -51,8 +51,8 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     let asserted = comparison.asserted.iter().map(AssertionRow::text).map(of_assertion);
     let runs = comparison.runs().map(|(side, run)| of_run(side, run, comparison.has_conclusion()));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.status", runs.collect())];
-    let measured_ns: u64 = comparison.runs().map(|(_, run)| run.result.window.duration_ns).sum();
-    out.write_all(document(&suites, measured_ns as f64 / 1e9).as_bytes())
+    let measured_ns: f64 = comparison.runs().map(|(_, run)| run.result.window.duration_ns as f64).sum();
+    out.write_all(document(&suites, measured_ns / 1e9).as_bytes())
 }
 
 /// One test case.

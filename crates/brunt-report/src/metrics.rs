@@ -40,20 +40,20 @@ const FAMILIES: [(Kind, &str, &str, Samples); 25] = [
     (StateSet, "status", "Whether the numbers of the run may be quoted; pending until it has ended.", status),
     (Gauge, "check", CHECK_HELP, checks),
     (Counter, "requests_scheduled", "Requests that became due, in all phases.", |run, out| {
-        run.rows().for_each(|shown| out.add(&shown.labels, shown.row.book.requests.scheduled));
+        run.rows().for_each(|shown| out.add(&shown.labels, shown.row.counts.requests.scheduled));
     }),
     (Counter, "requests_sent", "Requests that were sent, in all phases.", |run, out| {
-        run.rows().for_each(|shown| out.add(&shown.labels, shown.row.book.requests.sent));
+        run.rows().for_each(|shown| out.add(&shown.labels, shown.row.counts.requests.sent));
     }),
     (Counter, "requests", "Requests that ended, by what became of them, in all phases.", |run, out| {
         for ShownRow { row, labels, .. } in run.rows() {
-            let named = |outcome: OutcomeClass| (outcome.name(), row.book.requests.outcome(outcome));
+            let named = |outcome: OutcomeClass| (outcome.name(), row.counts.requests.outcome(outcome));
             out.add_each(&labels, "outcome", &OutcomeClass::ALL.map(named));
         }
     }),
     (Counter, "keys", "Keys of retrievals that ended, by what became of them, in all phases.", |run, out| {
         for ShownRow { row, labels, .. } in run.rows().filter(|shown| shown.is_retrieval) {
-            let KeyCounts { hit, miss, failed, .. } = row.book.keys;
+            let KeyCounts { hit, miss, failed, .. } = row.counts.keys;
             out.add_each(&labels, "outcome", &[("hit", hit), ("miss", miss), ("failed", failed)]);
         }
     }),
@@ -205,7 +205,7 @@ pub struct Scrape<'a> {
 #[derive(Clone, Debug, Default)]
 struct Row {
     /// In all phases.
-    book: OpCounts,
+    counts: OpCounts,
     /// Of measured operations: response times, those without the client's part, and service times. Nothing where none are measured.
     latencies: Option<[Buckets; 3]>,
 }
@@ -231,7 +231,7 @@ impl<'a> NamedRun<'a> {
         let mut rows = vec![Row::default(); names.rows.len() + 1];
         let store = &summary.record.run.intervals;
         for entry in store.request_counts().entries() {
-            rows[names.row_of(entry.class, entry.op)].book.merge(&entry.counts);
+            rows[names.row_of(entry.class, entry.op)].counts.merge(&entry.counts);
         }
         for (class, op, totals) in store.rows() {
             let latencies = &totals.latencies;
@@ -271,7 +271,7 @@ impl<'a> NamedRun<'a> {
                 let labels = [("class", name.class), ("op", name.op.as_str())];
                 Some(ShownRow { row, labels, is_retrieval: name.is_retrieval })
             }
-            None if self.names.has_rest || !row.book.is_empty() => {
+            None if self.names.has_rest || !row.counts.is_empty() => {
                 Some(ShownRow { row, labels: [("class", OTHER), ("op", OTHER)], is_retrieval: true })
             }
             None => None,

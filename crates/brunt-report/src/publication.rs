@@ -190,10 +190,11 @@ fn spectrum(runs: &[(&str, &Summary)], is_wide: bool) -> Result<Sheet, String> {
     if runs.len() > RESULTS_MAX {
         return Err(format!("{} results given: expected up to {RESULTS_MAX}", runs.len()));
     }
-    // With its status where nothing of it may be quoted.
-    let name = |(name, summary): &(&str, &Summary)| match summary.status.is_invalid() {
-        true => format!("{name} (INVALID)"),
-        false => (*name).to_owned(),
+    // Of several, with its status where nothing of it may be quoted.
+    let name = |(name, summary): &(&str, &Summary)| match (runs.len(), summary.status.is_invalid()) {
+        (1, _) => String::new(),
+        (_, true) => format!("{name} (INVALID)"),
+        (_, false) => (*name).to_owned(),
     };
     let names: Vec<String> = runs.iter().map(name).collect();
     let spectra = names.iter().zip(runs).map(|(shown, (name, run))| {

@@ -236,7 +236,7 @@ impl HostWorkers<'_> {
             woken_late_ns,
             longest_stop: longest
                 .filter(|_| longest_ns > 0)
-                .map(|stalls| (stalls.longest_stop_ns(), stalls.longest_at_ns)),
+                .and_then(|stalls| Some((stalls.longest_stop_ns(), stalls.longest_at_ns?))),
             wake_up_ns,
             has_free_processor: self.has_free_processor(),
             is_open_loop: plan.has_open_loop(),

@@ -38,8 +38,8 @@ pub struct StallCounts {
     pub total_ns: u64,
     /// How long the longest took.
     pub longest_ns: u64,
-    /// When it began, counted from the beginning of the window.
-    pub longest_at_ns: u64,
+    /// When it began, counted from the beginning of the window; `None` without one.
+    pub longest_at_ns: Option<u64>,
     /// For how long at the most the worker was ready to run in it, without a processor: for the rest it was stopped, or in a system call.
     /// `None` where the kernel does not say.
     pub longest_run_delay_ns: Option<u64>,
@@ -57,14 +57,14 @@ impl StallCounts {
         self.count += 1;
         self.total_ns += took_ns;
         if took_ns > self.longest_ns {
-            (self.longest_ns, self.longest_at_ns) = (took_ns, begin_ns - window.start);
+            (self.longest_ns, self.longest_at_ns) = (took_ns, Some(begin_ns - window.start));
             self.longest_run_delay_ns = run_delay_ns.map(|ns| ns.min(took_ns));
         }
     }
 
     /// The longest one, of a window that begins at `measure_ns`.
     pub fn longest_span(&self, measure_ns: u64) -> Range<u64> {
-        let start_ns = measure_ns + self.longest_at_ns;
+        let start_ns = measure_ns + self.longest_at_ns.unwrap_or(0);
         start_ns..start_ns + self.longest_ns
     }
 
@@ -424,7 +424,8 @@ mod tests {
                 stalls.note(*begin_ns..*end_ns, 100 * MS..200 * MS, delay_ns(*end_ns));
             });
             let StallCounts { count, total_ns, longest_ns, longest_at_ns, longest_run_delay_ns } = stalls;
-            assert_eq!([count, total_ns, longest_ns, longest_at_ns], expected, "{turns:?}");
+            assert_eq!([count, total_ns, longest_ns, longest_at_ns.unwrap_or(0)], expected, "{turns:?}");
+            assert_eq!(longest_at_ns.is_some(), count > 0, "{turns:?}");
             let is_longest = |(begin_ns, end_ns): &&(u64, u64)| {
                 (*end_ns).min(200 * MS).saturating_sub((*begin_ns).max(100 * MS)) == longest_ns
             };
@@ -450,7 +451,7 @@ mod tests {
                 count,
                 total_ns: longest_ns,
                 longest_ns,
-                longest_at_ns: u64::from(worker),
+                longest_at_ns: Some(u64::from(worker)),
                 longest_run_delay_ns: Some(7),
             };
             WorkerUsage { worker, stalls, ..WorkerUsage::default() }

@@ -1,7 +1,7 @@
 //! The schema `brunt.compare.v1`: what was compared, run by run, and what that shows; written, and read again.
 //!
 //! docs/compare.schema.json is generated from these types. Invariant: what is read back is compared by the same function as what was
-//! measured, and has no number that could not be one of a run.
+//! measured, and has no number that is compared or added up and could not be one of a run.
 
 use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, document};
 use crate::json::check_numbers;
@@ -21,8 +21,8 @@ use std::io::{self, Write};
 pub const SCHEMA: &str = "brunt.compare.v1";
 /// No count, rate or time of a run is as large.
 const NUMBER_MAX: f64 = (1_u64 << 56) as f64;
-/// The keys of a result whose numbers are compared.
-const COMPARED: [&str; 3] = ["counts", "latency", "ops"];
+/// Where a result has numbers that are compared, or added up.
+const COMPARED: [&str; 4] = ["/counts", "/latency", "/ops", "/window/duration_ns"];
 
 /// A comparison, as `brunt compare -o json` writes it. `brunt report` reads `design`, `interrupted`, `failure`, the results of `a` and `b` and
 /// the text of `assertions`.
@@ -204,7 +204,7 @@ fn read(value: &Value) -> Result<Comparison, String> {
     let is_possible =
         |number: &Number| number.as_f64().is_some_and(|number| (0.0..=NUMBER_MAX).contains(&number));
     let runs = ["a", "b"].into_iter().filter_map(|side| value[side].as_array()).flatten();
-    for numbers in runs.flat_map(|run| COMPARED.map(|key| &run["result"][key])) {
+    for numbers in runs.flat_map(|run| COMPARED.map(|part| run["result"].pointer(part))).flatten() {
         check_numbers(numbers, is_possible)
             .map_err(|number| format!("result: {number} is no number of a run"))?;
     }

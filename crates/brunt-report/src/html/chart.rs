@@ -2,7 +2,7 @@
 //! they show in words, and their numbers.
 //!
 //! Invariants: a series has one group of the drawing and one entry of the legend; values outside an axis lie at its nearer end; no note covers
-//! another, and none is wider than the plot.
+//! another, and none reaches beyond the right end of the plot.
 
 use super::page::Markup;
 use crate::grid::Grid;
@@ -227,7 +227,7 @@ pub(crate) struct Note {
     pub(crate) ink: Ink,
     /// The first that has room is written.
     pub(crate) texts: Vec<String>,
-    /// It must end before this value of x.
+    /// It must end before this value of x; without one it is shifted to end within the plot.
     pub(crate) end: f64,
 }
 
@@ -242,13 +242,13 @@ impl Note {
         let (place, end) = (at(&self.at), at(&(self.end, LEAST)).x);
         let place = Point { x: place.x + offset.0, y: (place.y + offset.1).max(plot.y + NOTE_SIZE) };
         let halo = Some(Ink::Page);
-        let text = |content: &String| Text {
-            at: place,
-            anchor,
-            size: NOTE_SIZE,
-            ink,
-            halo,
-            content: content.clone(),
+        let text = |content: &String| {
+            let content = content.clone();
+            let mut text = Text { at: place, anchor, size: NOTE_SIZE, ink, halo, content };
+            if self.end == MOST {
+                text.at.x -= (text.area().right() - plot.right()).max(0.0);
+            }
+            text
         };
         let fits = |area: Area| area.width < plot.width && area.right() <= end.max(place.x);
         self.texts.iter().map(text).find(|text| fits(text.area()) && room.take(text))
@@ -466,4 +466,24 @@ pub(crate) fn legend(markup: &mut Markup, keys: &[Key]) {
         markup.close("li");
     }
     markup.raw("</ul>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that must end before a value is left out instead.
+    #[test]
+    fn a_note_at_the_right_edge_is_shifted() {
+        let plot = Area { x: LEFT, y: TOP, width: 500.0, height: 100.0 };
+        let at = |place: &Place| Point { x: LEFT + place.0.clamp(0.0, 1.0) * plot.width, y: TOP };
+        let note = |x, text| Note::new((x, 0.0), (6.0, 0.0), Anchor::Start, Ink::Text, text);
+        let right = |note: Note| {
+            let text = note.text(plot, &at, &mut Room::default());
+            text.map(|text| text.area().right())
+        };
+        assert_eq!(right(note(0.99, "p50 changes")), Some(plot.right()));
+        assert!(right(note(0.1, "p50 changes")).is_some_and(|right| right < LEFT + 200.0));
+        assert_eq!(right(Note { end: 0.8, ..note(0.79, "drain") }), None);
+    }
 }

@@ -135,8 +135,8 @@ impl<'a> Course<'a> {
         in_window_ns(self.summary, at_ns) as f64 / 1e9
     }
 
-    /// A chart with what all have in common below its own: warm-up and drain are grey, outages and columns in which nothing was done lie behind
-    /// the data, a change of level before it.
+    /// A chart with what all have in common: warm-up and drain are grey, outages and columns in which nothing was done lie behind its own data,
+    /// the edges of outages and a change of level before it.
     fn chart(
         &self,
         title: impl Into<String>,
@@ -165,10 +165,10 @@ impl<'a> Course<'a> {
         chart.background = vec![
             Series::new("", "", phases.collect()),
             Series::new("outage", "outage", outages),
-            Series::new("outage", "", edges),
             Series::new("silent", "nothing done", silent.collect()),
         ];
         chart.series = own;
+        chart.push("outage", "", edges);
         let change = self.change().map(|(_, at)| Mark::Line(vec![(at, LEAST), (at, MOST)], CHANGE));
         chart.push("", "", change.into_iter().collect());
         chart
@@ -241,8 +241,8 @@ impl<'a> Course<'a> {
         let bar = |column: &Column| {
             Mark::Bar(column.start_s, column.end_s, column.per_second(column.activity.failed), FAILED)
         };
-        let most = largest(&own).max(1.0) * 1.05;
         own.push(Series::new("failed", "failed/s", failed.map(bar).collect()));
+        let most = largest(&own).max(1.0) * 1.05;
         let title = "Operations per second over time: offered, sent, done and failed";
         self.chart(title, (Values::Number(most), "operations/s"), RATE_HEIGHT, own)
     }
@@ -358,13 +358,14 @@ impl<'a> Course<'a> {
     }
 }
 
-/// The largest value of lines.
+/// The largest value of lines, and of bars that end below the top.
 fn largest(series: &[Series]) -> f64 {
-    let places = series.iter().flat_map(|series| &series.marks).filter_map(|mark| match mark {
-        Mark::Line(places, _) => Some(places),
-        _ => None,
+    let values = series.iter().flat_map(|series| &series.marks).flat_map(|mark| match mark {
+        Mark::Line(places, _) => places.iter().map(|place| place.1).collect(),
+        Mark::Bar(.., value, _) => vec![*value],
+        _ => Vec::new(),
     });
-    places.flatten().map(|(_, value)| *value).fold(0.0, f64::max)
+    values.filter(|value| value.is_finite()).fold(0.0, f64::max)
 }
 
 /// How many there are in each column decides how the axis spreads them.

@@ -120,9 +120,13 @@ fn colors() -> String {
 /// The most that zlib compresses: a page is read more often than written.
 const COMPRESSION: u8 = 9;
 
-/// The JSON of a result as a zlib stream in base64, which holds nothing that HTML would read.
+/// A result of more bytes, which one of a thousand servers or a comparison of many runs has, is not kept in its page.
+const RESULT_BYTES_MAX: usize = 80_000;
+
+/// The JSON of a result as a zlib stream in base64, which holds nothing that HTML would read; empty where it is too long.
 pub(crate) fn packed(text: &str) -> String {
-    STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(text.as_bytes(), COMPRESSION))
+    let packed = STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(text.as_bytes(), COMPRESSION));
+    if packed.len() > RESULT_BYTES_MAX { String::new() } else { packed }
 }
 
 // ---- HTML --------------------------------------------------------------------------------------------------------------

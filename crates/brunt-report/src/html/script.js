@@ -20,13 +20,25 @@ function roundValues(low, high) {
   return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
 }
 
-// One request of so many lies above these percentiles.
-const RARITIES = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+function clock(seconds) {
+  const whole = Math.abs(seconds);
+  const two = (number) => String(Math.floor(number) % 60).padStart(2, "0");
+  const minutes = whole < 3600 ? Math.floor(whole / 60) : `${Math.floor(whole / 3600)}:${two(whole / 60)}`;
+  return `${seconds < 0 ? "-" : ""}${minutes}:${two(whole)}`;
+}
 
-// What lies along the x axis of a figure: where a row of its table stands, which values have names, and these.
+function short(number) {
+  const [unit, suffix] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([least]) => Math.abs(number) >= least) ?? [1, ""];
+  return `${+(number / unit).toFixed(6)}${suffix}`;
+}
+
+// One request of so many lies above these percentiles, those first that take room before others.
+const RARITIES = [1, 2, 5].flatMap((digit) => [0, 1, 2, 3, 4, 5, 6].map((power) => digit * 10 ** power));
+
+// What lies along the x axis of a figure: where a row of its table stands, which values have names, and these, as the whole axis has them.
 const KINDS = {
-  time: { place: parseFloat, values: roundValues, name: (value) => `${+value.toFixed(6)} s` },
-  number: { place: parseFloat, values: roundValues, name: (value) => `${+value.toFixed(6)}` },
+  time: { place: parseFloat, values: roundValues, name: (value, isClock) => (isClock ? clock(value) : `${+value.toFixed(6)} s`) },
+  number: { place: parseFloat, values: roundValues, name: short },
   percentile: {
     place: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
     values: (low, high) => RARITIES.map(Math.log10).filter((value) => value >= low && value <= high),
@@ -36,7 +48,10 @@ const KINDS = {
 
 // Keeps a part of what is shown in the address, or takes it out.
 function remember(name, value) {
-  const others = location.hash.slice(1).split("&").filter((part) => part && !part.startsWith(`${name}=`));
+  const parts = location.hash.slice(1).split("&").filter((part) => part);
+  const others = parts.filter((part) => !part.startsWith(`${name}=`));
+  // Browsers refuse what changes too often.
+  if (value ? parts.includes(`${name}=${value}`) : others.length === parts.length) return;
   if (value) others.push(`${name}=${value}`);
   history.replaceState(null, "", `#${others.join("&")}`);
 }
@@ -124,7 +139,9 @@ class Figure {
   }
 
   nearest(value) {
-    const distance = (index) => Math.abs(this.middle(index) - value);
+    // A piece of time reaches to the next one.
+    if (this.kind === "time") return Math.max(0, this.places.findLastIndex((place) => place <= value));
+    const distance = (index) => Math.abs(this.places[index] - value);
     return this.rows.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
   }
 
@@ -212,13 +229,15 @@ class Figure {
 
   drawAxis(group, area) {
     const [bottom, kind] = [area.y + area.height, KINDS[this.kind]];
-    let end = -Infinity;
-    for (const value of kind.values(...this.view)) {
-      const [x, name] = [this.pixel({ area }, value), kind.name(value)];
+    const values = kind.values(...this.view);
+    const isClock = this.range[1] > 120 && values.every(Number.isInteger);
+    const taken = [];
+    for (const value of values) {
+      const [x, name] = [this.pixel({ area }, value), kind.name(value, isClock)];
       group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }));
       const half = name.length * 3.7;
-      if (x - half < end + 8) continue;
-      end = x + half;
+      if (taken.some(([from, to]) => x - half < to + 8 && x + half > from - 8)) continue;
+      taken.push([x - half, x + half]);
       const label = element("text", { x, y: bottom + 18, "font-size": 12, "text-anchor": "middle", class: "fill-soft" });
       label.textContent = name;
       group.append(label);
@@ -240,18 +259,21 @@ class Figure {
     }
   }
 
-  // Hides what an entry of the legend stands for, or shows it again.
-  toggle(entry) {
-    const isShown = entry.getAttribute("aria-pressed") === "false";
-    entry.setAttribute("aria-pressed", isShown);
-    for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
+  // Hides what some entries of the legend stand for, or shows it again.
+  toggle(...entries) {
+    for (const entry of entries) {
+      const isShown = entry.getAttribute("aria-pressed") === "false";
+      entry.setAttribute("aria-pressed", isShown);
+      for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
+    }
     const hidden = [...this.root.querySelectorAll("li[aria-pressed=false]")].map((held) => held.dataset.group);
     remember(`${this.kind}-hidden`, hidden.join(","));
   }
 
   hide(groups) {
     const entries = [...this.root.querySelectorAll("li[aria-pressed=true]")];
-    entries.filter((entry) => groups.includes(entry.dataset.group)).forEach((entry) => this.toggle(entry));
+    const meant = entries.filter((entry) => groups.includes(entry.dataset.group));
+    if (meant.length) this.toggle(...meant);
   }
 }
 
@@ -338,14 +360,14 @@ function offerResult() {
   document.querySelector("main").append(button("Save the numbers as JSON", save));
 }
 
-// Shows what the address keeps.
-function recall() {
-  for (const part of location.hash.slice(1).split("&")) {
-    const [name, value = ""] = part.split("=");
+// Shows what the address keeps of a part of the page.
+function recall(part) {
+  for (const kept of location.hash.slice(1).split("&")) {
+    const [name, value = ""] = kept.split("=");
     const [kind, isHidden] = name.split("-");
-    const figure = figures.find((held) => held.root.dataset.kind === kind);
+    const figure = figuresIn(part).find((held) => held.kind === kind);
     const [low, high] = value.split(",").map(Number);
-    if (name === "unit") [...document.querySelectorAll("button.unit")].filter((held) => held.textContent === value).forEach((held) => held.click());
+    if (name === "unit") [...part.querySelectorAll("button.unit")].filter((held) => held.textContent === value).forEach((held) => held.click());
     if (isHidden) figure?.hide(value.split(","));
     else if (low < high) figure?.zoom([low, high]);
   }
@@ -381,7 +403,7 @@ function stateOf(section) {
 
 function restore(section, { focus, open, scroll, at }) {
   section.querySelectorAll("details").forEach((details, index) => (details.open = open[index] ?? false));
-  recall();
+  recall(section);
   figuresIn(section).forEach((figure, index) => at[index] == null || figure.point(figure.nearest(at[index])));
   section.querySelectorAll(".wide, details").forEach((box, index) => (box.scrollLeft = scroll[index] ?? 0));
   if (focus) alike(section, focus)[focus.index]?.focus({ preventScroll: true });
@@ -457,7 +479,7 @@ function follow() {
     if (document.hidden) return;
     if (silent > SILENCE_MS) say(`No news for ${Math.round(silent / 1000)} s: brunt has ended without a result, or cannot be reached.`);
   }, 1000);
-  // Browsers allow few streams to a host; a page that nobody sees needs none.
+  // Browsers allow few streams to a host; a hidden page needs none.
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hidden);
     if (document.hidden) hidden = setTimeout(() => events.close(), HIDDEN_MS);
@@ -468,7 +490,7 @@ function follow() {
 
 function start() {
   enliven(document);
-  recall();
+  recall(document);
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") figures.forEach((figure) => figure.zoom(figure.range));
   });

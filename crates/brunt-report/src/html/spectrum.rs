@@ -63,6 +63,7 @@ impl Level {
 
 /// The percentiles of a run.
 pub(crate) struct Spectrum<'a> {
+    /// Empty where it has a chart to itself.
     name: &'a str,
     summary: &'a Summary,
     levels: Vec<Level>,
@@ -178,6 +179,11 @@ impl<'a> Spectrum<'a> {
     }
 }
 
+/// The one that has a chart to itself; one whose neighbours have too few replies keeps its name.
+fn alone<'s, 'a>(spectra: &'s [Spectrum<'a>]) -> Option<&'s Spectrum<'a>> {
+    spectra.first().filter(|first| first.name.is_empty())
+}
+
 /// Assertions about response times, each a line around its percentile.
 fn objectives(chart: &mut Chart, spectrum: &Spectrum<'_>) {
     let reach = spectrum.most * OBJECTIVE_REACH;
@@ -194,9 +200,10 @@ fn objectives(chart: &mut Chart, spectrum: &Spectrum<'_>) {
 /// Draws the response times of each with its interval; of one also the client error, its operations, and its service times, unless these have a
 /// chart of their own.
 pub(crate) fn chart(spectra: &[Spectrum<'_>], has_service: bool) -> Chart {
-    let mut chart =
-        axes(spectra, if has_service && spectra.len() == 1 { "latency" } else { "response time" });
-    if let [one] = spectra {
+    let alone = alone(spectra);
+    let y_title = if has_service && alone.is_some() { "latency" } else { "response time" };
+    let mut chart = axes(spectra, y_title);
+    if let Some(one) = alone {
         chart.background = one.background();
         chart.push("service", "service time", if has_service { one.service(SERVICE) } else { Vec::new() });
         chart.push("response", "response time", one.response(result_stroke(0)));
@@ -219,7 +226,7 @@ pub(crate) fn chart(spectra: &[Spectrum<'_>], has_service: bool) -> Chart {
 pub(crate) fn service_chart(spectra: &[Spectrum<'_>]) -> Chart {
     let mut chart = axes(spectra, "service time");
     for (index, spectrum) in spectra.iter().enumerate() {
-        let stroke = if spectra.len() == 1 { SERVICE } else { result_stroke(index) };
+        let stroke = if alone(spectra).is_some() { SERVICE } else { result_stroke(index) };
         chart.push("service", "", spectrum.service(stroke));
     }
     chart
@@ -244,12 +251,14 @@ fn most(spectra: &[Spectrum<'_>]) -> f64 {
 /// The section of one or several runs; nothing of runs with too few replies.
 pub(super) fn section(markup: &mut Markup, runs: &[(&str, &Summary)]) {
     let spectra: Vec<Spectrum<'_>> = runs.iter().filter_map(|(name, run)| Spectrum::of(name, run)).collect();
-    let (finding, table) = match spectra.as_slice() {
-        [] => return,
-        [one] if runs.len() == 1 => (finding(one.summary), table(one)),
-        several => {
+    if spectra.is_empty() {
+        return;
+    }
+    let (finding, table) = match alone(&spectra) {
+        Some(one) => (finding(one.summary), table(one)),
+        None => {
             let finding = "Response time of all requests; the band of each is its 95 % interval, its rhombus the maximum.";
-            (finding.to_owned(), table_of_several(several))
+            (finding.to_owned(), table_of_several(&spectra))
         }
     };
     let cursor = Some(("percentile", (0.0, most(&spectra))));

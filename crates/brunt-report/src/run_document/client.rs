@@ -122,7 +122,8 @@ fn stops(workers: &[WorkerUsage]) -> Vec<String> {
     };
     let all = StallCounts::of_all(workers);
     let [least, total, longest, at] =
-        [STALL_MIN_NS, all.total_ns, stalls.longest_ns, stalls.longest_at_ns].map(quantity::time);
+        [STALL_MIN_NS, all.total_ns, stalls.longest_ns, stalls.longest_at_ns.unwrap_or(0)]
+            .map(quantity::time);
     vec![
         format!("{} of more than {least}, {total} in all", quantity::things(all.count, "stop")),
         format!("longest {longest} at +{at} (worker {worker})"),

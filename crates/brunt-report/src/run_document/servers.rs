@@ -272,7 +272,7 @@ pub(super) fn connections(summary: &Summary) -> Vec<String> {
     facts
 }
 
-/// Certificates that nobody verified.
+/// Certificates that were not verified.
 pub(super) fn tls(summary: &Summary) -> Vec<String> {
     let plan = &summary.record.plan;
     let is_unverified = plan.uses_transport(Transport::Tls) && plan.tls.is_insecure;

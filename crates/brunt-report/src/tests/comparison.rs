@@ -1,5 +1,6 @@
 //! Results that are read back and compared: whole reports, and what is wrong with a result by name.
 
+use super::html::BYTES_MAX;
 use super::schema::reader::errors;
 use super::{json_of, run};
 use crate::comparison::{AssertionRow, Comparison, EarlyEnd};
@@ -169,6 +170,11 @@ fn comparisons_are_reported_again() {
         ("\"a\": [", "\"a\": 1, \"more\": [", "c.json: invalid type: integer `1`"),
         ("\"hit\":", "\"hit\": -1, \"more\":", "c.json: result: -1 is no number of a run"),
         ("\"lag_fraction\":", "\"lag_fraction\": 1e300, \"more\":", "c.json: result: 1e+300 is no number"),
+        (
+            "\"duration_ns\":",
+            "\"duration_ns\": 18446744073709551615, \"more\":",
+            "c.json: result: 18446744073709551615 is no number",
+        ),
         ("\"lag_fraction\":", "\"lag\":", "c.json: missing field `lag_fraction`"),
         ("\"design\": \"", "\"design\": \"no", "c.json: unknown variant `noapart`"),
         ("\"requirement\": \"p99", "\"requirement\": \"p", "c.json: assertions: "),
@@ -177,6 +183,15 @@ fn comparisons_are_reported_again() {
         let error = again(&whole.replacen(from, to, 1)).unwrap_err();
         assert!(error.starts_with(expected), "{expected}: {error}");
     }
+}
+
+/// The page of many runs leaves their results to the JSON.
+#[test]
+fn the_page_of_many_runs_is_bounded() {
+    let comparison = compared(side("a", 50, 1.0), side("b", 50, 1.12), &[]);
+    let mut page = Vec::new();
+    Subject::Comparison(&comparison).write(Format::Html, &mut page).unwrap();
+    assert!(page.len() <= BYTES_MAX, "{} bytes", page.len());
 }
 
 #[test]

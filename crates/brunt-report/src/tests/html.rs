@@ -4,6 +4,8 @@ use super::run::{self, Run, S, ordinary};
 use super::{all_runs, json_text_of};
 use crate::file_type::FileType;
 use crate::html::Page;
+use crate::html::chart::{Mark, Values};
+use crate::html::over_time::Course;
 use crate::live::State;
 use crate::stored::StoredResult;
 use crate::subject::Subject;
@@ -258,6 +260,26 @@ fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     assert_eq!(row(&run.summary), "0.461 0.521 0.001 0.002 0.000");
 }
 
+/// What fails most of all is as high as its share of the axis says.
+#[test]
+fn failed_bars_keep_their_proportion() {
+    let failing = ordinary::failing();
+    let course = Course::of(&failing.summary, 20).unwrap();
+    let chart = course.rates();
+    let Values::Number(most) = chart.y.0 else { panic!("{:?}", chart.y.0) };
+    let marks = |class: &str| {
+        let series = chart.series.iter().find(|series| series.class == class).unwrap();
+        series.marks.clone()
+    };
+    let failed = marks("failed");
+    assert_eq!(failed.len(), 30, "a bar for each column of 100 ms");
+    for mark in failed {
+        let Mark::Bar(_, _, per_second, _) = mark else { panic!("{mark:?}") };
+        assert!((8_900.0..=9_100.0).contains(&per_second), "{per_second}");
+        assert!(per_second < most, "{per_second} on an axis to {most}");
+    }
+}
+
 /// A limit that came and went is marked, and is no point of the curve.
 #[test]
 fn curves_join_the_runs_that_met_no_limit_below_others() {
@@ -292,6 +314,12 @@ fn several_runs_lie_side_by_side() {
         assert!((0..count).all(|index| group(&format!("result-{index}")) == 2), "{count}");
         assert!(page.len() <= BYTES_MAX, "{count}: {} bytes", page.len());
     }
+    // The one that has a distribution keeps its name.
+    let one = [runs[0].clone(), ("without replies".to_owned(), run::empty().summary)];
+    let page = text_of(|out| Subject::Runs(&one).write(FileType::Html.into(), out));
+    let spectrum = page.split("id=\"spectrum\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let shown = words(spectrum);
+    assert!(shown.lines().any(|line| line == one[0].0) && !shown.contains("service time"), "{shown}");
     let page = text_of(|out| Subject::Runs(&runs[..3]).write(FileType::Html.into(), out));
     insta::assert_snapshot!("page_of_several_runs", words(&page));
 }
@@ -313,6 +341,16 @@ fn charts_show_what_happened() {
     assert_eq!(marks(&outage, "outage", "polygon"), 5 * outage.summary.outages.len());
     assert!(marks(&outage, "silent", "polygon") >= 3);
     assert_eq!(marks(&outage, "max", "path"), 1);
+    // The edges of an outage lie above the heat map, and its area below.
+    let page = page_of(&outage);
+    let drawings = drawings(&page);
+    let groups = drawings.iter().flat_map(roxmltree::Document::descendants);
+    let classes: Vec<&str> = groups
+        .filter(|node| node.children().any(|child| child.is_element()))
+        .filter_map(|node| node.attribute("class"))
+        .filter(|class| ["heat", "outage", "max"].contains(class))
+        .collect();
+    assert_eq!(classes[..4], ["outage", "heat", "max", "outage"]);
     let closed = ordinary::closed();
     for class in ["response", "service", "p50", "p99", "done"] {
         assert!(marks(&closed, class, "polyline") > 0, "{class}");

@@ -440,7 +440,7 @@ pub(super) fn overload() -> Run {
         count: 3,
         total_ns: 1_040 * MS,
         longest_ns: S,
-        longest_at_ns: 2_310 * MS,
+        longest_at_ns: Some(2_310 * MS),
         longest_run_delay_ns: Some(0),
     };
     for index in 0..4_300u64 {

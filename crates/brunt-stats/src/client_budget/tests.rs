@@ -69,7 +69,7 @@ impl Given {
                 count: 1,
                 total_ns: self.stalls * MS,
                 longest_ns: self.longest.0 * MS,
-                longest_at_ns: 700 * MS,
+                longest_at_ns: Some(700 * MS),
                 longest_run_delay_ns: Some(self.longest.1 * MS),
             },
             ..WorkerUsage::default()

@@ -125,6 +125,6 @@ fn stops(facts: &Facts<'_>) -> Option<Finding> {
         count => format!(", the longest of {count} stops ({} in all)", time(all.total_ns)),
     };
     let message =
-        format!("it stood still for {} at +{}{more}", time(longest.longest_ns), time(longest.longest_at_ns));
+        format!("it stood still for {} at +{}{more}", time(longest.longest_ns), time(longest.longest_at_ns?));
     (is_long || is_of_load).then_some(Finding { message, is_invalid: false })
 }

@@ -153,7 +153,7 @@ fn stalled(longest_ms: u64, run_delay_ms: u64) -> WorkerUsage {
         count: 1,
         total_ns: longest_ms * MS,
         longest_ns: longest_ms * MS,
-        longest_at_ns: 500 * MS,
+        longest_at_ns: Some(500 * MS),
         longest_run_delay_ns: Some(run_delay_ms * MS),
     };
     WorkerUsage {

@@ -94,6 +94,19 @@ pub(in crate::tests) fn outage() -> Run {
     scene.finish(|record| record.server = "10.0.0.5:11211".to_owned())
 }
 
+/// A closed loop of which a server fails nine requests of ten.
+pub(in crate::tests) fn failing() -> Run {
+    let text = "server = ['10.0.0.5']\ntime = '2s'\nwarmup = '1s'\nseed = 8\nmix = 'get'\npreload = false\n";
+    let mut scene = Scene::new(text, S, 2 * S, 0);
+    let (start_ns, end_ns) = (scene.window.start_ns, scene.window.end_ns);
+    for index in 0..(end_ns - start_ns) / 100_000 {
+        let times = times(start_ns + index * 100_000, 200, 3_000, 88_500, 90_000);
+        let (reply, hits) = if index % 10 == 3 { (ReplyKind::Value, 1) } else { (ReplyKind::ServerError, 0) };
+        scene.ended(0, OpKind::Get, Outcome::of_reply(OpKind::Get, reply), times, [1, hits], [36, 40]);
+    }
+    scene.finish(|_| {})
+}
+
 /// A server that is behind from the beginning, and more so with every request.
 pub(in crate::tests) fn overload() -> Run {
     let text = "rate = '4k'\narrival = 'uniform'\ntime = '5s'\nwarmup = '1s'\nseed = 4\npreload = false\n";
