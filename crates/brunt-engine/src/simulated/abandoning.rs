@@ -290,6 +290,23 @@ fn requests_behind_a_frozen_server_are_abandoned() {
     }
 }
 
+/// Where slots wait for the rest of their pipeline, those of abandoned requests do not: these were on no connection.
+#[test]
+fn slots_of_abandoned_requests_wait_for_no_pipeline() {
+    let outcome = simulate(
+        "server = ['a:1', 'b:2']\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = 'get'\nconnections = 2\n\
+         depth = 16\ntime = '6s'\ntimeout = '500ms'\ndrain = '2s'\nrefill = 'batch'",
+        SimOptions { others: vec![frozen(SECOND)], latency_ns: 500 * US, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    assert!(outcome.book(Phase::Measure).requests.abandoned > 100);
+    // A pipeline is answered in a millisecond, and its slots wait for no longer.
+    outcome
+        .samples
+        .iter()
+        .for_each(|sample| assert!(sample.times.client_lag_ns() <= MS + 100 * US, "{sample:?}"));
+}
+
 /// The queue of a server that is gone, or stands still, is bounded, and what comes when it is full pushes the oldest out: the
 /// schedule goes on, long before anything has timed out.
 #[test]

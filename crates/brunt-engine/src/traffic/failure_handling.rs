@@ -5,8 +5,8 @@
 //! taken it in within a timeout ([`super::abandoning`] covers those on no connection), or at once if its schedule
 //! was that of the connection.
 
+use super::Traffic;
 use super::abandoning::unsent_times;
-use super::{Traffic, free_pipeline};
 use crate::io::{CloseMode, Io};
 use crate::state::connection::ConnectionState;
 use crate::state::group::Group;
@@ -103,17 +103,6 @@ impl<C: Codec> Traffic<C> {
             self.enqueue_due(lane_index, &issue, at_ns);
         }
         self.dispatch.deadlines.set(lane_index, u64::MAX);
-    }
-
-    /// Frees the slots that waited for the rest of a pipeline, which moved elsewhere.
-    fn free_rest(&mut self, index: u32) {
-        let lane_index = self.lane_of(index);
-        let Some(lane) = self.dispatch.lanes.get_mut(lane_index as usize) else { return };
-        let connection = &mut self.connections[index];
-        if !connection.freed.is_empty() {
-            free_pipeline(lane, connection, lane.place_of(index));
-            self.dispatch.deadlines.set(lane_index, lane.due_ns());
-        }
     }
 
     /// Notes the loss at its server's health; while no other connection is up, one of them probes.
