@@ -114,17 +114,18 @@ impl<C: Codec> Traffic<C> {
         polled_ns: u64,
     ) -> Result<usize, ()> {
         let mut used = 0;
+        let is_metered = self.recording.meters(MeterKind::ResponseSize);
         loop {
             let read = ReadTimes { index, at_ns, polled_ns };
             // Fast hits first, unless replies are metered, then one other reply.
-            let found = match self.recording.meters(MeterKind::ResponseSize) {
+            let found = match is_metered {
                 true => None,
                 false => self.receive_fast_hits(read, input, &mut used),
             };
             if found.is_none() && used == input.len() {
                 return Ok(used);
             }
-            let (step, is_over) = self.take_reply(read, &input[used..], found)?;
+            let (step, is_over) = self.take_reply(read, &input[used..], found, is_metered)?;
             used += step;
             if !is_over {
                 return Ok(used);
@@ -140,6 +141,7 @@ impl<C: Codec> Traffic<C> {
         read: ReadTimes,
         input: &'a [u8],
         found: Option<(usize, Found<'a>)>,
+        is_metered: bool,
     ) -> Result<(usize, bool), ()> {
         let (index, mut used) = (read.index, 0);
         let mut next = match found {
@@ -148,7 +150,9 @@ impl<C: Codec> Traffic<C> {
         };
         while let (step, Some(event)) = next {
             let is_over = matches!(event, Event::Found(_) | Event::End { .. });
-            self.meter_reply(index, &event, step as u64);
+            if is_metered {
+                self.meter_reply(index, &event, step as u64);
+            }
             if let Err(reason) = self.take_in(read, event) {
                 // A valid reply that does not fit its operation is shown whole.
                 let from = if matches!(event, Event::Bad(_)) { used } else { 0 };
@@ -165,11 +169,9 @@ impl<C: Codec> Traffic<C> {
         Ok((used, false))
     }
 
-    /// Adds the bytes of an event to its reply, and meters the size at its end, if the plan wants it.
+    /// Adds the bytes of an event to its reply, and meters the size at its end.
     fn meter_reply(&mut self, index: u32, event: &Event<'_>, bytes: u64) {
-        if !self.recording.meters(MeterKind::ResponseSize)
-            || matches!(event, Event::Push { .. } | Event::Bad(_))
-        {
+        if matches!(event, Event::Push { .. } | Event::Bad(_)) {
             return;
         }
         let connection = &mut self.connections[index];
