@@ -196,7 +196,7 @@ impl<C: Codec> Traffic<C> {
         self.recording.set.server(server).unsent += 1;
         if C::REDIRECTS && picked.redirect_state != NO_REDIRECT {
             // It was sent to another node before.
-            return self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
+            return self.record_end(index, &Entry::waiting(picked), lost, at_ns, at_ns);
         }
         self.recording.set.server(server).abandoned += 1;
         if picked.group == NO_GROUP {

@@ -154,7 +154,7 @@ impl<C: Codec> Traffic<C> {
             OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
             _ => (OutcomeClass::Lost, at_ns),
         };
-        self.book(index, entry, Outcome::without_reply(class), at_ns, polled_ns);
+        self.record_end(index, entry, Outcome::without_reply(class), at_ns, polled_ns);
     }
 
     /// Removes the operation that was queued first on a connection, with or without a reply.

@@ -612,7 +612,7 @@ impl<C: Codec> Traffic<C> {
             outcome.class
         };
         self.note_health(index, entry.sent_ns, class, polled_ns, at_ns);
-        self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
+        self.record_end(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
         self.leave_idle(index);
         self.note_unread(index, entry.sent_ns, at_ns, polled_ns);
         self.connections.check_retired(index);
@@ -677,10 +677,17 @@ impl<C: Codec> Traffic<C> {
 
     /// Records the end of a sent operation, or of a part, and frees its slot.
     #[inline]
-    pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
+    pub(super) fn record_end(
+        &mut self,
+        index: u32,
+        entry: &Entry,
+        outcome: Outcome,
+        done_ns: u64,
+        polled_ns: u64,
+    ) {
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
             let entry = self.without_redirect(entry);
-            return self.book(index, &entry, outcome, done_ns, polled_ns);
+            return self.record_end(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
         let server = self.connections[index].server;
@@ -693,7 +700,7 @@ impl<C: Codec> Traffic<C> {
         if entry.details.group != NO_GROUP {
             self.groups.note_lag(entry.details.group, busy_lag_ns);
             match self.groups.end_sent(entry.details.group, entry, outcome) {
-                Some(group) => self.book_group(index, &group, done_ns, polled_ns),
+                Some(group) => self.record_group_end(index, &group, done_ns, polled_ns),
                 None => self.refill_idle(index),
             }
             return;
@@ -724,7 +731,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Records the end of an operation in parts, after its last part, and frees its slot.
-    pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
+    pub(super) fn record_group_end(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         self.record_group(group, done_ns, polled_ns);
         self.release(
             index,
@@ -736,7 +743,7 @@ impl<C: Codec> Traffic<C> {
         );
     }
 
-    /// As `book_group` without the slot.
+    /// As `record_group_end` without the slot.
     pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) {
         let Picked { op, phase, row, intended_ns, picked_ns, .. } = group.whole;
         self.recording.counts.replicas_missed += u64::from(group.missed);
