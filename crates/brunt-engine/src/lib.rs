@@ -1,6 +1,6 @@
 //! The engine: one event loop that turns a plan into traffic and traffic into recorded intervals.
 //!
-//! [`run::run`] starts threads through `run/launch.rs` and drives them through the phases. Each thread iterates one
+//! [`run::run`] starts threads through `run/control_thread.rs` and drives them through the phases. Each thread iterates one
 //! `worker`, which owns its `traffic`, the `state` below that, and one `io`. The folders are the layers: run,
 //! worker, traffic, state, io, transport; imports point downwards.
 
@@ -26,7 +26,6 @@ mod simulated;
 
 pub use clock::monotonic_ns;
 pub use codecs::check_commands;
-pub use process::{standard_output_was_closed, utc_offset_s};
 pub use run::control_thread::allowed_cpus;
 pub use run::kernel_interface::{self, timestamps_work};
 pub use run::trace_reader::check_traces;

@@ -193,9 +193,9 @@ fn large_values_arrive_whole() {
             "io = '{io}'\nconnections = 4\ndepth = 8\nrequests = 300\nwarmup = '0s'\nkeys = 20\n\
              value-size = 'uniform:500000,1000000'\nmix = 'get=1,set=1'"
         );
-        let book = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap());
-        assert_eq!(book.requests.completed(), 300, "{io} {book:?}");
-        assert_eq!(book.keys.hit, book.keys.requested);
+        let op_counts = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap());
+        assert_eq!(op_counts.requests.completed(), 300, "{io} {op_counts:?}");
+        assert_eq!(op_counts.keys.hit, op_counts.keys.requested);
     }
 }
 
@@ -276,8 +276,12 @@ fn several_threads_share_a_plan_exactly() {
             let toml = format!(
                 "{load}\nio = '{io}'\nthreads = 3\nconnections = 7\nrequests = 1001\nwarmup = '20ms'\nkeys = 333"
             );
-            let book = measured(&run_against(address, &toml).unwrap());
-            assert_eq!((book.requests.scheduled, book.requests.completed()), (1001, 1001), "{io} {load}");
+            let op_counts = measured(&run_against(address, &toml).unwrap());
+            assert_eq!(
+                (op_counts.requests.scheduled, op_counts.requests.completed()),
+                (1001, 1001),
+                "{io} {load}"
+            );
         }
     }
 }
@@ -300,9 +304,9 @@ fn malformed_bytes_are_counted_and_quoted() {
         let toml =
             "connections = 2\ntime = '200ms'\nwarmup = '0s'\npreload = false\nmix = 'get'\ndrain = '100ms'";
         let data = run_against(address, &format!("{toml}\nio = '{io}'")).unwrap();
-        let book = measured(&data);
-        assert_eq!(book.requests.completed(), 0);
-        assert!(book.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
+        let op_counts = measured(&data);
+        assert_eq!(op_counts.requests.completed(), 0);
+        assert!(op_counts.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
         assert!(data.counts.first_malformed.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
     }
     let error = run_against(address, "connections = 1\nkeys = 10\ntime = '200ms'").unwrap_err().to_string();
@@ -369,8 +373,8 @@ fn parted(address: SocketAddr, io: &str) -> ([u64; 3], u64) {
         ),
     )
     .unwrap();
-    let (book, counts) = (measured(&data), data.counts.stamps);
-    assert_eq!((book.requests.scheduled, book.requests.completed()), (400, 400));
+    let (op_counts, counts) = (measured(&data), data.counts.stamps);
+    assert_eq!((op_counts.requests.scheduled, op_counts.requests.completed()), (400, 400));
     assert!(counts.adds_up(), "{counts:?}");
     // At 200 a second every request is stamped that is not sent less than 5 ms after another.
     assert!(counts.requested > 100 && counts.matched * 10 >= counts.requested * 9, "{counts:?}");
@@ -410,7 +414,7 @@ fn stamps_change_no_operation() {
 }
 
 /// A server that resets connections, and one that closes them in the middle of a reply: what is out yields nothing, the
-/// error queue of a dead socket harms nobody, and every other request is booked as ever.
+/// error queue of a dead socket harms nobody, and every other request is recorded as ever.
 #[test]
 fn stamps_survive_connections_that_end() {
     let every = Every::new(7);

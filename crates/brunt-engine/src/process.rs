@@ -1,12 +1,14 @@
-//! This process and the system: what the kernel refused, in words; threads that are started by name; whether standard output was closed
-//! when it began, and its time zone.
+//! This process and the system: what the kernel refused, in words; threads that are started by name, and how long one waited for a CPU;
+//! whether standard output was closed when the process began, and its time zone.
 //!
 //! Before `main` the standard library opens /dev/null for standard streams that are closed
 //! (`sanitize_standard_fds`), so a result for standard output would be lost without an error. An open /dev/null
 //! proves nothing: a caller may pass it on purpose. Invariants: that check runs before the standard library does; an error of the system
 //! that leaves this crate says what failed.
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
@@ -36,8 +38,34 @@ pub fn start_thread<T: Send + 'static>(
 }
 
 /// The result of a thread. If it has panicked, its message is printed already, and this thread must not seem a success.
-pub(crate) fn join<T>(thread: JoinHandle<T>) -> T {
+pub fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// System calls of [`read_run_delay_ns`].
+pub(crate) const RUN_DELAY_SYSCALLS: u64 = 3;
+
+/// The scheduler's statistics of the calling thread. The file is opened for each reading.
+pub(crate) fn read_run_delay_ns() -> Option<u64> {
+    run_delay_in(&open_schedstat()?)
+}
+
+/// The file stays that of the thread that opened it.
+pub(crate) fn open_schedstat() -> Option<OwnedFd> {
+    openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// Reads the file from its beginning, where it has its newest numbers.
+pub(crate) fn run_delay_in(schedstat: &OwnedFd) -> Option<u64> {
+    // Three numbers of up to 20 digits.
+    let mut text = [0; 64];
+    let len = rustix::io::pread(schedstat, &mut text[..], 0).ok()?;
+    run_delay_ns(std::str::from_utf8(&text[..len]).ok()?)
+}
+
+/// The second number: time in which the thread was runnable without a CPU, throttling included.
+fn run_delay_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -78,6 +106,19 @@ pub fn utc_offset_s(unix_s: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn run_delay_is_parsed() {
+        let table = [
+            ("0 0 1\n", Some(0)),
+            ("418871989 1581549870 115\n", Some(1_581_549_870)),
+            ("7", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(run_delay_ns(text), expected, "{text:?}");
+        }
+    }
 
     /// Offsets are whole quarters of an hour in our century, from -12 h to +14 h.
     #[test]

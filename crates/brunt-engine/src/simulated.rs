@@ -63,8 +63,7 @@ use brunt_stats::little::slots_taken;
 use brunt_stats::meter::Meter;
 use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage::{Outage, outages};
-use brunt_stats::recorder::Layout;
-use brunt_stats::recorder::RecorderSet;
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::sample::Sample;
@@ -121,7 +120,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The book of everything that is selected.
+    /// The counts of everything that is selected.
     fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> OpCounts {
         let mut sum = OpCounts::default();
         let entries = self.store.request_counts().entries().filter(|entry| of(entry.phase, entry.op.kind()));
@@ -129,19 +128,19 @@ impl Outcome {
         sum
     }
 
-    /// The book of a phase, over all operations.
-    fn book(&self, phase: Phase) -> OpCounts {
+    /// The counts of a phase, over all operations.
+    fn op_counts(&self, phase: Phase) -> OpCounts {
         self.sum(|held, _| held == phase)
     }
 
-    /// The measured book of a kind.
+    /// The measured counts of a kind.
     fn measured(&self, kind: OpKind) -> OpCounts {
         self.sum(|phase, held| phase == Phase::Measure && held == kind)
     }
 
     /// How many measured operations ended so.
     fn count(&self, class: OutcomeClass) -> u64 {
-        self.book(Phase::Measure).requests.outcome(class)
+        self.op_counts(Phase::Measure).requests.outcome(class)
     }
 
     /// What a summary of it is built from.
@@ -493,7 +492,7 @@ fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
 }
 
 /// What holds of every run, whatever went wrong in it.
-fn check_books(outcome: &Outcome) {
+fn check_counts(outcome: &Outcome) {
     for entry in outcome.store.request_counts().entries() {
         assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
     }
@@ -526,18 +525,18 @@ fn check_books(outcome: &Outcome) {
 /// The counts of the window against the raw samples, which are those of measured operations. A window that was ended
 /// early, or by its number of requests, holds what happened at the very instant of its end.
 fn check_window(outcome: &Outcome) {
-    let book = outcome.book(Phase::Measure);
-    if outcome.samples.len() as u64 != book.requests.ended() {
+    let op_counts = outcome.op_counts(Phase::Measure);
+    if outcome.samples.len() as u64 != op_counts.requests.ended() {
         return;
     }
     let end_ns = outcome.end.data.times.end_ns;
     let times = || outcome.samples.iter().map(|sample| &sample.times);
     let done = |until_ns: u64| times().filter(|times| times.done_ns < until_ns).count() as u64;
-    let ended = book.in_window.ended();
+    let ended = op_counts.in_window.ended();
     assert!((done(end_ns)..=done(end_ns + 1)).contains(&ended), "{ended}, of samples {}", done(end_ns));
     let sent = |until_ns: u64| times().filter(|times| times.sent_ns < until_ns).count() as u64;
-    let counted = book.in_window.sent;
-    let sent_max = sent(end_ns + 1) + book.requests.in_flight;
+    let counted = op_counts.in_window.sent;
+    let sent_max = sent(end_ns + 1) + op_counts.requests.in_flight;
     assert!((sent(end_ns)..=sent_max).contains(&counted), "{counted}, of samples {}", sent(end_ns));
 }
 
@@ -558,7 +557,7 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(outcome.samples.len(), 10_000);
     let start_ns = outcome.end.data.times.start_ns;
     let stalled_until_ns = start_ns + 5 * SECOND + MS / 2;
@@ -593,7 +592,7 @@ fn windows_by_time_have_their_planned_length() {
     for load in loads {
         let toml = format!("{load}\nconnections = 2\ntime = '2s'\nwarmup = '0s'\nkeys = 100");
         let outcome = simulate(&toml, SimOptions::default());
-        check_books(&outcome);
+        check_counts(&outcome);
         let window = outcome.end.data.times;
         assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND, "{load}");
     }
@@ -613,7 +612,7 @@ fn uniform_arrivals_leave_on_their_slots() {
             ),
             SimOptions::default(),
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!(outcome.samples.len() as u64, rate / 2);
         for (index, sample) in outcome.samples.iter().enumerate() {
             let slot_ns = outcome.end.data.times.start_ns + (index as f64 * gap_ns).floor() as u64;
@@ -653,7 +652,7 @@ fn stalls_show_in_the_quantiles_they_must() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         for p in [0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0] {
             let utilisation = service_us as f64 / 1_000.0;
             let (stall_s, run_s, service_s) =
@@ -688,7 +687,7 @@ fn closed_loops_obey_littles_law() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         for sample in &outcome.samples {
             assert_eq!(
                 sample.times.response_ns(),
@@ -730,7 +729,7 @@ fn closed_loops_are_full_over_the_edges_of_the_window() {
         let server = CoreOptions { service: Service::Fixed(50 * US), stalls, ..CoreOptions::default() };
         let options = SimOptions { server, pause, latency_ns: 20 * US, ..SimOptions::default() };
         let outcome = simulate_plan(plan.clone(), options);
-        check_books(&outcome);
+        check_counts(&outcome);
         let summary = Summary::build(outcome.record(plan));
         let broken = summary.status.check(CheckId::Broken).unwrap();
         assert_eq!(broken.status, CheckStatus::Ok, "{what}: {broken:?}");
@@ -754,7 +753,7 @@ fn overload_shows_the_queue_it_builds() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(outcome.samples.len(), 200_000);
     for (index, sample) in outcome.samples.iter().enumerate() {
         assert_eq!(sample.times.response_ns(), index as u64 * 50_000 + 100_000);
@@ -774,7 +773,7 @@ fn client_pauses_count_as_client_lag() {
          keys = 1000",
         SimOptions { pause: Some((10 * SECOND, 300 * MS)), ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let late = outcome.samples.iter().filter(|sample| sample.times.response_ns() > 0).count();
     assert!(late.abs_diff(3_000) <= 1, "{late}");
     check_stall(&outcome, 10 * SECOND, 300 * MS);
@@ -812,7 +811,7 @@ fn client_pauses_show_in_closed_loops() {
             plan,
             SimOptions { pause, latency_ns: 100 * US, look_cost_ns: US, ..SimOptions::default() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         check_stall(&outcome, EPOCH_NS + 2 * SECOND, SECOND);
     }
     // Before the window it is none of the window's, and over its edge as far as it lies inside.
@@ -841,7 +840,7 @@ fn slow_clients_are_late_without_waiting() {
             ),
             SimOptions { send_cost_ns: 200_000, ..SimOptions::default() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let send_lag_ns = outcome.quantile(0.99, |sample| sample.times.send_lag_ns());
         let connection_wait_ns = outcome.quantile(0.99, |sample| sample.times.connection_wait_ns());
         assert!(send_lag_ns > 5_000_000, "{send_lag_ns}");
@@ -870,19 +869,22 @@ fn cut_replies_yield_the_same_samples() {
             simulate(&toml, SimOptions { piece_bytes, others, latency_ns: 20 * US, ..SimOptions::default() })
         };
         let whole = run(usize::MAX);
-        check_books(&whole);
-        let book = whole.book(Phase::Measure);
-        assert_eq!(book.requests.offered(), 500);
-        assert_eq!((book.requests.failed(), book.requests.unsent, book.keys.failed), (0, 0, 0));
+        check_counts(&whole);
+        let op_counts = whole.op_counts(Phase::Measure);
+        assert_eq!(op_counts.requests.offered(), 500);
         assert_eq!(
-            book.keys.hit == book.keys.requested,
+            (op_counts.requests.failed(), op_counts.requests.unsent, op_counts.keys.failed),
+            (0, 0, 0)
+        );
+        assert_eq!(
+            op_counts.keys.hit == op_counts.keys.requested,
             is_full,
             "everything was preloaded, and deleted with the second"
         );
         for piece_bytes in 1..20 {
             let cut = run(piece_bytes);
             assert_eq!(cut.samples, whole.samples, "pieces of {piece_bytes} bytes");
-            assert_eq!(cut.book(Phase::Measure), whole.book(Phase::Measure));
+            assert_eq!(cut.op_counts(Phase::Measure), whole.op_counts(Phase::Measure));
         }
     }
 }
@@ -899,7 +901,7 @@ fn whole_pipelines_are_refilled_together() {
         );
         let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
         let outcome = simulate(&toml, SimOptions { server, ..SimOptions::default() });
-        check_books(&outcome);
+        check_counts(&outcome);
         let mut sent: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.sent_ns).collect();
         sent.dedup();
         // The first pipeline goes out together in any case.
@@ -920,11 +922,15 @@ fn request_counts_are_exact() {
                 ),
                 SimOptions { latency_ns: 30_000, ..SimOptions::default() },
             );
-            check_books(&outcome);
-            let book = outcome.book(Phase::Measure);
-            assert_eq!((book.requests.scheduled, book.requests.completed()), (1234, 1234), "{load}");
-            assert!(outcome.book(Phase::Warmup).requests.completed() > 0);
-            assert_eq!(outcome.book(Phase::Preload).requests.completed(), 100);
+            check_counts(&outcome);
+            let op_counts = outcome.op_counts(Phase::Measure);
+            assert_eq!(
+                (op_counts.requests.scheduled, op_counts.requests.completed()),
+                (1234, 1234),
+                "{load}"
+            );
+            assert!(outcome.op_counts(Phase::Warmup).requests.completed() > 0);
+            assert_eq!(outcome.op_counts(Phase::Preload).requests.completed(), 100);
         }
     }
 }
@@ -951,8 +957,8 @@ fn faults_are_counted_exactly() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     let count = |class: brunt_plan::outcome::OutcomeClass| requests.outcome(class);
     use brunt_plan::outcome::OutcomeClass as Class;
     assert_eq!(requests.scheduled, 20_000);
@@ -969,7 +975,7 @@ fn faults_are_counted_exactly() {
     let timed_out = outcome.samples.iter().filter(|sample| sample.outcome.class == Class::Timeout);
     assert!(timed_out.clone().count() == 4);
     timed_out
-        .for_each(|sample| assert_eq!(sample.times.service_ns(), 50 * MS, "booked at the time-out value"));
+        .for_each(|sample| assert_eq!(sample.times.service_ns(), 50 * MS, "recorded at the time-out value"));
 }
 
 /// A time-out takes what is behind it on its connection along: these operations are lost, and nothing is counted twice.
@@ -991,8 +997,8 @@ fn a_timeout_in_a_pipeline_loses_what_is_behind_it() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         use brunt_plan::outcome::OutcomeClass as Class;
         assert_eq!(requests.scheduled, 5_000);
         assert!(requests.outcome(Class::Timeout) >= 5, "{requests:?}");
@@ -1017,8 +1023,8 @@ fn a_deep_pipeline_survives_a_loss() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.unsent, requests.in_flight), (20_000, 0, 0));
     // The depth is what it was: the last requests wait behind 999 others.
     let last = outcome.samples.iter().rev().find(|sample| sample.outcome.class.is_completed()).unwrap();
@@ -1038,8 +1044,8 @@ fn requests_left_at_a_frozen_server_are_counted() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!(
         (requests.scheduled, requests.completed(), requests.in_flight, requests.unsent),
         (1_000, 501, 2, 497)
@@ -1075,7 +1081,7 @@ fn sessions_of_one_connection_keep_their_own_schedules() {
     plan.classes[0].sessions = brunt_plan::plan::SessionScope::Connection;
     // A reply takes longer than the gap of the whole class, and less than that of one connection.
     let outcome = simulate_plan(plan, SimOptions { latency_ns: 5 * MS, ..SimOptions::default() });
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(outcome.samples.len(), 5_000);
     for (index, sample) in outcome.samples.iter().enumerate() {
         assert_eq!(sample.times.intended_ns, outcome.end.data.times.start_ns + index as u64 * MS);
@@ -1083,7 +1089,7 @@ fn sessions_of_one_connection_keep_their_own_schedules() {
     }
 }
 
-/// Two classes side by side keep their own schedules, connections and books.
+/// Two classes side by side keep their own schedules, connections and counts.
 #[test]
 fn classes_keep_apart() {
     let outcome = simulate(
@@ -1098,7 +1104,7 @@ fn classes_keep_apart() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let of = |class| outcome.samples.iter().filter(move |sample| sample.class == class);
     assert_eq!(of(1).count(), 200);
     // A probe finds the eight requests of the other class before it, or part of the one in service less.

@@ -1,7 +1,7 @@
 //! The traffic of one worker: takes operations from its sessions, puts them on connections, and records their ends.
 //!
 //! What is due and what waits is in `dispatch`, what was sent in `in_flight` (with `groups` of parts and `shared_slots`), and
-//! the connections between them in `connections`; each keeps its place invariants. This file takes due operations and queues
+//! the connections between them in `connections`; each keeps its own invariants. This file takes due operations and queues
 //! their bytes. `fast_path` has the short ways of simple gets; `routing` chooses servers, `sending` passes
 //! bytes to the Io, `receiving` makes samples of replies, `matching` finds their operations, `connecting` covers a
 //! connection's life, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
@@ -216,7 +216,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Takes every due operation and queues its bytes. Returns whether a connection must send first: the rest is
-    /// picked after that, at a later time, because waiting for room in the client's place queue must not count as
+    /// picked after that, at a later time, because waiting for room in the client's own queue must not count as
     /// waiting for a server.
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
@@ -569,18 +569,20 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn refill_idle(&mut self, index: u32) {
         let connection = &self.connections[index];
-        if !connection.freed.is_empty() && connection.outstanding() == 0 {
-            self.refill(index);
+        let binds_slots = || self.dispatch.lanes[self.lane_of(index) as usize].binds_slots;
+        if !connection.freed.is_empty() && connection.outstanding() == 0 && !binds_slots() {
+            self.free_rest(index);
         }
     }
 
+    /// Frees the slots that wait for the rest of a pipeline, which is over or moved elsewhere.
     #[cold]
-    fn refill(&mut self, index: u32) {
+    fn free_rest(&mut self, index: u32) {
         let lane_index = self.lane_of(index);
-        let lane = &mut self.dispatch.lanes[lane_index as usize];
-        if !lane.binds_slots {
-            let freed = &mut self.connections[index].freed;
-            freed.drain(..).for_each(|freed_ns| lane.session.release(0, freed_ns));
+        let connection = &mut self.connections[index];
+        if !connection.freed.is_empty() {
+            let lane = &mut self.dispatch.lanes[lane_index as usize];
+            free_pipeline(lane, connection, lane.place_of(index));
             self.dispatch.deadlines.set(lane_index, lane.due_ns());
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::background_thread::start_background_thread;
 use crate::destination::{Destination, Document, Written};
+use brunt_engine::process::join;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::csv;
@@ -93,7 +94,7 @@ impl LineStream {
         let Some(thread) = self.thread.take() else { return Ok(None) };
         // One whose reader takes nothing is left behind; the process ends without it.
         let written = match self.wait_for_end() {
-            true => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            true => join(thread),
             false => {
                 let reason = format!("nothing could be written for {} s", STALL_MAX.as_secs());
                 Err(self.destination.failure(reason))

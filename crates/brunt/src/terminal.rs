@@ -119,7 +119,7 @@ impl Write for Page {
 
 /// Standard output for a result, which must not be lost.
 pub(crate) fn standard_output() -> io::Result<RetryingWriter<io::Stdout>> {
-    match brunt_engine::standard_output_was_closed() {
+    match brunt_engine::process::standard_output_was_closed() {
         true => Err(io::Error::other("it is closed")),
         false => Ok(RetryingWriter(io::stdout())),
     }

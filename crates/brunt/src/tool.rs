@@ -148,7 +148,7 @@ impl<'a> FrontEndHost<'a> {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let ns = |duration: Duration| DurationNs(duration.as_nanos() as u64);
         let mut console = Console::at(ns(self.began.elapsed()), ns(unix)).naming(self.names);
-        console.utc_offset_s = brunt_engine::utc_offset_s(unix.as_secs() as i64);
+        console.utc_offset_s = brunt_engine::process::utc_offset_s(unix.as_secs() as i64);
         let answer = action(self.front_end, &mut console);
         for printed in console.take() {
             let (is_report, text) = match printed {

@@ -12,10 +12,10 @@ use super::{
     Until,
 };
 use crate::clock::{Clock, WallReading};
+use crate::process::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use crate::transport::Address;
 use crate::transport::socket::{self, Peer};
 use crate::transport::tls_client::TlsClient;
-use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use brunt_plan::choice::Gather;
 use brunt_plan::sockets::SocketOptions;
 use rustix::io::Errno;
@@ -280,8 +280,6 @@ impl<B: Backend> Wire for B {
     }
 
     fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        // Queued sends go out first.
-        self.hand_in_sends();
         let Some((socket, was_open)) = self.sockets_mut().entries[index as usize].close() else { return };
         self.unregister(index);
         let sockets = self.sockets_mut();

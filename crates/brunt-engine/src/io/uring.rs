@@ -139,6 +139,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// For one connection with short replies, of datagrams or not.
+    pub(crate) fn of_one(datagrams: usize) -> Self {
+        let (sockets, gather) = (SocketOptions::default(), Gather::NOTHING);
+        Self { connections: 1, reply_bytes: 1, datagrams, sockets, gather }
+    }
+
     /// How many receive buffers of which size.
     fn buffers(self) -> (u16, usize) {
         let streams = self.connections - self.datagrams;
@@ -170,14 +176,15 @@ impl Uring {
             .setup_cqsize(completions as u32)
             .build(SUBMISSIONS)?;
         ring.submitter().register_files_sparse(shape.connections.max(1) as u32)?;
-        let (count, size) = shape.buffers();
-        // SAFETY: `pool` is declared behind `ring`, so that it is dropped after it, and `drop` ends whatever is under way.
-        let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
         let is_absolute = ring.params().is_feature_min_timeout();
         let now_ns = clock.now_ns();
         let elapsed =
             Waiting { want: 1, gather_ns: 0, timeout_ns: 0, monotonic_ns: clock.monotonic_of(now_ns) };
         enter(&mut ring, is_absolute, Some(elapsed))?;
+        let (count, size) = shape.buffers();
+        // SAFETY: nothing below fails, and of the fields `pool` is declared behind `ring`, so that it is dropped after it; `drop` ends
+        // whatever is under way.
+        let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
         Ok(Self {
             is_absolute,
             ring,
@@ -937,14 +944,7 @@ mod tests {
     /// What the end of a connection leaves in the queue belongs to its socket, not to the next one with its index.
     #[test]
     fn nothing_queued_reaches_the_next_socket_of_a_connection() {
-        let shape = Shape {
-            connections: 1,
-            reply_bytes: 1,
-            datagrams: 0,
-            sockets: SocketOptions::default(),
-            gather: Gather::NOTHING,
-        };
-        let mut uring = match Uring::new(shape, Clock::start()) {
+        let mut uring = match Uring::new(Shape::of_one(0), Clock::start()) {
             Ok(uring) => uring,
             Err(error) => return eprintln!("SKIPPED: {}", refusal(&error)),
         };
@@ -978,14 +978,7 @@ mod tests {
     /// all that is known, until the next poll.
     #[test]
     fn a_receive_without_a_buffer_counts_as_unread_for_one_poll() {
-        let shape = Shape {
-            connections: 1,
-            reply_bytes: 1,
-            datagrams: 1,
-            sockets: SocketOptions::default(),
-            gather: Gather::NOTHING,
-        };
-        let mut uring = match Uring::new(shape, Clock::start()) {
+        let mut uring = match Uring::new(Shape::of_one(1), Clock::start()) {
             Ok(uring) => uring,
             Err(error) => return eprintln!("SKIPPED: {}", refusal(&error)),
         };
@@ -1000,7 +993,7 @@ mod tests {
             std::iter::from_fn(|| uring.next()).count()
         };
         assert_eq!((poll(&mut uring), uring.seen_ns(0)), (0, uring.sockets.polls.poll_end_ns));
-        let count = usize::from(shape.buffers().0);
+        let count = usize::from(Shape::of_one(1).buffers().0);
         (0..count).for_each(|_| assert_eq!(peer.send(b"x").unwrap(), 1));
         assert_eq!(poll(&mut uring), count);
         assert!(uring.seen_ns(0) < uring.sockets.polls.poll_end_ns);

@@ -281,14 +281,14 @@ mod tests {
             );
             let plan = planned(&toml);
             let rehearsal = run_in_virtual_time(&plan, Interface { completions_max, defers_sends });
-            let book = rehearsal.measured.requests;
+            let counted = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
             assert_eq!(
-                (book.scheduled, book.sent, book.completed()),
+                (counted.scheduled, counted.sent, counted.completed()),
                 (requests, requests, requests),
                 "{mix}"
             );
-            assert_eq!(book.outcome(OutcomeClass::Miss) + book.failed(), 0, "{mix}");
+            assert_eq!(counted.outcome(OutcomeClass::Miss) + counted.failed(), 0, "{mix}");
             let calls = rehearsal.calls;
             // A full queue is sent before the rest of its iteration is queued.
             assert!(calls.sends >= calls.completions, "{mix} {calls:?}");
@@ -371,11 +371,11 @@ mod tests {
             let plan = planned(&toml);
             let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
             let [RealTimeRun { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
-            let book = measured.requests;
-            assert!(book.scheduled > 1_000, "{load}: {book:?}");
+            let requests = measured.requests;
+            assert!(requests.scheduled > 1_000, "{load}: {requests:?}");
             assert_eq!(
-                (book.sent, book.completed(), response.count),
-                (book.scheduled, book.scheduled, book.scheduled)
+                (requests.sent, requests.completed(), response.count),
+                (requests.scheduled, requests.scheduled, requests.scheduled)
             );
             assert!((1..10_000_000_000).contains(cpu_ns), "{load}: {cpu_ns} ns");
             // A busy host may preempt for milliseconds, but hardly during half of all requests.

@@ -64,8 +64,8 @@ fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
             )),
             world(gone(SECOND, FOR_GOOD)),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let slots = 6 * depth;
         // A slot soon finds a key behind the server that is gone, and has it for half a second: within nine seconds 18 times, the
         // last of them after the window.
@@ -107,8 +107,8 @@ fn a_stop_of_the_client_is_no_silence_of_a_server_that_is_down() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(
             (requests.unsent, requests.abandoned, requests.in_flight),
             (0, 0, 0),
@@ -134,8 +134,8 @@ fn a_stop_of_the_client_does_not_give_up_a_server() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(requests.scheduled == 20_000, is_whole, "{pause_ns}: {requests:?}");
     }
 }
@@ -170,8 +170,8 @@ fn every_slot_is_there_when_the_server_is_back() {
         };
         let options = SimOptions { latency_ns: 2 * MS, ..options };
         let outcome = simulate(&toml, options);
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let before = answered(&outcome, 500 * MS, 400 * MS);
         let after = answered(&outcome, 4_500 * MS, 400 * MS);
         assert!(before > 500 && after.abs_diff(before) <= before / 20, "{toml}: {before}, then {after}");
@@ -194,8 +194,8 @@ fn short_outages_abandon_nothing() {
             )),
             world(slow),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.unsent, requests.in_flight), (0, 0), "{load} {requests:?}");
         if !load.is_empty() {
             // Half as much again as it can do: at the outage the queue was longer than a time-out already.
@@ -216,8 +216,8 @@ fn slow_servers_are_not_down() {
             ),
             SimOptions { server, buffer_bytes: 600, ..SimOptions::default() },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.abandoned, requests.failed()), (0, 0), "{requests:?}");
         assert!(noreply || requests.unsent > 2_000, "{requests:?}");
     }
@@ -234,8 +234,8 @@ fn a_multi_get_fails_with_its_part() {
             )),
             world(gone(SECOND + 7 * MS, FOR_GOOD)),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let homes = super::servers::homes("modulo", 999);
         let keys_there =
             |nth: usize| [2 * nth, 2 * nth + 1].iter().filter(|key| homes[**key % 999] == 1).count();
@@ -274,8 +274,8 @@ fn requests_behind_a_frozen_server_are_abandoned() {
             )),
             world(frozen(SECOND)),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert!(requests.outcome(OutcomeClass::Timeout) > 12 && requests.abandoned > 12, "{requests:?}");
         assert_eq!((requests.unsent, requests.in_flight), (requests.abandoned, 0), "{load} {mix}");
         // It waited for a time-out at the most before it was sent, and then for its own.
@@ -290,6 +290,23 @@ fn requests_behind_a_frozen_server_are_abandoned() {
     }
 }
 
+/// Where slots wait for the rest of their pipeline, those of abandoned requests do not: these were on no connection.
+#[test]
+fn slots_of_abandoned_requests_wait_for_no_pipeline() {
+    let outcome = simulate(
+        "server = ['a:1', 'b:2']\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = 'get'\nconnections = 2\n\
+         depth = 16\ntime = '6s'\ntimeout = '500ms'\ndrain = '2s'\nrefill = 'batch'",
+        SimOptions { others: vec![frozen(SECOND)], latency_ns: 500 * US, ..SimOptions::default() },
+    );
+    check_counts(&outcome);
+    assert!(outcome.op_counts(Phase::Measure).requests.abandoned > 100);
+    // A pipeline is answered in a millisecond, and its slots wait for no longer.
+    outcome
+        .samples
+        .iter()
+        .for_each(|sample| assert!(sample.times.client_lag_ns() <= MS + 100 * US, "{sample:?}"));
+}
+
 /// The queue of a server that is gone, or stands still, is bounded, and what comes when it is full pushes the oldest out: the
 /// schedule goes on, long before anything has timed out.
 #[test]
@@ -302,8 +319,8 @@ fn full_queues_hold_up_no_other_server() {
             ),
             world(second),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(requests.abandoned, requests.unsent);
         assert!(requests.unsent > 50_000, "{requests:?}");
         // Three routes share the room for 131 072.
@@ -322,7 +339,7 @@ fn a_preload_waits_for_its_servers() {
     let toml = "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 3000\ntime = '100ms'\nconnections = 3\n\
                 timeout = '100ms'";
     let outcome = simulate(toml, world(gone(5 * MS, 3 * SECOND)));
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!((outcome.notice.is_none(), outcome.items.iter().sum::<usize>()), (true, 3_000));
 }
 
@@ -335,8 +352,8 @@ fn requests_waiting_for_an_opening_are_not_abandoned() {
          preload = false\nkeys = 10\ntimeout = '300ms'",
         SimOptions { server, latency_ns: 20 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.completed(), requests.unsent), (100, 0), "{requests:?}");
 }
 
@@ -355,7 +372,7 @@ fn crowded_workers_check_queues_less_often() {
         let others = if second { vec![slow()] } else { Vec::new() };
         let outcome =
             simulate(&toml, SimOptions { server: slow(), others, is_crowded, ..SimOptions::default() });
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!((outcome.samples.len(), outcome.allocations), (10_000, 0), "{toml}");
         outcome.samples
     };
@@ -401,8 +418,8 @@ fn slots_of_a_connection_that_never_comes_back_go_on() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let is_lost = |sample: &&Sample| {
             sample.outcome.class == OutcomeClass::Lost && sample.times.done_ns < outcome.end.data.times.end_ns
         };
@@ -445,8 +462,8 @@ fn slots_of_a_connection_that_comes_back_lose_nothing() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.unsent, requests.in_flight), (0, 0), "{requests:?}");
     assert!((1..=2).contains(&requests.outcome(OutcomeClass::Lost)), "{requests:?}");
     assert_eq!(answered(&outcome, 4 * SECOND, 500 * MS), 6 * 250);

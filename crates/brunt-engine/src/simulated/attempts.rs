@@ -68,7 +68,7 @@ fn failed_attempts_are_not_repeated() {
     ];
     for (trouble, kind, each_ns) in table {
         let outcome = simulate(&counted(1, 3, 5, "connect-timeout = '50ms'"), all(trouble));
-        check_books(&outcome);
+        check_counts(&outcome);
         assert!(outcome.notice.is_none(), "{trouble:?}");
         assert_eq!(attempts_ns(&outcome), [0, each_ns, 2 * each_ns], "{trouble:?}");
         assert_eq!(taken_ns(&outcome), 3 * each_ns, "{trouble:?}");
@@ -82,7 +82,7 @@ fn failed_attempts_are_not_repeated() {
         for calls in ["", "call-rate = 1000"] {
             let more = format!("timeout = '500ms'\nconnect-rate = 1000\n{calls}");
             let outcome = simulate(&counted(300, 300, 5, &more), all(trouble));
-            check_books(&outcome);
+            check_counts(&outcome);
             let expected: Vec<u64> = (0..300).map(|nth| nth * MS).collect();
             assert_eq!(attempts_ns(&outcome), expected, "{trouble:?} {calls}");
             assert_eq!(taken_ns(&outcome), 299 * MS + each_ns, "{trouble:?} {calls}");
@@ -104,10 +104,10 @@ fn established_connections_carry_their_calls() {
             &counted(1, 9, 5, &format!("{more}\nmeter = ['connection-time', 'response-size']")),
             SimOptions { connect_faults: refused(), ..world() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let counts = outcome.connections();
         assert_eq!((counts.begun, counts.failed, counts.established, counts.retired), (9, 3, 6, 6), "{more}");
-        let requests = outcome.book(Phase::Measure).requests;
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.sent, requests.unsent), (30, 30, 0), "{more}");
         assert_eq!(outcome.end.data.counts.connections_most, 1);
         if more.contains("noreply") {
@@ -134,7 +134,7 @@ fn the_peak_of_connections_is_counted() {
         // One is born each millisecond and stands for 8.1 ms: until the last of five calls, 2 ms apart, has its reply.
         let outcome =
             simulate(&counted(total.min(20), total, 5, "connect-rate = 1000\ncall-rate = 500"), world());
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!(
             (outcome.end.data.counts.connections_most, outcome.connections().retired),
             (expected, total)
@@ -159,9 +159,9 @@ fn lost_connections_count_towards_the_total() {
                 &counted(connections, 4, 10, &format!("timeout = '20ms'\n{more}")),
                 SimOptions { server, ..world() },
             );
-            check_books(&outcome);
+            check_counts(&outcome);
             assert_eq!(rows(&outcome), [(kind, 4)], "{more}");
-            let requests = outcome.book(Phase::Measure).requests;
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!((requests.sent, requests.completed(), requests.unsent), (12, 8, 0), "{kind:?} {more}");
             assert_eq!(outcome.attempts.len(), 4);
             assert_eq!(requests.reply(ReplyKind::Stored), 8);
@@ -180,9 +180,9 @@ fn the_oldest_call_ends_its_connection() {
         &counted(1, 2, 100, "timeout = '20ms'\nconnect-rate = 1\ncall-rate = 1000"),
         SimOptions { server, ..world() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(rows(&outcome), [(FaultKind::TimedOut, 2)]);
-    let requests = outcome.book(Phase::Measure).requests;
+    let requests = outcome.op_counts(Phase::Measure).requests;
     // One call each millisecond until the first has waited for the time-out; that one times out, the others are lost.
     assert_eq!((requests.outcome(OutcomeClass::Timeout), requests.completed()), (2, 0), "{requests:?}");
     assert_eq!(taken_ns(&outcome), SECOND + TRIP_NS + CONNECT_NS + 20 * MS);

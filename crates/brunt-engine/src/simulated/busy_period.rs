@@ -33,7 +33,7 @@ fn world(is_stopped: bool) -> SimOptions {
 
 fn run(toml: &str, is_stopped: bool) -> Outcome {
     let outcome = simulate(&format!("{PLAN}{toml}"), world(is_stopped));
-    check_books(&outcome);
+    check_counts(&outcome);
     outcome
 }
 
@@ -228,7 +228,7 @@ fn a_lost_connection_ends_its_part_only() {
         let mut world = world(true);
         world.server.faults = Faults { reset_every: Every::new(97), ..Faults::default() };
         let outcome = simulate(&toml, world);
-        check_books(&outcome);
+        check_counts(&outcome);
         assert!(outcome.count(OutcomeClass::Lost) >= 10, "{}", outcome.count(OutcomeClass::Lost));
         check(&toml, &outcome, &visits(&outcome, |_| 0));
     }
@@ -295,7 +295,7 @@ fn a_stop_between_pick_and_send_is_the_clients() {
     for (toml, name) in table {
         let toml = format!("{PLAN}{toml}");
         let stopped = simulate(&toml, SimOptions { pauses_in_send: true, ..world(true) });
-        check_books(&stopped);
+        check_counts(&stopped);
         let calm = simulate(&toml, world(false));
         assert_eq!(stopped.samples.len(), calm.samples.len(), "{name}");
         let handed_over_late = |sample: &&Sample| sample.times.connection_wait_ns() > STOP_NS / 2;

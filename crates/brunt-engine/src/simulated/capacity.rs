@@ -4,7 +4,7 @@
 //! one service time, and what `brunt search` is made of decides what a step came to and which rate is next. Here is only what
 //! `brunt/src/campaign/search.rs` wires. Nothing in this world disturbs a measurement, so a capacity that is off is the decision's fault.
 
-use super::{SECOND, check_books, plan, simulate_within};
+use super::{SECOND, check_counts, plan, simulate_within};
 use crate::simulated::sim::SimOptions;
 use brunt_server::{CoreOptions, Service, m_d_1};
 use brunt_stats::bottleneck::{Limit, LimitFacts};
@@ -50,7 +50,7 @@ fn step(known: &Known, rate: f64, seed: u64, seconds: u64) -> Summary {
         ..SimOptions::default()
     };
     let outcome = simulate_within(plan.clone(), options, 100 * SECOND);
-    check_books(&outcome);
+    check_counts(&outcome);
     Summary::build(outcome.record(plan)).with_assertions(&[known.slo().parse().unwrap()])
 }
 

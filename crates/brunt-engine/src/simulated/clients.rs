@@ -31,7 +31,7 @@ fn a_client_has_one_operation_under_way() {
              warmup = '0s'\nmix = 'get=3,set=1'\nmeter = ['outstanding']"
         );
         let outcome = simulate(&toml, options());
-        check_books(&outcome);
+        check_counts(&outcome);
         // As many as there are clients and slots of each, and never more on a connection than its share of them.
         let clients = connections / each;
         let mut ends: Vec<(u64, i64)> = outcome
@@ -68,7 +68,7 @@ fn every_wrong_value_is_found() {
                  popularity = 'window:100,overwrite=0.3'\nverify = '100%'\n{form}"
             );
             let outcome = simulate(&toml, SimOptions { server, piece_bytes, ..options() });
-            check_books(&outcome);
+            check_counts(&outcome);
             let wrong = outcome.counters[0].faults_wrong;
             assert!(wrong > 50, "{wrong}");
             let gets = outcome.measured(OpKind::Get).keys.requested;
@@ -110,7 +110,7 @@ fn wrong_values_of_multigets_are_found() {
              popularity = 'window:30'\nverify = '100%'\n{form}"
         );
         let outcome = simulate(&toml, SimOptions { server, ..options() });
-        check_books(&outcome);
+        check_counts(&outcome);
         let wrong = outcome.counters[0].faults_wrong;
         assert_eq!(
             (outcome.count(OutcomeClass::Mismatch), windows(&outcome).verify_failed),
@@ -189,8 +189,8 @@ fn a_client_has_a_rate_of_its_own() {
             ),
             SimOptions { others: vec![CoreOptions::default()], ..options() },
         );
-        check_books(&outcome);
-        assert_eq!(outcome.book(Phase::Measure).requests.failed(), 0);
+        check_counts(&outcome);
+        assert_eq!(outcome.op_counts(Phase::Measure).requests.failed(), 0);
         let mut sent: Vec<(u64, u64)> = outcome
             .samples
             .iter()
@@ -231,7 +231,7 @@ fn connections_do_not_move_the_schedule_of_a_client() {
             ),
             SimOptions { server, ..options() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!(what == "all is well", outcome.connections().lost == 0);
         // Each of the two clients has one operation every two milliseconds.
         let expected: Vec<u64> = (0..1_000).flat_map(|call| [call * 2 * MS; 2]).collect();
@@ -246,7 +246,7 @@ fn a_share_of_the_gets_is_checked() {
         "connections = 1\nclient-connections = 1\nrequests = 10000\nwarmup = '0s'\npopularity = 'window:50'\nverify = '20%'",
         options(),
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let gets = outcome.measured(OpKind::Get).keys.hit;
     assert_eq!((gets, outcome.end.data.counts.verification.checked), (9_000, 1_800));
 }
@@ -260,7 +260,7 @@ fn the_number_of_requests_is_that_of_keys() {
              mix = 'set=1,mget=9'\nmultiget = {multiget}\nverify = '100%'"
         ));
         let outcome = simulate_plan(plan.clone(), options());
-        check_books(&outcome);
+        check_counts(&outcome);
         let (keys, sets) = (outcome.measured(OpKind::Mget).keys, outcome.measured(OpKind::Set).requests);
         assert_eq!(keys.requested + sets.scheduled, requests);
         assert_eq!((keys.miss, outcome.end.data.counts.verification.checked), (0, keys.hit));
@@ -282,8 +282,8 @@ fn windows_without_sets_are_preset() {
             ),
             options(),
         );
-        check_books(&outcome);
-        assert_eq!(outcome.book(Phase::Preload).requests.outcome(OutcomeClass::Done), 300);
+        check_counts(&outcome);
+        assert_eq!(outcome.op_counts(Phase::Preload).requests.outcome(OutcomeClass::Done), 300);
         assert_eq!((outcome.items[0], outcome.measured(OpKind::Get).keys.hit), (300, 3_000), "{form}");
         assert_eq!(
             (windows(&outcome).verify_failed, outcome.end.data.counts.verification.checked),
@@ -349,7 +349,7 @@ fn expiry_is_judged_to_the_second() {
         let bound_ns = 10_000 * SECOND;
         let options = SimOptions { server, tamper: Some(tamper), ..options() };
         let outcome = simulate_within(plan(TOML), options, bound_ns);
-        check_books(&outcome);
+        check_counts(&outcome);
         let (mut stored_ns, mut expired, mut unexpired) = (0, 0, 0);
         let mut samples = outcome.samples.iter();
         each_command(&outcome.sent, |command| {
@@ -384,7 +384,7 @@ fn objects_of_a_long_preload_expire_in_time() {
          ttl = '60s'\ntimeout = '60s'",
         SimOptions { server, ..options() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let keys = outcome.measured(OpKind::Get).keys;
     assert!(keys.miss > 20 && keys.hit > 50, "{keys:?}");
     assert_eq!((windows(&outcome).unexpired_unget, windows(&outcome).expired_get), (0, 0));

@@ -1,4 +1,4 @@
-//! Clusters: operations that nodes send elsewhere, exactly when they are sent and what they are booked as.
+//! Clusters: operations that nodes send elsewhere, exactly when they are sent and what they are recorded as.
 //!
 //! The world is three nodes without any data, of which each request takes 100 us there and back, and a script that says what
 //! a node answers. What the worker is to know about slots is computed here by the definition of the hash alone.
@@ -130,7 +130,7 @@ fn commands(mut bytes: &[u8]) -> Vec<Vec<String>> {
 struct Ended {
     /// By intended time.
     samples: Vec<Sample>,
-    book: OpCounts,
+    op_counts: OpCounts,
     /// By class and op: how many were sent, and how many of them have a response time.
     by_op: BTreeMap<(ClassId, OpId), (u64, u64)>,
     heard: Vec<Asked>,
@@ -152,7 +152,7 @@ impl Ended {
     /// What the nodes heard was counted, and each of them by its own.
     fn check(&self, toml: &str) {
         let commands: u64 = self.heard.iter().filter(|asked| asked.name() != "ASKING").count() as u64;
-        assert_eq!(self.book.requests.wire_requests, commands, "{toml}");
+        assert_eq!(self.op_counts.requests.wire_requests, commands, "{toml}");
         for (node, counts) in self.servers.iter().enumerate() {
             let heard = |asked: &&Asked| usize::from(asked.node) == node && asked.name() != "ASKING";
             let heard = self.heard.iter().filter(heard).count() as u64;
@@ -203,18 +203,18 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     let world = Scripted::new(usize::MAX, WAY_NS, unread_ns, answers);
     let (kept, end) = run_scripted(&blueprint, shard, codec, world);
     let heard = nodes.take().heard;
-    let (mut book, mut by_op) = (OpCounts::default(), BTreeMap::new());
+    let (mut op_counts, mut by_op) = (OpCounts::default(), BTreeMap::new());
     for entry in kept.store.request_counts().entries() {
         // What follows a miss at the end of the window is due behind it.
         assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
-        book.merge(&entry.counts);
+        op_counts.merge(&entry.counts);
         by_op.entry((entry.class, entry.op)).or_insert((0, 0)).0 += entry.counts.requests.sent;
     }
     for (class, op, row) in kept.store.rows() {
         by_op.entry((class, op)).or_insert((0, 0)).1 += row.latencies.response.count();
     }
     let samples = end.data.samples.clone();
-    let ended = Ended { samples, book, by_op, heard, servers: kept.store.servers().to_vec(), end };
+    let ended = Ended { samples, op_counts, by_op, heard, servers: kept.store.servers().to_vec(), end };
     ended.check(toml);
     ended
 }
@@ -223,7 +223,7 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
 const OPEN: &str =
     "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 4\nkeys = 100\npopularity = 'sequential'\n";
 
-/// Each command is booked and recorded by itself: as often as the nodes have heard it, in the proportion of the weights.
+/// Each command is counted and recorded by itself: as often as the nodes have heard it, in the proportion of the weights.
 #[test]
 fn commands_are_counted_by_themselves() {
     let toml = "requests = 12000\nconnections = 6\nkeys = 100\ncommand = ['PFADD@3=PFADD {key} x', '@1=STRLEN {key}']\n\
@@ -263,7 +263,7 @@ fn keys_are_requested_where_their_slots_are() {
              prefix = '{prefix}'\ncommand = ['STRLEN l:{{key}}', 'PFADD {{key}} x', 'PING']"
         );
         let ended = run(&toml, |_, _| None);
-        assert_eq!((ended.hops(), ended.book.requests.completed()), ([0; 3], 3_000), "{toml}");
+        assert_eq!((ended.hops(), ended.op_counts.requests.completed()), ([0; 3], 3_000), "{toml}");
         let by_key = ended.heard.iter().filter(|asked| asked.name() != "PING");
         by_key.for_each(|asked| assert_eq!(asked.node, home(asked.slot()), "{asked:?}"));
         let pings = |node: u16| {
@@ -287,7 +287,7 @@ fn moved_is_learned() {
     let moved = slots.len() as u64;
     assert!(moved > 10 && moved < 100, "{moved}");
     assert_eq!((ended.hops(), ended.end.data.counts.redirections.operations), ([moved, 0, 0], moved));
-    let requests = &ended.book.requests;
+    let requests = &ended.op_counts.requests;
     assert_eq!((requests.scheduled, requests.sent, requests.completed()), (500, 500, 500));
     assert_eq!((requests.wire_requests, ended.samples.len()), (500 + moved, 500));
     let mut seen = std::collections::BTreeSet::new();
@@ -323,8 +323,8 @@ fn ask_is_followed_once() {
     let there = ended.heard.iter().filter(|asked| asked.node == 1).count() as u64;
     assert!(there > 100, "{there}");
     assert_eq!((ended.hops(), ended.heard("ASKING")), ([0, there, 0], there));
-    assert_eq!((ended.book.requests.completed(), ended.end.data.counts.redirections.hops_max), (400, 1));
-    assert_eq!(ended.book.requests.wire_requests, 400 + there);
+    assert_eq!((ended.op_counts.requests.completed(), ended.end.data.counts.redirections.hops_max), (400, 1));
+    assert_eq!(ended.op_counts.requests.wire_requests, 400 + there);
     let slow = ended.samples.iter().filter(|sample| sample.times.service_ns() == 2 * WAY_NS).count() as u64;
     assert_eq!((slow, ended.samples.len()), (there, 400));
     assert!(ended.samples.iter().all(|sample| [1, 2].contains(&(sample.times.service_ns() / WAY_NS))));
@@ -345,8 +345,12 @@ fn hops_are_bounded() {
         assert_eq!(ended.hops(), [300, 0, 0], "{load}");
         let counts = &ended.end.data.counts.redirections;
         assert_eq!((counts.operations, counts.too_many, counts.hops_max), (60, 60, 5), "{load}");
-        assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 60, "{load}");
-        assert_eq!((ended.book.requests.sent, ended.book.requests.wire_requests), (60, 360), "{load}");
+        assert_eq!(ended.op_counts.requests.outcome(OutcomeClass::Error), 60, "{load}");
+        assert_eq!(
+            (ended.op_counts.requests.sent, ended.op_counts.requests.wire_requests),
+            (60, 360),
+            "{load}"
+        );
         // In closed loop a request may find the connections of the next node taken.
         let longest_ns = if load.is_empty() { u64::MAX } else { 6 * WAY_NS };
         let services = ended.samples.iter().map(|sample| sample.times.service_ns());
@@ -381,7 +385,7 @@ fn unknown_nodes_are_named() {
     let there = ended.heard.iter().filter(|asked| asked.node == 2).count() as u64;
     let counts = &ended.end.data.counts.redirections;
     assert_eq!((counts.unknown, counts.unknown_node.as_deref(), counts.hops()), (there, Some("d:4"), 0));
-    assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), there);
+    assert_eq!(ended.op_counts.requests.outcome(OutcomeClass::Error), there);
     assert_eq!(ended.servers[2].failed, there);
 }
 
@@ -395,7 +399,7 @@ fn tryagain_is_retried() {
     let toml = "rate = 1\narrival = 'uniform'\nconnections = 3\nkeys = 1000\nprefix = '{tag}'\nmix = 'mget'\nmultiget = 7\n\
                 requests = 20\npopularity = 'uniform'";
     let ended = run(toml, script);
-    assert_eq!((ended.hops(), ended.book.requests.completed()), ([0, 0, 60], 20));
+    assert_eq!((ended.hops(), ended.op_counts.requests.completed()), ([0, 0, 60], 20));
     for sample in &ended.samples {
         // Whoever goes on after a pause is found by a look of its own, which takes a little.
         let service_ns = sample.times.service_ns();
@@ -420,13 +424,13 @@ fn tryagain_is_retried_until_the_timeout() {
         }
     };
     let ended = run(toml, patient);
-    assert_eq!((ended.hops(), ended.book.requests.completed()), ([20, 0, 160], 4));
+    assert_eq!((ended.hops(), ended.op_counts.requests.completed()), ([20, 0, 160], 4));
     assert_eq!(
         (ended.end.data.counts.redirections.hops_max, ended.end.data.counts.redirections.too_many),
         (5, 0)
     );
     let ended = run(toml, |_, _| Some("TRYAGAIN".to_owned()));
-    assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 4);
+    assert_eq!(ended.op_counts.requests.outcome(OutcomeClass::Error), 4);
     for sample in &ended.samples {
         let service_ns = sample.times.service_ns();
         assert!((500 * MS..500 * MS + 2 * TRY_AGAIN_NS).contains(&service_ns), "{service_ns}");
@@ -453,9 +457,9 @@ fn multi_gets_are_split_by_slot() {
             "{load}\nconnections = 6\ndepth = 4\nkeys = 9\nmix = 'mget'\nmultiget = 7\nrequests = 400"
         );
         let ended = run(&toml, script);
-        let requests = &ended.book.requests;
+        let requests = &ended.op_counts.requests;
         assert_eq!((requests.sent, requests.completed(), ended.samples.len()), (400, 400, 400), "{toml}");
-        assert_eq!((ended.book.keys.requested, ended.book.keys.miss), (2_800, 2_800), "{toml}");
+        assert_eq!((ended.op_counts.keys.requested, ended.op_counts.keys.miss), (2_800, 2_800), "{toml}");
         let [moved, ask, again] = ended.hops();
         assert!(moved > 0 && ask > 400 && again == 0, "{toml}: {moved} {ask}");
         assert_eq!(ended.heard("MGET"), requests.wire_requests, "{toml}");
@@ -474,7 +478,7 @@ fn runs_ending_between_hops_balance() {
         );
         let toml = if keys == 1 { toml.replace("multiget = 1\n", "") } else { toml };
         let ended = run(&toml, script);
-        let requests = &ended.book.requests;
+        let requests = &ended.op_counts.requests;
         assert_eq!((requests.scheduled, requests.sent, requests.unsent), (30, 30, 0), "{mix}");
         assert_eq!(requests.in_flight, 30 - requests.outcome(OutcomeClass::Error), "{mix}");
         assert!(requests.in_flight > 20, "{mix}");
@@ -494,7 +498,7 @@ fn slots_of_a_closed_loop_are_not_lost() {
             "connections = 3\ndepth = {depth}\nkeys = 500\nmix = 'get'\non-miss = '{on_miss}'\ntime = '1s'"
         );
         let ended = run(&toml, script);
-        let requests = &ended.book.requests;
+        let requests = &ended.op_counts.requests;
         let hops = ended.end.data.counts.redirections.hops();
         assert!(hops > 1_000, "{toml}: {hops}");
         assert_eq!(requests.failed(), ended.end.data.counts.redirections.too_many, "{toml}");
@@ -534,7 +538,7 @@ fn requests_for_a_node_that_is_down_are_abandoned() {
                 drain = '1s'";
     for (load, depth) in [("rate = 1000", 1), ("rate = 1000", 4), ("", 4)] {
         let ended = run(&format!("{load}\ndepth = {depth}\n{toml}"), script);
-        let requests = &ended.book.requests;
+        let requests = &ended.op_counts.requests;
         let [a, b, c] = ended.servers[..] else { panic!() };
         assert_eq!((a.abandoned, c.abandoned, c.failed, b.answered), (0, 0, 0, 0), "{load}");
         assert_eq!(b.abandoned, requests.abandoned, "{load}: {b:?}");

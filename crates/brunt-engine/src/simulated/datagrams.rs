@@ -18,8 +18,8 @@ fn lossy(protocol: Protocol, toml: &str, core: CoreOptions, latency_ns: u64) -> 
     );
     let server = CoreOptions { script_after: KEYS, ..core };
     let outcome = simulate(&toml, SimOptions { server, latency_ns, ..SimOptions::default() });
-    check_books(&outcome);
-    let preload = outcome.book(Phase::Preload).requests;
+    check_counts(&outcome);
+    let preload = outcome.op_counts(Phase::Preload).requests;
     assert_eq!(preload.outcome(OutcomeClass::Done), preload.sent);
     assert_eq!(outcome.allocations, 0, "{protocol} {toml}");
     let connections = outcome.connections();
@@ -42,7 +42,7 @@ fn datagrams_without_faults_yield_exact_samples() {
     for protocol in DIALECTS {
         for mix in ["get=2,set=1,incr=1,delete=1", "gets=2,cas=1,mget=1", "touch=1,append=1"] {
             let outcome = lossy(protocol, &format!("mix = '{mix}'"), CoreOptions::default(), 50 * US);
-            let requests = outcome.book(Phase::Measure).requests;
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!((requests.sent, requests.completed()), (1_000, 1_000), "{protocol} {mix}");
             assert_eq!(counts(&outcome), DatagramCounts::default(), "{protocol} {mix}");
             for sample in &outcome.samples {
@@ -59,7 +59,7 @@ fn lost_datagrams_time_out_alone() {
         let core = CoreOptions { datagram_faults: faults(10, 0, 0), ..CoreOptions::default() };
         let outcome = lossy(protocol, "mix = 'get=3,set=1'", core, 50 * US);
         assert_eq!((outcome.count(OutcomeClass::Timeout), outcome.counters[0].datagrams_dropped), (100, 100));
-        assert_eq!(outcome.book(Phase::Measure).requests.completed(), 900);
+        assert_eq!(outcome.op_counts(Phase::Measure).requests.completed(), 900);
         for (number, sample) in outcome.samples.iter().enumerate() {
             let expected_ns = if number % 10 == 9 { 20 * MS } else { 100 * US };
             assert_eq!(sample.times.service_ns(), expected_ns, "{protocol} {number}");
@@ -87,9 +87,9 @@ fn missing_reply_datagrams_are_counted() {
                 (server.datagrams_dropped, counts.packet_drop),
                 "{protocol} {drop}"
             );
-            let book = outcome.book(Phase::Measure);
+            let op_counts = outcome.op_counts(Phase::Measure);
             assert_eq!(
-                (book.requests.completed(), book.keys.miss),
+                (op_counts.requests.completed(), op_counts.keys.miss),
                 (1_000 - timeouts, 0),
                 "{protocol} {drop}"
             );
@@ -115,7 +115,7 @@ fn a_loss_is_no_outage() {
             let server = CoreOptions { script_after: KEYS, ..core };
             let outcome =
                 simulate(&toml, SimOptions { server, latency_ns: 50 * US, ..SimOptions::default() });
-            check_books(&outcome);
+            check_counts(&outcome);
             assert_eq!(outcome.count(OutcomeClass::Timeout), rate, "{protocol}");
             assert_eq!(outcome.outages(), [], "{protocol} {rate} {connections}");
         }
@@ -149,9 +149,9 @@ fn duplicate_datagrams_are_counted_and_harmless() {
                     CoreOptions { datagram_faults: faults(0, 3, 0), division, ..CoreOptions::default() };
                 let toml = format!("{mix}\nvalue-size = 400");
                 let outcome = lossy(protocol, &toml, core, 50 * US);
-                let requests = outcome.book(Phase::Measure).requests;
+                let requests = outcome.op_counts(Phase::Measure).requests;
                 assert_eq!(requests.completed(), 1_000, "{protocol} {division} {mix} {requests:?}");
-                let keys = outcome.book(Phase::Measure).keys;
+                let keys = outcome.op_counts(Phase::Measure).keys;
                 assert_eq!((keys.hit, keys.miss), (keys.requested, 0), "{protocol} {division} {mix}");
                 let duplicate = outcome.counters[0].datagrams_duplicated;
                 assert!(duplicate >= 333);
@@ -171,9 +171,9 @@ fn reordered_datagrams_are_put_in_order() {
             let core = CoreOptions { datagram_faults: faults(0, duplicate, swap), ..CoreOptions::default() };
             let toml = "mix = 'mget=1'\nmultiget = 12\nvalue-size = 'uniform:16,1200'\nverify = 1";
             let outcome = lossy(protocol, toml, core, 50 * US);
-            let requests = outcome.book(Phase::Measure).requests;
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!(requests.outcome(OutcomeClass::Hit), 1_000, "{protocol} {swap} {requests:?}");
-            let keys = outcome.book(Phase::Measure).keys;
+            let keys = outcome.op_counts(Phase::Measure).keys;
             assert_eq!((keys.requested, keys.hit), (12_000, 12_000));
             assert!(outcome.counters[0].datagrams_swapped > 1_000);
             let Counters { datagrams_duplicated: duplicate, datagrams_swapped: swapped, .. } =
@@ -197,11 +197,11 @@ fn trains_may_change_places() {
     let core =
         CoreOptions { datagram_faults: faults(0, 0, 1), division: Division::Key, ..CoreOptions::default() };
     let outcome = lossy(Protocol::MemcachedText, "mix = 'mget=1'\nmultiget = 5\nverify = 1", core, 50 * US);
-    let book = outcome.book(Phase::Measure);
-    assert_eq!((book.requests.completed(), book.keys.requested), (1_000, 5_000));
-    assert_eq!(book.keys.hit + book.keys.miss, 5_000);
+    let op_counts = outcome.op_counts(Phase::Measure);
+    assert_eq!((op_counts.requests.completed(), op_counts.keys.requested), (1_000, 5_000));
+    assert_eq!(op_counts.keys.hit + op_counts.keys.miss, 5_000);
     // What came behind the end has found the request answered.
-    let duplicate = book.keys.miss;
+    let duplicate = op_counts.keys.miss;
     let expected = DatagramCounts { duplicate, packet_disorder: duplicate, ..DatagramCounts::default() };
     assert_eq!(counts(&outcome), expected);
     assert_eq!(outcome.end.data.counts.verification.rows().count(), 0);
@@ -224,7 +224,7 @@ fn late_datagrams_are_counted() {
             ..DatagramCounts::default()
         };
         assert_eq!(counts(&outcome), expected);
-        assert_eq!(outcome.book(Phase::Measure).requests.completed(), 1_000 - late);
+        assert_eq!(outcome.op_counts(Phase::Measure).requests.completed(), 1_000 - late);
     }
 }
 
@@ -268,8 +268,8 @@ fn a_preload_is_confirmed_in_spite_of_losses() {
         "transport = 'udp'\nmix = 'get'\ntime = '100ms'\nrate = 1000\nwarmup = '0s'\nkeys = 300\ntimeout = '5ms'",
         SimOptions { server, latency_ns: 50 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
-    let preload = outcome.book(Phase::Preload).requests;
+    check_counts(&outcome);
+    let preload = outcome.op_counts(Phase::Preload).requests;
     assert_eq!(preload.outcome(OutcomeClass::Done), 300);
     assert_eq!(preload.outcome(OutcomeClass::Timeout), preload.sent - 300);
     assert!(preload.sent > 390, "{preload:?}");
@@ -289,7 +289,7 @@ fn malformed_datagrams_are_counted_and_skipped() {
         let nonsense: fn(&mut Vec<u8>) = |datagram| datagram[8..].fill(b'?');
         for tamper in [short, foreign, nonsense] {
             let outcome = simulate(&toml, SimOptions { tamper: Some(tamper), ..SimOptions::default() });
-            check_books(&outcome);
+            check_counts(&outcome);
             assert_eq!(outcome.count(OutcomeClass::Timeout), 1_000, "{protocol}");
             let counts = counts(&outcome);
             assert_eq!(counts.malformed + counts.unmatched + counts.late, 1_000, "{protocol} {counts:?}");

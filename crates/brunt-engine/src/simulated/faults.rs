@@ -1,4 +1,4 @@
-//! A hundred worlds in which much goes wrong, each from a seed: every run ends, and every book balances exactly.
+//! A hundred worlds in which much goes wrong, each from a seed: every run ends, and all counts balance exactly.
 
 use super::*;
 use crate::simulated::sim::{ConnectFault, ConnectTrouble, Deaf};
@@ -317,29 +317,29 @@ fn check(fault_plan: &FaultPlan) -> Outcome {
         assert!(fault_plan.disturbs_preload, "{:?}", outcome.notice);
         return outcome;
     }
-    check_books(&outcome);
+    check_counts(&outcome);
     let window = outcome.end.data.times;
     let late_ns = outcome.end.data.times.drained_ns.saturating_sub(window.end_ns);
     assert!(late_ns <= plan.drain.0 + pause_ns + 25 * MS, "ended {late_ns} ns after the window");
     if let Some(time) = plan.stop.time {
         assert!(window.end_ns <= window.measure_ns + time.0);
     }
-    let book = outcome.book(Phase::Measure);
+    let op_counts = outcome.op_counts(Phase::Measure);
     let ends_early = fault_plan.is_fatal
         || plan.stop.time.is_some()
         || plan.classes[0].lifetime.total.is_some()
         || plan.classes[0].reconnect != Reconnect::Always;
     if let Some(requests) = plan.stop.requests {
-        assert!(book.requests.offered() <= requests);
+        assert!(op_counts.requests.offered() <= requests);
         assert!(
-            ends_early || book.requests.offered() == requests,
+            ends_early || op_counts.requests.offered() == requests,
             "{} of {requests}",
-            book.requests.offered()
+            op_counts.requests.offered()
         );
     }
-    assert_eq!(outcome.samples.len() as u64, book.requests.ended());
+    assert_eq!(outcome.samples.len() as u64, op_counts.requests.ended());
     let is_closed = matches!(plan.classes[0].load, Load::Closed { .. });
-    assert!(!is_closed || plan.stop.time.is_some() || ends_early || book.requests.in_flight == 0);
+    assert!(!is_closed || plan.stop.time.is_some() || ends_early || op_counts.requests.in_flight == 0);
     check_servers(&plan, &outcome);
     check_busy_lags(&plan, &outcome);
     outcome
@@ -402,7 +402,7 @@ fn books_balance_in_a_hundred_worlds() {
         let outcome = run_seed(seed, defers_sends);
         shared += u32::from(FaultPlan::of(seed).toml.contains("connections-of"));
         began += u32::from(outcome.notice.is_none());
-        let requests = outcome.book(Phase::Measure).requests;
+        let requests = outcome.op_counts(Phase::Measure).requests;
         ended.iter_mut().zip(requests.outcomes).for_each(|(sum, count)| *sum += count);
     }
     // They are worth something only if everything happens in them.

@@ -18,8 +18,8 @@ fn run(load: &str, service_ns: u64, pause: Option<(u64, u64)>) -> Outcome {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.completed(), requests.unsent), (requests.scheduled, 0));
     outcome
 }
@@ -85,8 +85,8 @@ fn operations_behind_full_queues_of_a_down_server_wait_for_it() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.unsent), (300_000, requests.abandoned));
     assert!(requests.abandoned > 200_000, "{requests:?}");
     // A quarter was answered at once, the others have waited for 100 to 240 ms.
@@ -108,8 +108,8 @@ fn unsent(service_ns: u64, stop: Option<(u64, u64)>, plan: &str) -> [u64; 2] {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.abandoned), (2_000, 0));
     assert_eq!(requests.unsent_connection() + requests.unsent_client, requests.unsent);
     [requests.unsent, requests.unsent_client]

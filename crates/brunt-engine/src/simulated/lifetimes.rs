@@ -27,7 +27,7 @@ fn calls_wait_for_their_connection() {
             ),
             world(),
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let mut free_ns = outcome.start_ns();
         for (nth, sample) in outcome.samples.iter().enumerate() {
             assert_eq!(sample.times.intended_ns, free_ns, "request {nth} of {calls} a connection");
@@ -58,8 +58,8 @@ fn open_loops_wait_for_connections_beside_their_schedule() {
             ),
             world(),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.completed()), (rate, rate));
         for (nth, sample) in outcome.samples.iter().enumerate() {
             assert_eq!(sample.times.intended_ns, outcome.start_ns() + nth as u64 * SECOND / rate);
@@ -91,8 +91,8 @@ fn pipelines_end_with_the_last_call() {
                 ),
                 world(),
             );
-            check_books(&outcome);
-            let requests = outcome.book(Phase::Measure).requests;
+            check_counts(&outcome);
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!((requests.scheduled, requests.failed(), requests.unsent), (3_000, 0, 0));
             let counts = outcome.connections();
             let bounds = counts.retired * calls..=(counts.retired + connections) * calls;
@@ -120,8 +120,8 @@ fn the_last_connection_ends_the_run() {
                 ),
                 world(),
             );
-            check_books(&outcome);
-            let requests = outcome.book(Phase::Measure).requests;
+            check_counts(&outcome);
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!(requests.sent, total * calls, "{load} {total} connections");
             assert_eq!((requests.failed(), requests.in_flight), (0, 0));
             assert!(load.starts_with("rate") || requests.unsent == 0, "{requests:?}");
@@ -154,8 +154,8 @@ fn requests_without_connections_are_no_reason_to_wait() {
             ),
             SimOptions { others: vec![CoreOptions::default()], ..world() },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.failed(), requests.in_flight), (0, 0));
         let carried = if classes.contains("class") { 21 * 7 + 500 } else { 21 * 7 };
         // Of several servers the one whose connections were used up first leaves those of the other unused.
@@ -172,10 +172,10 @@ fn connections_end_by_age_evenly_spread() {
         "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '10s'\nwarmup = '0s'\nkeys = 10\nreconnect-every = '1s'",
         SimOptions::default(),
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let expected: Vec<u64> = (1..40).map(|nth| nth * 250 * MS).collect();
     assert_eq!(attempts_ns(&outcome), expected);
-    let requests = outcome.book(Phase::Measure).requests;
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.completed()), (10_000, 10_000));
     assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == 0));
 }
@@ -193,8 +193,8 @@ fn an_end_by_age_waits_for_replies() {
                 ..world()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.failed(), requests.unsent, requests.in_flight), (0, 0, 0), "{load} {total}");
         let counts = outcome.connections();
         if total.is_empty() {
@@ -217,7 +217,7 @@ fn connections_open_on_their_schedule() {
             ),
             world(),
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let expected: Vec<u64> = (0..rate).map(|nth| nth * SECOND / rate).collect();
         let mut attempts = attempts_ns(&outcome);
         // What is left of an open loop's requests when the window is over needs connections, too.
@@ -245,7 +245,7 @@ fn connections_open_by_a_distribution() {
         let mut births =
             brunt_workload::arrivals::Arrivals::of_connects(&law.parse().unwrap(), rate, whole, plan.seed, 0);
         let outcome = simulate_plan(plan, world());
-        check_books(&outcome);
+        check_counts(&outcome);
         let mut attempts = attempts_ns(&outcome);
         attempts.retain(|at_ns| *at_ns < SECOND);
         let mut expected = Vec::new();
@@ -267,7 +267,7 @@ fn connections_never_exceed_the_limit() {
         "connections = 2\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 1",
         SimOptions { latency_ns: 5 * MS, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let attempts = attempts_ns(&outcome);
     // Each takes 10 ms to be there and 10 ms for its call.
     let expected: Vec<u64> = (0..50).flat_map(|nth| [nth * 20 * MS, nth * 20 * MS + MS]).collect();
@@ -293,8 +293,8 @@ fn attempts_under_way_at_the_start_count() {
                 ..world()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.sent, requests.completed()), (50, 50), "{load}");
         let counts = outcome.connections();
         // Births by a schedule replace those of the preload.
@@ -313,8 +313,8 @@ fn sessions_of_one_connection_have_lifetimes() {
         ));
         plan.classes[0].sessions = brunt_plan::plan::SessionScope::Connection;
         let outcome = simulate_plan(plan, world());
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
         assert!(outcome.connections().retired.abs_diff(2_000 / 3) <= 5);
     }
@@ -328,7 +328,7 @@ fn connections_are_the_unit_of_load() {
         "connections = 100\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 30\nconnections-total = 100",
         world(),
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let expected: Vec<u64> = (0..100).map(|nth| nth * MS).collect();
     assert_eq!(attempts_ns(&outcome), expected);
     // Each lives for longer than the next one waits.
@@ -363,7 +363,7 @@ fn connections_have_schedules_of_their_own() {
                 ..world()
             },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let births: Vec<u64> = (0..20).map(|nth| nth * 10 * MS).collect();
         assert_eq!(attempts_ns(&outcome), births);
         let mut due_ns: Vec<u64> = births
@@ -374,7 +374,7 @@ fn connections_have_schedules_of_their_own() {
         let mut intended_ns = outcome.intended_ns();
         intended_ns.sort_unstable();
         assert_eq!(intended_ns, due_ns, "{service_ns} {depth}");
-        let requests = outcome.book(Phase::Measure).requests;
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (20 * calls, 20 * calls, 0));
         for sample in &outcome.samples {
             match (service_ns, depth) {
@@ -405,8 +405,8 @@ fn gaps_of_calls_are_drawn_for_each_connection() {
                     ..world()
                 },
             );
-            check_books(&outcome);
-            assert_eq!(outcome.book(Phase::Measure).requests.completed(), 600, "{law}");
+            check_counts(&outcome);
+            assert_eq!(outcome.op_counts(Phase::Measure).requests.completed(), 600, "{law}");
             let mut intended_ns = outcome.intended_ns();
             intended_ns.sort_unstable();
             intended_ns
@@ -441,8 +441,8 @@ fn calls_end_with_their_connection() {
                 ..world()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let counts = outcome.connections();
         assert!(counts.lost > 5, "{counts:?}");
         let lives = counts.lost + counts.retired;
@@ -477,8 +477,8 @@ fn schedules_of_connections_end_with_the_run() {
             ),
             world(),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(
             (requests.scheduled, requests.sent, requests.in_flight),
             (expected, expected, 0),

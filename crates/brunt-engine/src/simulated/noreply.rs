@@ -10,7 +10,7 @@ fn a_slot_is_free_when_its_request_is_out() {
         "connections = 1\nrequests = 1000\nwarmup = '0s'\nkeys = 20\nmix = 'set,delete,incr'\nnoreply = true",
         SimOptions { latency_ns: 50 * US, send_cost_ns: 3 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(outcome.count(OutcomeClass::Unacknowledged), 1_000);
     let mut free_ns = outcome.start_ns();
     for sample in &outcome.samples {
@@ -40,8 +40,8 @@ fn replies_find_their_requests_between_silent_ones() {
             ),
             SimOptions { latency_ns: 50 * US, ..SimOptions::default() },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(requests.offered(), 3_000);
         assert_eq!(
             requests.outcome(OutcomeClass::Hit) + requests.outcome(OutcomeClass::Unacknowledged),
@@ -71,7 +71,7 @@ fn silent_requests_wait_behind_a_full_buffer() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!((outcome.samples.len(), outcome.count(OutcomeClass::Unacknowledged)), (1_000, 1_000));
     assert_eq!(outcome.counters[0].cmd_set, 1_000);
     let end_ns = EPOCH_NS + 400 * MS + MS / 2;
@@ -99,8 +99,8 @@ fn stuck_pipelines_go_on_where_they_stopped() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.offered(), requests.failed(), requests.unsent), (500, 0, 0), "{requests:?}");
         assert_eq!(outcome.counters[0].cmd_set, requests.outcome(OutcomeClass::Unacknowledged) + 20);
     }

@@ -13,7 +13,7 @@ fn the_slot_is_free_when_the_key_is_stored() {
             ),
             SimOptions { latency_ns: 30 * US, send_cost_ns: US, ..SimOptions::default() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let mut free_ns = outcome.start_ns();
         let mut is_fill = false;
         for sample in &outcome.samples {
@@ -22,7 +22,7 @@ fn the_slot_is_free_when_the_key_is_stored() {
             is_fill = sample.outcome.class == OutcomeClass::Miss;
             free_ns = sample.times.done_ns;
         }
-        let (gets, all) = (outcome.measured(OpKind::Get), outcome.book(Phase::Measure));
+        let (gets, all) = (outcome.measured(OpKind::Get), outcome.op_counts(Phase::Measure));
         assert_eq!((all.requests.offered(), all.requests.followup), (400, gets.keys.miss));
         assert!(gets.keys.miss > 50 && gets.keys.hit > 50);
         // Each key was missed or set once at first, and is there since.
@@ -38,7 +38,7 @@ fn the_missing_keys_of_a_multi_get_are_stored() {
          preload = false\non-miss = 'set'",
         SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let kinds: Vec<(OpKind, OutcomeClass)> =
         outcome.samples.iter().map(|sample| (sample.op.kind(), sample.outcome.class)).collect();
     let fill = (OpKind::Set, OutcomeClass::Done);
@@ -47,8 +47,8 @@ fn the_missing_keys_of_a_multi_get_are_stored() {
         kinds,
         [miss, fill, fill, fill, fill, miss, fill, fill, fill, fill, hit, fill, fill, hit, hit, hit]
     );
-    let book = outcome.measured(OpKind::Mget);
-    assert_eq!((book.keys.requested, book.keys.hit, book.keys.miss), (24, 14, 10));
+    let op_counts = outcome.measured(OpKind::Mget);
+    assert_eq!((op_counts.keys.requested, op_counts.keys.hit, op_counts.keys.miss), (24, 14, 10));
     let fills = outcome.measured(OpKind::Set).requests;
     assert_eq!((fills.scheduled, fills.followup, fills.offered()), (10, 10, 0));
     // All stores of a multi-get go out at once, and the next one is due when the last of them is done.
@@ -83,14 +83,17 @@ fn as_many_stores_follow_as_keys_were_missed() {
                     ..SimOptions::default()
                 },
             );
-            check_books(&outcome);
-            let book = outcome.book(Phase::Measure);
-            assert_eq!(book.requests.offered(), 1_500, "{load} {mix}");
-            assert_eq!(book.requests.followup, book.keys.miss, "{load} {mix}");
-            assert_eq!((book.requests.failed(), book.requests.unsent, book.requests.in_flight), (0, 0, 0));
-            assert!(book.keys.miss > 60, "{load} {mix}");
+            check_counts(&outcome);
+            let op_counts = outcome.op_counts(Phase::Measure);
+            assert_eq!(op_counts.requests.offered(), 1_500, "{load} {mix}");
+            assert_eq!(op_counts.requests.followup, op_counts.keys.miss, "{load} {mix}");
+            assert_eq!(
+                (op_counts.requests.failed(), op_counts.requests.unsent, op_counts.requests.in_flight),
+                (0, 0, 0)
+            );
+            assert!(op_counts.keys.miss > 60, "{load} {mix}");
             let counted: u64 = outcome.counters.iter().map(|counters| counters.get_misses).sum();
-            assert_eq!(counted, book.keys.miss);
+            assert_eq!(counted, op_counts.keys.miss);
         }
     }
 }
@@ -103,7 +106,7 @@ fn in_open_loop_stores_follow_beside_the_schedule() {
          popularity = 'sequential'\npreload = false\non-miss = 'set'",
         SimOptions { latency_ns: 20 * MS, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let of = |kind| outcome.samples.iter().filter(move |sample| sample.op.kind() == kind);
     for (nth, get) in of(OpKind::Get).enumerate() {
         assert_eq!(get.times.intended_ns, outcome.start_ns() + nth as u64 * MS);
@@ -127,8 +130,8 @@ fn stores_after_the_end_belong_to_the_drain() {
             ),
             SimOptions { latency_ns: 15 * MS, ..SimOptions::default() },
         );
-        check_books(&outcome);
-        let (measured, drained) = (outcome.book(Phase::Measure), outcome.book(Phase::Drain));
+        check_counts(&outcome);
+        let (measured, drained) = (outcome.op_counts(Phase::Measure), outcome.op_counts(Phase::Drain));
         let late = outcome.samples.iter().filter(|sample| {
             sample.op.kind() == OpKind::Get && sample.times.done_ns >= outcome.end.data.times.end_ns
         });
@@ -148,7 +151,7 @@ fn expired_keys_are_stored_again() {
          on-miss = 'set'",
         SimOptions::default(),
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let mut expires_ns = outcome.start_ns() - START_AHEAD_NS + SECOND;
     let mut misses = 0;
     for get in outcome.samples.iter().filter(|sample| sample.op.kind() == OpKind::Get) {

@@ -1,4 +1,4 @@
-//! Every kind of operation, against a model of one key: what comes back, what is booked, what was on the wire.
+//! Every kind of operation, against a model of one key: what comes back, what is recorded, what was on the wire.
 
 use super::*;
 use brunt_plan::outcome::ReplyKind;
@@ -74,7 +74,7 @@ fn one_key_answers_as_the_protocol_says() {
             ),
             SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let mut key = OneKey { unique: Some(0), stores: 0, read: Vec::new() };
         let mut expected = [OpCounts::default(); OpKind::COUNT];
         for (nth, sample) in outcome.samples.iter().enumerate() {
@@ -87,11 +87,11 @@ fn one_key_answers_as_the_protocol_says() {
             );
             let asked = if sample.op.kind() == OpKind::Mget { 3 } else { 1 };
             let hits = if class == OutcomeClass::Hit { asked } else { 0 };
-            let book = &mut expected[sample.op.kind() as usize];
-            book.record_many(sample.op, sample.outcome, asked, hits, 1);
-            book.requests.scheduled += 1;
-            book.requests.sent += 1;
-            book.requests.wire_requests += 1;
+            let op_counts = &mut expected[sample.op.kind() as usize];
+            op_counts.record_many(sample.op, sample.outcome, asked, hits, 1);
+            op_counts.requests.scheduled += 1;
+            op_counts.requests.sent += 1;
+            op_counts.requests.wire_requests += 1;
         }
         assert_eq!(outcome.samples.len(), 3_000);
         for kind in OpKind::ALL {
@@ -103,13 +103,13 @@ fn one_key_answers_as_the_protocol_says() {
     }
 }
 
-/// What was booked is what the server counted, kind by kind, and what went over the wire.
+/// What was recorded is what the server counted, kind by kind, and what went over the wire.
 fn check_counters(outcome: &Outcome, mix: &str) {
     let of = |kind| outcome.sum(|_, held| held == kind).requests;
     let counters = &outcome.counters[0];
     let keys = outcome.sum(|_, _| true).keys;
     let stores = [OpKind::Set, OpKind::Add, OpKind::Replace, OpKind::Append, OpKind::Prepend, OpKind::Cas];
-    let booked = [
+    let recorded = [
         keys.requested,
         keys.hit,
         keys.miss,
@@ -137,7 +137,7 @@ fn check_counters(outcome: &Outcome, mix: &str) {
         counters.delete_hits,
         counters.delete_misses,
     ];
-    assert_eq!(booked, counted, "{mix}");
+    assert_eq!(recorded, counted, "{mix}");
     let commands = commands(&outcome.sent);
     for (kinds, verb) in [
         (&[OpKind::Get, OpKind::Mget][..], Verb::Get),
@@ -179,8 +179,8 @@ fn pipelines_of_all_kinds_agree_with_the_server() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.offered(), requests.completed(), requests.failed()), (4_000, 4_000, 0), "{mix}");
         check_counters(&outcome, mix);
     }
@@ -199,7 +199,7 @@ fn keys_live_as_long_as_they_were_told() {
             ),
             SimOptions::default(),
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let reader = u16::from(touches);
         // Preload took no time: the schedule began with its end, but for the time ahead.
         let stored_ns = outcome.start_ns() - START_AHEAD_NS;
@@ -284,9 +284,9 @@ fn values_that_were_not_stored_are_mismatches() {
             ),
             SimOptions { tamper: Some(tamper), latency_ns: 10 * US, ..SimOptions::default() },
         );
-        check_books(&outcome);
-        assert_eq!(outcome.count(class), 100, "{what}: {:?}", outcome.book(Phase::Measure));
-        let keys = outcome.book(Phase::Measure).keys;
+        check_counts(&outcome);
+        assert_eq!(outcome.count(class), 100, "{what}: {:?}", outcome.op_counts(Phase::Measure));
+        let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!(keys.failed, if class == Hit { 0 } else { keys.requested }, "{what}");
         let garbage = outcome.store.faults().rows().iter().filter(|row| row.kind == FaultKind::Malformed);
         assert_eq!(garbage.map(|row| row.count).sum::<u64>(), if class == Error { 100 } else { 0 }, "{what}");
@@ -304,7 +304,7 @@ fn values_of_others_are_foreign() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let hits = outcome.count(OutcomeClass::Hit);
     assert!(hits > 200);
     assert_eq!((outcome.end.data.counts.values_foreign, outcome.count(OutcomeClass::Mismatch)), (hits, 0));
@@ -318,9 +318,9 @@ fn values_that_grow_are_known_by_their_heads() {
          mix = 'get=3,gets,append,prepend,set'",
         SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
-    let book = outcome.book(Phase::Measure);
-    assert_eq!((book.requests.completed(), book.keys.hit), (2_000, book.keys.requested));
+    check_counts(&outcome);
+    let op_counts = outcome.op_counts(Phase::Measure);
+    assert_eq!((op_counts.requests.completed(), op_counts.keys.hit), (2_000, op_counts.keys.requested));
 }
 
 /// What the server does wrong to every so many requests: every value of them is wrong, and every key of them failed.
@@ -338,10 +338,10 @@ fn wrong_values_fail_all_keys_of_their_request() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let book = outcome.measured(OpKind::Mget);
+    check_counts(&outcome);
+    let op_counts = outcome.measured(OpKind::Mget);
     assert_eq!((outcome.count(OutcomeClass::Mismatch), outcome.count(OutcomeClass::Hit)), (100, 900));
-    assert_eq!((book.keys.requested, book.keys.hit, book.keys.failed), (7_000, 6_300, 700));
+    assert_eq!((op_counts.keys.requested, op_counts.keys.hit, op_counts.keys.failed), (7_000, 6_300, 700));
 }
 
 /// A connection that is closed in the middle of a value takes along what is behind it, and the next one is as good as new.
@@ -362,8 +362,8 @@ fn values_that_are_cut_off_are_lost() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let cuts = outcome.counters[0].faults_cut;
         assert_eq!(requests.failed(), requests.outcome(OutcomeClass::Lost), "{mix}: nothing worse than lost");
         assert_eq!(requests.completed() + requests.failed() + requests.unsent, 2_000);
@@ -399,7 +399,7 @@ fn a_quantity_is_metered_without_the_others() {
                 ),
                 SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
             );
-            check_books(&outcome);
+            check_counts(&outcome);
             assert_eq!(outcome.meter(kind).histogram.count(), REQUESTS, "{} of {mix}", kind.name());
         }
     }
@@ -421,7 +421,7 @@ fn first_bytes_are_metered_as_samples_have_them() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let answered: Vec<u64> = outcome
             .samples
             .iter()
@@ -452,7 +452,7 @@ fn hits_and_misses_are_metered_apart() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     for (kind, reply) in [(MeterKind::HitTime, ReplyKind::Value), (MeterKind::MissTime, ReplyKind::NotFound)]
     {
         let of_kind = outcome.samples.iter().filter(|sample| sample.outcome.reply == reply);
@@ -484,7 +484,7 @@ fn replies_are_metered_by_their_bytes() {
             ),
             SimOptions { latency_ns: 10 * US, piece_bytes, ..SimOptions::default() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let moments = outcome.meter(MeterKind::ResponseSize).histogram.moments();
         assert_eq!(moments.count, 500, "{mix}");
         let received = outcome.store.bytes_in(Phase::Measure).rx;

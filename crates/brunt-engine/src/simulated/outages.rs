@@ -1,4 +1,4 @@
-//! Servers that go and come back: nothing is missing from the books, and the table says for how long they were gone.
+//! Servers that go and come back: nothing is missing from the counts, and the table says for how long they were gone.
 
 use super::*;
 use crate::simulated::sim::{ConnectFault, ConnectTrouble};
@@ -23,8 +23,8 @@ fn an_outage_shows_in_response_times_from_the_intended_times() {
             // Half a gap after an arrival, so that nothing is on the wire.
             SimOptions { server: gone(&[(4 * SECOND + MS / 2, 2 * SECOND)]), ..SimOptions::default() },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(
             (requests.scheduled, requests.completed(), requests.unsent, requests.failed()),
             (10_000, 10_000, 0, 0),
@@ -89,8 +89,8 @@ fn requests_on_the_wire_are_lost() {
             ),
             SimOptions { server, latency_ns: 3 * MS, ..SimOptions::default() },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let lost = requests.outcome(OutcomeClass::Lost);
         assert_eq!((requests.scheduled, requests.completed() + lost), (4_500, 4_500));
         assert_eq!(requests.unsent, 0);
@@ -108,7 +108,7 @@ fn each_outage_is_one_row() {
         "rate = 2000\narrival = 'uniform'\nconnections = 8\ndepth = 4\ntime = '6s'\nwarmup = '0s'\npreload = false\nkeys = 100",
         SimOptions { server: gone(&spans), latency_ns: 20 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let outages = outcome.outages();
     assert_eq!(outages.len(), 3, "{outages:?}");
     for (outage, (at_ns, for_ns)) in outages.iter().zip(spans) {
@@ -127,8 +127,8 @@ fn an_outage_may_be_open_at_the_end() {
          keys = 100",
         SimOptions { server: gone(&[(4 * SECOND + MS / 2, 100 * SECOND)]), ..SimOptions::default() },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (6_000, 4_001, 1_999));
     let outages = outcome.outages();
     assert_eq!(outages.len(), 1);
@@ -147,7 +147,7 @@ fn a_stall_is_an_outage() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let outages = outcome.outages();
     assert_eq!(outages.len(), 1);
     // From the first request that had no reply.
@@ -177,8 +177,8 @@ fn closed_loops_survive_outages() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         let lost = requests.outcome(OutcomeClass::Lost);
         assert_eq!((requests.scheduled, requests.completed() + lost + requests.unsent), (20_000, 20_000));
         assert!(lost + requests.unsent <= 2 * connections * depth, "{requests:?}");
@@ -205,8 +205,8 @@ fn a_server_that_dies_ends_a_run_by_number() {
                     ..SimOptions::default()
                 },
             );
-            check_books(&outcome);
-            let requests = outcome.book(Phase::Measure).requests;
+            check_counts(&outcome);
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert!(requests.completed() > 0 && requests.scheduled < 1_000_000);
             assert_eq!(requests.scheduled, requests.ended() + requests.unsent, "{requests:?}");
             let lasted_ns = outcome.end.data.times.drained_ns - outcome.start_ns();
@@ -223,8 +223,8 @@ fn a_pause_between_connections_is_no_outage() {
         "connect-rate = 0.1\ncalls-per-connection = 2\nconnections = 1\nrequests = 7\nwarmup = '0s'\nkeys = 10\ntimeout = '1s'",
         SimOptions { latency_ns: 20 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
-    assert_eq!(outcome.book(Phase::Measure).requests.completed(), 7);
+    check_counts(&outcome);
+    assert_eq!(outcome.op_counts(Phase::Measure).requests.completed(), 7);
     assert_eq!(outcome.outages(), []);
 }
 
@@ -240,7 +240,7 @@ fn preload_survives_an_outage() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!((outcome.notice.is_none(), outcome.items), (true, vec![5_000]));
 }
 
@@ -257,8 +257,8 @@ fn attempts_that_hang_are_given_up() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     // A second without a connection, half of it longer than the time-out.
     assert_eq!((requests.unsent, requests.completed() + requests.abandoned), (requests.abandoned, 10_000));
     assert!((450..=550).contains(&requests.abandoned), "{requests:?}");
@@ -286,8 +286,8 @@ fn attempts_that_fail_here_are_counted() {
                     ..SimOptions::default()
                 },
             );
-            check_books(&outcome);
-            let requests = outcome.book(Phase::Measure).requests;
+            check_counts(&outcome);
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
             let rows = outcome.store.faults().rows();
             assert_eq!((rows.len(), rows[0].kind, rows[0].count), (1, kind, 6), "{rows:?}");

@@ -32,7 +32,7 @@ fn changes_go_to_every_replica_and_gets_to_one() {
     for load in ["requests = 6000", "requests = 6000\nrate = 20000"] {
         let toml = replicated(load).replace(",delete=1", "");
         let outcome = simulate(&toml, world(served(10), served(20)));
-        check_books(&outcome);
+        check_counts(&outcome);
         let homes = homes("modulo", 300);
         let holds =
             |server: usize| homes.iter().filter(|home| [**home, (**home + 1) % 3].contains(&server)).count();
@@ -40,7 +40,7 @@ fn changes_go_to_every_replica_and_gets_to_one() {
         let sets = outcome.measured(OpKind::Set).requests;
         assert_eq!((sets.completed(), sets.wire_requests), (sets.scheduled, 2 * sets.scheduled), "{load}");
         assert_eq!(sum(&outcome, |counters| counters.cmd_set), 2 * (300 + sets.scheduled), "{load}");
-        let keys = outcome.book(Phase::Measure).keys;
+        let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!((keys.hit, keys.miss), (keys.requested, 0), "{load}");
         assert_eq!(sum(&outcome, |counters| counters.cmd_get), keys.requested, "{load}");
         // In turn: no server is asked for much less than a third.
@@ -55,7 +55,7 @@ fn a_change_holds_its_slot_until_the_last_replica_has_answered() {
         .replace("get=3,mget=1,set=3,delete=1", "set")
         .replace("multiget = 5\n", "");
     let outcome = simulate(&toml, world(served(10), served(80)));
-    check_books(&outcome);
+    check_counts(&outcome);
     let mut ends: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.done_ns).collect();
     ends.sort_unstable();
     let slots = 6 * 2 / 2;
@@ -66,13 +66,13 @@ fn a_change_holds_its_slot_until_the_last_replica_has_answered() {
 
 /// Deletes that one replica refuses are refused, and connections that break lose the whole change.
 #[test]
-fn trouble_with_a_replica_is_booked_once() {
+fn trouble_with_a_replica_is_counted_once() {
     for load in ["requests = 4000", "requests = 4000\nrate = 20000"] {
         let faults = Faults { reset_every: Every::new(97), ..Faults::default() };
         let broken = CoreOptions { faults, script_after: 700, ..served(10) };
         let outcome = simulate(&replicated(load), world(broken, served(20)));
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
         assert!(outcome.count(OutcomeClass::Lost) > 0 && outcome.count(OutcomeClass::Rejected) > 0, "{load}");
         let gone =
@@ -80,8 +80,8 @@ fn trouble_with_a_replica_is_booked_once() {
         let toml = replicated("requests = 20000\ntimeout = '1s'\npreload = false\n")
             + load.split('\n').nth(1).unwrap_or("");
         let outcome = simulate(&toml, world(gone, served(20)));
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
     }
 }
@@ -99,10 +99,10 @@ fn gets_take_turns_over_the_others() {
             );
             let toml = if mix == "mget" { format!("multiget = 10\n{toml}") } else { toml };
             let outcome = simulate(&toml, world(served(10), served(20)));
-            check_books(&outcome);
+            check_counts(&outcome);
             let homes = homes("modulo", 300);
-            let asked = outcome.book(Phase::Measure).keys.requested;
-            assert_eq!(outcome.book(Phase::Measure).keys.hit, asked, "{replicas} {mix} {load}");
+            let asked = outcome.op_counts(Phase::Measure).keys.requested;
+            assert_eq!(outcome.op_counts(Phase::Measure).keys.hit, asked, "{replicas} {mix} {load}");
             for (server, counters) in outcome.counters.iter().enumerate() {
                 let of_home = |behind: usize| {
                     homes.iter().filter(|home| (**home + behind) % 3 == server).count() as u64
@@ -141,7 +141,7 @@ fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
                 let options =
                     SimOptions { latency_ns: 20 * US, server, others: vec![other], ..SimOptions::default() };
                 let outcome = simulate_plan(plan, options);
-                check_books(&outcome);
+                check_counts(&outcome);
                 let case = format!("{which} {mix} {load}");
                 let sets = outcome.measured(OpKind::Set).requests;
                 assert_eq!((sets.completed(), sets.failed(), sets.unsent), (sets.scheduled, 0, 0), "{case}");
@@ -149,7 +149,7 @@ fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
                 assert!(missed > 0 && sets.wire_requests <= 2 * sets.scheduled, "{case}: {missed}");
                 assert!(sets.wire_requests + missed >= 2 * sets.scheduled, "{case}: {missed} {sets:?}");
                 // What was on the wire when the server went is lost, and nothing else.
-                let requests = outcome.book(Phase::Measure).requests;
+                let requests = outcome.op_counts(Phase::Measure).requests;
                 let lost = requests.scheduled - requests.completed();
                 assert!(lost <= 32 && requests.unsent == 0, "{case}: {requests:?}");
                 let slow = outcome.samples.iter().filter(|sample| sample.times.response_ns() > 20 * MS);
@@ -192,21 +192,21 @@ fn a_run_needs_one_of_its_replicas() {
     for load in ["", "think = '5ms'", "rate = 4000"] {
         let reached =
             simulate(&toml(&format!("requests = 30000\n{load}")), options(gone(300 * MS), served(100)));
-        check_books(&reached);
-        let requests = reached.book(Phase::Measure).requests;
+        check_counts(&reached);
+        let requests = reached.op_counts(Phase::Measure).requests;
         assert_eq!(requests.scheduled, 30_000, "{load}");
         assert!(requests.completed() > 30_000 - 32, "{load}: {requests:?}");
         for stop in ["time = '20s'", "requests = 1000000"] {
             let more = format!("{stop}\nreconnect = 'while-one-stands'\n{load}");
             let over = simulate(&toml(&more), options(gone(300 * MS), gone(900 * MS)));
-            check_books(&over);
+            check_counts(&over);
             let ended_ns = over.end.data.times.end_ns - over.start_ns();
             assert!((900 * MS..920 * MS).contains(&ended_ns), "{load} {stop}: {ended_ns}");
             assert_eq!(over.end.data.counts.workers_cut_off, 1, "{load} {stop}");
         }
         let over =
             simulate(&toml(&format!("requests = 1000000\n{load}")), options(gone(300 * MS), gone(900 * MS)));
-        check_books(&over);
+        check_counts(&over);
         let ended_ns = over.end.data.times.end_ns - over.start_ns();
         assert!((5_900 * MS..6_200 * MS).contains(&ended_ns), "{load}: {ended_ns}");
     }
@@ -222,8 +222,8 @@ fn kinds_of_operations_have_servers_of_their_own() {
              server = 'c:3'\n"
         );
         let outcome = simulate(&toml, world(served(10), served(20)));
-        check_books(&outcome);
-        let keys = outcome.book(Phase::Measure).keys;
+        check_counts(&outcome);
+        let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!((keys.hit, keys.miss), (0, keys.requested), "{load} {batch}");
         let [one, two, three] = &outcome.counters[..] else { panic!("three servers") };
         assert_eq!((one.cmd_get, two.cmd_get, three.cmd_get), (0, 0, keys.requested), "{load} {batch}");
@@ -254,13 +254,17 @@ fn every_operation_belongs_to_its_own_class() {
         "{TWO}connections = 2\ndepth = 4\nrate = 3000\narrival = 'uniform'\nkeys = 50\n{OTHER}rate = 1000\narrival = 'uniform'\nkeys = 70\n"
     );
     let outcome = simulate(&format!("time = '1s'\n{toml}"), served_in(20));
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!((outcome.counters[0].total_connections, outcome.connections().established), (2, 2));
     // Both data sets were stored over them.
     assert_eq!(outcome.items, [120]);
     for (class, kind, count) in [(0, OpKind::Get, 3_000), (1, OpKind::Set, 1_000)] {
-        let book = outcome.measured(kind);
-        assert_eq!((book.requests.scheduled, book.requests.completed()), (count, count), "{kind:?}");
+        let op_counts = outcome.measured(kind);
+        assert_eq!(
+            (op_counts.requests.scheduled, op_counts.requests.completed()),
+            (count, count),
+            "{kind:?}"
+        );
         let own = outcome.samples.iter().filter(|sample| sample.op.kind() == kind);
         assert!(own.clone().all(|sample| sample.class == class), "{kind:?}");
     }
@@ -274,7 +278,7 @@ fn a_closed_loop_lets_others_have_their_turn() {
         "time = '1s'\n{TWO}connections = 1\ndepth = 1\nkeys = 10\n{OTHER}rate = 100\narrival = 'uniform'\nkeys = 10\n"
     );
     let outcome = simulate(&toml, served_in(90));
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(outcome.counters[0].total_connections, 1);
     let round_ns = 100 * US;
     let mut by_sent = outcome.samples.clone();
@@ -296,7 +300,7 @@ fn a_closed_loop_lets_others_have_their_turn() {
 fn closed_loops_share_evenly() {
     let toml = format!("time = '1s'\n{TWO}connections = 3\ndepth = 2\nkeys = 10\n{OTHER}keys = 10\n");
     let outcome = simulate(&toml, served_in(40));
-    check_books(&outcome);
+    check_counts(&outcome);
     assert_eq!(outcome.counters[0].total_connections, 3);
     let (gets, sets) = (outcome.measured(OpKind::Get).requests, outcome.measured(OpKind::Set).requests);
     assert!(gets.completed().abs_diff(sets.completed()) <= 12, "{gets:?} {sets:?}");

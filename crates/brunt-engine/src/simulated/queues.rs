@@ -5,7 +5,7 @@
 //! the server's service times, computed here, to the nanosecond. And the quantiles that come out of the production
 //! histograms agree with the *distribution* that theory gives the queue, within the error of that number of dependent requests.
 
-use super::{SECOND, check_books, plan, simulate, simulate_within};
+use super::{SECOND, check_counts, plan, simulate, simulate_within};
 use crate::simulated::sim::SimOptions;
 use brunt_plan::quantile::Quantile;
 use brunt_server::{CoreOptions, Service};
@@ -99,7 +99,7 @@ fn queues_follow_their_path_and_their_distribution() {
     let (requests, errors, quantiles) = if is_full() { (200_000, 1.0, 4) } else { (50_000, 2.0, 3) };
     for queue in &QUEUES {
         let outcome = simulate(&toml(queue, requests), options(queue.service));
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!(outcome.samples.len() as u64, requests);
         let mut departure_ns = 0;
         for (number, sample) in outcome.samples.iter().enumerate() {
@@ -122,7 +122,7 @@ fn the_p99_of_a_million_requests_is_that_of_theory() {
     let mut plan = plan(&toml(queue, requests));
     plan.samples_max = 0;
     let outcome = simulate_within(plan, options(queue.service), 3_000 * SECOND);
-    check_books(&outcome);
+    check_counts(&outcome);
     let (_, _, row) = outcome.store.rows().next().unwrap();
     let (p99_ns, theory_ns) = (row.latencies.response.quantile(Quantile::P99).unwrap(), 921_034.0);
     let off = p99_ns as f64 / theory_ns - 1.0;
@@ -139,6 +139,6 @@ fn the_p99_of_a_million_requests_is_that_of_theory() {
 fn a_queue_without_chance_has_no_queue() {
     let queue = Queue { arrival: "uniform", service: Service::Fixed(MEAN_NS), ..QUEUES[1] };
     let outcome = simulate(&toml(&queue, 100_000), options(queue.service));
-    check_books(&outcome);
+    check_counts(&outcome);
     assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == MEAN_NS));
 }

@@ -186,7 +186,7 @@ pub(super) fn run_scripted<C: Codec>(
         let before = allocations() - worker.io_mut().allocations;
         worker.run_once();
         let made = allocations() - worker.io_mut().allocations - before;
-        assert!(made == 0 || !is_counted, "a running worker allocates nothing");
+        assert!(made == 0 || !is_counted, "a running worker allocates nothing: {:?}", blueprint.plan);
         while let Ok(mut filled) = filled_out.pop() {
             kept.keep(&filled.take_interval(0));
             spares.push(filled.set).unwrap();
@@ -196,11 +196,17 @@ pub(super) fn run_scripted<C: Codec>(
             orders.start_ns.store(worker.now_ns() + START_AHEAD_NS, Ordering::Relaxed);
         }
         turns += 1;
-        assert!(turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND, "it does not end");
+        assert!(
+            turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND,
+            "it does not end: {:?}",
+            blueprint.plan
+        );
     }
     let mut end = worker.end();
     kept.keep(&end.last.take_interval(0));
-    assert!(kept.store.request_counts().entries().all(|entry| entry.counts.adds_up()));
+    for entry in kept.store.request_counts().entries() {
+        assert!(entry.counts.adds_up(), "{entry:?}: {:?}", blueprint.plan);
+    }
     end.data.samples.sort_by_key(|sample| sample.times.intended_ns);
     (kept, end)
 }

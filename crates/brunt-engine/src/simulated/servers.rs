@@ -39,12 +39,12 @@ fn keys_live_where_the_placement_says() {
                 ),
                 SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
             );
-            check_books(&outcome);
+            check_counts(&outcome);
             let homes = homes(placement, 1_000);
             let expected = [0, 1, 2].map(|server| homes.iter().filter(|home| **home == server).count());
             assert_eq!(outcome.items, expected, "{placement}");
             assert!(expected.iter().all(|keys| *keys > 100), "{placement}: {expected:?}");
-            let keys = outcome.book(Phase::Measure).keys;
+            let keys = outcome.op_counts(Phase::Measure).keys;
             assert_eq!((keys.hit, keys.miss, keys.failed), (keys.requested, 0, 0), "{placement}");
             let asked: u64 = outcome.counters.iter().map(|counters| counters.cmd_get).sum();
             assert_eq!(asked, keys.requested);
@@ -63,10 +63,10 @@ fn servers_in_turn_and_at_random_hold_every_key() {
                 ),
                 SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
             );
-            check_books(&outcome);
+            check_counts(&outcome);
             assert_eq!(outcome.items, [500; 3], "{placement}");
-            assert_eq!(outcome.book(Phase::Preload).requests.completed(), 1_500);
-            assert_eq!(outcome.book(Phase::Measure).keys.hit, 9_000);
+            assert_eq!(outcome.op_counts(Phase::Preload).requests.completed(), 1_500);
+            assert_eq!(outcome.op_counts(Phase::Measure).keys.hit, 9_000);
             for counters in &outcome.counters {
                 // Three in a thousand at random: the deviation of 3 000 of 9 000 is 45.
                 let most = if placement == "random" { 200 } else { 0 };
@@ -87,8 +87,8 @@ fn by_thread_a_worker_has_one_server() {
             ),
             SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
         );
-        check_books(&outcome);
-        let keys = outcome.book(Phase::Measure).keys;
+        check_counts(&outcome);
+        let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!(
             (outcome.items[..].to_vec(), keys.miss, keys.hit),
             (vec![100, 0, 0], 0, keys.requested),
@@ -114,9 +114,9 @@ fn servers_are_timed_each_by_itself() {
                     ..world([taking(100 * US), taking(200 * US), taking(800 * US)])
                 },
             );
-            check_books(&outcome);
+            check_counts(&outcome);
             let counts = outcome.store.servers();
-            let requests = outcome.book(Phase::Measure).requests;
+            let requests = outcome.op_counts(Phase::Measure).requests;
             assert_eq!(counts.iter().map(|counts| counts.answered).sum::<u64>(), requests.wire_requests);
             for (server, expected_us) in [(0, 140), (1, 240), (2, 840)] {
                 let times = &outcome.store.server_responses()[server];
@@ -149,7 +149,7 @@ fn a_multi_get_over_servers_is_one_sample() {
     options.server.script_after = stores[0];
     options.others.iter_mut().zip(&stores[1..]).for_each(|(other, stores)| other.script_after = *stores);
     let outcome = simulate_plan(plan, options);
-    check_books(&outcome);
+    check_counts(&outcome);
     let homes = homes("modulo", 97);
     let mut parts_in_all = 0;
     for (nth, sample) in outcome.samples.iter().enumerate() {
@@ -170,10 +170,13 @@ fn a_multi_get_over_servers_is_one_sample() {
             "multi-get {nth} over {asked:?}"
         );
     }
-    let book = outcome.book(Phase::Measure);
-    assert_eq!((book.requests.scheduled, book.requests.sent, book.requests.completed()), (400, 400, 400));
-    assert_eq!(book.requests.wire_requests, parts_in_all);
-    assert_eq!((book.keys.requested, book.keys.hit), (1_600, 1_600));
+    let op_counts = outcome.op_counts(Phase::Measure);
+    assert_eq!(
+        (op_counts.requests.scheduled, op_counts.requests.sent, op_counts.requests.completed()),
+        (400, 400, 400)
+    );
+    assert_eq!(op_counts.requests.wire_requests, parts_in_all);
+    assert_eq!((op_counts.keys.requested, op_counts.keys.hit), (1_600, 1_600));
     assert!(parts_in_all > 600, "most have several parts: {parts_in_all} of 400");
 }
 
@@ -199,7 +202,7 @@ fn pipelines_of_several_servers_are_refilled() {
                     ),
                     SimOptions { latency_ns: 50 * US, ..world([server(), server(), server()]) },
                 );
-                check_books(&outcome);
+                check_counts(&outcome);
                 assert_eq!(outcome.allocations, 0, "{refill} {depth} {mix}");
                 let half_ns = outcome.start_ns() + 50 * MS;
                 let early =
@@ -232,10 +235,10 @@ fn closed_loops_wait_for_all_parts() {
                 }))
             },
         );
-        check_books(&outcome);
-        let book = outcome.book(Phase::Measure);
-        assert_eq!((book.requests.scheduled, book.requests.completed()), (3_000, 3_000));
-        assert_eq!(book.keys.hit, book.keys.requested);
+        check_counts(&outcome);
+        let op_counts = outcome.op_counts(Phase::Measure);
+        assert_eq!((op_counts.requests.scheduled, op_counts.requests.completed()), (3_000, 3_000));
+        assert_eq!(op_counts.keys.hit, op_counts.keys.requested);
         // Never more at a time than there are slots.
         let mut ends: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.done_ns).collect();
         ends.sort_unstable();
@@ -259,7 +262,7 @@ fn one_server_stalls_alone() {
         ),
         world([calm(), stalled, calm()]),
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let homes = homes("modulo", 1_000);
     let is_stalled = |nth: usize| homes[nth % 1_000] == 1;
     // The script counts from the first request that the server got.
@@ -296,8 +299,8 @@ fn one_server_goes_and_comes_back() {
             ),
             world([calm(), gone, calm()]),
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (9_000, 9_000, 0));
         let outages = outcome.outages();
         assert_eq!(outages.len(), 1, "{placement}: {outages:?}");
@@ -330,8 +333,8 @@ fn one_server_that_dies_ends_a_run_by_number() {
                     ),
                     SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), gone]) },
                 );
-                check_books(&outcome);
-                let requests = outcome.book(Phase::Measure).requests;
+                check_counts(&outcome);
+                let requests = outcome.op_counts(Phase::Measure).requests;
                 assert!(requests.scheduled < 1_000_000);
                 assert_eq!(
                     requests.scheduled,

@@ -9,7 +9,7 @@ use std::ops::Range;
 fn slowest(toml: &str, options: SimOptions) -> (Outcome, Option<Slowest>) {
     let plan = plan(&format!("{toml}\nwarmup = '0s'\nkeys = 10\nprotocol = 'memcached-text'"));
     let outcome = simulate_plan(plan.clone(), options);
-    check_books(&outcome);
+    check_counts(&outcome);
     let mut record = outcome.record(plan);
     record.run.usage.workers =
         vec![WorkerUsage { stalls: outcome.end.data.usage.workers[0].stalls, ..WorkerUsage::default() }];

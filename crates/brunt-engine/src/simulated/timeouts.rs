@@ -25,8 +25,8 @@ fn unread_requests_are_abandoned() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         // One after the other, with pauses of 0, 1, 2, 4 … ms between them, which grow to 256 ms.
         assert_eq!((requests.sent, requests.unsent), (0, requests.scheduled), "{requests:?}");
         assert_eq!(faults(&outcome, FaultKind::TimedOut), 9);
@@ -51,8 +51,8 @@ fn idle_connections_do_not_time_out() {
             "rate = 2000\nconnections = 200\ntime = '2s'\nwarmup = '0s'\nkeys = 10\nmix = 'incr'\ntimeout = '50ms'",
             SimOptions { latency_ns: 10 * US, pause, ..SimOptions::default() },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.sent, requests.unsent), (requests.scheduled, 0), "{pause:?}");
         assert_eq!(outcome.store.faults().total(), 0, "{pause:?}");
     }
@@ -74,8 +74,8 @@ fn requests_read_late_are_only_late() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.scheduled, requests.failed(), requests.unsent), (2_000, 0, 0));
         assert_eq!(outcome.store.faults().total(), 0);
     }
@@ -101,8 +101,8 @@ fn a_stuck_connection_is_given_up_with_all_that_is_on_it() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.offered(), requests.in_flight), (4_000, 0), "{load} {noreply}");
         assert_eq!(requests.sent + requests.unsent, 4_000, "{load} {noreply} {requests:?}");
         assert!(faults(&outcome, FaultKind::TimedOut) >= 4);
@@ -139,7 +139,7 @@ fn half_replies_seen_after_the_timeout_do_not_count() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!(outcome.count(OutcomeClass::Timeout), 1, "{mix}");
         let times = &outcome.samples[0].times;
         let resumed_ns = EPOCH_NS + START_AHEAD_NS + 62 * MS + MS / 2;
@@ -165,8 +165,8 @@ fn establishing_may_take_too_long() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
     assert_eq!((faults(&outcome, FaultKind::TimedOut), outcome.connections().failed), (3, 3));
 }
@@ -188,8 +188,8 @@ fn stopped_clients_read_before_they_give_up() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let requests = outcome.book(Phase::Measure).requests;
+        check_counts(&outcome);
+        let requests = outcome.op_counts(Phase::Measure).requests;
         assert_eq!((requests.failed(), requests.unsent, requests.in_flight), (0, 0, 0), "{kind} {load}");
         assert_eq!((outcome.store.faults().total(), outcome.outages().len()), (0, 0), "{kind} {load}");
         let services = outcome.samples.iter().map(|sample| sample.times.service_ns());
@@ -211,8 +211,8 @@ fn stopped_clients_take_up_connections_before_they_give_them_up() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.failed(), outcome.connections().failed), (0, 0));
     assert_eq!(outcome.store.faults().total(), 0);
 }
@@ -229,8 +229,8 @@ fn stopped_clients_read_before_the_drain_ends() {
     };
     let end_ns = run(None).end.data.times.end_ns;
     let outcome = run(Some((end_ns + MS, 200 * MS)));
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.completed(), requests.in_flight), (1_000, 1_000, 0));
     assert_eq!(
         (outcome.end.data.times.end_ns, outcome.end.data.times.drained_ns),

@@ -106,18 +106,18 @@ pub(super) fn run_with<C: Codec>(
     let codec = codec(&blueprint, &shard);
     let (kept, end) = run_scripted(&blueprint, shard, codec, Scripted::new(piece_bytes, 0, 0, answers));
     let measured = kept.store.request_counts().entries().filter(|entry| entry.phase == Phase::Measure);
-    let mut book = OpCounts::default();
-    measured.for_each(|entry| book.merge(&entry.counts));
+    let mut op_counts = OpCounts::default();
+    measured.for_each(|entry| op_counts.merge(&entry.counts));
     let samples = end.data.samples.clone();
     let lost = kept.store.connections().iter().map(|counts| counts.lost).sum();
     assert_eq!(kept.store.faults().total(), lost, "nothing but a lost connection is a fault");
-    Ended { samples, requests: book.requests, strays: end.data.counts.unmatched_replies, lost, end }
+    Ended { samples, requests: op_counts.requests, strays: end.data.counts.unmatched_replies, lost, end }
 }
 
 /// A thousand requests, one each millisecond, as many out as want to be.
 const OPEN: &str = "rate = 1000\narrival = 'uniform'\ntime = '1s'\ndepth = 256\nmix = 'get'";
 
-/// Each reply is booked to the request whose token it bears, however many overtake it, and however it is cut.
+/// Each reply is recorded to the request whose token it bears, however many overtake it, and however it is cut.
 #[test]
 fn replies_may_overtake_each_other() {
     const AFTER_NS: [u64; 5] = [4_600 * US, 300 * US, 2_700 * US, 900 * US, 8_100 * US];

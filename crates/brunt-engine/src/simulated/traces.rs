@@ -40,7 +40,7 @@ fn lines_are_sent_in_their_order() {
             &plan_of(&path, &format!("connections = 1\ndepth = 4\n{load}")),
             SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         let sent = String::from_utf8_lossy(&outcome.sent);
         let heads: Vec<String> = sent
             .split("\r\n")
@@ -58,10 +58,10 @@ fn lines_are_sent_in_their_order() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Whatever the shape, lines are booked once each, and stores that follow beside them.
+/// Whatever the shape, lines are recorded once each, and stores that follow beside them.
 #[test]
 fn every_line_counts_once() {
-    let path = file("books", 3_000);
+    let path = file("counts", 3_000);
     for (more, servers) in [
         ("connections = 4\ndepth = 3", 1),
         ("connections = 6\ndepth = 2\nserver = ['a', 'b', 'c']", 3),
@@ -79,22 +79,22 @@ fn every_line_counts_once() {
                 ..SimOptions::default()
             },
         );
-        check_books(&outcome);
-        let book = outcome.book(Phase::Measure);
-        assert_eq!(book.requests.offered(), 3_000, "{more}");
-        assert_eq!(book.requests.followup, book.keys.miss, "{more}");
+        check_counts(&outcome);
+        let op_counts = outcome.op_counts(Phase::Measure);
+        assert_eq!(op_counts.requests.offered(), 3_000, "{more}");
+        assert_eq!(op_counts.requests.followup, op_counts.keys.miss, "{more}");
         assert_eq!(
-            (book.requests.failed(), book.requests.unsent, book.requests.in_flight),
+            (op_counts.requests.failed(), op_counts.requests.unsent, op_counts.requests.in_flight),
             (0, 0, 0),
             "{more}"
         );
         assert_eq!(
-            (book.keys.requested, outcome.measured(OpKind::Set).requests.offered()),
+            (op_counts.keys.requested, outcome.measured(OpKind::Set).requests.offered()),
             (2_000, 1_000),
             "{more}"
         );
         let counted: u64 = outcome.counters.iter().map(|counters| counters.get_misses).sum();
-        assert_eq!(counted, book.keys.miss, "{more}");
+        assert_eq!(counted, op_counts.keys.miss, "{more}");
         let is_by_turn = more.contains("round-robin");
         assert!(is_by_turn || outcome.items.iter().sum::<usize>() == 60, "{more}: {:?}", outcome.items);
     }
@@ -109,7 +109,7 @@ fn the_schedule_says_when_a_line_is_due() {
         &plan_of(&path, "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64"),
         SimOptions { latency_ns: 20 * MS, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let intended: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.intended_ns).collect();
     let expected: Vec<u64> = (0..500).map(|line| outcome.start_ns() + line * MS).collect();
     assert_eq!(intended, expected);
@@ -128,7 +128,7 @@ fn a_purge_comes_after_half_of_the_requests() {
          on-miss = 'set'",
         SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let asked: Vec<OpKind> =
         outcome.samples.iter().map(|sample| sample.op.kind()).filter(|op| *op != OpKind::Set).collect();
     let expected = [vec![OpKind::Get; 150], vec![OpKind::Delete; 45], vec![OpKind::Get; 150]].concat();

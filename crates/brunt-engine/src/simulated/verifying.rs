@@ -16,7 +16,7 @@ fn rows(outcome: &Outcome) -> Vec<(ValueFault, u64, FaultExample)> {
 
 /// Keys that were read and found, and those that were not, in all phases of the schedule.
 fn keys_told(outcome: &Outcome) -> (u64, u64) {
-    let keys = [Phase::Warmup, Phase::Measure, Phase::Drain].map(|phase| outcome.book(phase).keys);
+    let keys = [Phase::Warmup, Phase::Measure, Phase::Drain].map(|phase| outcome.op_counts(phase).keys);
     (keys.iter().map(|keys| keys.hit).sum(), keys.iter().map(|keys| keys.miss).sum())
 }
 
@@ -64,7 +64,7 @@ fn right_values_pass() {
             &format!("{plan}\nverify = '100%'\nwarmup = '0s'\nkeys = 30\nvalue-size = 'uniform:16,3000'"),
             options,
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!((rows(&outcome), outcome.count(OutcomeClass::Mismatch)), (vec![], 0), "{plan}");
         let (checked, told) = ((found(&outcome).checked, found(&outcome).misses), keys_told(&outcome));
         assert!(
@@ -104,7 +104,7 @@ fn wrong_values_are_classified() {
                     ..SimOptions::default()
                 },
             );
-            check_books(&outcome);
+            check_counts(&outcome);
             let rows = rows(&outcome);
             let [(kind, count, first)] = rows[..] else { panic!("{fault:?}: {rows:?}") };
             let other_key = (fault == WrongKey).then_some(1);
@@ -130,7 +130,7 @@ fn overwritten_values_are_stale() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     let is_set = |sample: &&Sample| sample.op.kind() == OpKind::Set;
     let first_set_ns = outcome.samples.iter().find(is_set).unwrap().times.done_ns;
     let is_late =

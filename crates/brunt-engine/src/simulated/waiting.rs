@@ -26,7 +26,7 @@ fn run(options: &str, load: &str, wire_ns: u64, service: Service) -> (Outcome, f
         ..SimOptions::default()
     };
     let outcome = simulate_within(plan, options, VIRTUAL_NS_MAX);
-    check_books(&outcome);
+    check_counts(&outcome);
     let ran_ns = outcome.end.data.times.drained_ns - EPOCH_NS;
     let awake = 1.0 - outcome.slept_ns as f64 / ran_ns as f64;
     (outcome, awake)
@@ -128,7 +128,7 @@ fn workers_that_lack_a_cpu_sleep() {
             ..SimOptions::default()
         };
         let outcome = simulate_within(plan(), options, VIRTUAL_NS_MAX);
-        check_books(&outcome);
+        check_counts(&outcome);
         1.0 - outcome.slept_ns as f64 / (outcome.end.data.times.drained_ns - EPOCH_NS) as f64
     };
     let (contended, alone) = (awake(Some((EPOCH_NS + 40 * MS, 4 * MS))), awake(None));

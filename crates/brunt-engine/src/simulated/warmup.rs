@@ -35,9 +35,9 @@ fn warmup_ns(outcome: &Outcome) -> u64 {
 
 /// Every operation is on its side of the beginning, and none is missing.
 fn check_sides(outcome: &Outcome, gap_ns: u64) {
-    check_books(outcome);
+    check_counts(outcome);
     let window = outcome.end.data.times;
-    let scheduled = |phase| outcome.book(phase).requests.scheduled;
+    let scheduled = |phase| outcome.op_counts(phase).requests.scheduled;
     assert_eq!(scheduled(Phase::Warmup), (window.measure_ns - window.start_ns).div_ceil(gap_ns));
     assert_eq!(outcome.samples[0].times.intended_ns, window.measure_ns);
     let mut intended = outcome.samples.iter().map(|sample| sample.times.intended_ns);
@@ -69,7 +69,7 @@ fn a_closed_loop_begins_its_window_likewise() {
             &format!("connections = 4\ndepth = 2\n{stop}\nwarmup = 'auto'\nkeys = 200\nmix = 'get'"),
             world(server),
         );
-        check_books(&outcome);
+        check_counts(&outcome);
         assert_eq!((outcome.warmup_end, warmup_ns(&outcome)), (Some(WarmupEnd::Level), 1_100 * MS), "{stop}");
         let window = outcome.end.data.times;
         assert!(outcome.samples.iter().all(|sample| sample.times.intended_ns >= window.measure_ns));
@@ -90,13 +90,13 @@ fn a_cache_that_fills_is_waited_for() {
             ..SimOptions::default()
         },
     );
-    check_books(&outcome);
+    check_counts(&outcome);
     // The part of keys that were never asked for is exp(-t · 4 000 / 8 000).
     let seconds = warmup_ns(&outcome) as f64 / 1e9;
     assert_eq!(outcome.warmup_end, Some(WarmupEnd::Level));
     assert!((3.0..20.0).contains(&seconds), "{seconds}");
-    let book = outcome.measured(OpKind::Get);
-    let missed = book.keys.miss as f64 / book.keys.requested as f64;
+    let op_counts = outcome.measured(OpKind::Get);
+    let missed = op_counts.keys.miss as f64 / op_counts.keys.requested as f64;
     assert!(missed < 2.0 * (-seconds / 2.0).exp() + 0.01, "{missed} after {seconds} s");
 }
 
@@ -139,8 +139,8 @@ fn a_run_may_be_ended_in_its_warm_up() {
             RunEvent::Tick { now_ns, .. } if now_ns > EPOCH_NS + 500 * MS => RunDecision::Finish,
             _ => RunDecision::Continue,
         });
-    check_books(&outcome);
-    assert_eq!((outcome.samples.len(), outcome.book(Phase::Measure).requests.scheduled), (0, 0));
+    check_counts(&outcome);
+    assert_eq!((outcome.samples.len(), outcome.op_counts(Phase::Measure).requests.scheduled), (0, 0));
 }
 
 /// A run that asks for it, of a server that takes this long and is this far away.
@@ -151,13 +151,13 @@ fn run(load: &str, service_ns: u64, latency_ns: u64, stalls: Vec<Stall>) -> Outc
     let plan = Plan { measures_unloaded: true, ..plan(&toml) };
     let server = CoreOptions { service: Service::Fixed(service_ns), stalls, ..CoreOptions::default() };
     let outcome = simulate_plan(plan, SimOptions { server, latency_ns, ..SimOptions::default() });
-    check_books(&outcome);
+    check_counts(&outcome);
     outcome
 }
 
 /// Those of the warm-up that were answered.
 fn asked(outcome: &Outcome) -> u64 {
-    outcome.book(Phase::Warmup).requests.completed()
+    outcome.op_counts(Phase::Warmup).requests.completed()
 }
 
 #[test]
@@ -193,5 +193,5 @@ fn a_silent_server_has_none() {
         stalls,
     );
     assert_eq!(outcome.end.data.unloaded_service_ns, None);
-    assert!(outcome.book(Phase::Measure).requests.scheduled > 0);
+    assert!(outcome.op_counts(Phase::Measure).requests.scheduled > 0);
 }

@@ -104,8 +104,8 @@ fn check_row(what: &str, row: &OpSummary, samples: &[&Sample]) {
 fn check_whole(trouble: Trouble, at_ns: u64) {
     let what = format!("{trouble:?} at {} ms", at_ns / MS);
     let (plan, outcome) = trouble.run(at_ns);
-    check_books(&outcome);
-    let requests = outcome.book(Phase::Measure).requests;
+    check_counts(&outcome);
+    let requests = outcome.op_counts(Phase::Measure).requests;
     assert_eq!((requests.abandoned, requests.unsent), (0, 0), "{what}");
     let objectives = ["max < 100ms", "p99 < 100ms"].map(|text| text.parse().unwrap());
     let summary = Summary::build(outcome.record(plan)).with_assertions(&objectives);
@@ -171,7 +171,7 @@ const OVERLOAD: &str = "rate = 30000\narrival = 'uniform'\nconnections = 1\ndept
 fn run(more: &str) -> Outcome {
     let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
     let outcome = simulate(&format!("{OVERLOAD}\n{more}"), SimOptions { server, ..SimOptions::default() });
-    check_books(&outcome);
+    check_counts(&outcome);
     outcome
 }
 
@@ -179,7 +179,7 @@ fn run(more: &str) -> Outcome {
 fn counts(outcome: &Outcome) -> (WindowCounts, u64) {
     let mut sum = WindowCounts::default();
     outcome.store.request_counts().entries().for_each(|entry| sum.merge(&entry.in_window()));
-    (sum, outcome.book(Phase::Measure).requests.scheduled)
+    (sum, outcome.op_counts(Phase::Measure).requests.scheduled)
 }
 
 /// By when they were due none of the window's requests was even sent in it: 30 000 wait from the first second, and the
@@ -187,8 +187,11 @@ fn counts(outcome: &Outcome) -> (WindowCounts, u64) {
 #[test]
 fn an_overloaded_server_is_seen_at_its_pace() {
     let outcome = run("warmup = '1s'\ntime = '1s'");
-    let book = outcome.book(Phase::Measure);
-    assert_eq!((book.requests.scheduled, book.requests.sent, book.requests.unsent), (30_000, 0, 30_000));
+    let op_counts = outcome.op_counts(Phase::Measure);
+    assert_eq!(
+        (op_counts.requests.scheduled, op_counts.requests.sent, op_counts.requests.unsent),
+        (30_000, 0, 30_000)
+    );
     let (window, _) = counts(&outcome);
     assert_eq!((window.completed(), window.failed(), window.sent), (10_000, 0, 10_000));
     assert_eq!((window.in_flight_at_start, window.in_flight_at_end), (10, 10));
@@ -228,7 +231,7 @@ fn windows_that_are_cut_short_balance() {
                 RunEvent::Tick { now_ns, .. } if now_ns >= EPOCH_NS + at_ns => RunDecision::Finish,
                 _ => RunDecision::Continue,
             });
-            check_books(&outcome);
+            check_counts(&outcome);
             let (window, _) = counts(&outcome);
             assert_eq!(window.completed() == 0, is_empty, "{window:?}");
         }

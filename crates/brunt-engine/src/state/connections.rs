@@ -259,7 +259,7 @@ pub(crate) struct Lifetimes {
     pub counts_attempts: bool,
     /// Its connections, numbered within the worker.
     pub connections: Range<u32>,
-    /// This worker's open_schedule among those of all, where they have a schedule.
+    /// This worker's openings among those of all, where they have a schedule.
     open_schedule: Option<Arrivals>,
     /// Ordinal within the class of the next established connection, and the step to the one after it.
     next_ordinal: u64,

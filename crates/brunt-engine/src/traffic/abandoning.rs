@@ -196,7 +196,7 @@ impl<C: Codec> Traffic<C> {
         self.recording.set.server(server).unsent += 1;
         if C::REDIRECTS && picked.redirect_state != NO_REDIRECT {
             // It was sent to another node before.
-            return self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
+            return self.record_end(index, &Entry::waiting(picked), lost, at_ns, at_ns);
         }
         self.recording.set.server(server).abandoned += 1;
         if picked.group == NO_GROUP {
@@ -209,7 +209,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Frees the slot of an operation that was on no connection.
+    /// Frees the slot of an operation that was on no connection. Unless it is bound, it waits for no pipeline either.
     pub(super) fn release_unsent(
         &mut self,
         index: u32,
@@ -218,10 +218,17 @@ impl<C: Codec> Traffic<C> {
         outcome: Outcome,
         at_ns: u64,
     ) {
-        // The reserved call of a bound slot was not made.
-        let is_bound = self.dispatch.lanes[op.session as usize].binds_slots;
-        self.connections[index].reserved_calls -= u32::from(is_bound && shared_slot == NO_SHARED_SLOT);
-        self.release(index, shared_slot, op.session, op.key, outcome, at_ns);
+        let lane = &self.dispatch.lanes[op.session as usize];
+        if lane.binds_slots || lane.session.is_open() {
+            // The reserved call of a bound slot was not made.
+            let is_bound = lane.binds_slots && shared_slot == NO_SHARED_SLOT;
+            self.connections[index].reserved_calls -= u32::from(is_bound);
+            self.release(index, shared_slot, op.session, op.key, outcome, at_ns);
+        } else if self.leave(index, shared_slot, op.session, op.key, outcome).is_some() {
+            let lane = &mut self.dispatch.lanes[op.session as usize];
+            lane.session.release(0, at_ns);
+            self.dispatch.deadlines.set(op.session, lane.due_ns());
+        }
     }
 
     /// Ends the sessions before the schedule and abandons what waits for a connection.

@@ -5,8 +5,8 @@
 //! taken it in within a timeout ([`super::abandoning`] covers those on no connection), or at once if its schedule
 //! was that of the connection.
 
+use super::Traffic;
 use super::abandoning::unsent_times;
-use super::{Traffic, free_pipeline};
 use crate::io::{CloseMode, Io};
 use crate::state::connection::ConnectionState;
 use crate::state::group::Group;
@@ -105,17 +105,6 @@ impl<C: Codec> Traffic<C> {
         self.dispatch.deadlines.set(lane_index, u64::MAX);
     }
 
-    /// Frees the slots that waited for the rest of a pipeline, which moved elsewhere.
-    fn free_rest(&mut self, index: u32) {
-        let lane_index = self.lane_of(index);
-        let Some(lane) = self.dispatch.lanes.get_mut(lane_index as usize) else { return };
-        let connection = &mut self.connections[index];
-        if !connection.freed.is_empty() {
-            free_pipeline(lane, connection, lane.place_of(index));
-            self.dispatch.deadlines.set(lane_index, lane.due_ns());
-        }
-    }
-
     /// Notes the loss at its server's health; while no other connection is up, one of them probes.
     fn note_loss(&mut self, index: u32, at_ns: u64, fault: FaultKind) {
         let connection = &self.connections.all[index as usize];
@@ -165,7 +154,7 @@ impl<C: Codec> Traffic<C> {
             OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
             _ => (OutcomeClass::Lost, at_ns),
         };
-        self.book(index, entry, Outcome::without_reply(class), at_ns, polled_ns);
+        self.record_end(index, entry, Outcome::without_reply(class), at_ns, polled_ns);
     }
 
     /// Removes the operation that was queued first on a connection, with or without a reply.

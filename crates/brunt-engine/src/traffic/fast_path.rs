@@ -83,7 +83,7 @@ impl<C: Codec> Traffic<C> {
                 _ => None,
             };
             if !ended.is_some_and(|entry| equal_hits.takes(entry)) {
-                equal_hits.book(read, busy_lag_ns, recording, health);
+                equal_hits.record(read, busy_lag_ns, recording, health);
                 let Some(entry) = ended else { break next };
                 equal_hits = EqualHits { last: Some(Hit::of(entry)), count: 1 };
             }
@@ -187,7 +187,7 @@ impl EqualHits {
 
     /// Records them.
     #[inline(always)]
-    fn book(
+    fn record(
         &self,
         read: ReadTimes,
         busy_lag_ns: Option<u64>,

@@ -114,17 +114,18 @@ impl<C: Codec> Traffic<C> {
         polled_ns: u64,
     ) -> Result<usize, ()> {
         let mut used = 0;
+        let is_metered = self.recording.meters(MeterKind::ResponseSize);
         loop {
             let read = ReadTimes { index, at_ns, polled_ns };
             // Fast hits first, unless replies are metered, then one other reply.
-            let found = match self.recording.meters(MeterKind::ResponseSize) {
+            let found = match is_metered {
                 true => None,
                 false => self.receive_fast_hits(read, input, &mut used),
             };
             if found.is_none() && used == input.len() {
                 return Ok(used);
             }
-            let (step, is_over) = self.take_reply(read, &input[used..], found)?;
+            let (step, is_over) = self.take_reply(read, &input[used..], found, is_metered)?;
             used += step;
             if !is_over {
                 return Ok(used);
@@ -140,6 +141,7 @@ impl<C: Codec> Traffic<C> {
         read: ReadTimes,
         input: &'a [u8],
         found: Option<(usize, Found<'a>)>,
+        is_metered: bool,
     ) -> Result<(usize, bool), ()> {
         let (index, mut used) = (read.index, 0);
         let mut next = match found {
@@ -148,7 +150,9 @@ impl<C: Codec> Traffic<C> {
         };
         while let (step, Some(event)) = next {
             let is_over = matches!(event, Event::Found(_) | Event::End { .. });
-            self.meter_reply(index, &event, step as u64);
+            if is_metered {
+                self.meter_reply(index, &event, step as u64);
+            }
             if let Err(reason) = self.take_in(read, event) {
                 // A valid reply that does not fit its operation is shown whole.
                 let from = if matches!(event, Event::Bad(_)) { used } else { 0 };
@@ -165,11 +169,9 @@ impl<C: Codec> Traffic<C> {
         Ok((used, false))
     }
 
-    /// Adds the bytes of an event to its reply, and meters the size at its end, if the plan wants it.
+    /// Adds the bytes of an event to its reply, and meters the size at its end.
     fn meter_reply(&mut self, index: u32, event: &Event<'_>, bytes: u64) {
-        if !self.recording.meters(MeterKind::ResponseSize)
-            || matches!(event, Event::Push { .. } | Event::Bad(_))
-        {
+        if matches!(event, Event::Push { .. } | Event::Bad(_)) {
             return;
         }
         let connection = &mut self.connections[index];
@@ -610,7 +612,7 @@ impl<C: Codec> Traffic<C> {
             outcome.class
         };
         self.note_health(index, entry.sent_ns, class, polled_ns, at_ns);
-        self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
+        self.record_end(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
         self.leave_idle(index);
         self.note_unread(index, entry.sent_ns, at_ns, polled_ns);
         self.connections.check_retired(index);
@@ -675,10 +677,17 @@ impl<C: Codec> Traffic<C> {
 
     /// Records the end of a sent operation, or of a part, and frees its slot.
     #[inline]
-    pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
+    pub(super) fn record_end(
+        &mut self,
+        index: u32,
+        entry: &Entry,
+        outcome: Outcome,
+        done_ns: u64,
+        polled_ns: u64,
+    ) {
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
             let entry = self.without_redirect(entry);
-            return self.book(index, &entry, outcome, done_ns, polled_ns);
+            return self.record_end(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
         let server = self.connections[index].server;
@@ -691,7 +700,7 @@ impl<C: Codec> Traffic<C> {
         if entry.details.group != NO_GROUP {
             self.groups.note_lag(entry.details.group, busy_lag_ns);
             match self.groups.end_sent(entry.details.group, entry, outcome) {
-                Some(group) => self.book_group(index, &group, done_ns, polled_ns),
+                Some(group) => self.record_group_end(index, &group, done_ns, polled_ns),
                 None => self.refill_idle(index),
             }
             return;
@@ -722,7 +731,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Records the end of an operation in parts, after its last part, and frees its slot.
-    pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
+    pub(super) fn record_group_end(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         self.record_group(group, done_ns, polled_ns);
         self.release(
             index,
@@ -734,7 +743,7 @@ impl<C: Codec> Traffic<C> {
         );
     }
 
-    /// As `book_group` without the slot.
+    /// As `record_group_end` without the slot.
     pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) {
         let Picked { op, phase, row, intended_ns, picked_ns, .. } = group.whole;
         self.recording.counts.replicas_missed += u64::from(group.missed);

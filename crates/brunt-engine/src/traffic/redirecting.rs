@@ -13,8 +13,7 @@ use crate::state::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;
-use brunt_proto::resp::error::ErrorPrefix;
-use brunt_proto::resp::error::{Redirect, RedirectKind};
+use brunt_proto::resp::error::{ErrorPrefix, Redirect, RedirectKind};
 use brunt_proto::resp::slot::{ASKING, slot_of};
 use brunt_stats::worker_counts::HOPS_MAX;
 

@@ -198,7 +198,13 @@ impl<C: Codec> Traffic<C> {
             any = true;
             self.recording.sent(&entry);
             self.servers[usize::from(server)].note_activity(at_ns);
-            self.book(index, &entry, Outcome::without_reply(OutcomeClass::Unacknowledged), at_ns, at_ns);
+            self.record_end(
+                index,
+                &entry,
+                Outcome::without_reply(OutcomeClass::Unacknowledged),
+                at_ns,
+                at_ns,
+            );
         }
         if any {
             self.leave_idle(index);

@@ -154,7 +154,7 @@ pub(crate) fn reset_on_close(socket: &Socket) {
 /// Datagrams per sendmmsg or recvmmsg call.
 pub(crate) const BATCH: usize = 32;
 
-/// Datagrams datagrams, each at a multiple of the maximum length.
+/// Received datagrams, each at a multiple of the maximum length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagrams {
     lens: [u32; BATCH],

@@ -3,9 +3,9 @@
 //!
 //! Two readings, at both ends of the measured window, and a shorter one with each interval. Nothing is allocated.
 
+use crate::process::{open_schedstat, read_run_delay_ns, run_delay_in};
 use brunt_stats::interval::WorkerTime;
 use brunt_stats::usage::{ClientUsage, WorkerUsage};
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::fd::OwnedFd;
 
 /// Maximum duration of an iteration that counts as waiting: a poll without events returns within 2 microseconds, so
@@ -47,14 +47,6 @@ impl Counters {
     }
 }
 
-/// System calls of [`read_run_delay_ns`].
-pub(crate) const RUN_DELAY_SYSCALLS: u64 = 3;
-
-/// The scheduler's statistics of the calling thread. The file is opened for each reading.
-pub(crate) fn read_run_delay_ns() -> Option<u64> {
-    run_delay_in(&open_schedstat()?)
-}
-
 /// CPU time of the calling thread until now; getrusage and the scheduler's statistics are a tick behind.
 #[expect(
     unsafe_code,
@@ -65,24 +57,6 @@ fn read_cpu_ns() -> u64 {
     // SAFETY: clock_gettime writes a timespec to the pointer, which is valid for one.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// The file stays that of the thread that opened it.
-fn open_schedstat() -> Option<OwnedFd> {
-    openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
-}
-
-/// Reads the file from its beginning, where it has its newest numbers.
-fn run_delay_in(schedstat: &OwnedFd) -> Option<u64> {
-    // Three numbers of up to 20 digits.
-    let mut text = [0; 64];
-    let len = rustix::io::pread(schedstat, &mut text[..], 0).ok()?;
-    run_delay_ns(std::str::from_utf8(&text[..len]).ok()?)
-}
-
-/// The second number: time in which the thread was runnable without a CPU, throttling included.
-fn run_delay_ns(schedstat: &str) -> Option<u64> {
-    schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Counters of the loop.
@@ -247,19 +221,6 @@ impl ThreadUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn run_delay_is_parsed() {
-        let table = [
-            ("0 0 1\n", Some(0)),
-            ("418871989 1581549870 115\n", Some(1_581_549_870)),
-            ("7", None),
-            ("", None),
-        ];
-        for (text, expected) in table {
-            assert_eq!(run_delay_ns(text), expected, "{text:?}");
-        }
-    }
 
     /// A thread that works, waits in its loop, and sleeps.
     #[test]

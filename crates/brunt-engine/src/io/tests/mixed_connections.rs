@@ -168,13 +168,7 @@ fn connections_of_every_kind_share_an_epoll() {
 
 #[test]
 fn connections_of_every_kind_share_a_ring() {
-    let shape = Shape {
-        connections: 6,
-        reply_bytes: 2_000,
-        datagrams: 2,
-        sockets: SocketOptions::default(),
-        gather: Gather::NOTHING,
-    };
+    let shape = Shape { connections: 6, reply_bytes: 2_000, ..Shape::of_one(2) };
     // Without io_uring, the tests of the probe report it.
     let Ok(uring) = Uring::new(shape, Clock::start()) else { return };
     check(uring);

@@ -60,8 +60,8 @@ fn server_counts_match_requests() {
         let plan = plan(toml);
         let prepared = record.prepared.as_ref().map(|snapshot| snapshot.get(ServerStat::CmdSet).unwrap());
         assert_eq!(prepared, plan.preload.then(|| plan.preload_stores()), "{toml}");
-        let books: Vec<CountEntry> = data.intervals.request_counts().entries().collect();
-        let comparisons = agreement(&plan, &books, &data.server_records);
+        let counts: Vec<CountEntry> = data.intervals.request_counts().entries().collect();
+        let comparisons = agreement(&plan, &counts, &data.server_records);
         assert_eq!(comparisons.len(), 16, "every count is compared");
         for comparison in comparisons {
             assert!(comparison.least == comparison.most && comparison.difference() == 0, "{comparison:?}");
