@@ -62,8 +62,8 @@ impl Studio {
 
     /// Draws a figure of a result.
     fn figure(&self, result: &str, figure: &str, name: &str, more: &[&str]) -> anyhow::Result<()> {
-        let request = format!("{figure}={}", self.picture(name).display());
-        let words = ["report", result, "--figure", &request];
+        let request = format!("{figure}:{}", self.picture(name).display());
+        let words = ["report", result, "-o", &request];
         run_brunt(&self.brunt, &[&words[..], more].concat())
     }
 }
@@ -72,7 +72,7 @@ impl Studio {
 fn report(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
     let (json, html) = (studio.between("run.json"), studio.between("run.html"));
-    let words = ["run", ALLOW, "-s", &server.address, "--json", &json, "--html", &html];
+    let words = ["run", ALLOW, "-s", &server.address, "-o", &json, "-o", &html];
     run_brunt(&studio.brunt, &[&words[..], &RUN].concat())?;
     drop(server);
     let mut browser = Browser::start()?;
@@ -127,7 +127,7 @@ fn terminal(studio: &Studio) -> anyhow::Result<()> {
 fn scan(studio: &Studio) -> anyhow::Result<()> {
     let server = ReferenceServer::start(&studio.brunt, &[])?;
     let json = studio.between("scan.json");
-    let words = ["scan", "-s", &server.address, "--json", &json];
+    let words = ["scan", "-s", &server.address, "-o", &json];
     run_brunt(&studio.brunt, &[&words[..], &SCAN].concat())?;
     studio.figure(&json, "curve", "curve.svg", &["--figure-width", "page"])
 }

@@ -84,7 +84,7 @@ impl Soak {
         let exit = ended.context("brunt does not end")?.code();
         let said = fs::read_to_string(&notes)?;
         check_outputs(folder).with_context(|| format!("exit code {exit:?}, {said}"))?;
-        let result = serde_json::from_str(&fs::read_to_string(output_path(folder, "--json"))?)?;
+        let result = serde_json::from_str(&fs::read_to_string(output_path(folder, "json"))?)?;
         accounting::check(&result, &before, &counters(&address, Protocol::Memcached)?, exit)?;
         Ok(samples)
     }
@@ -95,8 +95,8 @@ impl Soak {
         command.args(["--mix", accounting::MIX, "--keys", "20000", "--value-size", "uniform:20,400"]);
         // A host that is busy for 10 s is no difference in the accounting.
         command.args(["--timeout", "60s", "--quiet", "--http", "127.0.0.1:0"]);
-        for (option, _) in OUTPUTS {
-            command.arg(option).arg(output_path(folder, option));
+        for (ending, _) in OUTPUTS {
+            command.arg("-o").arg(output_path(folder, ending));
         }
         Process::start(command.stdout(Stdio::null()).stderr(File::create(notes)?))
     }
@@ -182,24 +182,24 @@ fn read_pages(notes: &Path) -> anyhow::Result<()> {
 
 // --- Files ---
 
-/// An option that writes a file, and what reads that.
+/// The ending of a file that a run writes, and what reads that.
 type Output = (&'static str, fn(&str) -> anyhow::Result<()>);
 
 const OUTPUTS: [Output; 5] =
-    [("--json", json), ("--html", html), ("--csv", rows), ("--ndjson", ndjson), ("--hlog", hlog)];
+    [("json", json), ("html", html), ("csv", rows), ("ndjson", ndjson), ("hlog", hlog)];
 
 /// Reads every file: all are there, and each reads as what it is.
 fn check_outputs(folder: &Path) -> anyhow::Result<()> {
-    for (option, read) in OUTPUTS {
-        let path = output_path(folder, option);
+    for (ending, read) in OUTPUTS {
+        let path = output_path(folder, ending);
         fs::read_to_string(&path).map_err(Into::into).and_then(|text| read(&text)).context(path)?;
     }
     Ok(())
 }
 
 /// The path of an option's file.
-fn output_path(folder: &Path, option: &str) -> String {
-    folder.join(format!("soak.{}", &option[2..])).display().to_string()
+fn output_path(folder: &Path, ending: &str) -> String {
+    folder.join(format!("soak.{ending}")).display().to_string()
 }
 
 fn json(text: &str) -> anyhow::Result<()> {

@@ -101,7 +101,7 @@ impl Pages {
     /// The page of a run with these options.
     fn measure(&self, name: &str, options: &[&str]) -> anyhow::Result<PathBuf> {
         let (page, warmup) = (self.file(&format!("{name}.html")), format!("{WARMUP_S}s"));
-        let words = ["run", "--progress=none", "--html", &page, "--warmup", &warmup];
+        let words = ["run", "--progress=none", "-o", &page, "--warmup", &warmup];
         run_brunt(&self.brunt, &[&words[..], options].concat())?;
         Ok(page.into())
     }
@@ -119,20 +119,20 @@ impl Pages {
 
     /// Pages of several runs. Returns their names and the kinds of their figures.
     fn campaigns(&self) -> anyhow::Result<[(&'static str, &'static [&'static str]); 3]> {
-        let run = |words: &[&str], option: &str, file: &str| {
-            run_brunt(&self.brunt, &[words, &[option, &self.file(file)]].concat())
+        let run = |words: &[&str], file: &str| {
+            run_brunt(&self.brunt, &[words, &["-o", &self.file(file)]].concat())
         };
         let short = ["--progress=none", "--warmup", "300ms", "-t", "1s"];
-        run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), "-o", "scan.html")?;
+        run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), "scan.html")?;
         // A p99 takes a thousand requests.
         for (name, rate) in [("a", "2k"), ("b", "4k")] {
             let words = [&["run", "-r", rate], &short[..]].concat();
-            run(&words, "--json", &format!("{name}1.json"))?;
-            run(&[&words[..], &["--repeat", "4"]].concat(), "--json", &format!("{name}.json"))?;
+            run(&words, &format!("{name}1.json"))?;
+            run(&[&words[..], &["--repeat", "4"]].concat(), &format!("{name}.json"))?;
         }
         let [a, b, a1, b1] = ["a.json", "b.json", "a1.json", "b1.json"].map(|name| self.file(name));
-        run(&["compare", "--allow-different-plans", &a, &b], "-o", "compare.html")?;
-        run(&["report", &a1, &b1], "-o", "several.html")?;
+        run(&["compare", "--allow-different-plans", &a, &b], "compare.html")?;
+        run(&["report", &a1, &b1], "several.html")?;
         Ok([("scan", &["number"]), ("compare", &["number"]), ("several", &["percentile"])])
     }
 
@@ -344,7 +344,7 @@ impl Run {
 fn check_live(browser: &mut Browser, pages: &Pages) -> anyhow::Result<()> {
     let server = pages.serve(&STALL)?;
     let (time, html) = (format!("{}s", STALL.time_s), pages.file("live.html"));
-    let options = ["-s", &server.address, "-t", &time, "--assert", "p99 < 1s", "--html", &html];
+    let options = ["-s", &server.address, "-t", &time, "--assert", "p99 < 1s", "-o", &html];
     let run = Run::start(&pages.brunt, &options)?;
     follow(browser, run, pages).context("the page of a run that goes on")?;
     drop(server);

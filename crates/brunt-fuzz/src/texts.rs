@@ -11,7 +11,8 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::spec::{OPTIONS, OptionForm, PlanSpec};
 use brunt_plan::sweep::Sweep;
-use brunt_report::publication::{FigureRequest, FigureWidth};
+use brunt_report::file_type::FileRequest;
+use brunt_report::publication::FigureWidth;
 use brunt_server::{Division, Drip, Every, Listen, Service};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, read_line};
 use std::fmt::Display;
@@ -75,7 +76,7 @@ const OTHER_OPTIONS: [fn(&str); 13] = [
     check_shown::<Listen>,
     check_shown::<Service>,
     check_refused::<Every>,
-    check_refused::<FigureRequest>,
+    check_refused::<FileRequest>,
     check_refused::<FigureWidth>,
     check_refused::<Sweep>,
     check_refused::<brunt_server::WireProtocol>,

@@ -818,7 +818,6 @@ impl Calibrate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::spec::{ClassSpec, RunSpec};
     use clap::CommandFactory;
 
     #[test]

@@ -476,14 +476,14 @@ mod tests {
         let descriptor = PathBuf::from(format!("/proc/self/fd/{}", inherited.as_raw_fd()));
         let (output, file) = (PathBuf::from("-"), directory.path().join("x.csv"));
         let asked = [
-            (Document::Json, &*output),
-            (Document::Samples, &*pipe),
-            (Document::Html, &*descriptor),
-            (Document::Csv, &*file),
+            (Document::Result(FileType::Json.into()), &*output),
+            (Document::Result(FileType::Samples.into()), &*pipe),
+            (Document::Result(FileType::Html.into()), &*descriptor),
+            (Document::Result(FileType::Csv.into()), &*file),
         ];
         let opened = Destination::open_all(&asked).unwrap();
-        let order: Vec<Document> = opened.iter().map(|destination| destination.document).collect();
-        assert_eq!(order, [Document::Csv, Document::Html, Document::Samples, Document::Json]);
+        let order: Vec<String> = opened.iter().map(|destination| destination.document.option()).collect();
+        assert_eq!(order, ["-o csv", "-o html", "-o samples", "-o json"]);
     }
 
     /// A file that cannot be replaced gets the content, also if the other file lost its name meanwhile.

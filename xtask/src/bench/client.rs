@@ -175,8 +175,8 @@ static FLOOR: Tool = Tool {
     kind: Kind::Floor,
     ..tool(
         "floor",
-        "floor --server 127.0.0.1:{port} --connections {connections} --depth {depth} --io {io} --set refill={refill} \
-         --set gather={gather} --keys {keys} --time-ms {milliseconds}",
+        "floor --server 127.0.0.1:{port} --connections {connections} --depth {depth} --io {io} --refill {refill} \
+         --gather {gather} --keys {keys} --time-ms {milliseconds}",
         floor,
     )
 };
@@ -186,7 +186,7 @@ static BRUNT: Tool = Tool {
     paced: "-r {rate}",
     ..tool(
         "brunt",
-        "run -s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} \
+        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} \
          --no-preload --quiet {allow} -o json:-",
         brunt,
     )
@@ -454,14 +454,14 @@ mod tests {
         let floor = Client::floor(Path::new(""), PEAK).arguments(&load).join(" ");
         assert_eq!(
             floor,
-            "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --set refill=batch --set gather=8 --keys 10000 \
+            "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --refill batch --gather 8 --keys 10000 \
              --time-ms 3000"
         );
         let paced = Load { rate: Some(5000), ..load };
         let brunt = Client::brunt(Path::new(""), String::new(), "--io uring --wait sleep");
         for (load, rate) in [(&load, ""), (&paced, "-r 5000 ")] {
             let line = brunt.arguments(load).join(" ");
-            let expected = format!("run -s 127.0.0.1:7 -T 1 -c 64 -d 32 {rate}--io uring --wait sleep -t 3s");
+            let expected = format!("run -s 127.0.0.1:7 -T 1 -c 64 --depth 32 {rate}--io uring --wait sleep -t 3s");
             assert!(line.starts_with(&expected), "{line}");
         }
         for client in peers() {

@@ -190,7 +190,7 @@ fn comparisons_are_reported_again() {
 fn the_page_of_many_runs_is_bounded() {
     let comparison = compared(side("a", 50, 1.0), side("b", 50, 1.12), &[]);
     let mut page = Vec::new();
-    Subject::Comparison(&comparison).write(Format::Html, &mut page).unwrap();
+    Subject::Comparison(&comparison).write(FileType::Html.into(), &mut page).unwrap();
     assert!(page.len() <= BYTES_MAX, "{} bytes", page.len());
 }
 

@@ -309,7 +309,7 @@ fn searches_confirm_both_rates_in_turns() {
 #[test]
 fn searches_without_enough_time_are_undecided() {
     let _beside = beside_others();
-    let flags = ["--from", "100", "-t", "1s", "--max-time", "1s", "--mix", "get"];
+    let flags = ["--from", "100", "-t", "1s", "--until", "max=1s", "--mix", "get"];
     let measured = campaign(&[&["search", "--assert", "p99 < 10s"], &flags[..]].concat());
     if is_limited_by_the_client(&measured) {
         return;
@@ -319,5 +319,5 @@ fn searches_without_enough_time_are_undecided() {
     assert_eq!(found, (&"undecided".into(), &100.0.into()), "{}", measured.text);
     assert_eq!(measured.exit, 3, "{}", measured.text);
     let words: Vec<&str> = measured.text.split_whitespace().collect();
-    assert!(words.join(" ").contains("takes longer steps -> --max-time"), "{}", measured.text);
+    assert!(words.join(" ").contains("takes longer steps -> --until max="), "{}", measured.text);
 }

@@ -375,7 +375,7 @@ fn servers_without_cluster_mode_are_named() {
         (
             &["-s", &server.address, "--set", "database=3"],
             2,
-            "--database cannot be used with --cluster, which has database 0 only",
+            "database cannot be used with --cluster, which has database 0 only",
         ),
     ];
     for version in ["resp2", "resp3"] {

@@ -29,7 +29,7 @@ fn a_run_without_a_result_leaves_nothing() {
     std::fs::remove_file(&fresh).unwrap();
     // A port on which no server listens: it was ours a moment ago.
     let unserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
-    let (code, error) = ended(&["run", "-s", &unserved, "--json", &earlier, "--csv", &fresh]);
+    let (code, error) = ended(&["run", "-s", &unserved, "-o", &earlier, "-o", &fresh]);
     assert_eq!(code, 5, "{error}");
     assert_eq!(std::fs::read_to_string(&earlier).unwrap(), "{\"old\": 1}");
     assert!(!std::path::Path::new(&fresh).exists());
@@ -62,15 +62,12 @@ fn usage_errors_are_named() {
         (&["run", "-c", "0"], &["--connections", "'0'", "from 1 to"]),
         (&["run", "-T", "40", "-c", "3"], &["--threads", "'40'", "1 to 3"]),
         (&["run", "--key-size", "3", "--keys", "1M"], &["--key-size", "'fixed:3'", "sizes from 6"]),
-        (&["run", "--set", "key-form=octal"], &["--set", "key-form='octal'", "decimal, hex8, random"]),
+        (&["run", "--set", "key-form=octal"], &["--set", "'key-form=octal'", "decimal, hex8, random"]),
         (
             &["run", "--set", "key-form=random", "--key-size", "2"],
             &["--key-size", "'fixed:2'", "sizes from 3"],
         ),
-        (
-            &["run", "--set", "key-form=hex8", "--keys", "5G"],
-            &["--set key-form=hex8 requires", "4294967296 keys"],
-        ),
+        (&["run", "--set", "key-form=hex8", "--keys", "5G"], &["key-form hex8 requires", "4294967296 keys"]),
         (&["run", "--prefix", "a b"], &["--prefix", "'a b'", "printable"]),
         (&["run", "--multiget", "5"], &["--multiget requires mget"]),
         (
@@ -83,8 +80,8 @@ fn usage_errors_are_named() {
             &["--command", "'{kay}'", "{key}, {value}"],
         ),
         (&["run", "--protocol", "resp2", "-s", "a", "--password", "@/no/such"], &["--password", "/no/such"]),
-        (&["run", "--set", "meter=speed"], &["--set", "meter='speed'", "oversleep"]),
-        (&["run", "--set", "samples-max=5"], &["--set", "samples-max=--samples PATH"]),
+        (&["run", "--set", "meter=speed"], &["--set", "'meter=speed'", "oversleep"]),
+        (&["run", "--set", "samples-max=5"], &["samples-max requires -o samples:PATH"]),
         (&["run", "--rato", "5"], &["--rato", "--rate"]),
         (&["run", "/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
         (&["load"], &["load", "--server"]),
@@ -92,25 +89,25 @@ fn usage_errors_are_named() {
         (&["run", "--rate", "-5"], &["--rate: ", "'-5'"]),
         (&["run", "-o", "/no/such/dir/x.json"], &["-o", "/no/such/dir/x.json", "can be written"]),
         (&["run", "-o", "/no/such/dir/x.csv"], &["-o", "/no/such/dir/x.csv", "can be written"]),
-        (&["run", "-o", "csv:-", "-o", "json:-"], &["--json, --csv", "'-'", "one of them"]),
+        (&["run", "-o", "csv:-", "-o", "json:-"], &["-o csv, -o json", "'-'", "one of them"]),
         (&["run", "--ttl", "-1s"], &["--ttl", "'-1s'", "10s"]),
         (&["run", "--drift", "-1/1s"], &["--drift", "'-1/1s'", "KEYS/DURATION"]),
         (&["run", "--connect-rate", "0"], &["--connect-rate", "'0'", "per second above 0"]),
-        (&["run", "--set", "call-rate=0"], &["--set", "call-rate='0'", "per second above 0"]),
-        (&["run", "--set", "call-arrival=poisson"], &["--call-arrival requires --call-rate"]),
-        (&["run", "--set", "call-rate=5", "-r", "5"], &["--rate cannot be used with --call-rate"]),
+        (&["run", "--set", "call-rate=0"], &["--set", "'call-rate=0'", "per second above 0"]),
+        (&["run", "--set", "call-arrival=poisson"], &["call-arrival requires call-rate"]),
+        (&["run", "--set", "call-rate=5", "-r", "5"], &["--rate cannot be used with call-rate"]),
         (
             &["run", "--set", "call-rate=5", "--reconnect-every", "1s"],
-            &["--reconnect-every cannot be used with --call-rate"],
+            &["--reconnect-every cannot be used with call-rate"],
         ),
         (
             &["run", "--set", "call-rate=5", "-s", "a", "-s", "b"],
-            &["--call-rate cannot be used with --placement by key on several servers"],
+            &["call-rate cannot be used with --placement by key on several servers"],
         ),
-        (&["run", "--set", "connect-arrival=poisson"], &["--connect-arrival requires --connect-rate"]),
+        (&["run", "--set", "connect-arrival=poisson"], &["connect-arrival requires --connect-rate"]),
         (
             &["run", "--connect-rate", "5", "--set", "connect-arrival=bursty"],
-            &["--set", "connect-arrival='bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],
+            &["--set", "'connect-arrival=bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],
         ),
         (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
         (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
@@ -155,14 +152,14 @@ fn usage_errors_are_named() {
         (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
         (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "expected a duration from 250ms to"]),
         (&["calibrate", "-T", "40", "-c", "3"], &["--threads", "'40'", "1 to 3"]),
-        (&["calibrate", "-o", "json:/no/such/dir/x"], &["-o", "json:/no/such/dir/x", "can be written"]),
+        (&["calibrate", "-o", "json:/no/such/dir/x"], &["/no/such/dir/x", "for -o json", "can be written"]),
         (&["scan", "--over", "keys=1,2"], &["--over", "'keys' cannot be swept", "rate, connections, depth"]),
         (&["scan", "--over", "rate=10k,fast"], &["--over", "'fast' in rate", "200k"]),
         (&["scan", "--over", "rate=10k..5k:1k"], &["--over", "'10k..5k:1k'", "upwards"]),
         (&["scan", "--over", "rate=1k", "-r", "5k"], &["--rate", "cannot be used with --over rate"]),
         (&["scan", "-r", "1k,2k"], &["--rate", "'1k,2k'", "200k", "--over rate=1k,2k"]),
         (&["scan", "-c", "1,4,16"], &["--connections", "'1,4,16'", "--over connections=1,4,16"]),
-        (&["scan", "-d", "1..8:1"], &["--depth", "'1..8:1'", "--over depth=1..8:1"]),
+        (&["scan", "--depth", "1..8:1"], &["--depth", "'1..8:1'", "--over depth=1..8:1"]),
         (&["scan", "--think", "1ms"], &["--over at rate=", "--think", "open loop"]),
         (
             &["scan", "--over", "depth=1", "--arrival", "uniform"],
@@ -172,17 +169,19 @@ fn usage_errors_are_named() {
             &["scan", "--over", "value-size=1GiB"],
             &["--over at value-size=1GiB", "--value-size fixed:1073741824 exceeds 128MiB"],
         ),
-        (&["scan", "-o", "samples:x.csv"], &["-o", "samples:one run"]),
+        (&["scan", "-o", "samples:x.csv"], &["-o samples", "there is no samples of a scan"]),
         (&["scan", "--assert", "p99 < 1ms"], &["--assert", "one plan"]),
-        (&["run", "--repeat", "2", "-o", "x.hlog"], &["-o", "hlog:one run"]),
+        (&["run", "--repeat", "2", "-o", "x.hlog"], &["-o hlog", "there is no hlog of repeated runs"]),
         (&["man", "nosuch"], &["invalid value 'nosuch' for COMMAND: expected run, scan, "]),
         (&["man", "--dir", "/proc/x"], &["invalid value '/proc/x' for --dir ("]),
         (&["man", "run", "--dir", "x"], &["cannot be used with '--dir"]),
         (&["completions", "tcsh"], &["invalid value 'tcsh'", "bash, zsh, fish"]),
-        (&["load", "-o", "x.hlog"], &["unexpected argument '--hlog'"]),
-        (&["load", "-o", "ndjson:-"], &["unexpected argument '--ndjson'"]),
-        (&["search", "--assert", "p99<1ms", "-o", "x.xml"], &["-o", "junit:one run"]),
-        (&["run", "--repeat", "2", "--set", "samples-max=5"], &["--set", "samples-max=one run"]),
+        (&["load", "-o", "x.hlog"], &["unexpected argument '-o'"]),
+        (
+            &["search", "--assert", "p99<1ms", "-o", "x.xml"],
+            &["-o junit", "there is no junit of a scan or search"],
+        ),
+        (&["run", "--repeat", "2", "--set", "samples-max=5"], &["samples-max", "one run"]),
         (
             &["run", "--repeat", "0"],
             &["invalid value '0' for --repeat: expected a whole number from 1 to 100"],
@@ -207,8 +206,8 @@ fn usage_errors_are_named() {
             &["--requests cannot be used with search", "--time"],
         ),
         (
-            &["search", "--assert", "p99<1ms", "-t", "9s", "--max-time", "5s"],
-            &["--max-time", "'5s'", "--time, 9s"],
+            &["search", "--assert", "p99<1ms", "-t", "9s", "--until", "max=5s"],
+            &["--until", "max=5s", "--time, 9s"],
         ),
         (&["search", "--assert", "p99<1ms", "-r", "5k"], &["--rate", "--from and --to"]),
         (
@@ -223,7 +222,7 @@ fn usage_errors_are_named() {
         (&["compare", "--a", "a.json"], &["--b"]),
         (
             &["compare", "a.json", "b.json", "-o", "json:-", "-o", "junit:-"],
-            &["--json, --junit", "'-'", "standard output for one of them"],
+            &["-o json, -o junit", "'-'", "standard output for one of them"],
         ),
         (&["compare", "--live", "h:1"], &["--live", "2 values"]),
         (&["compare", "--live", "h:1", "h:2", "-s", "h:3"], &["--server", "cannot be used with --live"]),
@@ -585,7 +584,7 @@ fn doctor_judges_the_command_line_of_a_run() {
         "1",
         "-c",
         "8",
-        "-d",
+        "--depth",
         "4",
         "-r",
         "20k",
@@ -594,7 +593,9 @@ fn doctor_judges_the_command_line_of_a_run() {
         "-t",
         "5s",
     ];
-    let results = ["--html", &kept, "--assert", "get.p99 < 1ms", "--mix", "get=9,set=1", "--until", "p99=5%"];
+    let kept_page = format!("html:{kept}");
+    let results =
+        ["-o", &kept_page, "--assert", "get.p99 < 1ms", "--mix", "get=9,set=1", "--until", "p99=5%"];
     let doctor = |flags: &[&str]| {
         let output = brunt(&[&["doctor"], &line[..], &results, flags].concat()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -613,7 +614,7 @@ fn doctor_judges_the_command_line_of_a_run() {
         (&["--assert", "incr.p99 < 1ms"], "invalid value 'incr.p99 < 1ms' for --assert: "),
         (
             &["-o", "/no/such/dir/x.csv"],
-            "invalid value '/no/such/dir/x.csv' for --csv (No such file or directory",
+            "invalid value '/no/such/dir/x.csv' for -o csv (No such file or directory",
         ),
         (&["--between", "true"], "--between 'true' requires --repeat of 2 or more"),
     ];
@@ -630,13 +631,13 @@ fn findings_of_doctor_are_written_as_json() {
     let _beside = beside_others();
     let path = file("host.json", "");
     let doctor = |path: &str| {
-        let output = brunt(&["doctor", "-s", "127.0.0.1:1", "--json", path]).output().unwrap();
+        let output = brunt(&["doctor", "-s", "127.0.0.1:1", "-o", path]).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     };
     let (exit, text, error) = doctor(&path);
     assert!(exit == 1 && text.contains("\nNOT FIT for 16 connections") && error.is_empty(), "{text}{error}");
-    let (exit, json, report) = doctor("-");
+    let (exit, json, report) = doctor("json:-");
     assert!(exit == 1 && report.contains("\nNOT FIT for 16 connections"), "{report}");
     for found in [json, std::fs::read_to_string(&path).unwrap()] {
         let found: Value = serde_json::from_str(&found).unwrap();
@@ -704,7 +705,7 @@ fn seconds_are_written() {
     let server = Server::reference(&[]);
     let path = file("seconds.csv", "");
     let flags =
-        ["-t", "1500ms", "-r", "2k", "--keys", "50", "--warmup", "200ms", "--wait", "sleep", "--csv", &path];
+        ["-t", "1500ms", "-r", "2k", "--keys", "50", "--warmup", "200ms", "--wait", "sleep", "-o", &path];
     let measured = Measured::run(&server.address, &flags);
     let text = std::fs::read_to_string(&path).unwrap();
     let rows: Vec<Vec<&str>> =
@@ -741,9 +742,10 @@ fn samples_are_written() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let path = file("samples.csv", "");
+    let samples = format!("samples:{path}");
     let measured = Measured::run(
         &server.address,
-        &["-n", "1500", "--keys", "50", "--depth", "4", "--warmup", "0s", "--samples", &path],
+        &["-n", "1500", "--keys", "50", "--depth", "4", "--warmup", "0s", "-o", &samples],
     );
     measured.check_exit();
     let text = std::fs::read_to_string(&path).unwrap();

@@ -32,7 +32,7 @@ fn values_are_completed() {
         ("run --wait ", "hybrid spin sleep"),
         ("run --wait s", "spin sleep"),
         ("scan --io ", "auto epoll uring"),
-        ("search --timestamps ", "off auto kernel"),
+        ("search --wait ", "hybrid spin sleep"),
         ("load --protocol resp", "resp2 resp3 resp-inline"),
         ("compare --set meter=conn", "connect-time connection-time"),
         ("doctor --warmup ", "auto"),
@@ -51,7 +51,7 @@ fn values_are_completed() {
         ("run -c ", ""),
         ("run --rate ", ""),
         ("run -s ", ""),
-        ("run --json res", "result.json"),
+        ("run -o res", "result.json"),
         ("run --tls-ca p", "plan.toml"),
         ("agent --target-ca p", "plan.toml"),
     ] {

@@ -26,8 +26,7 @@ fn summaries_are_added_and_annotations_printed() {
         "0s",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
     ];
-    let shown =
-        ["--summary", &summary, "--annotate", "github", "--assert", "hit < 50%", "--assert", "hit > 1%"];
+    let shown = ["-o", &summary, "--annotate", "github", "--assert", "hit < 50%", "--assert", "hit > 1%"];
     let error = "::error title=brunt hit < 50%25::100 %25";
     let is_annotation = |line: &&str| line.starts_with("::");
     // Text and annotations go to standard error beside a document, and quietness leaves the annotations.
@@ -68,9 +67,9 @@ fn campaigns_and_comparisons_have_summaries() {
     let table: [(Vec<&str>, &str); 2] =
         [([&repeated[..], &load].concat(), "r.json"), (compared.to_vec(), "c.json")];
     for (command, result) in table {
-        let output = brunt(&command).args(["--summary", &summary]).output().unwrap();
+        let output = brunt(&command).args(["-o", &summary]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let report = ["report", &path(result), "-q", "--summary", &again];
+        let report = ["report", &path(result), "-q", "-o", &again];
         assert_eq!(brunt(&report).status().unwrap().code(), Some(0));
         let text = fs::read_to_string(&summary).unwrap();
         assert!(text.starts_with("### ") && text.contains("\n| --- | ") && text.ends_with("\n\n"), "{text}");

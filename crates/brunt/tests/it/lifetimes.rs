@@ -256,7 +256,7 @@ fn self_connections_are_rejected() {
 #[test]
 fn connections_are_closed_or_reset() {
     let _beside = beside_others();
-    for (linger, is_reset) in [(None, false), (Some("5s"), false), (Some("0s"), true)] {
+    for (linger, is_reset) in [(None, false), (Some("linger=5s"), false), (Some("linger=0s"), true)] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = std::thread::spawn(move || {
@@ -264,7 +264,7 @@ fn connections_are_closed_or_reset() {
             ends.collect::<Vec<_>>()
         });
         let flags = ["-c", "1", "--mix", "get", "--no-preload", "--calls-per-connection", "3"];
-        let linger: Vec<&str> = linger.into_iter().flat_map(|linger| ["--linger", linger]).collect();
+        let linger: Vec<&str> = linger.into_iter().flat_map(|linger| ["--set", linger]).collect();
         let more = ["--set", "connections-total=3", "--allow=BROKEN,LOAD,CLIENT,DATA"];
         let measured = Measured::run(&address, &[BASE, &flags, &more, &linger].concat());
         measured.check_request_counts();

@@ -42,7 +42,7 @@ fn counts_agree_in_open_loop() {
         "1s",
         "--warmup",
         "200ms",
-        "-d",
+        "--depth",
         "8",
         "--popularity",
         "zipf:0.99",
@@ -65,7 +65,7 @@ fn counts_agree_for_multi_gets_and_misses() {
         "mget=3,set=1,get=1",
         "--multiget",
         "7",
-        "-d",
+        "--depth",
         "4",
         "--keys",
         "5000",
@@ -156,7 +156,8 @@ fn keys_have_the_requested_form() {
         [("decimal", "k:00000000000299"), ("hex8", "k:0000012bYop41h"), ("random", "k:5G9QN4G6KTYop4")]
     {
         let Some(server) = Server::memcached(&[]) else { return };
-        let flags = ["--key-form", form, "--prefix", "k:", "--key-size", "16", "--keys", "300"];
+        let form = format!("key-form={form}");
+        let flags = ["--set", &form, "--prefix", "k:", "--key-size", "16", "--keys", "300"];
         let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
         assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
         let mut connection = TcpStream::connect(&server.address).unwrap();

@@ -96,7 +96,7 @@ fn readers_that_stop_reading_are_named() {
     drop(reader);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let expected = "error: --ndjson: cannot write standard output: nothing could be written for 10 s\n";
+    let expected = "error: -o ndjson: cannot write standard output: nothing could be written for 10 s\n";
     assert!(said.ends_with(expected), "{said}");
 }
 

@@ -86,7 +86,7 @@ fn check(interval: &str, intervals: usize) {
     run.args([
         "--arrival",
         "uniform",
-        "-d",
+        "--depth",
         "64",
         "--wait",
         "sleep",

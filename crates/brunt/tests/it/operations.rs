@@ -33,7 +33,7 @@ fn mixed_operations_are_counted_alike() {
                 "16",
                 "-T",
                 "2",
-                "-d",
+                "--depth",
                 "8",
                 "--popularity",
                 "zipf:0.99",

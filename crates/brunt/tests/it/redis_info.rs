@@ -20,7 +20,7 @@ const MIX: &[&str] = &[
     "600ms",
     "-c",
     "4",
-    "-d",
+    "--depth",
     "4",
 ];
 
@@ -105,7 +105,7 @@ fn reference_server_counts_match() {
 #[test]
 fn info_is_polled_over_the_loads_transport() {
     let _beside = beside_others();
-    let user = ["--set", "user=cache", "on", ">pw", "~*", "+@all"];
+    let user = ["--user", "cache", "on", ">pw", "~*", "+@all"];
     let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&[&user[..], &["--unixsocket", &path]].concat()) else { return };
@@ -128,7 +128,7 @@ fn info_is_polled_over_the_loads_transport() {
 #[test]
 fn missing_info_permission_is_reported() {
     let _beside = beside_others();
-    let Some(server) = Server::redis(&["--set", "user=cache", "on", ">pw", "~*", "+@all", "-info"]) else {
+    let Some(server) = Server::redis(&["--user", "cache", "on", ">pw", "~*", "+@all", "-info"]) else {
         return;
     };
     let login = ["--protocol", "resp2", "--set", "user=cache", "--password", "pw"];

@@ -16,20 +16,12 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Every kind of result of a run that `brunt report` writes again: its option, and the ending of its file.
-const RESULTS: [(&str, &str); 7] = [
-    ("-o", "json:json"),
-    ("-o", "html:html"),
-    ("-o", "csv:csv"),
-    ("-o", "junit:xml"),
-    ("-o", "spectrum:hgrm"),
-    ("-o", "hlog:hlog"),
-    ("-o", "md:md"),
-];
+/// Every kind of result of a run that `brunt report` writes again, by the ending of its file.
+const RESULTS: [&str; 7] = ["json", "html", "csv", "xml", "hgrm", "hlog", "md"];
 
 /// Options that write them into these files.
 fn results(files: &Directory) -> Vec<String> {
-    let given = RESULTS.map(|(option, ending)| [option.to_owned(), files.path(&format!("run.{ending}"))]);
+    let given = RESULTS.map(|ending| ["-o".to_owned(), files.path(&format!("run.{ending}"))]);
     [given.concat(), vec!["--progress=none".to_owned()]].concat()
 }
 
@@ -45,14 +37,14 @@ fn check_report(name: &str, files: &Directory, run: &Output) {
     let json = files.path("run.json");
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!text(run).is_empty(), "{name}: {said}");
-    let again = RESULTS.map(|(option, ending)| (option, files.path(&format!("again.{ending}"))));
+    let again = RESULTS.map(|ending| files.path(&format!("again.{ending}")));
     let mut report = vec!["report", &json];
-    again.iter().for_each(|(option, path)| report.extend([option, path.as_str()]));
+    again.iter().for_each(|path| report.extend(["-o", path.as_str()]));
     let reported = brunt(&report).output().unwrap();
     let said = String::from_utf8_lossy(&reported.stderr).into_owned();
     assert_eq!(text(&reported), text(run), "{name}: {said}");
     assert_eq!(reported.status.code(), run.status.code(), "{name}: {said}");
-    for (_, ending) in RESULTS {
+    for ending in RESULTS {
         let (first, second) = (files.text(&format!("run.{ending}")), files.text(&format!("again.{ending}")));
         assert!(first == second, "{name}: run.{ending} and again.{ending} differ");
     }
@@ -77,7 +69,7 @@ fn reports_of_runs_match_snapshots() {
         &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "CLIENT"]),
     );
     check("strict", &with(&["--think", "1ms", "--strict", "--verify", "--set", "samples-max=0"]));
-    check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]));
+    check("until", &with(&["-r", "3k", "--until", "p50=20%,max=2s"]));
     check("misses", &with(&["--think", "1ms", "--no-preload", "--on-miss", "set"]));
     check(
         "its own server",
@@ -320,11 +312,16 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert!(files.text("again.html") == files.text("run.html"), "{name}");
     assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
     check_result(name, &files.text("run.json"));
-    for option in [["--assert", "p99 < 1s"], ["-o", "again.csv"], ["-o", "again.ndjson"]] {
-        let refused = brunt(&["report", &json, option[0], option[1]]).output().unwrap();
+    let table = [
+        (["--assert", "p99 < 1s"], "--assert: it is of one run"),
+        (["-o", "again.csv"], "for -o csv: there is no csv of a comparison"),
+        (["-o", "again.ndjson"], "for -o ndjson: there is no ndjson of a comparison"),
+    ];
+    for (option, expected) in table {
+        let refused = brunt(&[&["report", &json], &option[..]].concat()).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(2), "{name}: {said}");
-        assert!(said.contains(&format!("{}: it is of one run", option[0])), "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {said}");
     }
 }
 
@@ -393,8 +390,8 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
         assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
     }
     let report = |words: &[&str]| brunt(&[&["report"], words].concat()).output().unwrap();
-    let (page, figure) = (files.path("both.html"), format!("spectrum={}", files.path("both.svg")));
-    let both = report(&[&one, &two, "-o", &page, "--figure", &figure]);
+    let (page, figure) = (files.path("both.html"), files.path("both.svg"));
+    let both = report(&[&one, &two, "-o", &page, "-o", &figure]);
     let lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
     assert!(
         lines.len() == 2 && lines[0].starts_with("one: status=") && lines[1].starts_with("two: "),
@@ -403,28 +400,21 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
     assert_eq!(files.text("both.html").matches("class=\"heat\"").count(), 2);
     let drawn = files.text("both.svg");
     assert!(drawn.contains("<desc>one: brunt ") && drawn.ends_with("</svg>\n"), "{drawn}");
-    let svg = format!("timeline={}", files.path("one.svg"));
-    let png = format!("spectrum={}", files.path("one.png"));
-    assert_eq!(
-        report(&[&one, "--figure", &svg, "--figure", &png, "--figure-width", "page"]).status.code(),
-        Some(0)
-    );
+    let (svg, png) = (format!("timeline:{}", files.path("one.svg")), files.path("one.png"));
+    assert_eq!(report(&[&one, "-o", &svg, "-o", &png, "--figure-width", "page"]).status.code(), Some(0));
     assert!(fs::read(files.path("one.png")).unwrap().starts_with(b"\x89PNG"));
     let first = files.text("one.svg");
-    assert_eq!(report(&[&one, "--figure", &svg, "--figure-width", "page"]).status.code(), Some(0));
+    assert_eq!(report(&[&one, "-o", &svg, "--figure-width", "page"]).status.code(), Some(0));
     assert!(files.text("one.svg") == first);
 
-    let curve = format!("curve={}", files.path("curve.svg"));
+    let curve = format!("curve:{}", files.path("curve.svg"));
     let table: [(&[&str], &str); 6] = [
-        (
-            &[&one, "--figure", &curve],
-            "for --figure: the result of a single run given: curve takes a result of brunt",
-        ),
-        (&[&one, "--figure", "spectrum"], "invalid value 'spectrum' for --figure: expected TYPE=PATH"),
-        (&[&one, "--figure", "spectrum=a.pdf"], "expected a path that ends in .svg or .png"),
-        (&[&one, "--figure", &svg, "--figure", &svg], "--figure, --figure: "),
-        (&[&one, &two], "2 results given: expected one; with --html or --figure up to 6, side by side"),
-        (&[&one, &two, "-o", &page, "-o", "csv:-"], "--csv: it is of one run, and 2 results were given"),
+        (&[&one, "-o", &curve], "for -o curve: there is no curve of a run: it is of a scan or search"),
+        (&[&one, "-o", "spectrum"], "invalid value 'spectrum' for --output: 'spectrum' has no known ending"),
+        (&[&one, "-o", "a.pdf"], "expected [TYPE:]PATH, such as result.json or spectrum:p99.svg"),
+        (&[&one, "-o", &svg, "-o", &svg], "-o timeline, -o timeline: "),
+        (&[&one, &two], "2 results given: expected one; with -o PATH.html or .svg up to 6, side by side"),
+        (&[&one, &two, "-o", &page, "-o", "csv:-"], "for -o csv: there is no csv of several results"),
     ];
     for (words, expected) in table {
         let refused = report(words);

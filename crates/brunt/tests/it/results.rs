@@ -95,7 +95,7 @@ fn without_stream(number: u32, arguments: &[&str]) -> [(&'static str, Command); 
 fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String>, i32)> {
     let [a, b] = ["a.json", "b.json"].map(|name| directory.path(name));
     for path in [&a, &b] {
-        let made = brunt(&[&["run", "-s", server, "--json", path, ANYHOW, "-q"], &LOAD[..]].concat());
+        let made = brunt(&[&["run", "-s", server, "-o", path, ANYHOW, "-q"], &LOAD[..]].concat());
         assert_eq!(exit(&{ made }.output().unwrap()), 0);
     }
     let unserved = "unix:/no/such/socket";
@@ -112,7 +112,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
         (vec!["run", "-s", unserved], &[], 5),
         ([&["run", "-s", server, ANYHOW, "--repeat", "2"], &LOAD[..]].concat(), two, 0),
         ([&["scan", "-s", server, ANYHOW, "--over", "depth=1,2"], &LOAD[..]].concat(), two, 0),
-        ([&rates[..], &["-s", server, ANYHOW, "--max-time", "200ms"], few].concat(), two, 0),
+        ([&rates[..], &["-s", server, ANYHOW, "--until", "max=200ms"], few].concat(), two, 0),
         (vec!["compare", &a, &b], &compared, 0),
         ([&live[..], &[ANYHOW], &LOAD].concat(), &compared, 0),
         (vec!["load", "-s", server, "--keys", "50"], &[], 0),
@@ -120,20 +120,23 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
         (saved.to_vec(), &[], 0),
     ];
     let owned = |(arguments, results, exit): (Vec<&str>, &[&str], i32)| {
-        let results = results.iter().map(|word| match word.starts_with("--") {
-            true => (*word).to_owned(),
-            false => directory.path(word),
+        let results = results.iter().map(|word| match (*word, word.split_once(':')) {
+            ("-o", _) => (*word).to_owned(),
+            (_, Some((kind, name))) => format!("{kind}:{}", directory.path(name)),
+            _ => directory.path(word),
         });
         let arguments = arguments.iter().map(|word| match *word {
             "saved.txt" => directory.path(word),
             word => word.to_owned(),
         });
         let arguments: Vec<String> = arguments.chain(results).collect();
-        let is_file = |word: &&String| directory.join(word).parent() == Some(&**directory);
-        let inputs = [&a, &b];
-        let files =
-            arguments.iter().filter(is_file).filter(|word| word.contains('/') && !inputs.contains(word));
-        let files = files.cloned().collect();
+        let paths = arguments.iter().map(|word| word.strip_prefix("samples:").unwrap_or(word));
+        let is_file = |path: &&str| {
+            path.contains('/')
+                && ![a.as_str(), &b].contains(path)
+                && directory.join(path).parent() == Some(&**directory)
+        };
+        let files = paths.filter(is_file).map(str::to_owned).collect();
         (arguments, files, exit)
     };
     table.into_iter().map(owned).collect()
@@ -208,6 +211,20 @@ fn message_errors_do_not_change_results() {
     }
 }
 
+/// What a message calls an option: `-o json` of `-o json:PATH`.
+fn named(option: &[&str]) -> String {
+    match option {
+        ["-o", file, ..] => match file.split_once(':') {
+            Some((kind, _)) => format!("-o {kind}"),
+            None => match file.rsplit_once('.').unwrap().1 {
+                "xml" => "-o junit".to_owned(),
+                ending => format!("-o {ending}"),
+            },
+        },
+        _ => option[0].replace('=', " "),
+    }
+}
+
 /// A result for standard output is more than what is printed for a person.
 #[test]
 fn unwritable_standard_output_is_an_error() {
@@ -217,13 +234,13 @@ fn unwritable_standard_output_is_an_error() {
     let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
     let b = directory.path("b.json");
     for path in [&a, &b] {
-        assert_eq!(exit(&brunt(&run).args(["--json", path]).output().unwrap()), 0);
+        assert_eq!(exit(&brunt(&run).args(["-o", path]).output().unwrap()), 0);
     }
     let repeated = [&run[..], &["--repeat", "2"]].concat();
     let missed = [&run[..], &["--assert", "hit < 50%"]].concat();
     let printing = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
     let table: &[(&[&str], &[&str])] = &[
-        (&run, &["-o", "json:-", "--csv", &csv]),
+        (&run, &["-o", "json:-", "-o", &csv]),
         (&run, &["-o", "samples:-"]),
         (&run, &["-o", "ndjson:-"]),
         (&run, &["-o", "junit:/dev/stdout"]),
@@ -237,7 +254,7 @@ fn unwritable_standard_output_is_an_error() {
         (&["load", "-s", &server.address, "--keys", "50"], &["--report=brief"]),
     ];
     for (command, option) in table {
-        let message = format!("error: {}: cannot write standard output: ", option[0]);
+        let message = format!("error: {}: cannot write standard output: ", named(option));
         let reasons = ["Broken pipe", "No space left on device", "it is closed"];
         let ways = without_stream(1, &[*command, *option].concat());
         for (reason, (way, mut command)) in reasons.into_iter().zip(ways) {
@@ -256,29 +273,28 @@ fn each_result_is_written_on_its_own() {
     let server = Server::reference(&[]);
     let run = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
     let outputs = [
-        ("-o", "x.json"),
-        ("-o", "y.csv"),
-        ("-o", "samples:s.csv"),
-        ("-o", "j.xml"),
-        ("-o", "h.hlog"),
-        ("-o", "n.ndjson"),
-        ("-o", "m.md"),
+        ("json", "x.json"),
+        ("csv", "y.csv"),
+        ("samples", "s.csv"),
+        ("junit", "j.xml"),
+        ("hlog", "h.hlog"),
+        ("ndjson", "n.ndjson"),
+        ("md", "m.md"),
     ];
     for (full, _) in outputs {
         let directory = Directory::new();
         let link = directory.path("full");
         symlink("/dev/full", &link).unwrap();
-        let path =
-            |option: &str, name: &str| if option == full { link.clone() } else { directory.path(name) };
+        let path = |kind: &str, name: &str| if kind == full { link.clone() } else { directory.path(name) };
         let given: Vec<String> =
-            outputs.iter().flat_map(|(option, name)| [(*option).to_owned(), path(option, name)]).collect();
+            outputs.iter().map(|(kind, name)| format!("-o{kind}:{}", path(kind, name))).collect();
         let output = brunt(&run).args(&given).output().unwrap();
         assert_eq!(exit(&output), 1, "{}", said(&output));
         let message =
-            format!("error: {full}: cannot write '{link}': No space left on device (os error 28)\n");
+            format!("error: -o {full}: cannot write '{link}': No space left on device (os error 28)\n");
         assert_eq!(said(&output), message);
         assert!(!output.stdout.is_empty(), "the report is printed");
-        for (_, name) in outputs.iter().filter(|(option, _)| *option != full) {
+        for (_, name) in outputs.iter().filter(|(kind, _)| *kind != full) {
             check_whole(&directory.path(name));
         }
         assert_eq!(directory.names().len(), outputs.len(), "{:?}", directory.names());
@@ -294,17 +310,17 @@ fn full_disks_keep_earlier_results() {
         ["a.json", "b.json", "x.json", "y.csv", "j.xml", "saved.txt"].map(|name| directory.path(name));
     let run = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
     for path in [&a, &b] {
-        assert_eq!(exit(&brunt(&run).args(["--json", path]).output().unwrap()), 0);
+        assert_eq!(exit(&brunt(&run).args(["-o", path]).output().unwrap()), 0);
     }
-    let outputs = ["--json", &json, "--csv", &csv];
+    let outputs = ["-o", &json, "-o", &csv];
     let scan = ["scan", "--over", "depth=1", "-s", &server.address, ANYHOW];
     let mutilate = ["mutilate", "-s", &server.address, "-t", "1", "-r", "50", "-q", "2000", "--save", &saved];
     // Of 512 or 1 024 bytes, by the shell: 4 are enough for a second of CSV, and for no JSON.
     let table: &[(u32, Vec<&str>, &[&str], i32)] = &[
-        (0, [&run[..], &outputs, &["--junit", &junit]].concat(), &["-o", "json:--csv", "--junit"], 1),
-        (4, [&run[..], &outputs].concat(), &["--json"], 1),
-        (0, [&scan[..], &LOAD, &outputs].concat(), &["-o", "json:--csv"], 1),
-        (0, vec!["compare", &a, &b, "--json", &json, "--junit", &junit], &["-o", "json:--junit"], 1),
+        (0, [&run[..], &outputs, &["-o", &junit]].concat(), &["-o json", "-o csv", "-o junit"], 1),
+        (4, [&run[..], &outputs].concat(), &["-o json"], 1),
+        (0, [&scan[..], &LOAD, &outputs].concat(), &["-o json", "-o csv"], 1),
+        (0, vec!["compare", &a, &b, "-o", &json, "-o", &junit], &["-o json", "-o junit"], 1),
         (0, mutilate.to_vec(), &["--save"], 255),
     ];
     for (blocks, arguments, failed, expected) in table {
@@ -312,9 +328,11 @@ fn full_disks_keep_earlier_results() {
         let output = shell(&format!("ulimit -f {blocks} && exec \"$0\" \"$@\""), arguments).output().unwrap();
         assert_eq!(exit(&output), *expected, "{arguments:?}: {}", said(&output));
         assert!(!output.stdout.is_empty(), "the report is printed");
-        for option in ["-o", "json:--csv", "-o", "junit:--save"] {
-            let Some(at) = arguments.iter().position(|word| *word == option) else { continue };
-            let path = arguments[at + 1];
+        for (option, path) in [("-o json", &json), ("-o csv", &csv), ("-o junit", &junit), ("--save", &saved)]
+        {
+            if !arguments.contains(&path.as_str()) {
+                continue;
+            }
             let message = format!(": {option}: cannot write '{path}': File too large");
             let message = if *expected == 255 { &message[2..] } else { &message };
             assert_eq!(said(&output).contains(message), failed.contains(&option), "{}", said(&output));
@@ -341,7 +359,7 @@ fn full_disks_are_reported() {
     let full = "mount -t tmpfs -o size=16k none . && cd \"$PWD\" && echo old > x.json && (\"$@\"; echo \"exit $?\"; cat x.json; ls -A)";
     let Some(output) = ended(full) else { return };
     assert_eq!(String::from_utf8_lossy(&output.stdout), "exit 1\nold\nx.json\n", "{}", said(&output));
-    assert!(said(&output).contains("--json: cannot write 'x.json': No space left"), "{}", said(&output));
+    assert!(said(&output).contains("-o json: cannot write 'x.json': No space left"), "{}", said(&output));
 
     // The same of a file that is mounted by itself, where there is room beside it.
     let mounted = "mkdir t && mount -t tmpfs -o size=8k none t && cp x.json t && mount --bind t/x.json x.json && \
@@ -350,7 +368,7 @@ fn full_disks_are_reported() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("exit 1\n{OLD}"), "{}", said(&output));
     let at_hand = directory.names().into_iter().find(|name| name.ends_with(".partial")).unwrap();
     let expected = format!(
-        "--json: cannot write 'x.json': No space left on device (os error 28); it is in '{}' instead",
+        "-o json: cannot write 'x.json': No space left on device (os error 28); it is in '{}' instead",
         directory.path(&at_hand)
     );
     assert!(said(&output).contains(&expected), "{}", said(&output));
@@ -370,7 +388,7 @@ fn files_are_replaced_in_place() {
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
     let write_to = |path: &str| {
-        let output = brunt(&run).args(["--json", path]).output().unwrap();
+        let output = brunt(&run).args(["-o", &format!("json:{path}")]).output().unwrap();
         assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
     };
     let file = old(&directory, "x.json");
@@ -424,55 +442,61 @@ fn results_sharing_a_file_are_rejected() {
             .map(|name| directory.path(name));
     let (old_inside, new_inside) = (inside("old.json"), inside("new.json"));
     let at_sizes = format!("@{sizes}");
-    let pairs = |one: &'static str, other: &'static str| move |a, b| vec!["run", one, a, other, b];
-    let run = pairs("-o", "json:--csv");
+    let pair = |one: &str, a: &str, other: &str, b: &str| {
+        ["run".to_owned(), format!("-o{one}:{a}"), format!("-o{other}:{b}")].to_vec()
+    };
+    let run = |a, b| pair("json", a, "csv", b);
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let is_one = "which are one file: expected a file for each";
     let is_read = "is read by this command: expected another file";
     let stdout = "expected standard output for one of them, files for the others";
-    let table: Vec<(Vec<&str>, &str, &str)> = vec![
-        (run(&old, &old), "--json, --csv: ", "was given to each: expected a file for each"),
-        (run(&old, &old_inside), "--json, --csv: ", is_one),
-        (run(&old, &hard), "--json, --csv: ", is_one),
-        (run(&soft, &old), "--json, --csv: ", is_one),
-        (run(&soft, &hard), "--json, --csv: ", is_one),
-        (run(&new, &new), "--json, --csv: ", "was given to each"),
-        (run(&new, &dotted), "--json, --csv: ", is_one),
-        (run(&new, &new_inside), "--json, --csv: ", is_one),
-        (run(&dangling, &new), "--json, --csv: ", is_one),
-        (pairs("-o", "junit:--samples")(&new, &dangling), "--junit, --samples: ", is_one),
-        (run("-", "-"), "--json, --csv: ", stdout),
-        (run("-", "/dev/stdout"), "--json, --csv: ", stdout),
-        (pairs("-o", "csv:--ndjson")("-", "-"), "--csv, --ndjson: ", stdout),
-        (run("/dev/fd/1", "/proc/self/fd/1"), "--json, --csv: ", stdout),
-        (vec!["run", "--repeat", "2", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
-        (vec!["scan", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
-        (vec!["search", "--assert", "p99<1s", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
-        (vec!["compare", "a", "b", "--json", &old, "--junit", &soft], "--json, --junit: ", is_one),
-        (vec!["run", &plan, "--csv", &plan], "--csv: ", is_read),
-        (vec!["run", "--value-size", &at_sizes, "--csv", &sizes], "--csv: ", is_read),
+    let [json, csv, junit] =
+        ["json", "csv", "junit"].map(|kind| move |path: &str| format!("-o{kind}:{path}"));
+    let table: Vec<(Vec<String>, &str, &str)> = vec![
+        (run(&old, &old), "-o json, -o csv: ", "was given to each: expected a file for each"),
+        (run(&old, &old_inside), "-o json, -o csv: ", is_one),
+        (run(&old, &hard), "-o json, -o csv: ", is_one),
+        (run(&soft, &old), "-o json, -o csv: ", is_one),
+        (run(&soft, &hard), "-o json, -o csv: ", is_one),
+        (run(&new, &new), "-o json, -o csv: ", "was given to each"),
+        (run(&new, &dotted), "-o json, -o csv: ", is_one),
+        (run(&new, &new_inside), "-o json, -o csv: ", is_one),
+        (run(&dangling, &new), "-o json, -o csv: ", is_one),
+        (pair("junit", &new, "samples", &dangling), "-o junit, -o samples: ", is_one),
+        (run("-", "-"), "-o json, -o csv: ", stdout),
+        (run("-", "/dev/stdout"), "-o json, -o csv: ", stdout),
+        (pair("csv", "-", "ndjson", "-"), "-o csv, -o ndjson: ", stdout),
+        (run("/dev/fd/1", "/proc/self/fd/1"), "-o json, -o csv: ", stdout),
+        (words(&["run", "--repeat", "2", "-o", &old, &csv(&soft)]), "-o json, -o csv: ", is_one),
+        (words(&["scan", "-o", &old, &csv(&soft)]), "-o json, -o csv: ", is_one),
+        (words(&["search", "--assert", "p99<1s", "-o", &old, &csv(&soft)]), "-o json, -o csv: ", is_one),
+        (words(&["compare", "a", "b", "-o", &old, &junit(&soft)]), "-o json, -o junit: ", is_one),
+        (words(&["run", &plan, &csv(&plan)]), "-o csv: ", is_read),
+        (words(&["run", "--value-size", &at_sizes, &csv(&sizes)]), "-o csv: ", is_read),
         (
-            vec!["run", "--protocol", "resp2", "-s", "h", "--password", &at_sizes, "--junit", &sizes],
-            "--junit: ",
+            words(&["run", "--protocol", "resp2", "-s", "h", "--password", &at_sizes, &junit(&sizes)]),
+            "-o junit: ",
             is_read,
         ),
         (
-            vec!["run", "-s", "h", "--set", "transport=tls", "--tls-ca", &sizes, "--junit", &sizes],
-            "--junit: ",
+            words(&["run", "-s", "h", "--set", "transport=tls", "--tls-ca", &sizes, &junit(&sizes)]),
+            "-o junit: ",
             is_read,
         ),
-        (vec!["compare", &old, "b", "--json", &soft], "--json: ", is_read),
-        (vec!["compare", "--a", "a", &old, "--b", "b", "--junit", &hard], "--junit: ", is_read),
-        (vec!["compare", "--live", "h:1", "h:2", &plan, "--json", &plan], "--json: ", is_read),
-        (vec!["mutilate", "-s", "h", "--read_file", &sizes, "--save", &sizes], "--save: ", is_read),
+        (words(&["compare", &old, "b", "-o", &soft]), "-o json: ", is_read),
+        (words(&["compare", "--a", "a", &old, "--b", "b", &junit(&hard)]), "-o junit: ", is_read),
+        (words(&["compare", "--live", "h:1", "h:2", &plan, &json(&plan)]), "-o json: ", is_read),
+        (words(&["mutilate", "-s", "h", "--read_file", &sizes, "--save", &sizes]), "--save: ", is_read),
     ];
     for (arguments, begin, end) in table {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = brunt(&arguments).output().unwrap();
         let expected = if arguments[0] == "mutilate" { 255 } else { 2 };
         assert_eq!(exit(&output), expected, "{arguments:?}: {}", said(&output));
         let said = said(&output);
         assert!(said.contains(&format!(": {begin}'")) && said.contains(end), "{arguments:?}: {said}");
     }
-    let mixed = shell(&format!("exec \"$0\" \"$@\" > '{new}'"), &["run", "--json", &new]).output().unwrap();
+    let mixed = shell(&format!("exec \"$0\" \"$@\" > '{new}'"), &["run", "-o", &new]).output().unwrap();
     assert_eq!(exit(&mixed), 2);
     assert!(said(&mixed).contains("is also standard output"), "{}", said(&mixed));
     assert_eq!(fs::read_to_string(&old).unwrap(), OLD);
@@ -488,7 +512,7 @@ fn pipes_and_devices_may_be_named_twice() {
     let output = brunt(&run).args(null).output().unwrap();
     assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
     let pipe = fifo(&directory, "pipe");
-    let child = brunt(&run).args(["--junit", &pipe, "--samples", &pipe]).spawn().unwrap();
+    let child = brunt(&run).args([format!("-ojunit:{pipe}"), format!("-osamples:{pipe}")]).spawn().unwrap();
     let mut text = String::new();
     File::open(&pipe).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(exit(&child.wait_with_output().unwrap()), 0);
@@ -509,15 +533,18 @@ fn unwritable_paths_are_rejected() {
     // No user can make a file there, not even root.
     let table = ["/proc/x.json", &below, &slash, &directory.path("."), &socket, &looped, "/dev/fd/99"];
     for path in table {
-        for arguments in [&["run", "-s", "h", "--csv"][..], &["mutilate", "-s", "h", "--save"]] {
-            let output = brunt(arguments).arg(path).output().unwrap();
+        for (arguments, option) in
+            [(&["run", "-s", "h", "-o"][..], "-o csv"), (&["mutilate", "-s", "h", "--save"], "--save")]
+        {
+            let kind = if option == "-o csv" { "csv:" } else { "" };
+            let output = brunt(arguments).arg(format!("{kind}{path}")).output().unwrap();
             assert_eq!(
                 exit(&output),
                 if arguments[0] == "run" { 2 } else { 255 },
                 "{path}: {}",
                 said(&output)
             );
-            let begin = format!(": invalid value '{path}' for {} (", arguments[3]);
+            let begin = format!(": invalid value '{path}' for {option} (");
             assert!(said(&output).contains(&begin), "{}", said(&output));
             assert!(said(&output).contains("expected the path of a file that can be written"), "{path}");
         }
@@ -537,7 +564,7 @@ fn a_hangup_ends_with_a_result() {
     let _beside = beside_others();
     let directory = Directory::new();
     let (json, saved) = (old(&directory, "x.json"), old(&directory, "saved.txt"));
-    let few = ["--keys", "50", "--warmup", "0s", "--mix", "get", ANYHOW, "-q", "--json", &json];
+    let few = ["--keys", "50", "--warmup", "0s", "--mix", "get", ANYHOW, "-q", "-o", &json];
     let table: &[(&[&str], bool)] = &[
         (&["run", "-t", "60s", "-r", "2k"], false),
         (&["run", "-n", "300", "--repeat", "100"], false),
@@ -585,7 +612,7 @@ fn a_signal_to_all_processes_ends_a_run_in_order() {
     let directory = Directory::new();
     let result = directory.path("x.json");
     for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
-        let run = ["run", "-t", "60s", "-r", "2k", "--keys", "50", "--progress", "100ms", "--json", &result];
+        let run = ["run", "-t", "60s", "-r", "2k", "--keys", "50", "--progress", "100ms", "-o", &result];
         let mut child = brunt(&run)
             .args(["--warmup", "0s", ANYHOW])
             .stdout(Stdio::null())
@@ -617,7 +644,8 @@ fn a_signal_ends_a_wait_for_a_reader() {
     let reader = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
         rustix::pipe::fcntl_setpipe_size(&reader, 4096).unwrap();
-        let run = [&["run", "-s", &server.address, ANYHOW, "-q", "--json", &pipe], &LOAD[..]].concat();
+        let json = format!("-ojson:{pipe}");
+        let run = [&["run", "-s", &server.address, ANYHOW, "-q", &json], &LOAD[..]].concat();
         let child = brunt(&run).stderr(Stdio::piped()).spawn().unwrap();
         while rustix::io::ioctl_fionread(&reader).unwrap() < 4096 {
             std::thread::yield_now();
@@ -626,7 +654,7 @@ fn a_signal_ends_a_wait_for_a_reader() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(exit(&output), 1, "{signal:?}: {}", said(&output));
         let expected =
-            format!("error: --json: cannot write '{pipe}': interrupted, as its reader takes nothing\n");
+            format!("error: -o json: cannot write '{pipe}': interrupted, as its reader takes nothing\n");
         assert_eq!(said(&output), expected, "{signal:?}");
         (&reader).read_exact(&mut [0; 4096]).unwrap();
     }
@@ -639,7 +667,7 @@ fn a_hangup_that_is_ignored_stays_ignored() {
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let result = directory.path("x.json");
     let run = ["run", "-s", &server.address, "-n", "3000", "-r", "6k", "--keys", "50", "--warmup", "0s"];
-    let arguments = [&run[..], &[ANYHOW, "-q", "--mix", "get", "--json", &result]].concat();
+    let arguments = [&run[..], &[ANYHOW, "-q", "--mix", "get", "-o", &result]].concat();
     let child = shell("trap '' HUP; exec \"$0\" \"$@\"", &arguments).spawn().unwrap();
     server.await_gets(100);
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
@@ -656,7 +684,7 @@ fn killed_processes_keep_earlier_results() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let (old, new) = (old(&directory, "x.json"), directory.path("y.csv"));
-    let run = ["run", "-s", &server.address, "-t", "60s", "-r", "2k", "--json", &old, "--csv", &new];
+    let run = ["run", "-s", &server.address, "-t", "60s", "-r", "2k", "-o", &old, "-o", &new];
     let child = brunt(&run).args(&LOAD[4..]).spawn().unwrap();
     server.await_gets(10);
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
@@ -835,16 +863,16 @@ fn a_read_that_waits_ends_with_the_first_interrupt() {
 #[test]
 fn lost_outputs_are_named() {
     let _beside = beside_others();
-    let options = [
-        ("-o", "x.json"),
-        ("-o", "y.csv"),
-        ("-o", "p.html"),
-        ("-o", "spectrum:s.txt"),
-        ("-o", "h.hlog"),
-        ("-o", "n.ndjson"),
-        ("-o", "samples:s.csv"),
-        ("-o", "j.xml"),
-        ("-o", "m.md"),
+    let files = [
+        ("json", "x.json"),
+        ("csv", "y.csv"),
+        ("html", "p.html"),
+        ("spectrum", "s.txt"),
+        ("hlog", "h.hlog"),
+        ("ndjson", "n.ndjson"),
+        ("samples", "s.csv"),
+        ("junit", "j.xml"),
+        ("md", "m.md"),
     ];
     let table = [
         ("folder removed", true, ""),
@@ -860,7 +888,7 @@ fn lost_outputs_are_named() {
                 let folder = directory.path("results");
                 fs::create_dir(&folder).unwrap();
                 let path = |name: &str| format!("{folder}/{name}");
-                let given = options.iter().flat_map(|(option, name)| [(*option).to_owned(), path(name)]);
+                let given = files.iter().map(|(kind, name)| format!("-o{kind}:{}", path(name)));
                 let child = brunt(&["run", "-s", &server.address, ANYHOW, "-q", "-t", "60s", "-r", "1k"])
                     .args(["--interval", "200ms"])
                     .args(&LOAD[2..])
@@ -888,7 +916,7 @@ fn lost_outputs_are_named() {
                     "folder removed" => fs::remove_dir_all(&folder).unwrap(),
                     "folder moved" => fs::rename(&folder, directory.path("moved")).unwrap(),
                     _ => {
-                        for (_, name) in options {
+                        for (_, name) in files {
                             let _ = fs::remove_file(path(name));
                             if way == "files replaced" {
                                 fs::write(path(name), "other").unwrap();
@@ -904,10 +932,10 @@ fn lost_outputs_are_named() {
                     let place = line.split_once("it is in '").and_then(|(_, rest)| rest.split_once('\''));
                     assert!(place.is_none_or(|(place, _)| Path::new(place).exists()), "{way}: {line}");
                 }
-                for (option, name) in options {
-                    let is_lost = all_are_lost || option == "--ndjson";
-                    let named = said.lines().find(|line| line.starts_with(&format!("error: {option}: ")));
-                    assert_eq!(named.is_some(), is_lost, "{way} {option}: {said}");
+                for (kind, name) in files {
+                    let is_lost = all_are_lost || kind == "ndjson";
+                    let named = said.lines().find(|line| line.starts_with(&format!("error: -o {kind}: ")));
+                    assert_eq!(named.is_some(), is_lost, "{way} {kind}: {said}");
                     assert!(named.is_none_or(|line| line.ends_with(reason)), "{way}: {said}");
                     if !is_lost {
                         check_whole(&path(name));
@@ -924,7 +952,7 @@ fn redirected_inputs_are_never_written() {
     let _beside = beside_others();
     let directory = Directory::new();
     let result = directory.path("r.json");
-    let made = brunt(&[&["run", "--json", &result, ANYHOW, "-q"], &LOAD[..]].concat()).output().unwrap();
+    let made = brunt(&[&["run", "-o", &result, ANYHOW, "-q"], &LOAD[..]].concat()).output().unwrap();
     assert_eq!(exit(&made), 0, "{}", said(&made));
     let before = fs::read(&result).unwrap();
     let is_read = format!("'{result}' is read by this command: expected another file");
@@ -932,14 +960,14 @@ fn redirected_inputs_are_never_written() {
     assert_eq!(exit(&brunt(&["agent", "--new-auth", &directory.path("auth")]).output().unwrap()), 0);
     let is_output = "standard output is a file that this command reads: expected another file";
     let table: &[(&str, &[&str], &str)] = &[
-        ("< r.json", &["report", "-", "--html", &result], &is_read),
+        ("< r.json", &["report", "-", "-o", &format!("html:{result}")], &is_read),
         ("< r.json", &["report", "/dev/stdin", "-o", "csv:r.json"], "'r.json' is read by this command"),
-        ("< r.json", &["compare", "-", "b.json", "--json", &result], &is_read),
+        ("< r.json", &["compare", "-", "b.json", "-o", &result], &is_read),
         ("< r.json >> r.json", &["report", "-"], is_output),
         (">> r.json", &["report", &result, "-o", "html:-"], is_output),
         (">> r.json", &["report", &result], is_output),
         (">> r.json", &["compare", &result, &result], is_output),
-        (">> r.json", &["run", "--value-size", "@sizes", "--json", &result], "is also standard output"),
+        (">> r.json", &["run", "--value-size", "@sizes", "-o", &result], "is also standard output"),
         (">> sizes", &["run", "--value-size", "@sizes", "-o", "json:-"], is_output),
         (">> sizes", &["run", "--value-size", "@sizes", "--print-plan"], is_output),
         ("", &["agent", "--listen", "127.0.0.1:0", "--auth", "auth", "-o", "json:auth/token"], is_token),

@@ -78,9 +78,10 @@ fn credentials_are_checked() {
             assert!(text.contains(message) && text.lines().count() == 1, "{flags:?}: {text}");
             assert!(output.stdout.is_empty(), "{flags:?}");
         }
+        let user = format!("user={}", USER.0);
         for password in [USER.1, &at_file] {
             let flags =
-                ["--user", USER.0, "--password", password, "-o", "json:-", "--io", io, "-c", "8", "-T", "2"];
+                ["--set", &user, "--password", password, "-o", "json:-", "--io", io, "-c", "8", "-T", "2"];
             let output = ended(&server.address, &flags);
             let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
             assert!(matches!(output.status.code(), Some(0 | 3)), "{password}: {text}");
@@ -96,7 +97,7 @@ fn credentials_are_checked() {
 fn passwords_without_users_are_rejected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let output = ended(&server.address, &["--user", USER.0, "--password", USER.1]);
+    let output = ended(&server.address, &["--set", &format!("user={}", USER.0), "--password", USER.1]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(5), "{text}");
     assert!(text.contains("SASL PLAIN refused: Unknown command (") && text.contains("-S"), "{text}");

@@ -69,7 +69,7 @@ fn results_are_as_the_schema_says() {
         1,
     );
     check("several classes", &[&["run", plan.to_str().unwrap()], &base[..]].concat(), 1);
-    check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]), 1);
+    check("until", &with(&["-r", "3k", "--until", "p50=20%,max=2s"]), 1);
     check("repeated", &with(&["--think", "2ms", "--repeat", "2"]), 2);
     check("scan", &[&["scan", "--over", "rate=1k,2k"], &short[..]].concat(), 2);
     check(

@@ -90,8 +90,8 @@ fn terminals_of_any_size_have_a_screen() {
 fn documents_and_the_screen_do_not_mix() {
     let directory = Directory::new();
     let path = directory.join("document");
-    for option in ["-o", "json:--ndjson"] {
-        let redirected = [option, "-", ">", path.to_str().unwrap()];
+    for option in ["json:-", "ndjson:-"] {
+        let redirected = ["-o", option, ">", path.to_str().unwrap()];
         let mut child = on_terminal("", &redirected).spawn().unwrap();
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut seen = until_table(&mut output);

@@ -65,7 +65,7 @@ fn check_outcomes(protocol: &str, said: &str) {
 #[test]
 fn client_and_server_counts_agree() {
     let _beside = beside_others();
-    let server = Server::reference(&["--set", "user=writer", "--password", "secret"]);
+    let server = Server::reference(&["--user", "writer", "--password", "secret"]);
     let flags =
         ["--protocol", "resp3", "--set", "user=writer", "--password", "secret", "--keys", "500", "-c", "4"];
     let more = ["-n", "20000", "--warmup", "0s", "--set", "drain=5s", "--allow=BROKEN,LOAD,CLIENT,DATA"];

@@ -42,7 +42,7 @@ fn socket_files_are_removed_on_exit() {
 /// Every dialect at one port, and no client without the password.
 #[test]
 fn passwords_are_checked() {
-    let (mut child, announced) = start(&["--port", "0", "--set", "user=reader", "--password", "secret"]);
+    let (mut child, announced) = start(&["--port", "0", "--user", "reader", "--password", "secret"]);
     let address = announced.strip_prefix("listening on ").unwrap();
     let table: [(&[u8], &[u8]); 3] = [
         (
@@ -132,7 +132,7 @@ fn usage_errors_are_named() {
         (&["--listen", "localhost:1"], ["--listen", "unix:PATH"]),
         (&["--listen", "unix:"], ["'unix:'", "ADDRESS:PORT"]),
         (&["--listen", "127.0.0.1:0", "--port", "5"], ["--listen", "--port"]),
-        (&["--set", "user=reader"], ["--password", "required"]),
+        (&["--user", "reader"], ["--password", "required"]),
         (&["--output-buffer-limit", "much"], ["--output-buffer-limit", "'much'"]),
         (&["--output-buffer-limit", "0"], ["'0' for --output-buffer-limit", "from 64KiB to 64GiB"]),
         (&["--output-buffer-limit", "65535"], ["'65535'", "from 64KiB to 64GiB"]),

@@ -129,7 +129,7 @@ fn failed_servers_do_not_delay_others() {
             .args([
                 "-c",
                 "9",
-                "-d",
+                "--depth",
                 "4",
                 "--keys",
                 "9000",

@@ -17,7 +17,7 @@ const PLAN: [&str; 18] = [
     "2000",
     "-c",
     "8",
-    "-d",
+    "--depth",
     "4",
     "--mix",
     "get=6,mget=1,set=2,touch=1",

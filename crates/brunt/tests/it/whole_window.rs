@@ -36,14 +36,14 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
         "uniform",
         "-c",
         "8",
-        "-d",
+        "--depth",
         "64",
         "--allow=BROKEN,LOAD,CLIENT,DATA",
     ])
     .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--set", "samples-max=100k"])
     .args(["--wait", "sleep"])
     .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
-    .args(["-o", &path(&json), "-o", &path(&csv), "-o", &path(&junit), "--samples", &path(&samples)])
+    .args(["-o", &path(&json), "-o", &path(&csv), "-o", &path(&junit), "-o", &format!("samples:{}", path(&samples))])
     .args(flags);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let asked = |server: &Server| server.statistics()["cmd_set"] + server.statistics()["cmd_get"];
@@ -235,7 +235,7 @@ fn servers_killed_in_warm_up_are_measured() {
         "1k",
         "-c",
         "4",
-        "-d",
+        "--depth",
         "64",
         "--keys",
         "1000",

@@ -36,7 +36,7 @@ impl Stall {
         let time = format!("{}ms", self.time.as_millis());
         let schedule =
             ["-r", "1000", "--arrival", "uniform", "-t", &time, "--warmup", "0s", "--keys", "1000"];
-        let shape = ["-c", connections, "-d", depth, "--io", io, "--allow=BROKEN,LOAD,CLIENT,DATA"];
+        let shape = ["-c", connections, "--depth", depth, "--io", io, "--allow=BROKEN,LOAD,CLIENT,DATA"];
         Measured::run(server, &[&schedule[..], &shape].concat())
     }
 
@@ -282,11 +282,11 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let flags =
         ["-r", "500", "--arrival", arrival, "-c", "1", "--depth", "4096", "--warmup", "0s", "--no-preload"];
     let more =
-        ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "--samples"];
+        ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o"];
     let time = if is_full() { "25s" } else { "3s" };
     let measured = Measured::run_undisturbed(
         &server.address,
-        &[&flags[..], &more[..], &[csv.to_str().unwrap(), "-t", time, "--io", io]].concat(),
+        &[&flags[..], &more[..], &[&format!("samples:{}", csv.display()), "-t", time, "--io", io]].concat(),
     );
     measured.check_request_counts();
     let samples = read_samples(&csv);
@@ -431,7 +431,7 @@ fn the_capacity_of_a_known_queue_is_found() {
     let shape = [
         "-c",
         "4",
-        "-d",
+        "--depth",
         "256",
         "--mix",
         "get",

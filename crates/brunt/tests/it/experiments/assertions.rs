@@ -1,4 +1,4 @@
-//! `--assert` and `--junit`: what a pipeline sees of a run.
+//! `--assert` and `-o junit:`: what a pipeline sees of a run.
 
 use super::is_full;
 use crate::measured::{HOST_DISTURBED, Measured};
