@@ -346,7 +346,7 @@ mod tests {
              timeout = \"10s\"\nseed = 77\ndrain = \"10s\"\npreload = true\ndata-seed = 1\nio = \"auto\"\n\
              wait = \"hybrid\"\n\n[[class]]\nname = \"main\"\nconnections = 16\ndepth = 1\nthink = \"0s\"\n\
              mix = \"get=9,set=1\"\nkeys = 100000\nkey-size = \"fixed:30\"\nvalue-size = \"fixed:200\"\n\
-             popularity = \"uniform\"\nprefix = \"\"\n"
+             popularity = \"uniform\"\nprefix = \"brunt:\"\n"
         );
     }
 
@@ -419,18 +419,38 @@ mod tests {
     }
 
     #[test]
+    fn keys_get_a_prefix_where_there_is_room() {
+        for (toml, prefix) in [
+            ("", "brunt:"),
+            ("key-size = 11", "brunt:"),
+            ("key-size = 10", ""),
+            ("key-size = 'uniform:10,40'", ""),
+            ("prefix = ''", ""),
+            ("prefix = 'x'", "x"),
+            ("popularity = 'window:10'", "brunt:"),
+            ("popularity = 'window:10'\nkey-size = 8", ""),
+            ("trace = 't'\ntrace-layout = 'words'", ""),
+        ] {
+            let keyspace = &resolved(toml).unwrap().classes[0].keyspace;
+            assert_eq!(keyspace.prefix, prefix, "{toml}");
+            assert!(keyspace.key_size.max() <= 40, "{toml}");
+        }
+    }
+
+    #[test]
     fn key_sizes_are_truncated_to_what_fits() {
         for (toml, expected) in [
-            ("key-size = 'fb_key'", "fb_key@5..250"),
+            ("key-size = 'fb_key'", "fb_key@11..250"),
+            ("key-size = 'fb_key'\nprefix = ''", "fb_key@5..250"),
             ("key-size = 'fb_key'\nprefix = 'user:'", "fb_key@10..250"),
-            ("key-size = 'fb_key@1..40'", "fb_key@5..40"),
+            ("key-size = 'fb_key@1..40'", "fb_key@11..40"),
             ("key-size = 'discrete:20=1,30=2'", "discrete:20=1,30=2"),
             ("key-form = 'random'", "fixed:30"),
             ("key-form = 'random'\nkeys = 238328\nkey-size = 3", "fixed:3"),
-            ("key-form = 'random'\nkey-size = 'fb_key'", "fb_key@3..250"),
-            ("key-form = 'hex8'", "fixed:8"),
+            ("key-form = 'random'\nkey-size = 'fb_key'", "fb_key@9..250"),
+            ("key-form = 'hex8'", "fixed:14"),
             ("key-form = 'hex8'\nprefix = 'mcp:'", "fixed:12"),
-            ("key-form = 'hex8'\nkey-size = 'fb_key'", "fb_key@8..250"),
+            ("key-form = 'hex8'\nkey-size = 'fb_key'", "fb_key@14..250"),
         ] {
             assert_eq!(resolved(toml).unwrap().classes[0].keyspace.key_size.to_string(), expected);
         }
@@ -628,7 +648,7 @@ mod tests {
         ),
         (
             "key-size = 'pareto:300,10,0.1'",
-            "invalid value 'pareto:300,10,0.1' for --key-size: expected sizes from 5 (prefix and the 5 digits of the last of 100000 keys) to 250",
+            "invalid value 'pareto:300,10,0.1' for --key-size: expected sizes from 11 (prefix and the 5 digits of the last of 100000 keys) to 250",
         ),
         (
             "key-size = 'discrete:4=1,30=1'",

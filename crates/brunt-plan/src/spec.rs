@@ -197,7 +197,7 @@ options! {
         key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30]").or_file(),
         value_size: SizeDistribution = text("SIZES", "Bytes of a value: 200, 4KiB, uniform:10,1KiB, another distribution, or @FILE [default: 200]").or_file(),
         popularity: Popularity = text("LAW", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
-        prefix: String = text("TEXT", "First bytes of every key, e.g. user: [default: none]"),
+        prefix: String = text("TEXT", "First bytes of every key, e.g. user:, or none by --prefix= [default: brunt:, or none with a trace or where the shortest key has no room]"),
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),

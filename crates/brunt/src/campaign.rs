@@ -121,7 +121,7 @@ impl<'a> Series<'a> {
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);
         let mut runner = Runner::open(&flags.progress, objectives, flags.output.judging.judgement())?;
-        run::note_raised_threads(&asked.spec, largest, &mut runner.observers);
+        run::note_choices(&asked.spec, largest, &mut runner.observers);
         outputs.watch(&plans[0], &flags.progress, &mut runner.observers)?;
         Ok((Self { servers, runner, flags, objectives, first: None, runs: Vec::new() }, outputs))
     }

@@ -21,7 +21,7 @@ use brunt_plan::objective::Objective;
 use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Class, Plan};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{PlanSpec, RunSpec};
@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
     runner.of = Some(1);
     outputs.watch(&plan, &flags.progress, &mut runner.observers)?;
-    note_raised_threads(&asked.spec, &plan, &mut runner.observers);
+    note_choices(&asked.spec, &plan, &mut runner.observers);
     let summary = runner.measure(&mut servers, &plan, "")?.with_assertions(&output.assert);
     let delivery = outputs.write(Subject::Run(&summary), flags.progress.presentation());
     check_agents(&summary)?;
@@ -106,7 +106,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let keys = plan.preload_stores();
     let mut servers = Servers::open(&plan)?;
     let mut runner = Runner::open(&flags.progress, &[], Judgement::default())?;
-    note_raised_threads(&spec, &plan, &mut runner.observers);
+    note_choices(&spec, &plan, &mut runner.observers);
     let summary = runner.measure(&mut servers, &plan, "")?;
     let form = flags.progress.presentation().form;
     let text = stored_text(&summary, keys, form);
@@ -221,8 +221,22 @@ fn resolved(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
     Ok(Plan { measures_unloaded: plan.has_open_loop() && plan.agents.is_empty(), ..plan })
 }
 
-/// Says so where a plan has more workers than were asked for.
-pub(crate) fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
+/// Says where a plan is otherwise than one expects: keys without the usual prefix, more workers than were asked for.
+pub(crate) fn note_choices(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
+    let is_given = |index: usize| {
+        let own = asked.classes.get(index).and_then(|class| class.prefix.as_ref());
+        own.or(asked.base.prefix.as_ref()).is_some()
+    };
+    let is_bare = |(index, class): (usize, &Class)| {
+        class.keyspace.prefix.is_empty() && class.trace.is_none() && !is_given(index)
+    };
+    if (plan.preload || plan.writes()) && plan.classes.iter().enumerate().any(is_bare) {
+        observers.note("keys get no prefix: --key-size leaves no room for brunt: and their numbers");
+    }
+    note_raised_threads(asked, plan, observers);
+}
+
+fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
     if asked.run.threads.is_none_or(|asked| asked.0 >= u64::from(plan.threads)) {
         return;
     }

@@ -254,6 +254,7 @@ fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Stri
         mix: Some(Mix::of([(OpKind::Set, file.sets), (get, file.gets)])),
         multiget: (line.division > 1 && file.gets > 0).then_some(Count(u64::from(line.division))),
         ttl: (line.exp_verify > 0.0).then_some(TTL),
+        prefix: Some(String::new()),
         key_form: Some(if line.printable_keys { KeyForm::MemaslapPrintable } else { KeyForm::Memaslap }),
         key_size: Some(sizes(&file.keys)),
         value_size: Some(line.fixed_size.map_or_else(|| sizes(&file.values), SizeDistribution::Fixed)),
@@ -358,6 +359,7 @@ key-form = \"memaslap\"
 key-size = \"ranges:64-64@1\"
 value-size = \"ranges:1024-1024@1\"
 popularity = \"window:10240\"
+prefix = \"\"
 reconnect = \"never\"
 ";
         let text = spec.to_toml();
@@ -396,7 +398,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -a -d 20 -F small -n 4",
-                "timeout = \"30s\"; drain = \"30s\"; connections = 64; client-connections = 4; mix = \"set=100,mget=900\"; multiget = 20; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"; [[class.route]]; ops = [\"mget\"]; transport = \"udp\"",
+                "timeout = \"30s\"; drain = \"30s\"; connections = 64; client-connections = 4; mix = \"set=100,mget=900\"; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"; multiget = 20; [[class.route]]; ops = [\"mget\"]; transport = \"udp\"",
             ),
             ("-s h -P 40k -c 64", "connections = 64; call-rate = \"640/s\"; call-arrival = \"uniform\""),
             (
