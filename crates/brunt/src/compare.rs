@@ -243,7 +243,7 @@ fn live_plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     }
     if plan.samples_max > 0 {
         return Err(Failure::usage(
-            "samples-max cannot be used with compare: it keeps no raw samples; use brunt run -o samples PATH",
+            "samples-max cannot be used with compare: it keeps no raw samples; use brunt run -o samples:PATH",
         ));
     }
     for requirement in &flags.output.assert {
