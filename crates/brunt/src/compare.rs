@@ -131,7 +131,7 @@ fn check_plans(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
 }
 
 /// Servers of two protocols are no pair: both sides carry out one plan.
-const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run -o json FILE for each, then brunt compare \
+const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run -o FILE.json for each, then brunt compare \
      --allow-different-plans A.json B.json";
 
 /// One of the two.
