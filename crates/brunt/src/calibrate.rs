@@ -60,7 +60,7 @@ const AROUND_NS: u64 = 150_000_000;
 pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let plan = read_plan(None, flags.spec())?;
     calibrations::path().iter().for_each(|path| input::note(path));
-    let outputs = Outputs::of_json(flags.output.as_slice(), None)?;
+    let outputs = Outputs::of_json(flags.output.as_slice())?;
     let progress = ProgressFlags { quiet: flags.quiet, ..ProgressFlags::default() };
     // A disturbance that an ordinary run only names spoils a calibration.
     let judgement = Judgement { is_strict: true, ..Judgement::default() };
