@@ -41,7 +41,11 @@ pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
 }
 
 pub(crate) fn plan(toml: &str) -> Plan {
-    resolve(&PlanSpec::from_toml(toml).unwrap(), &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
+    resolve(
+        &PlanSpec::from_toml(toml).unwrap(),
+        &Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true },
+    )
+    .unwrap()
 }
 
 pub(crate) fn endpoint(address: SocketAddr) -> Vec<Endpoint> {

@@ -3,6 +3,7 @@
 //! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariants: an error of a worker
 //! keeps its kind, and is completed with what all workers have seen; an unconfirmed deletion before a run is an error.
 
+pub(crate) mod asking;
 pub(crate) mod blueprint;
 pub mod cluster;
 pub(crate) mod control_thread;

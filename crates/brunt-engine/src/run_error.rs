@@ -97,6 +97,8 @@ pub enum ServerFailure {
     SetupRejected,
     /// It has no slot map of a cluster.
     NoSlotMap,
+    /// What it speaks was asked, and is not known.
+    UnknownProtocol,
     /// The TLS handshake failed, or a certificate was rejected.
     TlsFailed,
 }
@@ -108,6 +110,7 @@ impl ServerFailure {
             Self::NoReply => format!("no reply from {server} {reason}"),
             Self::SetupRejected => format!("connection setup with {server} failed: {reason}"),
             Self::NoSlotMap => format!("{server} returned no cluster slot map: {reason}"),
+            Self::UnknownProtocol => format!("cannot tell what {server} speaks: {reason}"),
             Self::TlsFailed => format!("TLS with {server} failed: {reason}"),
         }
     }

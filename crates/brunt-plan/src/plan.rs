@@ -709,7 +709,7 @@ mod tests {
             ("noreply = true", "p99 < 1ms", ""),
             ("noreply = true", "set.unsent <= 0", ""),
         ];
-        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+        let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
         for (plan, objective, expected) in table {
             let plan = resolve(&PlanSpec::from_toml(plan).unwrap(), &host).unwrap();
             let found = plan

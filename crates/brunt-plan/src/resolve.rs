@@ -36,6 +36,8 @@ pub struct Host {
     pub allowed_cpus: Vec<u32>,
     /// The seed to use when none is given.
     pub random_seed: u64,
+    /// All servers run on this host, and nowhere else is load generated: they need a CPU, too.
+    pub server_is_here: bool,
 }
 
 /// The run, in messages.
@@ -82,9 +84,9 @@ fn with_host(spec: &PlanSpec, host: &Host) -> Resolved<Plan> {
     spec.run.seed.get_or_insert(Count(host.random_seed));
     let mut plan = build(spec)?;
     if plan.spec.run.threads.is_none() {
-        // One CPU is left to the server or the kernel; those that were named are all for workers.
+        // A server on this host has a CPU to itself; those that were named are all for workers.
         let default = match plan.cpus.len() {
-            0 => host.allowed_cpus.len().saturating_sub(1),
+            0 => host.allowed_cpus.len().saturating_sub(usize::from(host.server_is_here)),
             named => named,
         };
         plan.threads = (default as u32).min(rules::threads_max(&plan)).max(plan.threads);
@@ -122,8 +124,6 @@ fn build(mut spec: PlanSpec) -> Resolved<Plan> {
     fleet::add_measuring_class(&mut spec)?;
     add_default_command(&mut spec);
     destination::apply_urls(&RUN, &mut spec.run)?;
-    spec.run.protocol =
-        spec.run.protocol.or(spec.run.server.as_ref().and_then(destination::protocol_by_port));
     let mut classes = class::resolve(&mut spec)?;
     commands::merge(&mut spec, &mut classes)?;
     let default_destination = destination::of_run(&spec)?;
@@ -234,7 +234,8 @@ fn login(run: &RunSpec) -> Resolved<Login> {
     })
 }
 
-fn tls(run: &RunSpec) -> TlsOptions {
+/// How TLS is spoken, where it is the transport.
+pub fn tls(run: &RunSpec) -> TlsOptions {
     let files = run.tls_cert.clone().zip(run.tls_key.clone());
     TlsOptions {
         ca: run.tls_ca.clone(),
@@ -304,7 +305,7 @@ mod tests {
     use crate::op::OpKind;
 
     fn host() -> Host {
-        Host { allowed_cpus: vec![0, 1, 2, 5], random_seed: 77 }
+        Host { allowed_cpus: vec![0, 1, 2, 5], random_seed: 77, server_is_here: true }
     }
 
     pub(super) fn resolved(toml: &str) -> Result<Plan, String> {
@@ -415,6 +416,17 @@ mod tests {
             let first_look = stop.until.unwrap().first_look;
             let expected = (Some(DurationNs::from_secs(max_s)), DurationNs::from_secs(first_s));
             assert_eq!((stop.time, first_look), expected, "{toml}");
+        }
+    }
+
+    #[test]
+    fn a_server_on_this_host_has_a_cpu() {
+        for (toml, server_is_here, threads) in
+            [("", true, 3), ("", false, 4), ("cpus = '0-1'", true, 2), ("connections = 2", false, 2)]
+        {
+            let host = Host { server_is_here, ..host() };
+            let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
+            assert_eq!(plan.threads, threads, "{toml} {server_is_here}");
         }
     }
 

@@ -134,8 +134,8 @@ options! {
         runs_on: HostRole,
     }
     flags "Target" run {
-        server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; port 6379 alone means Redis [default: a reference server started for the run]").short('s'),
-        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]").words(&Protocol::NAMES),
+        server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; without a scheme and --protocol the server is asked what it speaks [default: a reference server started for the run]").short('s'),
+        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: from --server, or as the server answers]").words(&Protocol::NAMES),
         cluster: bool = switch("Redis, Valkey: servers are nodes of one cluster; use its slot map"),
         placement: Placement = text("RULE", "Several servers: how an operation's server is chosen: modulo, ketama, ketama-weighted (by key), round-robin, random or by-thread [default: modulo]").words(&Placement::NAMES),
     } class {
@@ -169,7 +169,7 @@ options! {
     flags "Load" run {
         time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
         requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
-        threads: Count = text("N", "Worker threads, e.g. 4 [default: one less than the CPUs allowed, at least 1]").short('T'),
+        threads: Count = text("N", "Worker threads, e.g. 4 [default: the CPUs allowed, or one less, at least 1, if the server is on this host]").short('T'),
         cpus: CpuList = text("LIST", "CPUs to pin the workers to, e.g. 0-3,5 [default: not pinned]"),
         warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
     } class {

@@ -46,7 +46,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     }
     if flags.output.print_plan {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
-        return print_plan(&plan, &remark);
+        return print_plan(&asked, &plan, &remark);
     }
     let objectives = &flags.output.assert;
     let (mut series, outputs) =
@@ -61,8 +61,8 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
 }
 
 /// The plan of `brunt run`, made without a connection.
-pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<Plan, Failure> {
-    planned(flags, PlanRequest::without_agents).map(|(_, plan)| plan)
+pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<(PlanRequest, Plan), Failure> {
+    planned(flags, PlanRequest::without_agents)
 }
 
 /// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
@@ -315,6 +315,6 @@ fn closed_loop_plan(asked: &PlanRequest) -> Result<Plan, Failure> {
 }
 
 /// Prints a plan with a remark on what it is a part of.
-fn print_plan(plan: &Plan, remark: &str) -> Result<Exit, Failure> {
-    run::print_plan(&format!("# {remark}\n{}", plan.spec.to_toml()))
+fn print_plan(asked: &PlanRequest, plan: &Plan, remark: &str) -> Result<Exit, Failure> {
+    run::print_plan(&format!("# {remark}\n{}", asked.printed(plan)))
 }

@@ -4,6 +4,7 @@
 //! connected before the plan is resolved, and every result is written before the process ends.
 
 use crate::agent;
+use crate::asking;
 use crate::cli;
 use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
@@ -21,7 +22,7 @@ use brunt_plan::objective::Objective;
 use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, Plan};
+use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{PlanSpec, RunSpec};
@@ -43,7 +44,7 @@ use std::path::Path;
 pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
     let output = &flags.output;
     if output.print_plan {
-        return print_plan(&plan.spec.to_toml());
+        return print_plan(&asked.printed(&plan));
     }
     let outputs = Outputs::open(&output.files, Some(&plan), SubjectKind::Run)?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
@@ -89,8 +90,10 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
-    let plan = resolved(&spec, &host())?;
+    let mut spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
+    let host = host(&spec);
+    ask_servers(&mut spec, &host)?;
+    let plan = resolved(&spec, &host)?;
     if plan.needs_embedded() {
         return Err(Failure::usage("brunt load requires --server"));
     }
@@ -161,9 +164,13 @@ pub(crate) struct PlanRequest {
 }
 
 impl PlanRequest {
-    /// Reads the file and lays the flags over it, and connects to the agents.
+    /// Reads the file and lays the flags over it, asks servers what they speak where nothing says it and the plan is to run, and connects to
+    /// the agents.
     pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
         let mut asked = Self::read(flags)?;
+        if !flags.output.print_plan {
+            ask_servers(&mut asked.spec, &asked.host)?;
+        }
         asked.fleet = agent::connect_agents(&mut asked.spec.run, &flags.trust)?;
         Ok(asked)
     }
@@ -182,7 +189,17 @@ impl PlanRequest {
         let spec = flags.spec();
         let given = spec.base.given();
         let spec = read_spec(flags.plan.as_deref(), spec)?;
-        Ok(Self { flags: given, spec, host: host(), fleet: None })
+        Ok(Self { flags: given, host: host(&spec), spec, fleet: None })
+    }
+
+    /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.
+    pub(crate) fn printed(&self, plan: &Plan) -> String {
+        let mut spec = plan.spec.clone();
+        if !asking::is_needed(&self.spec) {
+            return spec.to_toml();
+        }
+        spec.run.protocol = None;
+        format!("# protocol: asked of the server before the run\n{}", spec.to_toml())
     }
 
     /// The plan as asked for.
@@ -204,13 +221,36 @@ impl PlanRequest {
     }
 }
 
-fn host() -> Host {
-    Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: random_seed() }
+fn host(spec: &PlanSpec) -> Host {
+    Host {
+        allowed_cpus: brunt_engine::allowed_cpus(),
+        random_seed: random_seed(),
+        server_is_here: asking::server_is_here(spec),
+    }
+}
+
+/// Asks servers what they speak where nothing says it, unless the plan is refused whatever they answer.
+fn ask_servers(spec: &mut PlanSpec, host: &Host) -> Result<(), Failure> {
+    if !asking::is_needed(spec) {
+        return Ok(());
+    }
+    let check = |protocol| {
+        let mut spec = spec.clone();
+        spec.run.protocol = Some(protocol);
+        // Their workers are not counted yet.
+        spec.run.agent = None;
+        resolved(&spec, host).map(drop)
+    };
+    check(Protocol::MemcachedText).or_else(|failure| check(Protocol::Resp2).map_err(|_| failure))?;
+    asking::ask(spec)
 }
 
 /// The plan of file and flags, resolved.
 pub(crate) fn read_plan(path: Option<&Path>, flags: PlanSpec) -> Result<Plan, Failure> {
-    resolved(&read_spec(path, flags)?, &host())
+    let mut spec = read_spec(path, flags)?;
+    let host = host(&spec);
+    ask_servers(&mut spec, &host)?;
+    resolved(&spec, &host)
 }
 
 /// The plan of a specification of the user, whose results say what limits an open loop; not with agents, which would still preload. Its commands

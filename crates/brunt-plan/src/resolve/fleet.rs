@@ -249,7 +249,7 @@ mod tests {
 
     fn plan(toml: &str) -> Plan {
         let spec = PlanSpec::from_toml(toml).unwrap();
-        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 9 }).unwrap()
+        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 9, server_is_here: true }).unwrap()
     }
 
     proptest! {
@@ -297,7 +297,7 @@ mod tests {
             ),
         ] {
             let agents = PlanSplit::of(&plan(&toml), 1).unwrap().agents.plan;
-            let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+            let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
             let spec = PlanSpec::from_toml(&agents.spec.to_toml()).unwrap();
             assert_eq!(resolve_part(&spec, &host).as_ref(), Ok(&agents), "{toml}");
             assert!(resolve(&spec, &host).is_err(), "a plan of its own is checked as a whole");
