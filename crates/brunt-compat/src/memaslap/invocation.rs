@@ -412,7 +412,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -F get -w 1k",
-                "preload = true; mix = \"get=1000\"; popularity = \"window:1024\"; value-size = \"ranges:100-100@1\"",
+                "preload = true; mix = \"get=1000\"; value-size = \"ranges:100-100@1\"; popularity = \"window:1024\"",
             ),
             (
                 "-s h -F set -X 100",
@@ -420,7 +420,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -v 0.2 -e 0.05 -o 0.1",
-                "verify = \"20%\"; ttl = \"1m\"; popularity = \"window:10240,overwrite=0.1,expire=0.05\"",
+                "verify = \"20%\"; popularity = \"window:10240,overwrite=0.1,expire=0.05\"; ttl = \"1m\"",
             ),
             ("-s h --seed 5", "seed = 5; data-seed = 5"),
             ("-s h --printable-keys", "key-form = \"memaslap-printable\""),
