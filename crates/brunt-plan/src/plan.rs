@@ -381,6 +381,8 @@ pub struct Plan {
     pub stop: Stop,
     /// Store every key, and see it stored, before measuring.
     pub preload: bool,
+    /// Stores of the preload per second, at most, over all workers.
+    pub preload_rate: Option<Rate>,
     /// Which part of the keys read is checked in full, and writes have versions for it; `None` checks as much of each value as
     /// costs little.
     pub verify: Option<Fraction>,

@@ -22,7 +22,7 @@ use crate::plan::{
 use crate::server::ServerAddress;
 use crate::sockets::{Identity, SocketOptions, TlsOptions};
 use crate::spec::{PlanSpec, RunSpec};
-use crate::units::{Count, DurationNs};
+use crate::units::{Count, DurationNs, Rate};
 use crate::url::ServerList;
 use crate::warmup::Warmup;
 pub use destination::of_nodes;
@@ -59,6 +59,8 @@ const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
 /// long as most runs measure. A server that is there answers in a fraction of this one.
 const DEFAULT_DATAGRAM_TIMEOUT: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_DATA_SEED: Count = Count(1);
+/// A server that others may use is not filled as fast as it can be.
+const REMOTE_PRELOAD_RATE: Rate = Rate::per_second(20_000);
 
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
@@ -92,6 +94,9 @@ fn with_host(spec: &PlanSpec, host: &Host) -> Resolved<Plan> {
         plan.threads = (default as u32).min(rules::threads_max(&plan)).max(plan.threads);
     }
     plan.spec.run.threads = Some(Count(u64::from(plan.threads)));
+    if plan.preload && !host.server_is_here {
+        plan.preload_rate = Some(*plan.spec.run.preload_rate.get_or_insert(REMOTE_PRELOAD_RATE));
+    }
     Ok(plan)
 }
 
@@ -195,6 +200,7 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
         warmup: *run.warmup.get_or_insert(default_warmup(&classes)),
         stop: stop(run, &classes),
         preload,
+        preload_rate: run.preload_rate,
         verify: run.verify,
         server_stats: run.server_stats != Some(false),
         seed: run.seed.map_or(0, |seed| seed.0),
@@ -427,6 +433,9 @@ mod tests {
             let host = Host { server_is_here, ..host() };
             let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
             assert_eq!(plan.threads, threads, "{toml} {server_is_here}");
+            assert_eq!(plan.preload_rate, (!server_is_here).then_some(REMOTE_PRELOAD_RATE), "{toml}");
+            let printed = plan.spec.to_toml();
+            assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
         }
     }
 

@@ -215,6 +215,7 @@ options! {
     }
     flags "Data" run {
         data_seed: Count = text("N", "Seed of key and value contents [default: 1]").only_key(),
+        preload_rate: Rate = text("RATE", "Stores per second of the preload, e.g. 100k [default: 20k of a run whose server is not on this host, else no limit]").only_key(),
     } class {}
     flags "Connections" run {} class {
         calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),

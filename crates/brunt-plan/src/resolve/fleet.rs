@@ -107,7 +107,7 @@ impl PlanSplit {
         let threads = controller_threads.min(connections.unwrap_or(1) / servers).max(1);
         let controller = sub_plan(plan, HostRole::Controller, |run| {
             run.threads = Some(Count(threads.into()));
-            run.preload = Some(false);
+            (run.preload, run.preload_rate) = (Some(false), None);
             // Its random numbers differ from those of every agent. Seeds have 53 bits.
             run.seed = Some(Count((plan.seed + 1) & ((1 << 53) - 1)));
         })?;
