@@ -26,9 +26,11 @@ pub enum RunError {
         /// The last error, the server's reply, or what was not answered and how the connection ended; and a hint.
         reason: String,
     },
-    /// Some keys could not be stored. A worker knows its own keys; the control thread adds the rest.
-    #[error("preload failed: {confirmed} of {wanted} keys stored on {servers}; {reason}{hint}")]
+    /// Some keys could not be stored, or deleted. A worker knows its own keys; the control thread adds the rest.
+    #[error("{} on {servers}; {reason}{hint}", preload_words(*.is_to_delete, *.confirmed, *.wanted))]
     PreloadFailed {
+        /// They were to be deleted.
+        is_to_delete: bool,
         /// Names of the servers.
         servers: String,
         /// Keys confirmed.
@@ -84,6 +86,13 @@ pub enum RunError {
     /// Another host failed: which, and why.
     #[error("{}", .0.reason)]
     Remote(RemoteError),
+}
+
+fn preload_words(is_to_delete: bool, confirmed: u64, wanted: u64) -> String {
+    match is_to_delete {
+        false => format!("preload failed: {confirmed} of {wanted} keys stored"),
+        true => format!("delete failed: {confirmed} of {wanted} keys deleted"),
+    }
 }
 
 /// What a server did not do for a run.
@@ -151,7 +160,7 @@ impl RunError {
     /// Of a worker, which knows its own keys only.
     pub(crate) fn preload_failed(confirmed: u64, reason: String) -> Self {
         let (servers, hint) = (String::new(), String::new());
-        Self::PreloadFailed { servers, confirmed, wanted: 0, reason, hint }
+        Self::PreloadFailed { is_to_delete: false, servers, confirmed, wanted: 0, reason, hint }
     }
 
     /// The origin of the failure.

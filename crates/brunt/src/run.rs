@@ -15,6 +15,7 @@ use crate::output::Outputs;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show, standard_output};
 use anyhow::Context;
+use brunt_engine::run::DataSets;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
@@ -100,8 +101,13 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     if !plan.preload {
         return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
     }
+    if flags.delete {
+        check_removable(&plan, flags.yes)?;
+    }
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
+        // The limit of a run that nobody set.
+        run.preload_rate = spec.run.preload_rate;
         (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));
         (run.requests, run.until) = (None, None);
     });
@@ -110,14 +116,46 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let mut servers = Servers::open(&plan)?;
     let mut runner = Runner::open(&flags.progress, &[], Judgement::default())?;
     note_choices(&spec, &plan, &mut runner.observers);
-    let summary = runner.measure(&mut servers, &plan, "")?;
+    let data = if flags.delete { DataSets::ToDelete } else { DataSets::ToStore };
+    let summary = runner.measure_with(&mut servers, &plan, data, "")?;
     let form = flags.progress.presentation().form;
-    let text = stored_text(&summary, keys, form);
+    let text = if flags.delete { deleted_text(&summary, form) } else { stored_text(&summary, keys, form) };
     match form {
         Form::Brief => print_brief(text.as_bytes(), false).map_err(Failure::failed)?,
         _ => show(text, false),
     }
     Ok(Exit::Done)
+}
+
+/// Refuses to delete what may be keys of others.
+fn check_removable(plan: &Plan, is_sure: bool) -> Result<(), Failure> {
+    if plan.data_sets().iter().any(|set| set.windows.is_some()) {
+        return Err(Failure::usage(
+            "--delete cannot be used with --popularity window, whose keys change while it runs",
+        ));
+    }
+    if !is_sure && plan.classes.iter().any(|class| class.keyspace.prefix.is_empty()) {
+        return Err(Failure::usage(
+            "--delete requires --prefix, by which keys are told from those of others; or --yes, to delete keys without one",
+        ));
+    }
+    Ok(())
+}
+
+/// What was deleted, in a line; every key is confirmed, or there would be a failure.
+fn deleted_text(summary: &Summary, form: Form) -> String {
+    let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
+    let phase = summary.phase(Phase::Preload);
+    let of = |class| phase.map_or(0, |phase| phase.counts.requests.outcome(class));
+    let (deleted, absent) = (of(OutcomeClass::Done), of(OutcomeClass::Rejected));
+    match form {
+        Form::Nothing => String::new(),
+        Form::Brief => format!("deleted={deleted} absent={absent} seconds={seconds:.3}\n"),
+        Form::Report(_) => {
+            let took = quantity::time((seconds * 1e9) as u64);
+            format!("deleted      {deleted} keys in {took}, {absent} were not there, all confirmed\n")
+        }
+    }
 }
 
 /// What was stored, in a line; every key is confirmed, or there would be a failure. What the servers evicted since has a line of its own.
@@ -145,8 +183,10 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
                 let held = held.map_or(String::new(), |items| format!(", {items} are held"));
                 format!("evicted      {count} items meanwhile{held} -> more memory for the server, or fewer --keys\n")
             });
+            let removals = summary.record.plan.removal_commands().into_iter();
+            let removals: String = removals.map(|command| format!("removed by   {command}\n")).collect();
             format!(
-                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}"
+                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}{removals}"
             )
         }
     }

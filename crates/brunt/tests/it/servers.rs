@@ -38,7 +38,7 @@ fn check_by_key(placement: Placement) {
         servers.iter().map(|server| server.address.parse().unwrap()).collect();
     let router = Router::new(placement, &addresses);
     let mut expected = [0; 3];
-    (0..KEYS).for_each(|id| expected[router.route(format!("{id:030}").as_bytes()) as usize] += 1);
+    (0..KEYS).for_each(|id| expected[router.route(format!("brunt:{id:024}").as_bytes()) as usize] += 1);
 
     let measured = run(
         &flags,
