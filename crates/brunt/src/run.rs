@@ -277,8 +277,11 @@ fn ask_servers(spec: &mut PlanSpec, host: &Host) -> Result<(), Failure> {
     let check = |protocol| {
         let mut spec = spec.clone();
         spec.run.protocol = Some(protocol);
-        // Their workers are not counted yet.
-        spec.run.agent = None;
+        let agents = spec.run.agent.as_ref().map_or(0, Vec::len) as u64;
+        if agents > 0 {
+            // Their workers are not counted yet.
+            spec.run.threads.get_or_insert(Count(agents));
+        }
         resolved(&spec, host).map(drop)
     };
     check(Protocol::MemcachedText).or_else(|failure| check(Protocol::Resp2).map_err(|_| failure))?;

@@ -293,7 +293,7 @@ fn moved_is_learned() {
     let mut seen = std::collections::BTreeSet::new();
     for (nth, sample) in ended.samples.iter().enumerate() {
         let times = &sample.times;
-        let slot = slot(&format!("brunt:{:024}", nth % 100));
+        let slot = slot(&format!("{:030}", nth % 100));
         let hops = u64::from(home(slot) == 0 && seen.insert(slot));
         // One sample, from the first send to the last reply.
         assert_eq!([times.intended_ns, times.picked_ns, times.sent_ns], [times.intended_ns; 3], "{nth}");

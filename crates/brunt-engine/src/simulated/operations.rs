@@ -228,7 +228,7 @@ pub(super) fn rewrite(reply: &mut Vec<u8>, change: impl Fn(u64) -> (u64, Vec<u8>
         let words: Vec<&str> = std::str::from_utf8(&reply[..line_len]).unwrap().split(' ').collect();
         let (id, value) = change(words[1].parse().unwrap());
         let unique = words.get(4).map(|unique| format!(" {unique}")).unwrap_or_default();
-        let line = format!("VALUE brunt:{id:024} 0 {}{unique}\r\n", value.len());
+        let line = format!("VALUE {id:030} 0 {}{unique}\r\n", value.len());
         *reply = [line.as_bytes(), &value, b"\r\nEND\r\n"].concat();
     }
 }

@@ -15,7 +15,7 @@ fn three(placement: &str) -> String {
 pub(super) fn homes(placement: &str, keys: u64) -> Vec<usize> {
     let servers = NAMES.map(|name| name.parse().unwrap());
     let router = Router::new(placement.parse().unwrap(), &servers);
-    (0..keys).map(|id| router.route(format!("brunt:{id:024}").as_bytes()) as usize).collect()
+    (0..keys).map(|id| router.route(format!("{id:030}").as_bytes()) as usize).collect()
 }
 
 /// A world with these servers.

@@ -164,8 +164,7 @@ fn expiry_is_checked() {
     };
     let keep: Tamper = |reply| {
         if reply == b"END\r\n" {
-            *reply =
-                [format!("VALUE brunt:{:024} 0 40\r\n", 0).as_bytes(), &value(0, 0), b"\r\nEND\r\n"].concat();
+            *reply = [format!("VALUE {:030} 0 40\r\n", 0).as_bytes(), &value(0, 0), b"\r\nEND\r\n"].concat();
         }
     };
     let missing = run(lose, "");

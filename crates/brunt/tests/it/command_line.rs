@@ -407,7 +407,18 @@ fn garbage_is_quoted() {
     });
     let measured = Measured::run(
         &address,
-        &["-c", "2", "-t", "300ms", "--warmup", "0s", "--no-preload", "--set", "drain=100ms"],
+        &[
+            "-c",
+            "2",
+            "-t",
+            "300ms",
+            "--warmup",
+            "0s",
+            "--no-preload",
+            "--set",
+            "drain=100ms",
+            "--protocol=memcached-text",
+        ],
     );
     assert_eq!(measured.exit, 5, "{}", measured.text);
     measured.check_request_counts();
@@ -422,7 +433,7 @@ fn garbage_is_quoted() {
         "{}",
         measured.text
     );
-    let (exit, message) = ended(&["run", "-s", &address, "-c", "1"]);
+    let (exit, message) = ended(&["run", "-s", &format!("memcached://{address}"), "-c", "1"]);
     assert_eq!(exit, 5, "a preload that is not confirmed");
     assert!(message.contains("0 of 100000 keys stored") && message.contains("SSH-2.0"), "{message}");
 }
@@ -441,7 +452,8 @@ fn silent_servers_are_named() {
             let address = &address;
             scope.spawn(move || {
                 let begun = Instant::now();
-                let (exit, message) = ended(&[command, "-s", address, "--keys", "1000"]);
+                let (exit, message) =
+                    ended(&[command, "-s", &format!("memcached://{address}"), "--keys", "1000"]);
                 let expected = format!("no reply from {address} to any request for 8s");
                 assert!(exit == 5 && message.contains(&expected), "{exit} {message}");
                 assert!(begun.elapsed() < NAMED, "{command} took {:?}", begun.elapsed());
@@ -539,7 +551,7 @@ fn host_limits_are_checked_before_the_run() {
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let (exit, _, message) = limited(100, &["run", "-s", "127.0.0.1:9", "-T", "1", "-c", "65"]);
+    let (exit, _, message) = limited(100, &["run", "-s", "memcached://127.0.0.1:9", "-T", "1", "-c", "65"]);
     assert_eq!(exit, 2, "{message}");
     assert!(message.contains("--connections 65 exceeds 64: open-file limit 100"), "{message}");
     assert!(message.contains("36 of them reserved"), "{message}");

@@ -7,7 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 /// Connections are counted, so no further one is made to ask for statistics.
-const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--set", "server-stats=false"];
+/// Every connection counts, so nothing is asked before the run.
+const BASE: &[&str] =
+    &["--protocol", "memcached-text", "--warmup", "0s", "--keys", "1000", "--set", "server-stats=false"];
 
 /// How many connections memcached took for a run; the question for that is another one, and not counted.
 fn run(flags: &[&str]) -> Option<(Measured, u64)> {

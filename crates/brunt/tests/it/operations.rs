@@ -22,7 +22,7 @@ fn mixed_operations_are_counted_alike() {
     let (before, told_bytes) = server.statistics_and_len();
     let requests = if is_full() { 1_000_000 } else { 200_000 };
     let measured = Measured::run(
-        &server.address,
+        &format!("memcached://{}", server.address),
         &[
             &[
                 "-n",

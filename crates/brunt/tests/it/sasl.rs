@@ -46,7 +46,7 @@ fn answer(mut stream: UnixStream) {
 }
 
 fn ended(address: &str, flags: &[&str]) -> Output {
-    brunt(&["run", "--progress=none", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
+    brunt(&["run", "-q", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
         .args(["--protocol", "memcached-binary"])
         .args(flags)
         .output()

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Ends a short run with these flags, which is to end for what it says.
 pub(crate) fn ended(flags: &[&str]) -> Output {
-    let short = ["run", "--progress=none", "-n", "1000", "--keys", "100", "--warmup", "0s"];
+    let short = ["run", "-q", "-n", "1000", "--keys", "100", "--warmup", "0s"];
     brunt(&short).args(flags).output().unwrap()
 }
 
