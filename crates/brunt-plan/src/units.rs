@@ -371,7 +371,7 @@ mod tests {
             ("1.5KiB", Some("1536")),
             ("1k", Some("1000")),
             ("64m", Some("62500KiB")),
-            ("2G", Some("2000000000")),
+            ("2G", Some("1953125KiB")),
             ("1MiB", Some("1MiB")),
             ("1.3", None),
             ("4XB", None),

@@ -349,7 +349,6 @@ mod tests {
     use super::super::tests::{check_refused, resolved};
     use super::*;
     use crate::login::Password;
-    use crate::op::OpKind;
     use crate::plan::{Plan, Protocol, Refill, Transport};
 
     #[test]

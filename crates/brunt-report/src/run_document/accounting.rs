@@ -22,6 +22,11 @@ use brunt_stats::worker_counts::RecacheCounts;
 /// Characters of a server's own words in a short report.
 const QUOTED_MAX: usize = 40;
 
+/// A longer command has more servers than anybody would copy.
+const REMOVAL_BYTES_MAX: usize = 600;
+/// Characters of the names of servers.
+const SERVERS_CHARS_MAX: usize = 100;
+
 /// How requests ended that neither hit, missed nor were done.
 pub(crate) fn outcomes(requests: &RequestCounts) -> [(&'static str, u64); 8] {
     [
@@ -76,8 +81,12 @@ pub(super) fn stored(summary: &Summary) -> Vec<String> {
         true if bytes == 0 => format!("{keys} keys, by an earlier run"),
         true => format!("{keys} keys, {}", quantity::bytes(bytes)),
     };
-    let removals = removals.into_iter().map(|command| format!("removed by: {command}"));
-    std::iter::once(format!("{stored} on {}", printable(&summary.record.server))).chain(removals).collect()
+    let removals = removals.into_iter().map(|command| match command.len() {
+        ..=REMOVAL_BYTES_MAX => format!("removed by: {command}"),
+        _ => "removed by: brunt load --delete PLAN.toml, with the plan of this run".to_owned(),
+    });
+    let servers = beginning(&printable(&summary.record.server), SERVERS_CHARS_MAX);
+    std::iter::once(format!("{stored} on {servers}")).chain(removals).collect()
 }
 
 /// What `--verify` found.

@@ -567,7 +567,7 @@ fn host_limits_are_checked_before_the_run() {
     assert!(report.starts_with(expected) && report.contains("\nNOT FIT for "), "{report}");
 
     // No host has so many ports; 192.0.2.1 is reserved for documentation.
-    let churn = ["-s", "192.0.2.1", "--connect-rate", "100k", "--calls-per-connection", "1"];
+    let churn = ["-s", "memcached://192.0.2.1", "--connect-rate", "100k", "--calls-per-connection", "1"];
     let (exit, message) = ended(&[&["run"], &churn[..]].concat());
     assert_eq!(exit, 2, "{message}");
     for word in ["--connect-rate 100000/s exceeds ", "TIME_WAIT", "local ports", "sysctl"] {

@@ -448,13 +448,12 @@ fn plain_and_tls_ports_are_told_apart() {
     ];
     for io in INTERFACES {
         for (to, by, expected) in table {
-            let output =
-                brunt(&["run", "--progress=none", "-c", "2", "--keys", "10", "-n", "10", "--io", io])
-                    .args(["--timeout", "300ms"])
-                    .args(*to)
-                    .args(*by)
-                    .output()
-                    .unwrap();
+            let output = brunt(&["run", "-q", "-c", "2", "--keys", "10", "-n", "10", "--io", io])
+                .args(["--timeout", "300ms"])
+                .args(*to)
+                .args(*by)
+                .output()
+                .unwrap();
             let text = String::from_utf8(output.stderr).unwrap();
             assert_eq!((output.status.code(), &text), (Some(5), expected), "{io}");
         }
