@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::codecs::{self, CodecVisitor};
 use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
-use crate::io::canned::{Canned, Time};
+use crate::io::canned::{Canned, Replies, Time};
 use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::run::control_thread::pin;
 use crate::state::recording::{Exchange, Filled};
@@ -63,8 +63,13 @@ pub struct RealTimeRun {
 /// the other, each with its shard.
 ///
 /// # Panics
-/// When the plan has several classes, or operations other than get and set (mget is several gets).
+/// When the plan has several classes, another protocol than memcached's text protocol, or operations other than get and
+/// set (mget is several gets).
 pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
+    run_with_replies(plan, interface, Replies::TEXT)
+}
+
+fn run_with_replies(plan: &Plan, interface: Interface, replies: Replies) -> InProcessRun {
     let blueprint = blueprint(plan);
     let mut whole = InProcessRun {
         measured: OpCounts::default(),
@@ -75,7 +80,7 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
     for shard in shards(plan) {
         let job = InProcessJob {
             blueprint: &blueprint,
-            io: canned(plan, &shard, interface, Time::made_up()),
+            io: canned(plan, &shard, interface, replies, Time::made_up()),
             shard,
             orders: Arc::default(),
             stop: &AtomicBool::new(false),
@@ -105,7 +110,7 @@ pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTi
     let give_up = |_: &io::Error| orders.abort.store(true, Ordering::Relaxed);
     let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
         pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
-        let io = canned(plan, &shard, Interface::UNBOUNDED, Time::Real(clock));
+        let io = canned(plan, &shard, Interface::UNBOUNDED, Replies::TEXT, Time::Real(clock));
         let orders = orders.clone();
         let job = InProcessJob { blueprint: &blueprint, io, shard, orders, stop, workers };
         let WorkerResult { store, end, .. } = job.run();
@@ -241,12 +246,12 @@ fn placeholder_endpoint() -> Endpoint {
 }
 
 /// The canned Io of one worker.
-fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canned {
+fn canned(plan: &Plan, shard: &Shard, interface: Interface, replies: Replies, time: Time) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let connections = shard.classes[0].connections.len();
-    Canned::new(plan.protocol, connections, class.depth as usize, keyspace, &payload, interface, time)
+    Canned::new(replies, connections, class.depth as usize, keyspace, &payload, interface, time)
 }
 
 #[cfg(test)]
@@ -280,7 +285,8 @@ mod tests {
                  protocol = '{protocol}'\nconnections = {connections}\ndepth = {depth}\nmix = '{mix}'"
             );
             let plan = planned(&toml);
-            let rehearsal = run_in_virtual_time(&plan, Interface { completions_max, defers_sends });
+            let interface = Interface { completions_max, defers_sends };
+            let rehearsal = run_with_replies(&plan, interface, Replies::of(plan.protocol));
             let counted = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
             assert_eq!(
@@ -303,7 +309,8 @@ mod tests {
     /// What a worker allocates while its schedule runs; the world around it has its memory from the start.
     fn allocations_of<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, interface: Interface) -> u64 {
         let shard = shards(&blueprint.plan).remove(0);
-        let io = canned(&blueprint.plan, &shard, interface, Time::made_up());
+        let replies = Replies::of(blueprint.plan.protocol);
+        let io = canned(&blueprint.plan, &shard, interface, replies, Time::made_up());
         let watch = io.watch();
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
