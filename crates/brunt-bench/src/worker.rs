@@ -40,7 +40,7 @@ impl Worker {
         let Self { shape, ops, threads, verifies } = self;
         let verify = if verifies { "verify = '100%'\n" } else { "" };
         let options = format!("{verify}keys = 10000\nwarmup = '0s'\nrequests = {ops}");
-        shape.plan(threads as usize, &[0], &options)
+        shape.plan(threads as usize, &options)
     }
 
     /// Runs and reports the counts.

@@ -197,10 +197,9 @@ impl<'a> Calibrator<'a> {
                 spec.base.rate = rate.map(Rate::per_second);
             });
             let stop = &self.runner.stop;
-            let runs = in_process_run::run_in_real_time(&plan.map_err(Failure::usage)?, stop);
-            let mut runs = runs.map_err(|error| Failure::new(Exit::Failed, error))?;
-            // The plan of a floor has one worker.
-            if stop.load(Ordering::Relaxed) { Err(interrupted()) } else { Ok(runs.swap_remove(0)) }
+            let run = in_process_run::run_in_real_time(&plan.map_err(Failure::usage)?, stop);
+            let run = run.map_err(|error| Failure::new(Exit::Failed, error))?;
+            if stop.load(Ordering::Relaxed) { Err(interrupted()) } else { Ok(run) }
         };
         let cost = measure(None)?;
         let slices = (0..FLOOR_SLICES).map(|_| Ok(measure(Some(self.lowest))?.response));

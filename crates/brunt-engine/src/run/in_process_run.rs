@@ -48,7 +48,7 @@ pub struct InProcessRun {
     pub calls: Calls,
 }
 
-/// Result of one worker in real time.
+/// Result of a worker in real time.
 #[derive(Clone, Debug)]
 pub struct RealTimeRun {
     /// Counts of the measured operations.
@@ -82,9 +82,7 @@ fn run_with_replies(plan: &Plan, interface: Interface, replies: Replies) -> InPr
             blueprint: &blueprint,
             io: canned(plan, &shard, interface, replies, Time::made_up()),
             shard,
-            orders: Arc::default(),
             stop: &AtomicBool::new(false),
-            workers: 1,
         };
         let WorkerResult { store, intervals, calls, .. } = job.run();
         whole.is_balanced &= store.request_counts().entries().all(|entry| entry.counts.adds_up());
@@ -95,25 +93,22 @@ fn run_with_replies(plan: &Plan, interface: Interface, replies: Replies) -> InPr
     whole
 }
 
-/// Runs `plan` in real time, each worker on its own thread, with a common start. Nothing sleeps: waits are spun.
-/// `stop` ends the schedule early.
+/// Runs the one worker of `plan` in real time, on a thread of its own. Nothing sleeps: waits are spun. `stop` ends the
+/// schedule early.
 ///
 /// # Errors
-/// A thread cannot be started or pinned.
+/// The thread cannot be started or pinned.
 ///
 /// # Panics
-/// As [`run_in_virtual_time`].
-pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTimeRun>> {
-    let (blueprint, shards) = (blueprint(plan), shards(plan));
-    let (orders, workers, clock) = (Arc::new(Orders::default()), shards.len() as u32, Clock::start());
-    // Otherwise the other workers would wait for this one.
-    let give_up = |_: &io::Error| orders.abort.store(true, Ordering::Relaxed);
-    let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
-        pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
-        let io = canned(plan, &shard, Interface::UNBOUNDED, Replies::TEXT, Time::Real(clock));
-        let orders = orders.clone();
-        let job = InProcessJob { blueprint: &blueprint, io, shard, orders, stop, workers };
-        let WorkerResult { store, end, .. } = job.run();
+/// As [`run_in_virtual_time`], and when the plan has several workers.
+pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<RealTimeRun> {
+    assert_eq!(plan.threads, 1, "a run in real time has one worker");
+    let on_thread = || {
+        pin(&plan.cpus, 0)?;
+        let shard = shards(plan).remove(0);
+        let io = canned(plan, &shard, Interface::UNBOUNDED, Replies::TEXT, Time::Real(Clock::start()));
+        let WorkerResult { store, end, .. } =
+            InProcessJob { blueprint: &blueprint(plan), io, shard, stop }.run();
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
         Ok(RealTimeRun {
@@ -123,17 +118,10 @@ pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTi
         })
     };
     std::thread::scope(|scope| {
-        let spawn = |shard: Shard| {
-            let named = std::thread::Builder::new().name(format!("brunt-echo-{}", shard.part.index));
-            named.spawn_scoped(scope, || on_thread(shard)).inspect_err(give_up)
-        };
-        let threads: Vec<_> = shards.into_iter().map(spawn).collect::<io::Result<_>>()?;
+        let thread =
+            std::thread::Builder::new().name("brunt-echo".to_owned()).spawn_scoped(scope, on_thread)?;
         // A panic has printed its message already.
-        let joined = threads.into_iter().map(|thread| match thread.join() {
-            Ok(echo) => echo,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.collect()
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -158,11 +146,8 @@ struct InProcessJob<'a> {
     blueprint: &'a Arc<Blueprint>,
     io: Canned,
     shard: Shard,
-    orders: Arc<Orders>,
     /// Ends the schedule early.
     stop: &'a AtomicBool,
-    /// Workers with these orders, which start together.
-    workers: u32,
 }
 
 impl InProcessJob<'_> {
@@ -178,12 +163,13 @@ impl CodecVisitor for InProcessJob<'_> {
 
     /// Does the control thread's work on the worker's thread.
     fn visit<C: Codec>(self, codec: C) -> WorkerResult {
-        let Self { blueprint, io, shard, orders, stop, workers } = self;
+        let Self { blueprint, io, shard, stop } = self;
+        let orders = Arc::new(Orders::default());
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
         let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
         let mut store = IntervalStore::new(&blueprint.layout);
-        let (mut intervals, mut awaits_start) = (0, false);
+        let mut intervals = 0;
         while worker.is_running() {
             run_one_iteration(&mut worker);
             while let Ok(mut filled) = filled_out.pop() {
@@ -201,16 +187,9 @@ impl CodecVisitor for InProcessJob<'_> {
                     "canned replies are no trouble: {notice:?}"
                 );
                 watch.take_calls();
-                awaits_start = true;
-            }
-            if awaits_start && orders.loaded.load(Ordering::Acquire) == workers {
-                // The first to notice sets the start.
-                let at_ns = watch.now_ns() + START_AHEAD_NS;
-                let set = orders.start_ns.compare_exchange(0, at_ns, Ordering::AcqRel, Ordering::Acquire);
-                store.align(
-                    set.map_or_else(|start_ns| start_ns, |_| at_ns) + blueprint.plan.warmup.longest().0,
-                );
-                awaits_start = false;
+                let start_ns = watch.now_ns() + START_AHEAD_NS;
+                orders.start_ns.store(start_ns, Ordering::Release);
+                store.align(start_ns + blueprint.plan.warmup.longest().0);
             }
         }
         let mut end = worker.end();
@@ -376,15 +355,15 @@ mod tests {
         for load in ["", "rate = '20k'\n"] {
             let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
             let plan = planned(&toml);
-            let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
-            let [RealTimeRun { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
+            let RealTimeRun { measured, response, cpu_ns } =
+                run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
             let requests = measured.requests;
             assert!(requests.scheduled > 1_000, "{load}: {requests:?}");
             assert_eq!(
                 (requests.sent, requests.completed(), response.count),
                 (requests.scheduled, requests.scheduled, requests.scheduled)
             );
-            assert!((1..10_000_000_000).contains(cpu_ns), "{load}: {cpu_ns} ns");
+            assert!((1..10_000_000_000).contains(&cpu_ns), "{load}: {cpu_ns} ns");
             // A busy host may preempt for milliseconds, but hardly during half of all requests.
             assert!(response.min_ns.unwrap() < 1_000_000, "{load}: {response:?}");
         }
@@ -394,27 +373,20 @@ mod tests {
     fn real_time_runs_can_be_stopped() {
         let plan = planned("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n");
         let stop = AtomicBool::new(true);
-        let echoes = run_in_real_time(&plan, &stop).unwrap();
-        assert!(echoes.iter().all(|echo| echo.measured.requests.in_flight == 0));
+        assert_eq!(run_in_real_time(&plan, &stop).unwrap().measured.requests.in_flight, 0);
     }
 
-    /// Several workers do what one does, each its part: one after the other in made-up time, and side by side in real time.
+    /// Several workers do what one does, each its part, one after the other.
     #[test]
     fn workers_share_a_plan() {
         for threads in [1, 2, 4] {
-            let plan = |stop: &str| {
-                let toml = format!(
-                    "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\n{stop}"
-                );
-                planned(&toml)
-            };
-            let rehearsal = run_in_virtual_time(&plan("requests = 1001"), Interface::UNBOUNDED);
+            let toml = format!(
+                "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\nrequests = 1001"
+            );
+            let rehearsal = run_in_virtual_time(&planned(&toml), Interface::UNBOUNDED);
             assert!(rehearsal.is_balanced);
             assert_eq!(rehearsal.measured.requests.outcome(OutcomeClass::Hit), 1_001, "{threads} threads");
             assert_eq!(rehearsal.calls.sends, 1_001, "{threads} threads");
-            let echoes = run_in_real_time(&plan("time = '50ms'"), &AtomicBool::new(false)).unwrap();
-            assert_eq!(echoes.len(), threads);
-            assert!(echoes.iter().all(|echo| echo.measured.requests.completed() > 0), "{echoes:?}");
         }
     }
 }
