@@ -198,7 +198,7 @@ fn usage_errors_are_named() {
         ),
         (
             &["search", "--assert", "p99<1ms", "--until", "p99=2%"],
-            &["--until cannot be used with search", "as long as --assert takes"],
+            &["'p99=2%' for --until: expected max alone, as in max=30s", "as long as --assert takes"],
         ),
         (
             &["search", "--assert", "p99<1ms", "-n", "1000"],
