@@ -91,7 +91,7 @@ mod tests {
             ("connections = 1000", 10 + 40 + 24, 24, Some(1 + 10 + 14), 14),
             ("time = '5s'\nwarmup = '0s'\ndrain = '1s'", 40 + 15, 15, Some(5 + 5), 5),
             (
-                "time = '1s'\nmax-time = '60s'\nuntil = 'p99=2%'\ndrain = '0s'",
+                "time = '1s'\nuntil = 'p99=2%,max=60s'\ndrain = '0s'",
                 40 + 14,
                 14,
                 Some(1 + 60 + 4),
