@@ -99,7 +99,7 @@ impl Subject<'_> {
     }
 
     /// Single runs with their names.
-    fn runs<'a>(&'a self) -> Vec<(&'a str, &'a Summary)> {
+    fn runs(&self) -> Vec<(&str, &Summary)> {
         match self {
             Self::Run(run) => vec![("response", run)],
             Self::Runs(runs) => runs.iter().map(|(name, run)| (name.as_str(), run)).collect(),
