@@ -8,10 +8,10 @@
 )]
 
 use crate::exit::Failure;
-use crate::help;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_CALIBRATION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
+use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
@@ -20,8 +20,7 @@ use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
-use brunt_report::file_type::{FileRequest, FileType, SubjectKind};
-use brunt_report::publication::FigureWidth;
+use brunt_report::file_type::{FigureWidth, FileRequest, FileType, SubjectKind};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::{CheckId, Judgement};
@@ -242,7 +241,7 @@ fn with_screen(run: clap::Command) -> clap::Command {
         .action(ArgAction::Help)
         .help("Print one screen (-h) or all options (--help)");
     let run = run.disable_help_flag(true).arg(help.help_heading("Results"));
-    let screen = help::screen(&run);
+    let screen = screen::of_run(&run);
     run.after_help(screen).mut_args(|argument| argument.hide_short_help(true))
 }
 
@@ -1022,7 +1021,7 @@ mod tests {
     fn the_screen_of_run_has_its_options_and_fits() {
         let command = command();
         let run = command.find_subcommand("run").unwrap();
-        let screen = help::screen(run);
+        let screen = screen::of_run(run);
         assert!(screen.lines().count() <= 41, "{}", screen.lines().count());
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
         assert_eq!(

@@ -29,6 +29,7 @@ mod presentation;
 mod progress;
 mod report;
 mod run;
+mod screen;
 mod serve;
 mod terminal;
 mod tool;

@@ -1,8 +1,7 @@
 //! Figures of made-up results: which result has which, how large they are, and what they say of where they come from.
 
 use super::run::ordinary;
-use crate::file_type::FileRequest;
-use crate::publication::{FigureStyle, FigureWidth};
+use crate::file_type::{FigureStyle, FigureWidth, FileRequest};
 use crate::subject::Subject;
 use brunt_stats::summary::Summary;
 
