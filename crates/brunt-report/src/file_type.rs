@@ -170,12 +170,7 @@ impl FileForm {
             return Ok(());
         }
         let subjects: Vec<&str> = file_type.subjects().iter().map(|kind| kind.name()).collect();
-        Err(format!(
-            "there is no {} of {}: it is of {}",
-            file_type.name(),
-            subject.name(),
-            subjects.join(", or ")
-        ))
+        Err(format!("{} is of {}, not of {}", file_type.name(), subjects.join(", or "), subject.name()))
     }
 
     /// As a user asks for it.
@@ -289,7 +284,7 @@ mod tests {
         assert_eq!(check("x.svg", SubjectKind::Scan), Ok(()));
         assert_eq!(
             check("curve:x.svg", SubjectKind::Run),
-            Err("there is no curve of a run: it is of a scan or search".to_owned())
+            Err("curve is of a scan or search, not of a run".to_owned())
         );
         assert!(check("x.hlog", SubjectKind::Repeat).is_err());
         assert!(check("x.svg", SubjectKind::Repeat).is_err());
