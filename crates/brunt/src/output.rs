@@ -56,7 +56,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Makes sure that the files can be written that a host's fitness for the plan, or a calibration, has: JSON.
+    /// Makes sure that the files can be written that a host's fitness for the plan, or an agent's part of a run, has: JSON.
     pub(crate) fn of_json(output: &[FileRequest], plan: Option<&Plan>) -> Result<Self, Failure> {
         plan.into_iter().for_each(note_files);
         if let Some(FileRequest { form, path }) =
