@@ -119,9 +119,8 @@ impl Pages {
 
     /// Pages of several runs. Returns their names and the kinds of their figures.
     fn campaigns(&self) -> anyhow::Result<[(&'static str, &'static [&'static str]); 3]> {
-        let run = |words: &[&str], file: &str| {
-            run_brunt(&self.brunt, &[words, &["-o", &self.file(file)]].concat())
-        };
+        let run =
+            |words: &[&str], file: &str| run_brunt(&self.brunt, &[words, &["-o", &self.file(file)]].concat());
         let short = ["--progress=none", "--warmup", "300ms", "-t", "1s"];
         run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), "scan.html")?;
         // A p99 takes a thousand requests.

@@ -84,7 +84,7 @@ mod tests {
         options: &[rule("time"), rule("clients")],
         table: &[
             ("--connections", "--clients"),
-            ("--transport udp", "--udp"),
+            ("transport udp", "--udp"),
             ("invalid value 'fixed:*' for --size", "invalid value '*' for --bytes"),
         ],
     };
@@ -95,8 +95,8 @@ mod tests {
             ("", ""),
             ("invalid value '5' for --connections", "invalid value '5' for --clients"),
             ("up to 3 --connections, or --time", "up to 3 --clients, or --time"),
-            ("is it TLS (--transport tls)?", "is it TLS (brunt run --transport tls)?"),
-            ("with --transport udp: a datagram", "with --udp: a datagram"),
+            ("is it TLS (transport tls)?", "is it TLS (transport tls)?"),
+            ("with transport udp: a datagram", "with --udp: a datagram"),
             ("invalid value 'fixed:12' for --size: expected", "invalid value '12' for --bytes: expected"),
             ("invalid value 'fixed:12' for --sizes", "invalid value 'fixed:12' for brunt run --sizes"),
             // Of the tool alone, or unknown.

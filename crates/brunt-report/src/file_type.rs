@@ -171,7 +171,7 @@ impl FromStr for FileRequest {
     fn from_str(text: &str) -> Result<Self, String> {
         let accepted = || {
             format!(
-                "expected [TYPE:]PATH, such as result.json or spectrum:p99.svg; TYPE is one of {}, svg, png",
+                "expected [TYPE:]PATH, such as result.json, json:- or spectrum:p99.svg; TYPE is one of {}, svg, png",
                 FileType::NAMES.join(", ")
             )
         };

@@ -36,7 +36,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     }
     let credentials = agent_credentials(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
     let target = target_files(flags)?;
-    let json = Outputs::of_json(flags.output.as_slice(), None)?.into_first();
+    let json = Outputs::of_json(flags.output.as_slice())?.into_first();
     let listener = listen(flags.listen, credentials.is_open())?;
     let address =
         listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;

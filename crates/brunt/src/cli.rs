@@ -230,7 +230,12 @@ pub(crate) fn command() -> clap::Command {
             .allow_hyphen_values(true);
         clap::Command::new(tool.name).about(tool.about).disable_help_flag(true).arg(words)
     };
-    Arguments::command().mut_subcommand("run", with_screen).subcommands(TOOLS.iter().map(of_tool))
+    let mut program = Arguments::command().subcommands(TOOLS.iter().map(of_tool));
+    // `mut_subcommand` would list it last.
+    if let Some(run) = program.find_subcommand_mut("run") {
+        *run = with_screen(std::mem::take(run));
+    }
+    program
 }
 
 /// `-h` prints one screen, `--help` every option.
@@ -344,7 +349,7 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
     /// Write this host's part of each run as JSON, e.g. host-a.json; brunt report --merge adds several
-    #[arg(long, short, value_name = "[json:]PATH")]
+    #[arg(long, short, value_name = "[json:]PATH", value_hint = ValueHint::FilePath)]
     pub output: Option<FileRequest>,
     /// Print errors only
     #[arg(long, short)]
@@ -503,7 +508,7 @@ pub(crate) struct FileFlags {
     /// Write the result (repeatable): to a path that ends in .json, .html, .csv, .ndjson, .hlog, .hgrm, .md, .xml (JUnit), .svg or .png, or as
     /// TYPE:PATH, e.g. result.json, spectrum:p99.svg, samples:x.csv; - is standard output, e.g. json:-, the text then goes to standard
     /// error. Types: brunt help formats
-    #[arg(long, short, value_name = "[TYPE:]PATH")]
+    #[arg(long, short, value_name = "[TYPE:]PATH", value_hint = ValueHint::FilePath)]
     pub output: Vec<FileRequest>,
     /// Print unmet assertions and findings as annotations of a service: github
     #[arg(long, value_name = "SERVICE", hide_possible_values = true)]

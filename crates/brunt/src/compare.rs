@@ -131,7 +131,7 @@ fn check_plans(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
 }
 
 /// Servers of two protocols are no pair: both sides carry out one plan.
-const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run -o json FILE for each, then brunt compare \
+const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run -o FILE.json for each, then brunt compare \
      --allow-different-plans A.json B.json";
 
 /// One of the two.
@@ -243,7 +243,7 @@ fn live_plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     }
     if plan.samples_max > 0 {
         return Err(Failure::usage(
-            "samples-max cannot be used with compare: it keeps no raw samples; use brunt run -o samples PATH",
+            "samples-max cannot be used with compare: it keeps no raw samples; use brunt run -o samples:PATH",
         ));
     }
     for requirement in &flags.output.assert {

@@ -56,9 +56,17 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Makes sure that the files can be written that a host's fitness for the plan, or an agent's part of a run, has: JSON.
-    pub(crate) fn of_json(output: &[FileRequest], plan: Option<&Plan>) -> Result<Self, Failure> {
-        plan.into_iter().for_each(note_files);
+    /// Makes sure that every result of a run can be written, and keeps what a host's fitness for its plan has: JSON.
+    pub(crate) fn of_findings(flags: &FileFlags, plan: &Plan, subject: SubjectKind) -> Result<Self, Failure> {
+        note_files(plan);
+        let mut outputs = Self::of(flags, subject)?;
+        outputs.destinations.retain(|destination| destination.document.is(FileType::Json));
+        outputs.take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
+        Ok(outputs)
+    }
+
+    /// Makes sure that the file can be written that an agent has: JSON.
+    pub(crate) fn of_json(output: &[FileRequest]) -> Result<Self, Failure> {
         if let Some(FileRequest { form, path }) =
             output.iter().find(|request| request.form != FileType::Json.into())
         {

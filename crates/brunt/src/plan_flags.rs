@@ -175,7 +175,10 @@ impl Setting {
         };
         match table.insert(key.clone(), value.clone()) {
             None => Ok(()),
-            Some(_) => Err(format!("'{key}' is set twice: expected an option, or --set, once")),
+            Some(_) => {
+                let list = if value.is_array() { ", with a list as ['A', 'B']" } else { "" };
+                Err(format!("'{key}' is set twice: expected an option, or --set, once{list}"))
+            }
         }
     }
 }
@@ -284,7 +287,7 @@ mod tests {
 
     #[test]
     fn flags_are_plan_keys() {
-        let table: [(&[&str], &str); 17] = [
+        let table: [(&[&str], &str); 18] = [
             (&[], ""),
             (&["-s", "a:1", "--server=b", "-r", "5k"], "server = [\"a:1\", \"b\"]\nrate = \"5000/s\"\n"),
             (
@@ -329,6 +332,10 @@ mod tests {
             (
                 &["--depth", "4", "--set", "depth=5"],
                 "error: 'depth' is set twice: expected an option, or --set, once",
+            ),
+            (
+                &["--set", "meter=first-byte", "--set", "meter=oversleep"],
+                "error: 'meter' is set twice: expected an option, or --set, once, with a list as ['A', 'B']",
             ),
             (
                 &["--set", "lingr=5s"],

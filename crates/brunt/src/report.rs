@@ -61,6 +61,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
 
 /// Makes sure that every file that is asked for can be written.
 fn open(output: &cli::ReportOutputFlags, subject: Subject<'_>) -> Result<Outputs, Failure> {
+    output.files.check(subject.kind())?;
     if output.files.has(FileType::Ndjson) && !matches!(subject, Subject::Run(_)) {
         return Err(Failure::usage(
             "-o ndjson: its lines are those of a run, and are written while a campaign goes on",

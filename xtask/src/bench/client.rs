@@ -461,7 +461,8 @@ mod tests {
         let brunt = Client::brunt(Path::new(""), String::new(), "--io uring --wait sleep");
         for (load, rate) in [(&load, ""), (&paced, "-r 5000 ")] {
             let line = brunt.arguments(load).join(" ");
-            let expected = format!("run -s 127.0.0.1:7 -T 1 -c 64 --depth 32 {rate}--io uring --wait sleep -t 3s");
+            let expected =
+                format!("run -s 127.0.0.1:7 -T 1 -c 64 --depth 32 {rate}--io uring --wait sleep -t 3s");
             assert!(line.starts_with(&expected), "{line}");
         }
         for client in peers() {

@@ -343,7 +343,7 @@ reconnect = \"never\"
                 "invalid value '3000000' for --expiry: expected seconds up to 2592000 (30 days), or a Unix time",
             ),
             ("-r d1e9", "invalid value '0.000000001/s' for --conn-rate: expected a mean rate from 0.000001"),
-            ("-l 70000", "invalid value '70000s' for --linger: expected whole seconds up to 65535"),
+            ("-l 70000", "invalid value '70000s' for linger: expected whole seconds up to 65535"),
             ("-z d1e12", "--value-size mcperf:d1000000000000 exceeds 128MiB"),
         ];
         for (line, message) in table {

@@ -396,7 +396,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -a -d 20 -F small -n 4",
-                "timeout = \"30s\"; drain = \"30s\"; connections = 64; client-connections = 4; mix = \"set=100,mget=900\"; multiget = 20; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"; [[class.route]]; ops = [\"mget\"]; transport = \"udp\"",
+                "timeout = \"30s\"; drain = \"30s\"; connections = 64; client-connections = 4; mix = \"set=100,mget=900\"; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"; multiget = 20; [[class.route]]; ops = [\"mget\"]; transport = \"udp\"",
             ),
             ("-s h -P 40k -c 64", "connections = 64; call-rate = \"640/s\"; call-arrival = \"uniform\""),
             (
@@ -410,7 +410,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -F get -w 1k",
-                "preload = true; mix = \"get=1000\"; popularity = \"window:1024\"; value-size = \"ranges:100-100@1\"",
+                "preload = true; mix = \"get=1000\"; value-size = \"ranges:100-100@1\"; popularity = \"window:1024\"",
             ),
             (
                 "-s h -F set -X 100",
@@ -418,7 +418,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -v 0.2 -e 0.05 -o 0.1",
-                "verify = \"20%\"; ttl = \"1m\"; popularity = \"window:10240,overwrite=0.1,expire=0.05\"",
+                "verify = \"20%\"; popularity = \"window:10240,overwrite=0.1,expire=0.05\"; ttl = \"1m\"",
             ),
             ("-s h --seed 5", "seed = 5; data-seed = 5"),
             ("-s h --printable-keys", "key-form = \"memaslap-printable\""),

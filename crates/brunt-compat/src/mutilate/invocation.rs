@@ -350,13 +350,13 @@ mod tests {
             ("-s h --getset -N 500 --noload", "requests = 500; preload = false; on-miss = \"set\""),
             (
                 "-s h --prefix t1: -K fb_key",
-                "prefix = \"t1:\"; key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"",
+                "key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"; prefix = \"t1:\"",
             ),
             ("-s h --getsetorset -N 500", "requests = 500; on-miss = \"set\""),
             ("-s h --getset --delete90 -N 500", "requests = 500; purge = 10; on-miss = \"set\""),
             (
                 "-s h --getset --read_file f.csv --prefix p:",
-                "trace = \"f.csv\"; trace-layout = \"reads\"; on-miss = \"set\"; prefix = \"p:\"; key-size = \"fixed:32\"",
+                "trace = \"f.csv\"; trace-layout = \"reads\"; key-size = \"fixed:32\"; prefix = \"p:\"; on-miss = \"set\"",
             ),
             ("-s h --read_file f.zst -N 7", "requests = 7; trace = \"f.zst\"; trace-layout = \"words\""),
             (

@@ -171,15 +171,15 @@ pub static NAMES: Names = Names {
     options: OPTIONS,
     table: &[
         ("--timeout", "--request-timeout"),
-        ("--ip-version", "--ipv4 or --ipv6"),
+        ("ip-version", "--ipv4 or --ipv6"),
         ("--command", "the method with its parameters (--config)"),
         ("--rate", "rate (--config)"),
         ("--keys", "num (--config)"),
         ("--key-size", "size of the parameter with num (--config)"),
         ("--time", "--duration × --windows"),
-        ("--transport", "the kind of --server"),
-        ("--nodelay", "--tcp-nodelay"),
-        ("--no-nodelay", "no --tcp-nodelay"),
+        ("nodelay=false", "no --tcp-nodelay"),
+        ("for database", "for --database"),
+        ("database requires", "--database requires"),
     ],
 };
 

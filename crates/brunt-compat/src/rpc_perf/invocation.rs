@@ -305,16 +305,16 @@ server = [\"h\"]
 protocol = \"memcached-text\"
 ip-version = \"any\"
 nodelay = false
-threads = 1
-timeout = \"1h\"
 connect-timeout = \"10s\"
-command = [\"get 0\"]
-seed = 7
-data-seed = 7
 time = \"6m\"
+threads = 1
 warmup = \"0s\"
+timeout = \"1h\"
+seed = 7
 drain = \"10s\"
+command = [\"get 0\"]
 preload = false
+data-seed = 7
 server-stats = false
 
 [[class]]
@@ -354,7 +354,7 @@ key-form = \"decimal\"
         }
         assert_eq!(
             plan("--config two -s h -t 1"),
-            "ip-version = \"4\"\ntimeout = \"200ms\"\ncommand = [\"get 0\", \"set {key} 0 0 {bytes} 001\"]\ndrain = \"200ms\"\n\
+            "ip-version = \"4\"\ntimeout = \"200ms\"\ndrain = \"200ms\"\ncommand = [\"get 0\", \"set {key} 0 0 {bytes} 001\"]\n\
              connections = 3\nmix = \"raw=1+0\"\nname = \"workload-1\"\nrate = \"10/s\"\narrival = \"uniform\"\nmix = \"raw=0+1\"\n\
              keys = 500\nkey-size = \"fixed:6\"\nconnections-of = \"workload-0\""
         );

@@ -28,8 +28,17 @@ impl State {
 
     /// A short run of so many connections and threads.
     fn measure(&self, server: &Server, threads: &str, connections: &str) -> Measured {
-        let flags =
-            ["-n", "2000", "--warmup", "0s", "--keys", "100", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o", "-"];
+        let flags = [
+            "-n",
+            "2000",
+            "--warmup",
+            "0s",
+            "--keys",
+            "100",
+            "--allow=BROKEN,LOAD,CLIENT,DATA",
+            "-o",
+            "json:-",
+        ];
         let shape = ["run", "-s", &server.address, "-T", threads, "-c", connections];
         Measured::of(&self.run(&[&shape[..], &flags].concat()))
     }
@@ -103,8 +112,21 @@ fn unusable_state_files_are_reported() {
     assert!(error.contains("cannot keep") && error.contains(blocked.file().to_str().unwrap()), "{error}");
 
     // Neither variable: nothing is known, and nothing goes wrong.
-    let run =
-        ["run", "-s", &server.address, "-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s", "-o", "-"];
+    let run = [
+        "run",
+        "-s",
+        &server.address,
+        "-n",
+        "100",
+        "-c",
+        "1",
+        "--keys",
+        "10",
+        "--warmup",
+        "0s",
+        "-o",
+        "json:-",
+    ];
     let output = brunt(&run).env_remove("XDG_STATE_HOME").env_remove("HOME").output().unwrap();
     assert_eq!(Measured::of(&output).json["calibration"], Value::Null);
 }

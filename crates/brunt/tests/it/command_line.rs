@@ -81,7 +81,7 @@ fn usage_errors_are_named() {
         ),
         (&["run", "--protocol", "resp2", "-s", "a", "--password", "@/no/such"], &["--password", "/no/such"]),
         (&["run", "--set", "meter=speed"], &["--set", "'meter=speed'", "oversleep"]),
-        (&["run", "--set", "samples-max=5"], &["samples-max requires -o samples:PATH"]),
+        (&["run", "--set", "samples-max=5"], &["samples-max = 5 requires -o samples:PATH"]),
         (&["run", "--rato", "5"], &["--rato", "--rate"]),
         (&["run", "/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
         (&["load"], &["load", "--server"]),
@@ -125,8 +125,7 @@ fn usage_errors_are_named() {
         (&["serve", "--cpus", "none"], &["--cpus", "'none'", "0-3,5"]),
         (&["serve", "--cpus", "8000"], &["--cpus", "'8000'", "processors"]),
         (&["run", "--progress", "1ms"], &["--progress", "'1ms'", "100ms"]),
-        (&["run", "--progress", "1s", "--progress=none"], &["--progress", "--progress=none"]),
-        (&["run", "--progress=tui", "--progress=none"], &["--progress=tui", "--progress=none"]),
+        (&["run", "--progress", "1s", "--progress=none"], &["--progress", "multiple times"]),
         (
             &["run", "--progress=tui"],
             &["--progress tui: standard error is not a terminal", "--progress 1s", "--http 9090"],
@@ -199,7 +198,7 @@ fn usage_errors_are_named() {
         ),
         (
             &["search", "--assert", "p99<1ms", "--until", "p99=2%"],
-            &["--until cannot be used with search", "as long as --assert takes"],
+            &["'p99=2%' for --until: expected max alone, as in max=30s", "as long as --assert takes"],
         ),
         (
             &["search", "--assert", "p99<1ms", "-n", "1000"],

@@ -34,7 +34,7 @@ fn values_are_completed() {
         ("scan --io ", "auto epoll uring"),
         ("search --wait ", "hybrid spin sleep"),
         ("load --protocol resp", "resp2 resp3 resp-inline"),
-        ("compare --set meter=conn", "connect-time connection-time"),
+        ("compare --placement ke", "ketama ketama-weighted"),
         ("doctor --warmup ", "auto"),
         ("run --unit ", "ns us ms s"),
         ("run --color a", "auto always"),

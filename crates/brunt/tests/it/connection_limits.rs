@@ -100,7 +100,20 @@ fn connections_beyond_the_open_file_limit_are_rejected() {
         let script = format!("{limit} && exec \"$0\" \"$@\"");
         let output = Command::new("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_brunt"), "run", "--server", &server.address])
-            .args(["-T", "1", "-n", "2000", "--warmup", "0s", "--keys", "500", "-o", "-", "-c", connections])
+            .args([
+                "-T",
+                "1",
+                "-n",
+                "2000",
+                "--warmup",
+                "0s",
+                "--keys",
+                "500",
+                "-o",
+                "json:-",
+                "-c",
+                connections,
+            ])
             .stdin(Stdio::null())
             .env("XDG_STATE_HOME", no_state())
             .output()

@@ -51,8 +51,16 @@ impl Drop for Agent {
 /// A run led by this process, with these agents.
 fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&'a str> {
     // Asleep where nothing is due: other tests run beside this one, and processes do not know of one another that they spin.
-    let mut arguments =
-        vec!["run", "--progress=none", "--wait", "sleep", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o", "-", "-s"];
+    let mut arguments = vec![
+        "run",
+        "--progress=none",
+        "--wait",
+        "sleep",
+        "--allow=BROKEN,LOAD,CLIENT,DATA",
+        "-o",
+        "json:-",
+        "-s",
+    ];
     arguments.push(&server.address);
     agents.iter().for_each(|agent| arguments.extend(["--agent", &agent.address]));
     arguments.extend(flags);
@@ -523,7 +531,7 @@ fn agents_have_tls_files_of_their_own() {
             "run",
             "--progress=none",
             "-o",
-            "-",
+            "json:-",
             "--allow=BROKEN,LOAD,CLIENT,DATA",
             "-s",
             &address,

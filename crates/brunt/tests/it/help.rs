@@ -35,9 +35,12 @@ fn topics_are_explained_and_listed() {
     let (exit, text, error) = help(&["lode"]);
     assert_eq!((exit, text.as_str()), (2, ""));
     let error = error.replace('\n', " ");
-    for named in
-        ["unknown topic 'lode': expected checks, exit-codes, formats; ", " (run, ", " LOAD, ", "REPEAT)"]
-    {
+    for named in [
+        "unknown topic 'lode': expected keys, checks, exit-codes, formats; ",
+        " (run, ",
+        " LOAD, ",
+        "REPEAT)",
+    ] {
         assert!(error.contains(named), "{error}");
     }
 }

@@ -43,6 +43,7 @@ mod operations;
 mod outages;
 mod preloads;
 mod process_limits;
+mod recipes;
 mod recognition;
 mod recorded_cases;
 mod redis;

@@ -156,8 +156,8 @@ fn keys_have_the_requested_form() {
         [("decimal", "k:00000000000299"), ("hex8", "k:0000012bYop41h"), ("random", "k:5G9QN4G6KTYop4")]
     {
         let Some(server) = Server::memcached(&[]) else { return };
-        let form = format!("key-form={form}");
-        let flags = ["--set", &form, "--prefix", "k:", "--key-size", "16", "--keys", "300"];
+        let key_form = format!("key-form={form}");
+        let flags = ["--set", &key_form, "--prefix", "k:", "--key-size", "16", "--keys", "300"];
         let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
         assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
         let mut connection = TcpStream::connect(&server.address).unwrap();

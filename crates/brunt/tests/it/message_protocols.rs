@@ -35,7 +35,8 @@ fn message_replies_and_faults_are_counted() {
         assert_eq!(measured.count("counts.requests.replies.ok"), 4950, "{protocol}\n{}", measured.text);
         assert!(measured.json["events"]["first_malformed"].is_null(), "{}", measured.text);
         // The server for the run speaks it, too.
-        let own = Measured::of(&brunt(&[&["run", "-o", "-"], &flags[..], load].concat()).output().unwrap());
+        let own =
+            Measured::of(&brunt(&[&["run", "-o", "json:-"], &flags[..], load].concat()).output().unwrap());
         own.check_request_counts();
         own.check_exit();
         assert_eq!(own.count("counts.requests.completed"), 5000, "{protocol}\n{}", own.text);

@@ -1,4 +1,4 @@
-//! README.md and docs/migrating.md: their command lines run, and the options in the tables of docs/migrating.md are accepted.
+//! docs/migrating.md: its command lines run, and the options in its tables are accepted.
 //!
 //! Runs are shortened, and go to a reference server.
 
@@ -7,8 +7,6 @@ use crate::suggestion::words;
 use std::path::Path;
 
 const DOCUMENT: &str = include_str!("../../../../docs/migrating.md");
-
-const README: &str = include_str!("../../../../README.md");
 
 /// Command lines in the blocks of a document that are marked `sh`, without the program's name.
 fn command_lines(document: &'static str) -> impl Iterator<Item = &'static str> {
@@ -59,7 +57,7 @@ fn run(line: &str, server: &str, directory: &Path) -> (i32, String) {
 fn command_lines_of_documents_run() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
-    let lines: Vec<&str> = [README, DOCUMENT].into_iter().flat_map(command_lines).collect();
+    let lines: Vec<&str> = command_lines(DOCUMENT).collect();
     assert!(lines.len() >= 15);
     for line in lines {
         let (exit, message) = run(line, &server.address, &directory);

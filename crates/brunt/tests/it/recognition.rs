@@ -173,7 +173,7 @@ fn misplaced_values_are_answered_with_what_takes_them() {
         ("run -c 8..1", "; for several: brunt scan --over connections=10,20,40"),
         (
             "compare --live redis://a memcached://b",
-            "not 'redis://a:6379' and 'memcached://b:11211'; servers that differ in more are compared by results: brunt run -o FILE for \
+            "not 'redis://a:6379' and 'memcached://b:11211'; servers that differ in more are compared by results: brunt run -o FILE.json for \
              each, then brunt compare --allow-different-plans A.json B.json",
         ),
     ];

@@ -411,7 +411,7 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
     let table: [(&[&str], &str); 6] = [
         (&[&one, "-o", &curve], "for -o curve: there is no curve of a run: it is of a scan or search"),
         (&[&one, "-o", "spectrum"], "invalid value 'spectrum' for --output: 'spectrum' has no known ending"),
-        (&[&one, "-o", "a.pdf"], "expected [TYPE:]PATH, such as result.json or spectrum:p99.svg"),
+        (&[&one, "-o", "a.pdf"], "expected [TYPE:]PATH, such as result.json, json:- or spectrum:p99.svg"),
         (&[&one, "-o", &svg, "-o", &svg], "-o timeline, -o timeline: "),
         (&[&one, &two], "2 results given: expected one; with -o PATH.html or .svg up to 6, side by side"),
         (&[&one, &two, "-o", &page, "-o", "csv:-"], "for -o csv: there is no csv of several results"),

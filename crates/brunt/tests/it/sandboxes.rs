@@ -66,7 +66,7 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
         (
             &[libc::SYS_sendmsg, libc::SYS_recvmsg],
             "--set timestamps=kernel",
-            Error(2, "error: --set timestamps=kernel: "),
+            Error(2, "error: timestamps kernel: "),
         ),
         (
             &[libc::SYS_setsockopt],

@@ -96,7 +96,14 @@ fn unknown_letters_are_refused_as_such() {
 fn options_of_other_commands_name_them() {
     let _beside = beside_others();
     let table = [
-        ("run --assert 'p99 < 1ms'", "tip: --assert is an option of brunt search"),
+        ("run --from 1k", "tip: --from is an option of brunt search"),
+        (
+            "run -d 4",
+            "tip: -d is --depth, the requests in flight per connection, or --value-size, which is -d elsewhere",
+        ),
+        ("report a.json --html b", "tip: a file is written by -o html:PATH"),
+        ("run --linger 1s", "tip: --linger is a key of the plan: --set linger=5s"),
+        ("load --no-nodelay", "tip: --nodelay is a key of the plan: --set nodelay=false"),
         ("run --over rate=1k,2k", "tip: --over is an option of brunt scan"),
         ("report --rate 5 a.json", "tip: --rate is an option of brunt run, "),
         ("compare 127.0.0.1:28111 b:6379", "expected a result in JSON; servers are compared by --live A B"),

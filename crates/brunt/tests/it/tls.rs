@@ -30,7 +30,10 @@ impl Certificates {
             let out = format!("{issuer}.pem");
             papers.openssl(&["req", "-x509", "-subj", &format!("/CN={issuer}"), "-out", &out], issuer);
         }
-        for (holder, names) in [("server", "DNS:cache.test,IP:127.0.0.1"), ("client", "DNS:client.test")] {
+        for (holder, names) in [
+            ("server", "DNS:cache.test,DNS:cache,DNS:node1,IP:127.0.0.1,IP:127.0.0.4"),
+            ("client", "DNS:client.test"),
+        ] {
             let (request, out) = (format!("{holder}.csr"), format!("{holder}.pem"));
             papers.openssl(&["req", "-subj", &format!("/CN={holder}"), "-out", &request], holder);
             let extensions = format!("subjectAltName={names}\nbasicConstraints=CA:FALSE\n");

@@ -43,7 +43,16 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
     .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--set", "samples-max=100k"])
     .args(["--wait", "sleep"])
     .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
-    .args(["-o", &path(&json), "-o", &path(&csv), "-o", &path(&junit), "-o", &format!("samples:{}", path(&samples))])
+    .args([
+        "-o",
+        &path(&json),
+        "-o",
+        &path(&csv),
+        "-o",
+        &path(&junit),
+        "-o",
+        &format!("samples:{}", path(&samples)),
+    ])
     .args(flags);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let asked = |server: &Server| server.statistics()["cmd_set"] + server.statistics()["cmd_get"];

@@ -281,8 +281,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let csv = temporary("csv");
     let flags =
         ["-r", "500", "--arrival", arrival, "-c", "1", "--depth", "4096", "--warmup", "0s", "--no-preload"];
-    let more =
-        ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o"];
+    let more = ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o"];
     let time = if is_full() { "25s" } else { "3s" };
     let measured = Measured::run_undisturbed(
         &server.address,
