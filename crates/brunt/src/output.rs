@@ -64,7 +64,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Makes sure that the files can be written that a calibration, or an agent, has: JSON.
+    /// Makes sure that the file can be written that an agent has: JSON.
     pub(crate) fn of_json(output: &[FileRequest]) -> Result<Self, Failure> {
         if let Some(FileRequest { form, path }) =
             output.iter().find(|request| request.form != FileType::Json.into())
