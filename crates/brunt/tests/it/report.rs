@@ -314,8 +314,8 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     check_result(name, &files.text("run.json"));
     let table = [
         (["--assert", "p99 < 1s"], "--assert: it is of one run"),
-        (["-o", "again.csv"], "for -o csv: there is no csv of a comparison"),
-        (["-o", "again.ndjson"], "for -o ndjson: there is no ndjson of a comparison"),
+        (["-o", "again.csv"], "for -o csv: , not of a comparison"),
+        (["-o", "again.ndjson"], "for -o ndjson: , not of a comparison"),
     ];
     for (option, expected) in table {
         let refused = brunt(&[&["report", &json], &option[..]].concat()).output().unwrap();
@@ -409,12 +409,12 @@ fn several_results_lie_side_by_side_and_figures_are_drawn() {
 
     let curve = format!("curve:{}", files.path("curve.svg"));
     let table: [(&[&str], &str); 6] = [
-        (&[&one, "-o", &curve], "for -o curve: there is no curve of a run: it is of a scan or search"),
+        (&[&one, "-o", &curve], "for -o curve: curve is of a scan or search, not of a run"),
         (&[&one, "-o", "spectrum"], "invalid value 'spectrum' for --output: 'spectrum' has no known ending"),
         (&[&one, "-o", "a.pdf"], "expected [TYPE:]PATH, such as result.json, json:- or spectrum:p99.svg"),
         (&[&one, "-o", &svg, "-o", &svg], "-o timeline, -o timeline: "),
         (&[&one, &two], "2 results given: expected one; with -o PATH.html or .svg up to 6, side by side"),
-        (&[&one, &two, "-o", &page, "-o", "csv:-"], "for -o csv: there is no csv of several results"),
+        (&[&one, &two, "-o", &page, "-o", "csv:-"], "for -o csv: , not of several results"),
     ];
     for (words, expected) in table {
         let refused = report(words);

@@ -304,18 +304,8 @@ fn too_few_threads_are_the_limit() {
     let flags =
         ["-r", "2M", "-t", "1s", "--warmup", "0s", "--set", "drain=100ms", "--no-preload", "--mix", "get"];
     let law = ["--key-size", "lognormal:3.6,0.3", "--popularity", "zipf:0.99", "-T", "1"];
-    let more = [
-        "--set",
-        "meter=outstanding",
-        "--set",
-        "meter=request-size",
-        "-c",
-        "64",
-        "--depth",
-        "64",
-        "--cpus",
-        &cpu,
-    ];
+    let more =
+        ["--set", "meter=['outstanding', 'request-size']", "-c", "64", "--depth", "64", "--cpus", &cpu];
     for _ in 0..ATTEMPTS {
         let measured = run(&server.address, &[&flags[..], &law, &more].concat());
         let text = &measured.text;
