@@ -3,13 +3,12 @@
 //! No network, no queue and no fault: the replies of a memcached that holds the data set and is sent its text protocol,
 //! made before the first request; tests have those of the other protocols. It does as little as it can, makes no system
 //! call, and none of its methods is inlined, so a profile separates its instructions from the worker's. Its clock is
-//! either virtual and moves by a fixed step, so that a run is a function of the worker's calls, or the host's.
+//! virtual and moves by a fixed step, so that a run is a function of the worker's calls.
 
 #[cfg(test)]
 mod replies;
 
 use super::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
-use crate::clock::Clock;
 use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_workload::keys::KeyGenerator;
@@ -83,36 +82,18 @@ impl Calls {
     }
 }
 
-/// The clock of a canned server.
-#[derive(Debug)]
-pub(crate) enum Time {
-    /// Nanoseconds that move on when the worker waits and for every request, by a step.
-    MadeUp(Cell<u64>),
-    /// The host's.
-    Real(Clock),
-}
-
-impl Time {
-    /// A virtual clock at its epoch.
-    pub(crate) fn made_up() -> Self {
-        Self::MadeUp(Cell::new(EPOCH_NS))
-    }
-}
-
 /// The clock and the counters of a canned server, readable while a worker owns it.
 #[derive(Debug)]
 pub(crate) struct WorldView {
-    time: Time,
+    /// Moves on when the worker waits and for every request, by a step.
+    now_ns: Cell<u64>,
     calls: Cell<Calls>,
 }
 
 impl WorldView {
     /// The clock of the world.
     pub(crate) fn now_ns(&self) -> u64 {
-        match &self.time {
-            Time::MadeUp(now_ns) => now_ns.get(),
-            Time::Real(clock) => clock.now_ns(),
-        }
+        self.now_ns.get()
     }
 
     /// How often the worker called since this was last asked for.
@@ -121,16 +102,12 @@ impl WorldView {
     }
 
     fn step(&self) {
-        if let Time::MadeUp(now_ns) = &self.time {
-            now_ns.set(now_ns.get() + STEP_NS);
-        }
+        self.now_ns.set(self.now_ns.get() + STEP_NS);
     }
 
-    /// Moves a virtual clock to an instant. In real time the wait ends early, and the worker polls again.
+    /// Moves the clock to an instant.
     fn skip_to(&self, at_ns: u64) {
-        if let Time::MadeUp(now_ns) = &self.time {
-            now_ns.set(now_ns.get().max(at_ns));
-        }
+        self.now_ns.set(self.now_ns.get().max(at_ns));
     }
 
     fn count(&self, called: impl FnOnce(&mut Calls)) {
@@ -221,13 +198,12 @@ impl Canned {
         keyspace: KeyGenerator,
         payload: &Payload,
         interface: Interface,
-        time: Time,
     ) -> Self {
         let stock = Stock::new(replies.head, keyspace, payload);
         let room = depth * stock.longest;
         let index = |_| Connection { replies: Vec::with_capacity(room), connecting: false };
         Self {
-            watch: Rc::new(WorldView { time, calls: Cell::default() }),
+            watch: Rc::new(WorldView { now_ns: Cell::new(EPOCH_NS), calls: Cell::default() }),
             answer: replies.answer,
             stock,
             connections: (0..connections).map(index).collect(),

@@ -1,36 +1,30 @@
 //! Runs of the production worker over canned replies, within this process.
 //!
-//! With a virtual clock, a profiler counts what the worker spends per operation without kernel and server
-//! ([`run_in_virtual_time`]); in real time it measures the worker's own limit ([`run_in_real_time`]). Invariant:
+//! The clock is virtual: a profiler counts what the worker spends per operation without kernel and server. Invariant:
 //! the worker is built and driven as in a run, and every iteration goes through `run_one_iteration`, which a
 //! profile shows by that name.
 
-use crate::clock::Clock;
 use crate::codecs::{self, CodecVisitor};
 use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
-use crate::io::canned::{Canned, Replies, Time};
+use crate::io::canned::{Canned, Replies};
 use crate::run::blueprint::{Blueprint, DataSets, build};
-use crate::run::control_thread::pin;
 use crate::state::recording::{Exchange, Filled};
 use crate::transport::Endpoint;
 use crate::worker::pace::Cpus;
-use crate::worker::{Notice, Orders, Worker, WorkerEnd};
+use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Plan, Timestamps};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
-use brunt_stats::histogram::Histogram;
-use brunt_stats::latency::LatencySummary;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The schedule starts this long after everything is prepared.
 const START_AHEAD_NS: u64 = 1_000_000;
@@ -48,17 +42,6 @@ pub struct InProcessRun {
     pub calls: Calls,
 }
 
-/// Result of a worker in real time.
-#[derive(Clone, Debug)]
-pub struct RealTimeRun {
-    /// Counts of the measured operations.
-    pub measured: OpCounts,
-    /// Their response times.
-    pub response: LatencySummary,
-    /// CPU time over the measured window, in nanoseconds.
-    pub cpu_ns: u64,
-}
-
 /// Runs `plan` in virtual time until its operations have ended, over this interface. Several workers run one after
 /// the other, each with its shard.
 ///
@@ -71,58 +54,19 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
 
 fn run_with_replies(plan: &Plan, interface: Interface, replies: Replies) -> InProcessRun {
     let blueprint = blueprint(plan);
-    let mut whole = InProcessRun {
-        measured: OpCounts::default(),
-        is_balanced: true,
-        intervals: 0,
-        calls: Calls::default(),
+    let run = |shard: Shard| {
+        let job = InProcessJob { blueprint: &blueprint, io: canned(plan, &shard, interface, replies), shard };
+        codecs::with_codec(&blueprint.plan, plan.protocol, job)
+            .expect("the commands of the plan were checked")
     };
-    for shard in shards(plan) {
-        let job = InProcessJob {
-            blueprint: &blueprint,
-            io: canned(plan, &shard, interface, replies, Time::made_up()),
-            shard,
-            stop: &AtomicBool::new(false),
-        };
-        let WorkerResult { store, intervals, calls, .. } = job.run();
-        whole.is_balanced &= store.request_counts().entries().all(|entry| entry.counts.adds_up());
-        whole.measured.merge(&measured(&store));
-        whole.intervals += intervals;
-        whole.calls.merge(&calls);
-    }
-    whole
-}
-
-/// Runs the one worker of `plan` in real time, on a thread of its own. Nothing sleeps: waits are spun. `stop` ends the
-/// schedule early.
-///
-/// # Errors
-/// The thread cannot be started or pinned.
-///
-/// # Panics
-/// As [`run_in_virtual_time`], and when the plan has several workers.
-pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<RealTimeRun> {
-    assert_eq!(plan.threads, 1, "a run in real time has one worker");
-    let on_thread = || {
-        pin(&plan.cpus, 0)?;
-        let shard = shards(plan).remove(0);
-        let io = canned(plan, &shard, Interface::UNBOUNDED, Replies::TEXT, Time::Real(Clock::start()));
-        let WorkerResult { store, end, .. } =
-            InProcessJob { blueprint: &blueprint(plan), io, shard, stop }.run();
-        let mut response = Histogram::new();
-        store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
-        Ok(RealTimeRun {
-            measured: measured(&store),
-            response: LatencySummary::of(&response),
-            cpu_ns: end.data.usage.cpu_user_ns + end.data.usage.cpu_system_ns,
-        })
-    };
-    std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().name("brunt-echo".to_owned()).spawn_scoped(scope, on_thread)?;
-        // A panic has printed its message already.
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    let whole = shards(plan).into_iter().map(run).reduce(|mut whole, run| {
+        whole.measured.merge(&run.measured);
+        whole.is_balanced &= run.is_balanced;
+        whole.intervals += run.intervals;
+        whole.calls.merge(&run.calls);
+        whole
+    });
+    whole.expect("a plan has a worker")
 }
 
 /// What all workers of a plan share.
@@ -133,37 +77,19 @@ fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     Arc::new(Blueprint::new(plan, vec![placeholder_endpoint()], DataSets::ToStore))
 }
 
-/// Result of a worker.
-struct WorkerResult {
-    store: IntervalStore,
-    end: WorkerEnd,
-    intervals: u64,
-    calls: Calls,
-}
-
 /// A worker to run, and its Io.
 struct InProcessJob<'a> {
     blueprint: &'a Arc<Blueprint>,
     io: Canned,
     shard: Shard,
-    /// Ends the schedule early.
-    stop: &'a AtomicBool,
-}
-
-impl InProcessJob<'_> {
-    /// Runs it with the codec of the plan's protocol.
-    fn run(self) -> WorkerResult {
-        let plan = &self.blueprint.plan;
-        codecs::with_codec(plan, plan.protocol, self).expect("the commands of the plan were checked")
-    }
 }
 
 impl CodecVisitor for InProcessJob<'_> {
-    type Output = WorkerResult;
+    type Output = InProcessRun;
 
     /// Does the control thread's work on the worker's thread.
-    fn visit<C: Codec>(self, codec: C) -> WorkerResult {
-        let Self { blueprint, io, shard, stop } = self;
+    fn visit<C: Codec>(self, codec: C) -> InProcessRun {
+        let Self { blueprint, io, shard } = self;
         let orders = Arc::new(Orders::default());
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
@@ -177,9 +103,6 @@ impl CodecVisitor for InProcessJob<'_> {
                 store_interval(&mut store, &mut filled);
                 // The ring has a place for every set there is.
                 let _ = spares.push(filled.set);
-                if stop.load(Ordering::Relaxed) {
-                    orders.stop.store(true, Ordering::Relaxed);
-                }
             }
             if let Some(notice) = worker.take_notice() {
                 assert!(
@@ -192,17 +115,14 @@ impl CodecVisitor for InProcessJob<'_> {
                 store.align(start_ns + blueprint.plan.warmup.longest().0);
             }
         }
-        let mut end = worker.end();
-        store_interval(&mut store, &mut end.last);
-        WorkerResult { store, end, intervals, calls: watch.take_calls() }
+        store_interval(&mut store, &mut worker.end().last);
+        let mut measured = OpCounts::default();
+        let counts = store.request_counts();
+        let in_measure = counts.entries().filter(|entry| entry.phase == Phase::Measure);
+        in_measure.for_each(|entry| measured.merge(&entry.counts));
+        let is_balanced = counts.entries().all(|entry| entry.counts.adds_up());
+        InProcessRun { measured, is_balanced, intervals, calls: watch.take_calls() }
     }
-}
-
-fn measured(store: &IntervalStore) -> OpCounts {
-    let mut measured = OpCounts::default();
-    let in_measure = store.request_counts().entries().filter(|entry| entry.phase == Phase::Measure);
-    in_measure.for_each(|entry| measured.merge(&entry.counts));
-    measured
 }
 
 /// One iteration of the loop; a profile finds the worker under this name.
@@ -225,12 +145,12 @@ fn placeholder_endpoint() -> Endpoint {
 }
 
 /// The canned Io of one worker.
-fn canned(plan: &Plan, shard: &Shard, interface: Interface, replies: Replies, time: Time) -> Canned {
+fn canned(plan: &Plan, shard: &Shard, interface: Interface, replies: Replies) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let connections = shard.classes[0].connections.len();
-    Canned::new(replies, connections, class.depth as usize, keyspace, &payload, interface, time)
+    Canned::new(replies, connections, class.depth as usize, keyspace, &payload, interface)
 }
 
 #[cfg(test)]
@@ -289,7 +209,7 @@ mod tests {
     fn allocations_of<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, interface: Interface) -> u64 {
         let shard = shards(&blueprint.plan).remove(0);
         let replies = Replies::of(blueprint.plan.protocol);
-        let io = canned(&blueprint.plan, &shard, interface, replies, Time::made_up());
+        let io = canned(&blueprint.plan, &shard, interface, replies);
         let watch = io.watch();
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
@@ -347,33 +267,6 @@ mod tests {
                 .unwrap();
             assert_eq!(sum, 0, "{protocol} {interface:?}");
         }
-    }
-
-    /// In real time, in both loops: everything is answered, and in less than any kernel would take for it.
-    #[test]
-    fn real_time_runs_are_answered() {
-        for load in ["", "rate = '20k'\n"] {
-            let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
-            let plan = planned(&toml);
-            let RealTimeRun { measured, response, cpu_ns } =
-                run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
-            let requests = measured.requests;
-            assert!(requests.scheduled > 1_000, "{load}: {requests:?}");
-            assert_eq!(
-                (requests.sent, requests.completed(), response.count),
-                (requests.scheduled, requests.scheduled, requests.scheduled)
-            );
-            assert!((1..10_000_000_000).contains(&cpu_ns), "{load}: {cpu_ns} ns");
-            // A busy host may preempt for milliseconds, but hardly during half of all requests.
-            assert!(response.min_ns.unwrap() < 1_000_000, "{load}: {response:?}");
-        }
-    }
-
-    #[test]
-    fn real_time_runs_can_be_stopped() {
-        let plan = planned("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n");
-        let stop = AtomicBool::new(true);
-        assert_eq!(run_in_real_time(&plan, &stop).unwrap().measured.requests.in_flight, 0);
     }
 
     /// Several workers do what one does, each its part, one after the other.
