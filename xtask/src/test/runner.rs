@@ -26,7 +26,7 @@ const SLOWEST: [&str; 7] = [
     "report::",
     "recorded_cases::",
     "command_line::silent_servers",
-    "scripted::requests_are_counted",
+    "accounting::every_request_is_counted",
     "connection_limits::ten_thousand",
     "campaigns::scans_name",
     "cluster::",
