@@ -8,7 +8,7 @@ use crate::connection::{ConnectionCounts, FaultTable};
 use crate::histogram::PartSums;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::run_record::SLICES_CHARACTERS_MAX;
+use crate::run_record::HISTOGRAM_BYTES_MAX;
 use crate::server::{OutageSpans, ServerCounts};
 use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
@@ -495,8 +495,8 @@ fn buckets_joined_in_memory_are_no_wider_than_a_result_has_them() {
         let (mut short, mut long) = (bounded.clone(), unbounded.clone());
         long.grid = short.grid.clone();
         long.merge_cells();
-        short.fit(SLICES_CHARACTERS_MAX);
-        long.fit(SLICES_CHARACTERS_MAX);
+        short.fit(HISTOGRAM_BYTES_MAX);
+        long.fit(HISTOGRAM_BYTES_MAX);
         assert!(short.bucket_bits > bounded.bucket_bits, "{ticks}");
         assert_eq!(short, long, "{ticks}");
     }
