@@ -182,19 +182,6 @@ impl Timeline {
         Ok(())
     }
 
-    /// Was a length of its slices asked for?
-    pub(crate) const fn is_width_asked(&self) -> bool {
-        self.grid.asked_ns.is_some()
-    }
-
-    /// Widens slices to the length that was asked for, if one was and they are shorter.
-    pub(crate) fn at_asked_width(mut self) -> Self {
-        if self.grid.widen_to_asked() {
-            self.merge_cells();
-        }
-        self
-    }
-
     /// How long the slices of the measured window are: 100 ms times a power of two; or a divisor of the length that was asked for, or
     /// that times a power of two.
     pub fn slice_ns(&self) -> u64 {
@@ -250,7 +237,7 @@ impl Timeline {
     }
 
     /// The slices of the cells that begin in a span, in the order of time.
-    pub(crate) fn slices_in(&self, span: Range<u64>) -> impl Iterator<Item = &Slice> + Clone + '_ {
+    pub fn slices_in(&self, span: Range<u64>) -> impl Iterator<Item = &Slice> + Clone + '_ {
         self.slices.range(span.start..span.end.max(span.start)).map(|(_, slice)| slice.as_ref())
     }
 
