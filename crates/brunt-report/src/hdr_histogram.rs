@@ -47,7 +47,10 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         timeline.slices().flat_map(|slice| &slice.rows).filter(has_responses).map(|row| row.op).collect();
     let MeasuredWindow { measure_ns, end_ns, .. } = summary.window;
     // The last measured request may have been answered in the drain.
-    let last = timeline.slices_by_cell().filter(|(_, slice)| slice.rows.iter().any(|row| has_responses(&row))).last();
+    let last = timeline
+        .slices_by_cell()
+        .filter(|(_, slice)| slice.rows.iter().any(|row| has_responses(&row)))
+        .last();
     let until_ns = last.map_or(end_ns, |(cell_ns, _)| end_ns.max(cell_ns + 1));
     let width_ns = timeline.row_ns(measure_ns, WIDTH_NS);
     let mut sum = Histogram::new();

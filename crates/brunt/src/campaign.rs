@@ -28,7 +28,7 @@ use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
 pub(crate) use scan::scan;
-pub(crate) use search::search;
+pub(crate) use search::{calibrate, search};
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering;
@@ -202,10 +202,21 @@ impl<'a> Series<'a> {
 
     /// Reports what there is, however the campaign ended.
     fn report(
+        self,
+        outputs: Outputs,
+        ended: Result<(), Failure>,
+        question: CampaignQuestion,
+    ) -> Result<Exit, Failure> {
+        self.report_and(outputs, ended, question, |_| Ok(()))
+    }
+
+    /// The same, and does something more with it.
+    fn report_and(
         mut self,
         outputs: Outputs,
         ended: Result<(), Failure>,
         question: CampaignQuestion,
+        then: impl FnOnce(&Campaign) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let is_early = ended.is_err();
         let failed = ended.or_else(|failure| match failure.exit {
@@ -223,7 +234,7 @@ impl<'a> Series<'a> {
             |out| subject.write(FileType::Json.into(), out),
         );
         let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
-        failed.map(|()| exit)
+        failed.and_then(|()| then(&campaign)).map(|()| exit)
     }
 }
 

@@ -3,12 +3,13 @@
 //! docs/campaign.schema.json is generated from these types; what was not found is `null`.
 
 use super::{Campaign, CampaignLimit, CampaignQuestion, CampaignRecord, RunPlace, RunPurpose, RunRow};
+use crate::json::client::CapacityTree;
 use crate::json::window::AssertionResult;
 use crate::json::write_indented;
 use crate::json::{ResultTree, reference};
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::bottleneck::Bottleneck;
-use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::capacity::StepResult;
 use brunt_stats::median::Spread;
 use brunt_stats::rate_scan::Knee;
 use brunt_stats::status::RunStatus;
@@ -132,17 +133,6 @@ struct KneeTree {
     setting: f64,
 }
 
-/// The capacity that a search found.
-#[derive(Serialize, JsonSchema)]
-struct CapacityTree {
-    /// `"confirmed"`, `"unconfirmed"` (runs in turns do not agree), `"at_least"`, `"below"`, `"undecided"`, `"client"` or `"invalid"`.
-    result: &'static str,
-    /// The highest rate that holds.
-    passed_per_s: Option<f64>,
-    /// The rate above it that does not, or that ended the search.
-    not_passed_per_s: Option<f64>,
-}
-
 /// Who limits a campaign.
 #[derive(Serialize, JsonSchema)]
 struct LimitTree<'a> {
@@ -242,16 +232,6 @@ impl<'a> FindingTree<'a> {
                 let named = campaign.compared.iter();
                 Self::Repeat(named.map(|(name, spread)| (name.as_str(), *spread)).collect())
             }
-        }
-    }
-}
-
-impl CapacityTree {
-    fn of(capacity: Capacity) -> Self {
-        Self {
-            result: capacity.name(),
-            passed_per_s: capacity.passed(),
-            not_passed_per_s: capacity.not_passed(),
         }
     }
 }

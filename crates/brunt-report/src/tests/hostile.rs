@@ -200,10 +200,7 @@ fn damaged_records_are_refused() {
         (&held[..held.len() / 8 * 4], "record: damaged, or longer than 64 MiB when unpacked"),
         (&other, "record: damaged, or longer than 64 MiB when unpacked"),
         (&endless, "record: damaged, or longer than 64 MiB when unpacked"),
-        (
-            &json::packed(&[1, 2]).unwrap(),
-            "record: invalid type: integer `1`, expected struct Environment",
-        ),
+        (&json::packed(&[1, 2]).unwrap(), "record: invalid type: integer `1`, expected struct Environment"),
         (
             &STANDARD.encode(compress_to_vec_zlib(b"[1,", 1)),
             "record: EOF while parsing a value at line 1 column 3",
