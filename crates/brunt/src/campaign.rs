@@ -24,7 +24,6 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::file_type::{FileType, SubjectKind};
-use brunt_report::stored::StoredCampaign;
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
@@ -228,8 +227,7 @@ impl<'a> Series<'a> {
             failed?;
             return Err(Failure::message(Exit::Interrupted, "interrupted before anything was measured"));
         };
-        let stored = StoredCampaign { first, runs: self.runs, question, interrupted: is_early };
-        let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+        let campaign = Campaign::of(first, self.runs, question, is_early).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
         self.runner.observers.conclude(
             |out| subject.write(FileType::Html.into(), out),
