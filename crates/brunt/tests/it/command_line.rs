@@ -1,7 +1,7 @@
 //! What a user types wrong, and what the shell sees: messages, exit codes, plans that print and read back.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, no_state, unique};
+use crate::server::{Server, beside_others, brunt, file, no_state};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,13 +12,6 @@ use std::time::{Duration, Instant};
 fn ended(arguments: &[&str]) -> (i32, String) {
     let output = brunt(arguments).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-/// A file with this text, in the temporary directory, which `cargo xtask test` removes.
-fn file(name: &str, text: &str) -> String {
-    let path = std::env::temp_dir().join(format!("brunt-{}-{}-{name}", std::process::id(), unique()));
-    std::fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
 }
 
 /// A run that comes to nothing leaves the results of an earlier one as they were, and no empty files.
