@@ -5,6 +5,7 @@
 use crate::browser::{self, Browser};
 use crate::process::{ALLOW, ReferenceServer, run_brunt};
 use crate::{cargo, programs, top};
+use ansi_to_html::{Converter, Theme};
 use anyhow::ensure;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ fn terminal(studio: &Studio) -> anyhow::Result<()> {
     tmux(&["kill-server"])?;
     ensure!(screen.status.success(), "tmux: {}", String::from_utf8_lossy(&screen.stderr));
     let page = PathBuf::from(studio.between("terminal.html"));
-    fs::write(&page, terminal_page(&String::from_utf8(screen.stdout)?))?;
+    fs::write(&page, terminal_page(&String::from_utf8(screen.stdout)?)?)?;
     let mut browser = Browser::start()?;
     browser.open(&page, (WIDTH, 900), false)?;
     let sides: (u32, u32) = browser.value(
@@ -134,108 +135,37 @@ fn scan(studio: &Studio) -> anyhow::Result<()> {
 
 // ---- what a terminal shows --------------------------------------------------------------------------------------------
 
-/// Text and ground of a dark terminal.
-const TEXT: &str = "#e8ecf0";
-const GROUND: &str = "#13171c";
-const STYLE: &str =
-    "display:inline-block;margin:0;padding:14px 18px;font:15px/1.25 'DejaVu Sans Mono',monospace";
-/// Red, green and yellow.
-const COLORS: [&str; 3] = ["#ee6a86", "#7bd88f", "#f7d23e"];
+/// Of a dark terminal: its font, its ground and its text, and the colours that `--progress tui` takes by name.
+const STYLE: &str = "display:inline-block;margin:0;padding:14px 18px;font:15px/1.25 'DejaVu Sans Mono',monospace;\
+    background:#13171c;color:#e8ecf0;--black:#13171c;--bright-white:#e8ecf0;--red:#ee6a86;--green:#7bd88f;--yellow:#f7d23e";
 
-/// How characters look.
-#[derive(Clone, Default)]
-struct Look {
-    text: Option<String>,
-    ground: Option<String>,
-    is_bold: bool,
-    is_dim: bool,
-    is_reversed: bool,
-}
-
-impl Look {
-    /// Takes the numbers of one sequence `ESC [ ... m`.
-    fn change(&mut self, numbers: &str) {
-        let mut numbers = numbers.split(';').map(|number| number.parse::<usize>().unwrap_or(0));
-        while let Some(number) = numbers.next() {
-            match number {
-                0 => *self = Self::default(),
-                1 => self.is_bold = true,
-                2 => self.is_dim = true,
-                7 => self.is_reversed = true,
-                22 => (self.is_bold, self.is_dim) = (false, false),
-                27 => self.is_reversed = false,
-                31..=33 => self.text = Some(COLORS[number - 31].to_owned()),
-                // Then a 5 and the colour.
-                38 => self.text = numbers.nth(1).map(color_of_256),
-                39 => self.text = None,
-                48 => self.ground = numbers.nth(1).map(color_of_256),
-                49 => self.ground = None,
-                _ => {}
-            }
-        }
-    }
-
-    fn style(&self) -> String {
-        let mut colors = [self.text.as_deref().unwrap_or(TEXT), self.ground.as_deref().unwrap_or(GROUND)];
-        if self.is_reversed {
-            colors.reverse();
-        }
-        let (weight, opacity) = (if self.is_bold { 700 } else { 400 }, if self.is_dim { 0.6 } else { 1.0 });
-        format!("color:{};background:{};font-weight:{weight};opacity:{opacity}", colors[0], colors[1])
-    }
-}
-
-/// A colour of the palette of 256 behind the 16 of the terminal: a cube of six steps a side, and greys.
-fn color_of_256(index: usize) -> String {
-    let level = |step: usize| if step == 0 { 0 } else { 55 + 40 * step };
-    let cube = index.saturating_sub(16);
-    let [red, green, blue] = match index {
-        ..232 => [cube / 36, cube / 6 % 6, cube % 6].map(level),
-        _ => [8 + 10 * (index - 232); 3],
-    };
-    format!("rgb({red},{green},{blue})")
-}
-
-/// What a terminal shows, as a page that a browser can take a picture of: characters with the colours that `tmux capture-pane -e` writes. Of
-/// its attributes those that `--progress tui` sets: bold, dim, reversed, three colours of the terminal, and those of the palette of 256.
-fn terminal_page(screen: &str) -> String {
-    let (mut spans, mut look) = (String::new(), Look::default());
-    for piece in format!("[0m{}", screen.trim_end()).split('\u{1b}') {
-        let Some((numbers, text)) = piece.strip_prefix('[').and_then(|piece| piece.split_once('m')) else {
-            continue;
-        };
-        look.change(numbers);
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        spans.push_str(&format!("<span style=\"{}\">{text}</span>", look.style()));
-    }
-    format!(
-        "<!DOCTYPE html><meta charset=\"utf-8\"><body style=\"margin:0;background:{GROUND}\"><pre style=\"{STYLE}\">{spans}</pre>\n"
-    )
+/// What a terminal shows, as a page that a browser can take a picture of: characters with the attributes that `tmux capture-pane -e`
+/// writes.
+fn terminal_page(screen: &str) -> anyhow::Result<String> {
+    let spans = Converter::new().theme(Theme::Dark).convert(screen.trim_end())?;
+    Ok(format!(
+        "<!DOCTYPE html><meta charset=\"utf-8\"><body style=\"margin:0\"><pre style=\"{STYLE}\">{spans}</pre>\n"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Bold, dim, reversed, red, and the palette of 256: what `--progress tui` sets.
     #[test]
-    fn colours_and_weights_become_spans() {
-        let span = |text: &str, ground: &str, rest: &str, character: &str| {
-            format!("<span style=\"color:{text};background:{ground};{rest}\">{character}</span>")
-        };
-        let plain = |character: &str| span(TEXT, GROUND, "font-weight:400;opacity:1", character);
-        let table = [
-            ("1", span(TEXT, GROUND, "font-weight:700;opacity:1", "x")),
-            ("2;31", span("#ee6a86", GROUND, "font-weight:400;opacity:0.6", "x")),
-            ("38;5;196", span("rgb(255,0,0)", GROUND, "font-weight:400;opacity:1", "x")),
-            ("38;5;16;48;5;232", span("rgb(0,0,0)", "rgb(8,8,8)", "font-weight:400;opacity:1", "x")),
-            ("7", span(GROUND, TEXT, "font-weight:400;opacity:1", "x")),
-            ("31;0", plain("x")),
-        ];
-        for (numbers, expected) in table {
-            let page = terminal_page(&format!("a<\u{1b}[{numbers}mx\u{1b}[0my\n"));
-            let (_, spans) = page.split_once("<pre").unwrap();
-            let (_, spans) = spans.split_once('>').unwrap();
-            assert_eq!(spans, format!("{}{expected}{}</pre>\n", plain("a&lt;"), plain("y")), "{numbers}");
-        }
+    fn attributes_are_kept() {
+        let page = terminal_page(
+            "a<\u{1b}[1mb\u{1b}[0m\u{1b}[2md\u{1b}[0m\u{1b}[7mr\u{1b}[0m\u{1b}[31me\u{1b}[39m\u{1b}[38;5;196mp",
+        )
+        .unwrap();
+        let reversed = "color:var(--black,#000);background:var(--bright-white,#fff)";
+        assert!(
+            page.ends_with(&format!(
+                "a&lt;<b>b</b><span style='opacity:0.67'>d</span><span style='{reversed}'>r</span>\
+                 <span style='color:var(--red,#a00)'>e</span><span style='color:#f00'>p</span></pre>\n"
+            )),
+            "{page}"
+        );
     }
 }

@@ -7,14 +7,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "saying what was done is the job")]
 
 mod draw;
-mod scale;
 mod shape;
 mod syscall_client;
 mod worker;
 
 use clap::Parser;
 use draw::Draw;
-use scale::Scale;
 use std::process::ExitCode;
 use syscall_client::SyscallClient;
 use worker::Worker;
@@ -27,8 +25,6 @@ enum Verb {
     Worker(Worker),
     /// Takes a session through gets without a worker, for data sets of any size
     Draw(Draw),
-    /// Lets one worker and two, pinned, run over canned replies in real time
-    Scale(Scale),
     /// Makes the system calls of gets in closed loop, all hits, and nothing else
     Floor(SyscallClient),
 }
@@ -37,7 +33,6 @@ fn main() -> ExitCode {
     let outcome = match Verb::parse() {
         Verb::Worker(worker) => worker.run(),
         Verb::Draw(draw) => draw.run(),
-        Verb::Scale(scale) => scale.run(),
         Verb::Floor(floor) => floor.run().map(|measured| measured.json()),
     };
     match outcome {

@@ -6,7 +6,7 @@
 use crate::shape::Shape;
 use brunt_engine::in_process_run::{InProcessRun, run_in_virtual_time};
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::plan::{Plan, Protocol};
+use brunt_plan::plan::Plan;
 use clap::{Args, value_parser};
 
 /// More would take too long to wait for.
@@ -28,9 +28,6 @@ pub(crate) struct Worker {
     /// How many workers, which take their turns one after the other
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=THREADS_MAX))]
     threads: u32,
-    /// As in a plan
-    #[arg(long, default_value = "memcached-text")]
-    protocol: Protocol,
     /// Check every key in full, as --verify of a run does
     #[arg(long = "verify")]
     verifies: bool,
@@ -40,13 +37,10 @@ impl Worker {
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
     fn plan(self) -> Plan {
-        let Self { shape, ops, threads, protocol, verifies } = self;
+        let Self { shape, ops, threads, verifies } = self;
         let verify = if verifies { "verify = '100%'\n" } else { "" };
-        // The server is never connected to.
-        let options = format!(
-            "{verify}protocol = '{protocol}'\nserver = 'nowhere'\nkeys = 10000\nwarmup = '0s'\nrequests = {ops}"
-        );
-        shape.plan(threads as usize, &[0], &options)
+        let options = format!("{verify}keys = 10000\nwarmup = '0s'\nrequests = {ops}");
+        shape.plan(threads as usize, &options)
     }
 
     /// Runs and reports the counts.
@@ -96,35 +90,24 @@ mod tests {
         check("--shape 64x32 --ops 0", Err("0 is not in 1..="));
         check("--shape 64 --ops 1", Err("invalid value '64'"));
         check("--shape 64x32 --ops 7 --threads 65", Err("65 is not in 1..=64"));
-        check("--shape 64x32 --ops 7 --protocol http", Err("invalid value 'http'"));
         let two: Worker = parsed("--shape 16x1 --threads 2 --ops 7").unwrap();
         assert_eq!((two.threads, two.plan().threads, two.plan().classes[0].connections), (2, 2, 32));
     }
 
     #[test]
     fn every_get_is_a_hit() {
-        let text = Protocol::MemcachedText;
         let table = [
-            ("16x1", 1, text),
-            ("16x1/1", 2, text),
-            ("16x1,uring", 1, text),
-            ("64x32/3,uring", 1, text),
-            ("64x32", 1, text),
-            ("4x2", 4, text),
-            ("16x1", 1, Protocol::MemcachedMeta),
-            ("64x32", 2, Protocol::MemcachedBinary),
-            ("16x1", 1, Protocol::Resp2),
-            ("64x32", 2, Protocol::Resp3),
+            ("16x1", 1),
+            ("16x1/1", 2),
+            ("16x1,uring", 1),
+            ("64x32/3,uring", 1),
+            ("64x32", 1),
+            ("64x32", 2),
+            ("4x2", 4),
         ];
-        for (shape, threads, protocol) in table {
-            let said = Worker {
-                shape: shape.parse().unwrap(),
-                ops: 5_000,
-                threads,
-                protocol,
-                verifies: threads == 2,
-            }
-            .run();
+        for (shape, threads) in table {
+            let verifies = threads == 2;
+            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads, verifies }.run();
             assert!(
                 said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
                 "{shape}: {said:?}"

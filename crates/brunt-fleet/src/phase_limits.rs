@@ -90,13 +90,7 @@ mod tests {
             ("", 40 + 24, 24, Some(1 + 10 + 14), 14),
             ("connections = 1000", 10 + 40 + 24, 24, Some(1 + 10 + 14), 14),
             ("time = '5s'\nwarmup = '0s'\ndrain = '1s'", 40 + 15, 15, Some(5 + 5), 5),
-            (
-                "time = '1s'\nmax-time = '60s'\nuntil = 'p99=2%'\ndrain = '0s'",
-                40 + 14,
-                14,
-                Some(1 + 60 + 4),
-                4,
-            ),
+            ("time = '1s'\nuntil = 'p99=2%,max=60s'\ndrain = '0s'", 40 + 14, 14, Some(1 + 60 + 4), 4),
             ("requests = 100\ndrain = '0s'\nthink = '1m'", 40 + 74, 74, None, 4),
             // 64 gaps of two agents, of one second each.
             ("requests = 100\ndrain = '0s'\nrate = 1", 40 + 142, 142, None, 4),

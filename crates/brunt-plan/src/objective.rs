@@ -41,6 +41,8 @@ pub enum Metric {
     Response(Statistic),
     /// A statistic of the service time; in text with `service.` in front.
     Service(Statistic),
+    /// The client's part of a percentile of the response time; in text with `client.` in front.
+    Client(Quantile),
     /// Completed per second of the window.
     Rate,
     /// Keys found / keys requested.
@@ -95,10 +97,10 @@ pub struct Fraction {
 }
 
 impl Objective {
-    /// Is it an upper bound on a percentile of the response time: what a search for capacity can steer by?
+    /// Is it an upper bound on a percentile of the response time, or on the client's part of one: what a search for capacity can steer by?
     pub const fn is_ceiling(&self) -> bool {
         matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual)
-            && matches!(self.subject.metric, Metric::Response(Statistic::Percentile(_)))
+            && matches!(self.subject.metric, Metric::Response(Statistic::Percentile(_)) | Metric::Client(_))
     }
 
     /// Does a measured number, in the unit of [`Bound::value`], meet the bound?
@@ -147,7 +149,8 @@ impl Subject {
     pub fn percentile(&self) -> Option<Quantile> {
         match self.metric {
             Metric::Response(Statistic::Percentile(quantile))
-            | Metric::Service(Statistic::Percentile(quantile)) => Some(quantile),
+            | Metric::Service(Statistic::Percentile(quantile))
+            | Metric::Client(quantile) => Some(quantile),
             _ => None,
         }
     }
@@ -162,7 +165,7 @@ impl Subject {
         let part = |(at, _): (usize, &str)| {
             let (name, metric) = (text[..at].parse().ok()?, text[at + 1..].parse().ok()?);
             // That is part of a metric.
-            (&text[..at] != "service").then_some(Self { op: Some(name), metric })
+            (!matches!(&text[..at], "service" | "client")).then_some(Self { op: Some(name), metric })
         };
         text.match_indices('.').find_map(part).ok_or_else(refused)
     }
@@ -178,16 +181,18 @@ impl Subject {
 impl Metric {
     /// Is it a statistic of a time?
     pub const fn is_latency(self) -> bool {
-        matches!(self, Self::Response(_) | Self::Service(_))
+        matches!(self, Self::Response(_) | Self::Service(_) | Self::Client(_))
     }
 
     /// What is accepted where a metric is expected.
     pub const ACCEPTED: &'static str = "p50, p90, p95, p99, p99.9, p99.99, mean or max (of the response time; service.p99 \
-        is of the service time), rate, hit, errors, unsent; of all requests, or of one operation, e.g. get.p99";
+        is of the service time, client.p99 the client's part), rate, hit, errors, unsent; of all requests, or of one operation, e.g. get.p99";
 
     fn accepted_bound(self) -> &'static str {
         match self {
-            Self::Response(_) | Self::Service(_) => "a duration with its unit, such as 1ms or 500us",
+            Self::Response(_) | Self::Service(_) | Self::Client(_) => {
+                "a duration with its unit, such as 1ms or 500us"
+            }
             Self::Rate => "completed requests per second, such as 50k or 1.5M/s",
             Self::Hit | Self::Errors | Self::Unsent => "a part of the whole, such as 0.95, 95% or 0",
         }
@@ -195,7 +200,7 @@ impl Metric {
 
     fn bound(self, text: &str) -> Option<Bound> {
         match self {
-            Self::Response(_) | Self::Service(_) => text.parse().ok().map(Bound::Time),
+            Self::Response(_) | Self::Service(_) | Self::Client(_) => text.parse().ok().map(Bound::Time),
             Self::Rate => text.parse().ok().map(Bound::Rate),
             Self::Hit | Self::Errors | Self::Unsent => text.parse().ok().map(Bound::Fraction),
         }
@@ -233,9 +238,10 @@ impl FromStr for Metric {
             "hit" => Ok(Self::Hit),
             "errors" => Ok(Self::Errors),
             "unsent" => Ok(Self::Unsent),
-            _ => match text.strip_prefix("service.") {
-                Some(name) => statistic(name).map(Self::Service),
-                None => statistic(text).map(Self::Response),
+            _ => match text.split_once('.') {
+                Some(("service", name)) => statistic(name).map(Self::Service),
+                Some(("client", name)) => name.parse().map(Self::Client).map_err(|_| ()),
+                _ => statistic(text).map(Self::Response),
             },
         }
     }
@@ -246,6 +252,7 @@ impl fmt::Display for Metric {
         match self {
             Self::Response(statistic) => statistic.fmt(formatter),
             Self::Service(statistic) => write!(formatter, "service.{statistic}"),
+            Self::Client(quantile) => write!(formatter, "client.{quantile}"),
             Self::Rate => formatter.write_str("rate"),
             Self::Hit => formatter.write_str("hit"),
             Self::Errors => formatter.write_str("errors"),
@@ -447,6 +454,8 @@ mod tests {
             ("get.max< 10ms", Some("get.max < 10ms")),
             ("service.p99 < 1ms", Some("service.p99 < 1ms")),
             ("get.service.p99.9 < 1ms", Some("get.service.p99.9 < 1ms")),
+            ("client.p99<=10us", Some("client.p99 <= 10us")),
+            ("get.client.p99.9 < 1ms", Some("get.client.p99.9 < 1ms")),
             ("rate > 50k", Some("rate > 50000/s")),
             ("get.rate >= 1.5M/s", Some("get.rate >= 1500000/s")),
             ("hit >= 0.95", Some("hit >= 95%")),
@@ -470,6 +479,7 @@ mod tests {
             ("< 1ms", "unknown metric '': expected"),
             ("9.p99 < 1ms", "unknown metric '9.p99': expected"),
             ("get. < 1ms", "unknown metric 'get.': expected"),
+            ("client.mean < 1ms", "unknown metric 'client.mean': expected"),
             ("service.hit > 0", "unknown metric 'service.hit': expected"),
             ("p99 < 1", "invalid bound '1' for p99: expected a duration with its unit"),
             ("p99 < 0ms", "invalid bound '0ms' for p99: expected a duration above 0"),
@@ -488,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_bounds_a_percentile_of_the_response_time_from_above() {
+    fn a_ceiling_bounds_a_percentile_from_above() {
         let table = [
             ("p99 < 1ms", true),
             ("get.p99.9 <= 5us", true),
@@ -496,6 +506,8 @@ mod tests {
             ("mean < 1ms", false),
             ("max < 1ms", false),
             ("service.p99 < 1ms", false),
+            ("client.p99 <= 10us", true),
+            ("client.p99 > 10us", false),
             ("hit < 0.5", false),
         ];
         for (text, expected) in table {

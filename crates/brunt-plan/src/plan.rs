@@ -663,7 +663,7 @@ impl Plan {
             Metric::Hit => {
                 (sent.iter().any(|(kind, _)| kind.is_retrieval()), "only get, gets and mget hit or miss")
             }
-            Metric::Response(_) | Metric::Service(_) | Metric::Rate => {
+            Metric::Response(_) | Metric::Service(_) | Metric::Client(_) | Metric::Rate => {
                 (sent.iter().any(|(_, is_answered)| *is_answered), "no reply is requested (--noreply)")
             }
             Metric::Errors | Metric::Unsent => (true, ""),

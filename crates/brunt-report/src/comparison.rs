@@ -102,7 +102,8 @@ impl Quantity {
 
     /// Is it in nanoseconds?
     fn is_time(self) -> bool {
-        self.is_latency() || matches!(self, Self::ClientCpu | Self::ServerCpu)
+        let is_of_client = matches!(self, Self::Of(Subject { metric: Metric::Client(_), .. }));
+        self.is_latency() || is_of_client || matches!(self, Self::ClientCpu | Self::ServerCpu)
     }
 
     fn scale(self) -> ChangeScale {

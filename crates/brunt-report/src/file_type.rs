@@ -1,8 +1,7 @@
-//! The files that a result can be written as: the type of each, its endings, and what it can be of.
+//! The files that a result can be written as: the type of each, its endings, what it can be of, and how figures look.
 //!
-//! Not how they are written (that is [`crate::subject`]'s). Invariant: a request that [`FileForm::check`] accepts has a writer.
+//! Not how they are written (that is `subject`'s). Invariant: a request that [`FileForm::check`] accepts has a writer.
 
-use crate::publication::FigureStyle;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -62,6 +61,35 @@ pub enum Medium {
     Svg,
     /// Drawn, as PNG.
     Png,
+}
+
+brunt_plan::named! {
+    /// How wide a figure is.
+    #[derive(Default)]
+    pub enum FigureWidth {
+        /// One of two columns of a page.
+        #[default]
+        Column = "column",
+        /// Both.
+        Page = "page",
+    }
+}
+
+impl FromStr for FigureWidth {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::from_name(text).ok_or_else(|| "expected column (3.33 in) or page (7 in)".to_owned())
+    }
+}
+
+/// How figures look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FigureStyle {
+    /// The width of all of them.
+    pub width: FigureWidth,
+    /// In colours instead of greys.
+    pub is_coloured: bool,
 }
 
 /// Type and medium of a file.
@@ -142,12 +170,7 @@ impl FileForm {
             return Ok(());
         }
         let subjects: Vec<&str> = file_type.subjects().iter().map(|kind| kind.name()).collect();
-        Err(format!(
-            "there is no {} of {}: it is of {}",
-            file_type.name(),
-            subject.name(),
-            subjects.join(", or ")
-        ))
+        Err(format!("{} is of {}, not of {}", file_type.name(), subjects.join(", or "), subject.name()))
     }
 
     /// As a user asks for it.
@@ -261,7 +284,7 @@ mod tests {
         assert_eq!(check("x.svg", SubjectKind::Scan), Ok(()));
         assert_eq!(
             check("curve:x.svg", SubjectKind::Run),
-            Err("there is no curve of a run: it is of a scan or search".to_owned())
+            Err("curve is of a scan or search, not of a run".to_owned())
         );
         assert!(check("x.hlog", SubjectKind::Repeat).is_err());
         assert!(check("x.svg", SubjectKind::Repeat).is_err());

@@ -6,13 +6,12 @@
 //! or a comparison with every medium that it has; [`run_document`], [`campaign`] and [`comparison`] build its document,
 //! [`json::write`] is the schema `brunt.result.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
 //! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`file_type::FileType`] has
-//! every file that a result can be written as; [`calibration`] is the report, the object and the file of `brunt calibrate`; [`result::read`] takes
+//! every file that a result can be written as; [`result::read`] takes
 //! results in again.
 
 #![forbid(unsafe_code)]
 mod annotations;
 pub mod assertion_text;
-pub mod calibration;
 pub mod campaign;
 pub mod comparison;
 pub mod csv;

@@ -6,7 +6,7 @@
 use crate::campaign::html::Curve;
 use crate::campaign::{Campaign, head_facts};
 use crate::comparison::Comparison;
-use crate::file_type::{FileType, Medium};
+use crate::file_type::{FigureStyle, FigureWidth, FileType, Medium};
 use crate::html::chart::{Chart, Key, MOST, Note, SAMPLE, Size, keys};
 use crate::html::over_time::Course;
 use crate::html::spectrum::{self, Spectrum};
@@ -18,7 +18,6 @@ use brunt_picture::{
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
-use std::str::FromStr;
 
 /// Pixels to an inch of paper: names of 12 pixels are 8 points high, of which an inch has 72.
 const INCH: f64 = 72.0 * 12.0 / 8.0;
@@ -31,35 +30,6 @@ const ROW_PART: f64 = 0.68;
 const RESULTS_MAX: usize = 4;
 /// Columns of time in a figure.
 const COLUMNS_MAX: u64 = 150;
-
-brunt_plan::named! {
-    /// How wide a figure is.
-    #[derive(Default)]
-    pub enum FigureWidth {
-        /// One of two columns of a page.
-        #[default]
-        Column = "column",
-        /// Both.
-        Page = "page",
-    }
-}
-
-impl FromStr for FigureWidth {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::from_name(text).ok_or_else(|| "expected column (3.33 in) or page (7 in)".to_owned())
-    }
-}
-
-/// How figures look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FigureStyle {
-    /// The width of all of them.
-    pub width: FigureWidth,
-    /// In colours instead of greys.
-    pub is_coloured: bool,
-}
 
 /// A figure that can be written.
 #[derive(Debug)]
@@ -99,7 +69,7 @@ impl Subject<'_> {
     }
 
     /// Single runs with their names.
-    fn runs<'a>(&'a self) -> Vec<(&'a str, &'a Summary)> {
+    fn runs(&self) -> Vec<(&str, &Summary)> {
         match self {
             Self::Run(run) => vec![("response", run)],
             Self::Runs(runs) => runs.iter().map(|(name, run)| (name.as_str(), run)).collect(),

@@ -68,7 +68,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
 /// A value of a metric, in nanoseconds, requests per second, or as a share from 0 to 1.
 pub(crate) fn of_metric(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::Response(_) | Metric::Service(_) => time(value.round() as u64),
+        Metric::Response(_) | Metric::Service(_) | Metric::Client(_) => time(value.round() as u64),
         Metric::Rate => format!("{}/s", significant(value)),
         Metric::Hit | Metric::Errors | Metric::Unsent => close_percent(value),
     }

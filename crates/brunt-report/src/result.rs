@@ -63,6 +63,9 @@ impl RunResult {
         match subject.metric {
             Metric::Response(statistic) => latency.response_ns.statistic(statistic),
             Metric::Service(statistic) => latency.service_ns.statistic(statistic),
+            Metric::Client(quantile) => {
+                latency.response_ns.client.get(&quantile.to_string()).copied().flatten().map(|ns| ns as f64)
+            }
             Metric::Rate => Some(counts.rate.completed),
             Metric::Hit => part(counts.keys.hit, counts.keys.requested),
             Metric::Errors => {
@@ -90,7 +93,9 @@ impl RunResult {
                 let low = row.client_share(statistic).map(|share| measured - share);
                 (low, row.most(statistic, measured))
             }
-            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => (Some(measured), measured),
+            Metric::Client(_) | Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => {
+                (Some(measured), measured)
+            }
         };
         Some(Bounds { low: low.unwrap_or(0.0).clamp(0.0, measured), high })
     }

@@ -109,7 +109,8 @@ impl Assertion {
         let decided = match objective.subject.metric {
             Metric::Response(Statistic::Mean) | Metric::Service(Statistic::Mean) => count.mean(open),
             Metric::Response(statistic) | Metric::Service(statistic) => count.extreme(statistic, open),
-            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => exact(open),
+            Metric::Client(_) if open.measured.is_none() => count.too_few(open),
+            Metric::Client(_) | Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => exact(open),
         };
         let is_closed_latency = objective.subject.metric.is_latency() && !has_open_loop;
         Self { at_rate: is_closed_latency.then_some(row.rate.completed), ..decided }
@@ -242,14 +243,23 @@ struct Count<'a> {
 impl Count<'_> {
     /// The mean of the run, with and without the client's part.
     fn mean(&self, open: Assertion) -> Assertion {
-        let Some(mean_ns) = open.measured else {
-            return Assertion { reason: Some(Reason::Requests { more: 1, ns: None }), ..open };
-        };
+        let Some(mean_ns) = open.measured else { return self.too_few(open) };
         let part_ns = self.part_ns(Statistic::Mean, mean_ns);
         let bounds = Bounds { low: (mean_ns - part_ns as f64).max(0.0), high: mean_ns };
         let decision = decide(bounds, |value| self.objective.is_met_by(value));
         let reason = (decision == Decision::Undecided).then_some(Reason::Client { part_ns, unsent: 0 });
         Assertion { decision, reason, ..open }
+    }
+
+    /// The statistic is not given.
+    fn too_few(&self, open: Assertion) -> Assertion {
+        let needed = self
+            .objective
+            .subject
+            .percentile()
+            .and_then(|quantile| quantile.samples_with_above(SAMPLES_ABOVE_MIN));
+        let more = needed.unwrap_or(1).saturating_sub(requests_due(self.row)).max(1);
+        Assertion { reason: Some(Reason::Requests { more, ns: None }), ..open }
     }
 
     /// A percentile or the maximum, by the requests that reached the bound.
@@ -358,6 +368,7 @@ fn measured(metric: Metric, row: &OpSummary) -> Option<f64> {
     match metric {
         Metric::Response(statistic) => latency(statistic, &row.latency.response.summary),
         Metric::Service(statistic) => latency(statistic, &row.latency.service.summary),
+        Metric::Client(quantile) => row.client_error_ns(quantile).map(|ns| ns as f64),
         Metric::Rate => Some(row.rate.completed),
         Metric::Hit => part(row.keys.hit, row.keys.requested),
         Metric::Errors => {

@@ -4,11 +4,11 @@
 //! made on the same host with as many threads that wait and talk to the kernel in the same way; whatever else differs is
 //! said.
 
-use crate::headroom::{Headroom, Probe};
+use crate::bottleneck::Bottleneck;
+use crate::capacity::Capacity;
 use crate::usage::ClientUsage;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::{Class, Plan};
-use brunt_plan::quantity::time;
 use serde::{Deserialize, Serialize};
 
 /// Which host: what makes a calibration of one worthless on another.
@@ -41,18 +41,16 @@ pub struct Shape {
     pub depth: u32,
     /// Sizes of the values, as in a plan, but without the word `fixed`; of several classes, each once.
     pub value_size: String,
+    /// Protocols and how they are transported, each once: `memcached-text over tcp`.
+    pub protocol: String,
 }
 
 impl Shape {
     /// Of a run that is over.
     pub fn of(plan: &Plan, usage: &ClientUsage) -> Self {
-        let mut sizes: Vec<String> = Vec::new();
-        for class in &plan.classes {
-            let size = class.keyspace.value_size.to_string().trim_start_matches("fixed:").to_owned();
-            if !sizes.contains(&size) {
-                sizes.push(size);
-            }
-        }
+        let sizes = plan.classes.iter().map(|class| class.keyspace.value_size.to_string());
+        let servers = plan.servers();
+        let protocols = servers.iter().map(|server| format!("{} over {}", server.protocol, server.transport));
         Self {
             threads: plan.threads,
             cpus: CpuList(plan.cpus.clone()).to_string(),
@@ -60,12 +58,13 @@ impl Shape {
             wait: usage.wait.clone(),
             connections: plan.classes.iter().map(Class::own_connections).sum(),
             depth: plan.classes.iter().map(|class| class.depth).max().unwrap_or(0),
-            value_size: sizes.join(" "),
+            value_size: each_once(sizes.map(|size| size.trim_start_matches("fixed:").to_owned())),
+            protocol: each_once(protocols),
         }
     }
 
     /// Sizes of the values as a person reads them.
-    pub fn value_text(&self) -> String {
+    fn value_text(&self) -> String {
         match self.value_size.parse::<u64>() {
             Ok(bytes) => format!("{bytes} B"),
             Err(_) => self.value_size.clone(),
@@ -88,6 +87,9 @@ impl Shape {
         if self.value_size != run.value_size {
             differences.push(format!("with values of {}", self.value_text()));
         }
+        if self.protocol != run.protocol {
+            differences.push(format!("with {}", self.protocol));
+        }
         differences
     }
 
@@ -103,6 +105,16 @@ impl Shape {
         let (option, calibrated, run) = differs;
         Some(format!("with {option} {calibrated}, this run has {run}"))
     }
+}
+
+fn each_once(texts: impl Iterator<Item = String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for text in texts {
+        if !once.contains(&text) {
+            once.push(text);
+        }
+    }
+    once.join(" ")
 }
 
 /// Two percentiles of a time.
@@ -125,33 +137,6 @@ impl LatencyFloor {
     }
 }
 
-/// What says that others ran on this host while it was calibrated; `None` where nothing does. `disturbed` are the steps from which others took
-/// time: the rate, and what took it, as a check of the host has it; `steps` is how many there were in all. The loop alone is a part of what goes over loopback: where it took longer, one of the two was
-/// disturbed.
-pub fn disturbance(
-    disturbed: &[(u64, String)],
-    steps: u64,
-    in_process: LatencyFloor,
-    loopback: LatencyFloor,
-) -> Option<String> {
-    let mut found = Vec::new();
-    if let Some((rate, message)) = disturbed.first() {
-        let of = disturbed.len();
-        found.push(format!("{of} of {steps} steps were disturbed, the first at {rate}/s: {message}"));
-    }
-    let percentiles =
-        [("p50", in_process.p50_ns, loopback.p50_ns), ("p99", in_process.p99_ns, loopback.p99_ns)];
-    let above = percentiles.into_iter().find(|(_, in_process_ns, loopback_ns)| in_process_ns > loopback_ns);
-    if let Some((name, in_process_ns, loopback_ns)) = above {
-        found.push(format!(
-            "the floor in process is above that over loopback, which contains it ({name} {} against {})",
-            time(in_process_ns),
-            time(loopback_ns)
-        ));
-    }
-    (!found.is_empty()).then(|| found.join("; "))
-}
-
 /// What `brunt calibrate` measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
@@ -163,55 +148,26 @@ pub struct Calibration {
     pub host: HostIdentity,
     /// The shape of its plans.
     pub shape: Shape,
-    /// Response times of the loop alone: requests that are answered in the process at once.
-    pub in_process: LatencyFloor,
-    /// Processor time of the loop alone per request, in nanoseconds.
-    pub in_process_cpu_ns: u64,
-    /// Response times over loopback: no latency on this host is less.
+    /// The least response times of its runs over loopback: no latency on this host is less.
     pub loopback: LatencyFloor,
-    /// The rate at which both were measured, in requests per second.
-    pub floor_rate: u64,
-    /// How late timed sleeps ended; `None` where too few did.
-    pub oversleep: Option<LatencyFloor>,
-    /// Up to which rate the client's own share stays small.
-    pub headroom: Headroom,
-    /// What that was found by.
-    pub probes: Vec<Probe>,
-    /// What each way of waiting costs and gives, at several rates; empty where only floor and headroom were measured.
-    #[serde(default)]
-    pub waits: Vec<WaitCost>,
-    /// What says that others ran on the host meanwhile, so that floor and headroom may be theirs; `None` where nothing
-    /// does.
-    pub disturbed: Option<String>,
+    /// Up to which rate the client's part of the p99 stays within the objective.
+    pub headroom: Capacity,
+    /// What kept it from a higher rate, where that was not the client alone: it may be capable of more.
+    pub limit: Option<Bottleneck>,
 }
 
-/// What a way of waiting costs and gives at a rate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WaitCost {
-    /// `--wait`.
-    pub wait: String,
-    /// Requests per second.
-    pub rate: u64,
-    /// Response times, in nanoseconds: p50 and p90.
-    pub response_ns: [Option<u64>; 2],
-    /// Of requests with kernel timestamps the time from leaving to arriving, in nanoseconds: p50 and p90.
-    pub wire_ns: [Option<u64>; 2],
-    /// Processor time of the client per request, in nanoseconds.
-    pub cpu_ns: u64,
-    /// The server did not keep up: the response times are those of a backlog.
-    #[serde(default)]
-    pub is_saturated: bool,
-    /// Others took time from it.
-    #[serde(default)]
-    pub is_disturbed: bool,
+/// The file that keeps one for each host and shape.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CalibrationFile {
+    /// Its schema: [`Self::SCHEMA`].
+    pub schema: String,
+    /// Those that are kept.
+    pub calibrations: Vec<Calibration>,
 }
 
-impl WaitCost {
-    /// How much more the response time is than the wire's, in nanoseconds: p50 and p90.
-    pub fn over_ns(&self) -> [Option<u64>; 2] {
-        let over = |index: usize| Some(self.response_ns[index]?.saturating_sub(self.wire_ns[index]?));
-        [over(0), over(1)]
-    }
+impl CalibrationFile {
+    /// The name of the schema.
+    pub const SCHEMA: &str = "brunt.calibrations.v2";
 }
 
 /// The calibration that a run goes by.
@@ -259,8 +215,8 @@ pub fn find(calibrations: &[Calibration], host: &HostIdentity, shape: &Shape, br
             if held.brunt_version != brunt_version {
                 differences.push(format!("by brunt {}", held.brunt_version));
             }
-            if held.disturbed.is_some() {
-                differences.push("on a host that was disturbed".to_owned());
+            if held.headroom.name() == "unconfirmed" {
+                differences.push("by runs that do not agree".to_owned());
             }
             Lookup::Fit(Box::new(CalibrationMatch { calibration: held.clone(), differences }))
         }
@@ -292,7 +248,6 @@ fn newest_of_others(calibrations: &[Calibration], host: &HostIdentity) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headroom::HeadroomLimit;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
 
@@ -311,7 +266,12 @@ mod tests {
             connections: 16,
             depth: 1,
             value_size: "200".to_owned(),
+            protocol: "memcached-text over tcp".to_owned(),
         }
+    }
+
+    fn between(is_confirmed: bool) -> Capacity {
+        Capacity::Between { passed: 36_000.0, failed: 37_000.0, is_confirmed }
     }
 
     fn calibration(change: impl FnOnce(&mut Calibration)) -> Calibration {
@@ -320,15 +280,9 @@ mod tests {
             brunt_version: "0.1.0".to_owned(),
             host: host(),
             shape: shape(),
-            in_process: LatencyFloor { p50_ns: 400, p99_ns: 900 },
-            in_process_cpu_ns: 250,
             loopback: LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 },
-            floor_rate: 2_000,
-            oversleep: None,
-            headroom: Headroom { rate: Some(36_000), limit: HeadroomLimit::Client, limit_rate: Some(37_000) },
-            probes: Vec::new(),
-            waits: Vec::new(),
-            disturbed: None,
+            headroom: between(true),
+            limit: None,
         };
         change(&mut calibration);
         calibration
@@ -353,14 +307,16 @@ mod tests {
                 held.shape.cpus = "1".to_owned();
                 held.shape.value_size = "4096".to_owned();
                 held.brunt_version = "0.0.9".to_owned();
-                held.disturbed = Some("STEAL".to_owned());
+                held.shape.protocol = "resp2 over unix".to_owned();
+                held.headroom = between(false);
             })],
             Ok(&[
                 "with 64 connections × depth 1",
                 "pinned to processors 1",
                 "with values of 4096 B",
+                "with resp2 over unix",
                 "by brunt 0.0.9",
-                "on a host that was disturbed",
+                "by runs that do not agree",
             ]),
         );
     }
@@ -416,37 +372,6 @@ mod tests {
             LatencyFloor::least([floor(30, 900), floor(25, 4_000), floor(26, 700)]),
             Some(floor(25, 700))
         );
-    }
-
-    #[test]
-    fn disturbed_calibrations_are_recognized() {
-        let (in_process, loopback) =
-            (LatencyFloor { p50_ns: 400, p99_ns: 900 }, LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 });
-        let step = |rate, message: &str| (rate, message.to_owned());
-        assert_eq!(disturbance(&[], 14, in_process, loopback), None);
-        assert_eq!(disturbance(&[], 14, loopback, loopback), None, "as long is no longer");
-        let late = LatencyFloor { p99_ns: 3_550_000, ..in_process };
-        let table = [
-            (
-                vec![step(16_000, "worker 0 did not run"), step(2_000, "later")],
-                in_process,
-                "2 of 14 steps were disturbed, the first at 16000/s: worker 0 did not run",
-            ),
-            (
-                vec![],
-                late,
-                "the floor in process is above that over loopback, which contains it (p99 3.55 ms against 38.0 us)",
-            ),
-            (
-                vec![step(2_000, "no time left")],
-                LatencyFloor { p50_ns: 21_001, ..late },
-                "1 of 14 steps were disturbed, the first at 2000/s: no time left; the floor in process is above that over \
-                 loopback, which contains it (p50 21.0 us against 21.0 us)",
-            ),
-        ];
-        for (disturbed, in_process, expected) in table {
-            assert_eq!(disturbance(&disturbed, 14, in_process, loopback).as_deref(), Some(expected));
-        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::bottleneck::{Bottleneck, Limit};
 use crate::bound::Decision;
 use crate::check::{CheckId, CheckStatus};
 use crate::summary::Summary;
+use brunt_plan::objective::Metric;
 use serde::{Deserialize, Serialize};
 
 /// Rates grow by this until one fails.
@@ -59,7 +60,10 @@ impl StepResult {
         let is_allowed = status.judgement.allowed.contains(&CheckId::Load);
         let least = if is_allowed { CheckStatus::Caution } else { CheckStatus::Invalid };
         let is_overloaded = status.status_of(CheckId::Load) >= least;
-        let is_by_client = limit.bottleneck == Bottleneck::Client;
+        let asks_for_client = |held: &Assertion| matches!(held.objective.subject.metric, Metric::Client(_));
+        // Of a search for what the client can do, its limit is the answer.
+        let is_by_client =
+            limit.bottleneck == Bottleneck::Client && !summary.assertions.iter().any(asks_for_client);
         Self::of(&summary.assertions, is_broken, is_overloaded, is_by_client)
     }
 
@@ -158,6 +162,11 @@ impl Capacity {
             Self::ByClient { .. } => "client",
             Self::Invalid { .. } => "invalid",
         }
+    }
+
+    /// Is it known of some rate whether it holds?
+    pub const fn is_decided(&self) -> bool {
+        matches!(self, Self::Between { .. } | Self::AtLeast { .. } | Self::Below { .. })
     }
 
     /// The highest rate that held.

@@ -22,7 +22,6 @@ pub mod confidence;
 pub mod connection;
 pub mod convergence;
 mod counts;
-pub mod headroom;
 pub mod histogram;
 pub mod interval;
 pub mod latency;

@@ -1,21 +1,26 @@
 //! The file that keeps calibrations: where it lies, what it says about a run on this host, how a new one gets in.
 //!
-//! Not the measuring (that is [`crate::calibrate`]) and not the format (`brunt-report` writes and reads it). Invariants: the
-//! file is replaced as a whole or not at all; one that cannot be read prevents no measurement, and is never
-//! overwritten.
+//! Not the measuring: that is a search. Invariants: the file is replaced as a whole or not at all; one that cannot be read prevents no
+//! measurement, and is never overwritten.
 
 use crate::destination::write_whole;
+use crate::exit::Failure;
 use crate::host;
 use crate::input;
 use brunt_engine::host::first_line;
-use brunt_plan::plan::{Plan, Protocol, Transport};
-use brunt_report::calibration::{read_all, write_all};
-use brunt_stats::calibration::{Calibration, HostIdentity, Lookup, Shape, find};
+use brunt_plan::plan::Plan;
+use brunt_plan::quantile::Quantile;
+use brunt_report::campaign::{Campaign, RunRow};
+use brunt_stats::calibration::{
+    Calibration, CalibrationFile, HostIdentity, LatencyFloor, Lookup, Shape, find,
+};
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::usage::ClientUsage;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where calibrations are kept; `None` where the user has no home.
 pub(crate) fn path() -> Option<PathBuf> {
@@ -52,75 +57,82 @@ fn machine(id: Option<String>, name: &str) -> String {
 pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
     let Some(path) = path() else { return Lookup::Absent };
     match read(&path) {
-        Ok(kept) => {
-            let found = find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION"));
-            with_warning(found, plan)
-        }
+        Ok(kept) => find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION")),
         Err(reason) => Lookup::Unfit(format!("{} {reason}; it is ignored", path.display())),
     }
-}
-
-/// A calibration is of the text protocol over TCP, whatever the run speaks and by what.
-fn with_warning(found: Lookup, plan: &Plan) -> Lookup {
-    let Lookup::Fit(mut fit) = found else { return found };
-    let servers = plan.servers();
-    if servers.iter().any(|server| server.protocol != Protocol::MemcachedText) {
-        fit.differences.push(format!("with {}", Protocol::MemcachedText));
-    }
-    if servers.iter().any(|server| server.transport != Transport::Tcp) {
-        fit.differences.push(format!("over {}", Transport::Tcp));
-    }
-    Lookup::Fit(fit)
 }
 
 /// Everything that is kept; nothing where there is no file. The error is in words that follow the file's name.
 fn read(path: &Path) -> Result<Vec<Calibration>, String> {
     match input::read_text(path, input::BYTES_MAX) {
-        Ok(text) => read_all(&text),
+        Ok(text) => match serde_json::from_str::<CalibrationFile>(&text) {
+            Ok(file) if file.schema == CalibrationFile::SCHEMA => Ok(file.calibrations),
+            _ => Err(format!("is not of the schema '{}'", CalibrationFile::SCHEMA)),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(format!("cannot be read: {error}")),
     }
 }
 
-/// What became of a calibration that was to be kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StoreResult {
-    /// Later runs go by it. A file that could not be read is put aside, and the note says so.
-    Kept(Option<String>),
-    /// It was disturbed and there is one of the same host and shape that was not, made at that second: that one stays.
-    /// Where there is none, one that was disturbed, and says so, is better than nothing: on a host that is shared all
-    /// are.
-    EarlierStays(u64),
+/// Keeps what a calibration has found, and says where.
+pub(crate) fn keep_found(campaign: &Campaign) -> Result<String, Failure> {
+    let Some(calibration) = found(campaign) else {
+        let reason = if campaign.interrupted { "interrupted" } else { "without a result" };
+        return Ok(format!("{reason}: nothing was kept"));
+    };
+    let path = path().ok_or_else(|| {
+        Failure::failed("cannot keep the calibration: neither XDG_STATE_HOME nor HOME names a directory")
+    })?;
+    let note = keep(&path, calibration).map_err(|error| {
+        Failure::failed(format!("cannot keep the calibration in {}: {error}", path.display()))
+    })?;
+    let note = note.map_or(String::new(), |note| format!("; {note}"));
+    Ok(format!("kept in {}: later runs show it{note}", path.display()))
 }
 
-/// Keeps a calibration instead of an earlier one of the same host and shape.
-pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<StoreResult> {
+/// What later runs need of a search for what the client can do; `None` where it ended without an answer.
+fn found(campaign: &Campaign) -> Option<Calibration> {
+    let headroom =
+        campaign.question.capacity().filter(|found| !campaign.interrupted && found.is_decided())?;
+    let RunRecord { plan, run, .. } = &campaign.first.record;
+    let floor = |run: &RunRow| {
+        let ns = |quantile| Some(run.percentile(quantile)?.value_ns);
+        Some(LatencyFloor { p50_ns: ns(Quantile::P50)?, p99_ns: ns(Quantile::P99)? })
+    };
+    Some(Calibration {
+        made_at_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+        brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: this_host(),
+        shape: Shape::of(plan, &run.usage),
+        loopback: LatencyFloor::least(campaign.runs.iter().filter_map(floor))?,
+        headroom,
+        limit: campaign.limit.as_ref().map(|met| met.limit.bottleneck),
+    })
+}
+
+/// Keeps a calibration instead of an earlier one of the same host and shape. A file that could not be read is put aside: what is said of that.
+fn keep(path: &Path, calibration: Calibration) -> io::Result<Option<String>> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-    let (mut kept, note) = match read(path) {
+    let (mut calibrations, note) = match read(path) {
         Ok(kept) => (kept, None),
         Err(reason) => {
             let aside = path.with_extension("json.unreadable");
             fs::rename(path, &aside)?;
-            (Vec::new(), Some(format!("{} {reason}; it is now {}", path.display(), aside.display())))
+            (Vec::new(), Some(format!("the file there {reason}, and is now {}", aside.display())))
         }
     };
-    let is_same = |held: &Calibration| (&held.host, &held.shape) == (&calibration.host, &calibration.shape);
-    let is_better = |held: &&Calibration| is_same(held) && held.disturbed.is_none();
-    if let Some(held) = kept.iter().find(is_better).filter(|_| calibration.disturbed.is_some()) {
-        return Ok(StoreResult::EarlierStays(held.made_at_s));
-    }
-    kept.retain(|held| !is_same(held));
-    kept.push(calibration.clone());
+    calibrations.retain(|held| (&held.host, &held.shape) != (&calibration.host, &calibration.shape));
+    calibrations.push(calibration);
+    let file = CalibrationFile { schema: CalibrationFile::SCHEMA.to_owned(), calibrations };
     // A process that reads meanwhile sees the old file or the new one.
-    write_whole(path, |out| write_all(&kept, out))?;
-    Ok(StoreResult::Kept(note))
+    write_whole(path, |out| Ok(serde_json::to_writer_pretty(out, &file)?))?;
+    Ok(note)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_stats::calibration::LatencyFloor;
-    use brunt_stats::headroom::{Headroom, HeadroomLimit};
+    use brunt_stats::capacity::Capacity;
 
     fn file(directory: &tempfile::TempDir) -> PathBuf {
         directory.path().join("brunt/calibration.json")
@@ -132,15 +144,9 @@ mod tests {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             host: this_host(),
             shape: Shape { threads, ..Shape::default() },
-            in_process: LatencyFloor::default(),
-            in_process_cpu_ns: 1,
             loopback: LatencyFloor { p50_ns: 2, p99_ns: 3 },
-            floor_rate: 4,
-            oversleep: None,
-            headroom: Headroom { rate: Some(5), limit: HeadroomLimit::Search, limit_rate: None },
-            probes: Vec::new(),
-            waits: Vec::new(),
-            disturbed: None,
+            headroom: Capacity::Between { passed: 5.0, failed: 6.5, is_confirmed: true },
+            limit: None,
         }
     }
 
@@ -179,37 +185,14 @@ mod tests {
         let path = file(&directory);
         assert_eq!(read(&path), Ok(Vec::new()));
         for kept in [calibration(1, 100), calibration(2, 200), calibration(1, 300)] {
-            assert_eq!(keep(&path, &kept).unwrap(), StoreResult::Kept(None));
+            assert_eq!(keep(&path, kept).unwrap(), None);
         }
         let mut foreign = calibration(1, 400);
         foreign.host.machine = "another".to_owned();
-        keep(&path, &foreign).unwrap();
+        keep(&path, foreign.clone()).unwrap();
         assert_eq!(read(&path), Ok(vec![calibration(2, 200), calibration(1, 300), foreign]));
         // Nothing is left beside it.
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn disturbed_calibrations_do_not_replace_undisturbed_ones() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = file(&directory);
-        let disturbed =
-            |made_at_s| Calibration { disturbed: Some("STEAL".to_owned()), ..calibration(1, made_at_s) };
-        let steps = [
-            (disturbed(100), StoreResult::Kept(None), disturbed(100)),
-            (disturbed(200), StoreResult::Kept(None), disturbed(200)),
-            (calibration(1, 300), StoreResult::Kept(None), calibration(1, 300)),
-            (disturbed(400), StoreResult::EarlierStays(300), calibration(1, 300)),
-            (calibration(1, 500), StoreResult::Kept(None), calibration(1, 500)),
-        ];
-        for (made, keeping, held) in steps {
-            assert_eq!(keep(&path, &made).unwrap(), keeping);
-            assert_eq!(read(&path), Ok(vec![held]));
-        }
-        // Of another shape there is none that was not.
-        let other = Calibration { shape: calibration(2, 0).shape, ..disturbed(600) };
-        assert_eq!(keep(&path, &other).unwrap(), StoreResult::Kept(None));
-        assert_eq!(read(&path), Ok(vec![calibration(1, 500), other]));
     }
 
     #[test]
@@ -218,11 +201,9 @@ mod tests {
         let path = file(&directory);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "{ half of").unwrap();
-        assert!(read(&path).unwrap_err().contains("is not JSON"));
-        let StoreResult::Kept(Some(note)) = keep(&path, &calibration(1, 100)).unwrap() else {
-            panic!("nothing is said");
-        };
-        assert!(note.contains("calibration.json is not JSON") && note.contains(".unreadable"), "{note}");
+        assert_eq!(read(&path).unwrap_err(), "is not of the schema 'brunt.calibrations.v2'");
+        let note = keep(&path, calibration(1, 100)).unwrap().unwrap();
+        assert!(note.contains("is not of") && note.contains(".unreadable"), "{note}");
         assert_eq!(read(&path), Ok(vec![calibration(1, 100)]));
         assert_eq!(fs::read_to_string(path.with_extension("json.unreadable")).unwrap(), "{ half of");
     }

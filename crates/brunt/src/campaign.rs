@@ -24,12 +24,11 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::file_type::{FileType, SubjectKind};
-use brunt_report::stored::StoredCampaign;
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
 pub(crate) use scan::scan;
-pub(crate) use search::search;
+pub(crate) use search::{calibrate, search};
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering;
@@ -203,10 +202,21 @@ impl<'a> Series<'a> {
 
     /// Reports what there is, however the campaign ended.
     fn report(
+        self,
+        outputs: Outputs,
+        ended: Result<(), Failure>,
+        question: CampaignQuestion,
+    ) -> Result<Exit, Failure> {
+        self.report_and(outputs, ended, question, |_| Ok(()))
+    }
+
+    /// The same, and does something more with it.
+    fn report_and(
         mut self,
         outputs: Outputs,
         ended: Result<(), Failure>,
         question: CampaignQuestion,
+        then: impl FnOnce(&Campaign) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let is_early = ended.is_err();
         let failed = ended.or_else(|failure| match failure.exit {
@@ -217,15 +227,14 @@ impl<'a> Series<'a> {
             failed?;
             return Err(Failure::message(Exit::Interrupted, "interrupted before anything was measured"));
         };
-        let stored = StoredCampaign { first, runs: self.runs, question, interrupted: is_early };
-        let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+        let campaign = Campaign::of(first, self.runs, question, is_early).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
         self.runner.observers.conclude(
             |out| subject.write(FileType::Html.into(), out),
             |out| subject.write(FileType::Json.into(), out),
         );
         let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
-        failed.map(|()| exit)
+        failed.and_then(|()| then(&campaign)).map(|()| exit)
     }
 }
 

@@ -8,10 +8,10 @@
 )]
 
 use crate::exit::Failure;
-use crate::help;
 use crate::http::HttpAddress;
-use crate::plan_flags::{EVERY_OPTION, OF_CALIBRATION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
+use crate::plan_flags::{EVERY_OPTION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
+use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
@@ -19,9 +19,7 @@ use brunt_plan::spec::PlanSpec;
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
-use brunt_plan::warmup::Warmup;
-use brunt_report::file_type::{FileRequest, FileType, SubjectKind};
-use brunt_report::publication::FigureWidth;
+use brunt_report::file_type::{FigureWidth, FileRequest, FileType, SubjectKind};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::{CheckId, Judgement};
@@ -80,24 +78,6 @@ Distributions of popularity (--popularity):
 
 @FILE stands for the lines of a file, joined by commas; # begins a comment.";
 
-/// A test tries its examples. Each paragraph is one line: the terminal's width breaks it. The lines of the examples are
-/// short enough for a terminal of 80 columns, which would break them too.
-const CALIBRATE_HELP: &str = "\
-Measures the loop alone, the loop over loopback to the reference server, how late sleeps end, and the headroom: the \
-rate up to which the client's own share in the p99 stays within 10 us. Says beforehand how long it takes: less than a \
-minute unless --time is given. What else runs on the host meanwhile is taken for ours; where that is seen, the result \
-says that it was disturbed, and takes the place of none that was not.
-
-Later runs with as many threads that wait in the same way show floor and headroom in their report; above 70 % of the \
-headroom they get a CAUTION.
-
-The result is kept in $XDG_STATE_HOME/brunt/calibration.json, by default below ~/.local/state.
-
-Examples:
-  brunt calibrate                                 as `brunt run` without options
-  brunt calibrate -T 4 --cpus 0-3 -c 64           four threads, each pinned
-  brunt calibrate --wait sleep -o floor.json      never spins; JSON for scripts";
-
 /// A test parses every line.
 const SCAN_EXAMPLES: &str = "\
 Examples:
@@ -118,6 +98,24 @@ Examples:
 
 Takes every option of brunt run: brunt run --help";
 
+/// What a calibration searches for: as much of the p99 may be the client's in any run.
+pub(crate) const CALIBRATION_OBJECTIVE: &str = "client.p99 <= 10us";
+
+/// A test parses every line. Each paragraph is one line: the terminal's width breaks it.
+const CALIBRATE_EXAMPLES: &str = "\
+Searches for the highest rate at which the client's part of the p99 stays within 10 us, against the reference server on this host. Leave the \
+host alone meanwhile: what else runs on it is taken for the client.
+
+The result is kept in $XDG_STATE_HOME/brunt/calibration.json, by default below ~/.local/state. Later runs with as many threads that wait in the \
+same way show it in their report.
+
+Examples:
+  brunt calibrate                                    as `brunt run` without options
+  brunt calibrate -T 4 --cpus 0-3 -c 64              four threads, each pinned
+  brunt calibrate --wait sleep -o calibration.html   never spins; a page
+
+Takes every option of brunt run but --server and --agent: brunt run --help";
+
 const DOCTOR_EXAMPLES: &str = "\
 Takes every option of brunt run; -o writes the findings as JSON, and no other result.
 
@@ -133,8 +131,13 @@ fn without_options_of_run(argument: Arg) -> Arg {
 
 /// What is an assertion about a run is the objective of a search.
 fn of_search(argument: Arg) -> Arg {
-    let help = "Objective (repeatable): upper bound on a percentile of the response time, e.g. 'p99 < 1ms', 'get.p99.9 < 5ms'";
+    let help = "Objective (repeatable): upper bound on a percentile of the response time, or on the client's part of one, e.g. 'p99 < 1ms', 'get.p99.9 < 5ms'";
     argument.help(help).help_heading("Campaign").display_order(0).required(true)
+}
+
+/// The objective of a calibration is no option.
+fn of_calibration(argument: Arg) -> Arg {
+    argument.default_value(CALIBRATION_OBJECTIVE)
 }
 
 #[derive(Debug, Subcommand)]
@@ -161,8 +164,8 @@ pub(crate) enum Command {
     #[command(allow_negative_numbers = true, after_help = DOCTOR_EXAMPLES, mut_args(without_options_of_run))]
     Doctor(Box<Repeated>),
     /// Measure brunt's own latency and the rate up to which it stays small
-    #[command(after_help = CALIBRATE_HELP)]
-    Calibrate(Box<Calibrate>),
+    #[command(allow_negative_numbers = true, after_help = CALIBRATE_EXAMPLES, mut_arg("assert", of_calibration), mut_args(without_options_of_run))]
+    Calibrate(Box<Search>),
     /// Generate load for a controller (brunt run --agent)
     Agent(Agent),
     /// Run the reference server: memcached and Redis, scripted timing and faults
@@ -242,7 +245,7 @@ fn with_screen(run: clap::Command) -> clap::Command {
         .action(ArgAction::Help)
         .help("Print one screen (-h) or all options (--help)");
     let run = run.disable_help_flag(true).arg(help.help_heading("Results"));
-    let screen = help::screen(&run);
+    let screen = screen::of_run(&run);
     run.after_help(screen).mut_args(|argument| argument.hide_short_help(true))
 }
 
@@ -278,7 +281,7 @@ pub(crate) struct Scan {
     pub ordered: bool,
 }
 
-/// Options of `brunt search`.
+/// Options of `brunt search` and `brunt calibrate`.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
     #[command(flatten)]
@@ -644,43 +647,6 @@ impl ProgressFlags {
     }
 }
 
-/// Options of `brunt calibrate`.
-#[derive(Debug, Args)]
-// Few options need no headings.
-#[command(mut_args(|argument| argument.help_heading(None::<&str>)))]
-pub(crate) struct Calibrate {
-    #[command(flatten)]
-    pub planned: PlanFlags<OF_CALIBRATION>,
-    /// Measure floor and headroom only, without comparing ways of waiting (--wait)
-    #[arg(long)]
-    pub quick: bool,
-    /// Length of each of about 30 steps, from 250ms to 60s [default: 1s]
-    #[arg(long, short, value_name = "DURATION", value_parser = step)]
-    pub time: Option<DurationNs>,
-    /// Write the result as JSON, e.g. floor.json; json:- is standard output, the text then goes to standard error
-    #[arg(long, short, value_name = "[json:]PATH", value_hint = ValueHint::FilePath)]
-    pub output: Option<FileRequest>,
-    /// Print errors only
-    #[arg(long, short)]
-    pub quiet: bool,
-}
-
-/// Default length of a step of a calibration, how short and how long it may be: half of a step's requests may be missing before its p99 is, and
-/// of 100 ms some time slices of the scheduler are half, which a busy neighbour takes several in a row of; the median of more than ten times as
-/// many requests as a p99 needs is not worth a host that stays idle for hours.
-const STEP: [DurationNs; 3] =
-    [DurationNs::from_secs(1), DurationNs::from_millis(250), DurationNs::from_secs(60)];
-/// Keys of a calibration. Few, so that a step begins soon; the reference server's time does not depend on them.
-const CALIBRATION_KEYS: Count = Count(1_000);
-
-fn step(text: &str) -> Result<DurationNs, String> {
-    let ([_, least, most], step) = (STEP, text.parse::<DurationNs>()?);
-    match (least..=most).contains(&step) {
-        true => Ok(step),
-        false => Err(format!("expected a duration from {least} to {most}")),
-    }
-}
-
 /// Options of `brunt serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -811,22 +777,6 @@ impl Run {
     }
 }
 
-impl Calibrate {
-    /// The flags as a specification of one step; its rate is the calibration's to choose.
-    pub(crate) fn spec(&self) -> PlanSpec {
-        let mut spec = self.planned.spec.clone();
-        let time = self.time.unwrap_or(STEP[0]);
-        spec.run.time = Some(time);
-        spec.run.warmup = Some(Warmup::For(DurationNs(time.0 / 5)));
-        // This server is not polled.
-        spec.run.server_stats = Some(false);
-        // A server that is behind need not catch up.
-        spec.run.drain = Some(DurationNs(time.0 / 5));
-        spec.base.keys = Some(CALIBRATION_KEYS);
-        spec
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -920,20 +870,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn examples_of_calibrate_are_accepted() {
-        let examples: Vec<&str> = CALIBRATE_HELP.lines().filter(|line| line.starts_with("  brunt")).collect();
-        assert_eq!(examples.len(), 3);
-        for example in examples {
-            let words = example.trim().split("  ").next().unwrap().split(' ');
-            assert!(Arguments::try_parse_from(words).is_ok(), "{example}");
-            assert!(example.chars().count() <= 80, "{example}");
-        }
-        let step = |time: &str| Arguments::try_parse_from(["brunt", "calibrate", "--time", time]).is_ok();
-        let understood = ["249ms", "250ms", "60s", "61s", "1"].map(step);
-        assert_eq!(understood, [false, true, true, false, false]);
-    }
-
     /// The last column of the table of distributions, by the options that its headings name.
     #[test]
     fn distributions_in_the_help_are_accepted() {
@@ -968,6 +904,7 @@ mod tests {
         let texts = [
             SCAN_EXAMPLES,
             SEARCH_EXAMPLES,
+            CALIBRATE_EXAMPLES,
             COMPARE_EXAMPLES,
             REPORT_EXAMPLES,
             MAN_EXAMPLES,
@@ -989,7 +926,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 4 + 7 + 2 + 3 + 2);
+        assert_eq!(tried, 5 + 3 + 3 + 4 + 7 + 2 + 3 + 2);
     }
 
     /// A command line of `run` is checked by changing one word.
@@ -1029,7 +966,7 @@ mod tests {
     fn the_screen_of_run_has_its_options_and_fits() {
         let command = command();
         let run = command.find_subcommand("run").unwrap();
-        let screen = help::screen(run);
+        let screen = screen::of_run(run);
         assert!(screen.lines().count() <= 41, "{}", screen.lines().count());
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
         assert_eq!(

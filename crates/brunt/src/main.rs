@@ -8,7 +8,6 @@
 mod agent;
 mod asking;
 mod background_thread;
-mod calibrate;
 mod calibrations;
 mod campaign;
 mod cli;
@@ -30,6 +29,7 @@ mod presentation;
 mod progress;
 mod report;
 mod run;
+mod screen;
 mod serve;
 mod terminal;
 mod tool;
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         Command::Report(flags) => report::report(&flags),
         Command::Load(load) => run::load(&load),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
-        Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
+        Command::Calibrate(search) => campaign::calibrate(&search),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Serve(serve) => serve::serve(&serve),
         Command::Man(flags) => help::man(&flags),

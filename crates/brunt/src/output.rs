@@ -15,8 +15,7 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
-use brunt_report::file_type::{FileForm, FileRequest, FileType, Medium, SubjectKind};
-use brunt_report::publication::FigureStyle;
+use brunt_report::file_type::{FigureStyle, FileForm, FileRequest, FileType, Medium, SubjectKind};
 use brunt_report::subject::Subject;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -65,7 +64,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Makes sure that the files can be written that a calibration, or an agent, has: JSON.
+    /// Makes sure that the file can be written that an agent has: JSON.
     pub(crate) fn of_json(output: &[FileRequest]) -> Result<Self, Failure> {
         if let Some(FileRequest { form, path }) =
             output.iter().find(|request| request.form != FileType::Json.into())

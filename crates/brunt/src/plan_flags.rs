@@ -14,17 +14,16 @@ use std::fmt::Display;
 use toml::{Table, Value};
 
 /// The plan options that commands have: those of `brunt run`; those of `brunt compare`; those of `brunt load`: servers, data, and what storing
-/// depends on beside them; those of `brunt calibrate`.
+/// depends on beside them.
 pub(crate) const EVERY_OPTION: u8 = 0;
 pub(crate) const WITHOUT_AGENTS: u8 = 1;
 pub(crate) const OF_LOAD: u8 = 2;
-pub(crate) const OF_CALIBRATION: u8 = 3;
 
 fn includes(selection: u8, option: &PlanOption) -> bool {
     match selection {
         EVERY_OPTION => true,
         WITHOUT_AGENTS => option.heading != "Several hosts",
-        OF_LOAD => {
+        _ => {
             matches!(option.heading, "Target" | "Data" | "Engine")
                 && !matches!(
                     option.field,
@@ -39,7 +38,6 @@ fn includes(selection: u8, option: &PlanOption) -> bool {
                 )
                 || matches!(option.field, "connections" | "threads" | "cpus" | "timeout")
         }
-        _ => ["threads", "cpus", "connections", "depth", "wait", "io", "value_size"].contains(&option.field),
     }
 }
 
@@ -63,9 +61,6 @@ const SET_HELP: &str = "Set a key of the plan (repeatable), e.g. linger=1s; clas
 impl<const SELECTION: u8> Args for PlanFlags<SELECTION> {
     fn augment_args(command: Command) -> Command {
         let command = command.args(selected(SELECTION).map(argument));
-        if SELECTION == OF_CALIBRATION {
-            return command;
-        }
         let set = Arg::new(SET).long(SET).value_name("KEY=VALUE").action(ArgAction::Append);
         command.arg(set.help(SET_HELP).help_heading("Results").value_parser(read_setting))
     }
@@ -180,7 +175,10 @@ impl Setting {
         };
         match table.insert(key.clone(), value.clone()) {
             None => Ok(()),
-            Some(_) => Err(format!("'{key}' is set twice: expected an option, or --set, once")),
+            Some(_) => {
+                let list = if value.is_array() { ", with a list as ['A', 'B']" } else { "" };
+                Err(format!("'{key}' is set twice: expected an option, or --set, once{list}"))
+            }
         }
     }
 }
@@ -289,7 +287,7 @@ mod tests {
 
     #[test]
     fn flags_are_plan_keys() {
-        let table: [(&[&str], &str); 17] = [
+        let table: [(&[&str], &str); 18] = [
             (&[], ""),
             (&["-s", "a:1", "--server=b", "-r", "5k"], "server = [\"a:1\", \"b\"]\nrate = \"5000/s\"\n"),
             (
@@ -336,6 +334,10 @@ mod tests {
                 "error: 'depth' is set twice: expected an option, or --set, once",
             ),
             (
+                &["--set", "meter=first-byte", "--set", "meter=oversleep"],
+                "error: 'meter' is set twice: expected an option, or --set, once, with a list as ['A', 'B']",
+            ),
+            (
                 &["--set", "lingr=5s"],
                 "error: invalid value 'lingr=5s' for '--set <KEY=VALUE>': unknown key 'lingr': expected 'linger' or another key of a plan; all of them: brunt help keys",
             ),
@@ -368,7 +370,5 @@ mod tests {
         let has = |flag: &str| of_load.get_arguments().any(|argument| argument.get_id().as_str() == flag);
         assert!(["server", "threads", "keys", "value-size", "mix", "ttl"].into_iter().all(has));
         assert!(!["rate", "depth", "time", "until", "agent", "seed"].into_iter().any(has));
-        let of_calibration = PlanFlags::<OF_CALIBRATION>::augment_args(Command::new("brunt"));
-        assert_eq!(of_calibration.get_arguments().count(), 7);
     }
 }

@@ -14,9 +14,8 @@ use crate::run::{check_assertions, exit_of, say_unmet};
 use brunt_plan::objective::Objective;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::{self, Comparison};
-use brunt_report::file_type::FileType;
+use brunt_report::file_type::{FigureStyle, FileType};
 use brunt_report::html::RESULTS_MAX;
-use brunt_report::publication::FigureStyle;
 use brunt_report::stored::StoredResult;
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
@@ -32,8 +31,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
         match result.schema() {
             Some(campaign::SCHEMA) => {
                 refuse_assertions(output, "a campaign")?;
-                let stored = result.campaign().map_err(Failure::usage)?;
-                let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+                let campaign = result.campaign().map_err(Failure::usage)?;
                 let outputs = open(output, Subject::Campaign(&campaign))?;
                 return Ok(deliver(&campaign, outputs, presentation));
             }

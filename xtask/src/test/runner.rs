@@ -22,12 +22,11 @@ const WAITING_PER_CPU: usize = 4;
 const COMPUTING_BESIDE: usize = 1;
 /// How the names of the slowest tests begin, slowest first. They start before the others, so that none is left over at the end while
 /// CPUs are idle.
-const SLOWEST: [&str; 8] = [
-    "schema::results_are",
+const SLOWEST: [&str; 7] = [
     "report::",
     "recorded_cases::",
     "command_line::silent_servers",
-    "scripted::requests_are_counted",
+    "accounting::every_request_is_counted",
     "connection_limits::ten_thousand",
     "campaigns::scans_name",
     "cluster::",

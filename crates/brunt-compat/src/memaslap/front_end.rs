@@ -110,7 +110,7 @@ impl Loader {
         if line.percentiles {
             text.push_str(&report::percentiles(&tallies));
         }
-        text.push_str(&report::counters(summary, line).text());
+        text.push_str(&report::counters(summary, line));
         console.out().extend(text.bytes());
         report::remarks(summary).iter().for_each(|remark| self.say(console, remark));
     }

@@ -147,100 +147,50 @@ pub fn percentiles(tallies: &Tallies) -> String {
     text
 }
 
-/// Counters of a run, printed at its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(missing_docs, reason = "the fields are the names of the lines, and of the last line")]
-pub struct Counters {
-    pub cmd_get: u64,
-    pub cmd_set: u64,
-    pub get_misses: u64,
-    /// `verify_misses` and `verify_failed`, where values are compared.
-    pub verified: Option<[u64; 2]>,
-    /// `expired_get` and `unexpired_unget`, where objects expire.
-    pub expired: Option<[u64; 2]>,
-    pub written_bytes: u64,
-    pub read_bytes: u64,
-    pub object_bytes: u64,
-    /// `packet_disorder`, `packet_drop` and `udp_timeout`, where there are datagrams.
-    pub datagrams: Option<[u64; 3]>,
-    /// Length of the measured window.
-    pub seconds: f64,
-    /// Operations in it.
-    pub ops: u64,
-    /// Bytes that crossed the wire in it, both ways.
-    pub window_bytes: u64,
-}
-
-impl Counters {
-    /// One line per counter, then the line with run time and rates.
-    pub fn text(&self) -> String {
-        let mut lines =
-            vec![("cmd_get", self.cmd_get), ("cmd_set", self.cmd_set), ("get_misses", self.get_misses)];
-        if let Some([misses, failed]) = self.verified {
-            lines.extend([("verify_misses", misses), ("verify_failed", failed)]);
-        }
-        if let Some([expired_get, unexpired_unget]) = self.expired {
-            lines.extend([("expired_get", expired_get), ("unexpired_unget", unexpired_unget)]);
-        }
-        lines.extend([
-            ("written_bytes", self.written_bytes),
-            ("read_bytes", self.read_bytes),
-            ("object_bytes", self.object_bytes),
-        ]);
-        if let Some([disorder, drop, timeout]) = self.datagrams {
-            lines.extend([("packet_disorder", disorder), ("packet_drop", drop), ("udp_timeout", timeout)]);
-        }
-        let per_second = |number: f64| if self.seconds > 0.0 { number / self.seconds } else { 0.0 };
-        let mut text = String::new();
-        for (name, count) in lines {
-            let _ = writeln!(text, "{name}: {count}");
-        }
-        let (tps, net) = (per_second(self.ops as f64), per_second(self.window_bytes as f64 / MEBIBYTE));
-        let _ = writeln!(
-            text,
-            "\nRun time: {:.1}s Ops: {} TPS: {tps:.0} Net_rate: {net:.1}M/s",
-            self.seconds, self.ops
-        );
-        text
-    }
-}
-
-/// What is counted of a run.
-pub fn counters(summary: &Summary, line: &CommandLine) -> Counters {
-    let mut counters = Counters::default();
+/// The counters of a run: a line for each, then the line with run time and rates.
+pub fn counters(summary: &Summary, line: &CommandLine) -> String {
+    let [mut gets, mut sets, mut misses, mut ops, mut written, mut read, mut window_bytes] = [0; 7];
     for phase in &summary.phases {
-        counters.written_bytes += phase.bytes.tx;
-        counters.read_bytes += phase.bytes.rx;
+        written += phase.bytes.tx;
+        read += phase.bytes.rx;
         if matches!(phase.phase, Phase::Measure | Phase::Drain) {
-            counters.window_bytes += phase.bytes.tx + phase.bytes.rx;
+            window_bytes += phase.bytes.tx + phase.bytes.rx;
         }
         for entry in &phase.ops {
             let (requests, keys) = (&entry.counts.requests, &entry.counts.keys);
             let commands = if entry.op.kind() == OpKind::Mget { keys.requested } else { requests.sent };
-            counters.get_misses += keys.miss;
-            if GETS.contains(&entry.op.kind()) {
-                counters.cmd_get += commands;
-            } else {
-                counters.cmd_set += commands;
-            }
-            if phase.phase == Phase::Measure {
-                counters.ops += commands;
-            }
+            misses += keys.miss;
+            *(if GETS.contains(&entry.op.kind()) { &mut gets } else { &mut sets }) += commands;
+            ops += if phase.phase == Phase::Measure { commands } else { 0 };
         }
     }
     let counts = summary.counts();
-    let windows = &counts.windows;
-    counters.verified = (line.verify > 0.0).then_some([windows.verify_misses, windows.verify_failed]);
-    counters.expired = (line.exp_verify > 0.0).then_some([windows.expired_get, windows.unexpired_unget]);
-    counters.object_bytes = windows.object_bytes;
-    let datagrams = &counts.datagrams;
-    counters.datagrams = (line.udp || line.facebook).then_some([
-        datagrams.packet_disorder,
-        datagrams.packet_drop,
-        datagrams.udp_timeout,
-    ]);
-    counters.seconds = seconds(summary);
-    counters
+    let (windows, datagrams) = (&counts.windows, &counts.datagrams);
+    let (verifies, expires, is_udp) = (line.verify > 0.0, line.exp_verify > 0.0, line.udp || line.facebook);
+    let lines = [
+        ("cmd_get", gets, true),
+        ("cmd_set", sets, true),
+        ("get_misses", misses, true),
+        ("verify_misses", windows.verify_misses, verifies),
+        ("verify_failed", windows.verify_failed, verifies),
+        ("expired_get", windows.expired_get, expires),
+        ("unexpired_unget", windows.unexpired_unget, expires),
+        ("written_bytes", written, true),
+        ("read_bytes", read, true),
+        ("object_bytes", windows.object_bytes, true),
+        ("packet_disorder", datagrams.packet_disorder, is_udp),
+        ("packet_drop", datagrams.packet_drop, is_udp),
+        ("udp_timeout", datagrams.udp_timeout, is_udp),
+    ];
+    let mut text = String::new();
+    for (name, count, _) in lines.iter().filter(|(_, _, is_printed)| *is_printed) {
+        let _ = writeln!(text, "{name}: {count}");
+    }
+    let seconds = seconds(summary);
+    let per_second = |number: f64| if seconds > 0.0 { number / seconds } else { 0.0 };
+    let (tps, net) = (per_second(ops as f64), per_second(window_bytes as f64 / MEBIBYTE));
+    let _ = writeln!(text, "\nRun time: {seconds:.1}s Ops: {ops} TPS: {tps:.0} Net_rate: {net:.1}M/s");
+    text
 }
 
 /// From the beginning of the window to its end; of a run that ends after a number of operations, to when the last had its reply.
@@ -458,32 +408,6 @@ Total Statistics (6 events)
         }
     }
 
-    #[test]
-    fn counters_have_memaslaps_layout() {
-        let usual = Counters {
-            cmd_get: 45_373,
-            cmd_set: 5_042,
-            get_misses: 7,
-            written_bytes: 8_747_380,
-            read_bytes: 50_402_146,
-            object_bytes: 5_485_696,
-            seconds: 2.0004,
-            ops: 50_415,
-            window_bytes: 59_149_526,
-            ..Counters::default()
-        };
-        let begin = "cmd_get: 45373\ncmd_set: 5042\nget_misses: 7\n";
-        let bytes = "written_bytes: 8747380\nread_bytes: 50402146\nobject_bytes: 5485696\n";
-        let end = "\nRun time: 2.0s Ops: 50415 TPS: 25202 Net_rate: 28.2M/s\n";
-        assert_eq!(usual.text(), format!("{begin}{bytes}{end}"));
-        let all =
-            Counters { verified: Some([1, 2]), expired: Some([3, 4]), datagrams: Some([5, 6, 7]), ..usual };
-        let verified = "verify_misses: 1\nverify_failed: 2\nexpired_get: 3\nunexpired_unget: 4\n";
-        let datagrams = "packet_disorder: 5\npacket_drop: 6\nudp_timeout: 7\n";
-        assert_eq!(all.text(), format!("{begin}{verified}{bytes}{datagrams}{end}"));
-        assert!(Counters::default().text().ends_with("\nRun time: 0.0s Ops: 0 TPS: 0 Net_rate: 0.0M/s\n"));
-    }
-
     const MS: u64 = 1_000_000;
     const START_NS: u64 = 1_000 * MS;
 
@@ -602,20 +526,30 @@ Total Statistics (6 events)
             ("-s h -F small -d 20 -a -x 1000", 1.25, [false, false, true]),
         ] {
             let (summary, options) = summary(line, &done, counts());
-            let found = counters(&summary, &options);
-            assert_eq!(found.cmd_get, of(&is_get, &commands_of), "{line}");
-            assert_eq!(found.cmd_set, of(&|done| !is_get(done), &commands_of), "{line}");
-            assert_eq!(found.get_misses, of(&is_get, &|done| u64::from(done.keys - done.hits)), "{line}");
-            assert_eq!(found.ops, of(&in_window, &commands_of), "{line}");
-            assert_eq!(found.written_bytes, of(&|_| true, &|done| done.tx), "{line}");
-            assert_eq!(found.read_bytes, of(&|_| true, &|done| done.rx), "{line}");
-            assert_eq!(found.window_bytes, of(&in_window, &|done| done.tx + done.rx), "{line}");
-            assert_eq!((found.object_bytes, found.seconds), (5, seconds), "{line}");
             let [verified, expired, datagrams] = has;
-            assert_eq!(found.verified, verified.then_some([2, 1]), "{line}");
-            assert_eq!(found.expired, expired.then_some([3, 4]), "{line}");
-            assert_eq!(found.datagrams, datagrams.then_some([6, 7, 8]), "{line}");
+            let shown = |is: bool, lines: &str| if is { lines.to_owned() } else { String::new() };
+            let ops = of(&in_window, &commands_of);
+            let bytes = of(&in_window, &|done| done.tx + done.rx);
+            let expected = [
+                format!("cmd_get: {}\n", of(&is_get, &commands_of)),
+                format!("cmd_set: {}\n", of(&|done| !is_get(done), &commands_of)),
+                format!("get_misses: {}\n", of(&is_get, &|done| u64::from(done.keys - done.hits))),
+                shown(verified, "verify_misses: 2\nverify_failed: 1\n"),
+                shown(expired, "expired_get: 3\nunexpired_unget: 4\n"),
+                format!("written_bytes: {}\n", of(&|_| true, &|done| done.tx)),
+                format!("read_bytes: {}\nobject_bytes: 5\n", of(&|_| true, &|done| done.rx)),
+                shown(datagrams, "packet_disorder: 6\npacket_drop: 7\nudp_timeout: 8\n"),
+                format!("\nRun time: {seconds:.1}s Ops: {ops} TPS: {:.0} ", ops as f64 / seconds),
+                format!("Net_rate: {:.1}M/s\n", bytes as f64 / MEBIBYTE / seconds),
+            ];
+            assert_eq!(counters(&summary, &options), expected.concat(), "{line}");
         }
+        let (mut summary, options) = summary("-s h -F small -d 20 -t 1s", &done, counts());
+        summary.window.end_ns = summary.window.measure_ns;
+        assert!(
+            counters(&summary, &options).ends_with(" TPS: 0 Net_rate: 0.0M/s\n"),
+            "a run without a window"
+        );
     }
 
     /// Values behind the end of their reply are datagrams of no use, and there are no more of them than misses.

@@ -1,15 +1,16 @@
 //! A world behind [`Io`] that answers every request at once, for seeing what the worker itself spends.
 //!
-//! No network, no queue and no fault: the replies of a server that holds the data set, made before the first
-//! request. It does as little as it can, makes no system call, and none of its methods is inlined, so a profile
-//! separates its instructions from the worker's. Its clock is either virtual and moves by a fixed step, so that a
-//! run is a function of the worker's calls, or the host's.
+//! No network, no queue and no fault: the replies of a memcached that holds the data set and is sent its text protocol,
+//! made before the first request; tests have those of the other protocols. It does as little as it can, makes no system
+//! call, and none of its methods is inlined, so a profile separates its instructions from the worker's. Its clock is
+//! virtual and moves by a fixed step, so that a run is a function of the worker's calls.
+
+#[cfg(test)]
+mod replies;
 
 use super::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
-use crate::clock::Clock;
 use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
-use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
 use std::cell::Cell;
@@ -25,24 +26,24 @@ const EPOCH_NS: u64 = 1_000_000_000;
 /// The line that ends what a retrieval found, and what a store is answered with.
 const END: &[u8] = b"END\r\n";
 const STORED: &[u8] = b"STORED\r\n";
-/// Replies of Redis to SET and HELLO.
-const OK: &[u8] = b"+OK\r\n";
-const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
 /// What a reply has around its key and value, at most.
 const REPLY_FRAME_BYTES: usize = 64;
 
 /// Appends the reply to the first of these requests, which are whole. Returns the bytes after it.
 type Answer = for<'a> fn(&Stock, &'a [u8], &mut Vec<u8>) -> &'a [u8];
 
-/// A frame of Thrift's with an empty result and nothing else.
-const THRIFT_REPLY: [u8; 5] = [0, 0, 0, 1, 0];
+/// How a server of one protocol replies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replies {
+    answer: Answer,
+    /// What is constant before a value, by its key and its length.
+    head: fn(&[u8], usize) -> Vec<u8>,
+}
 
-/// memcached's binary protocol: what every frame begins with, and the opcodes that are answered here.
-const HEADER_BYTES: usize = 24;
-const GET: u8 = 0x00;
-const SET: u8 = 0x01;
-const NOOP: u8 = 0x0a;
-const GETKQ: u8 = 0x0d;
+impl Replies {
+    /// Those of memcached's text protocol.
+    pub(crate) const TEXT: Self = Self { answer: answer_text, head: text_head };
+}
 
 /// Properties of the kernel interface that are imitated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,36 +82,18 @@ impl Calls {
     }
 }
 
-/// The clock of a canned server.
-#[derive(Debug)]
-pub(crate) enum Time {
-    /// Nanoseconds that move on when the worker waits and for every request, by a step.
-    MadeUp(Cell<u64>),
-    /// The host's.
-    Real(Clock),
-}
-
-impl Time {
-    /// A virtual clock at its epoch.
-    pub(crate) fn made_up() -> Self {
-        Self::MadeUp(Cell::new(EPOCH_NS))
-    }
-}
-
 /// The clock and the counters of a canned server, readable while a worker owns it.
 #[derive(Debug)]
 pub(crate) struct WorldView {
-    time: Time,
+    /// Moves on when the worker waits and for every request, by a step.
+    now_ns: Cell<u64>,
     calls: Cell<Calls>,
 }
 
 impl WorldView {
     /// The clock of the world.
     pub(crate) fn now_ns(&self) -> u64 {
-        match &self.time {
-            Time::MadeUp(now_ns) => now_ns.get(),
-            Time::Real(clock) => clock.now_ns(),
-        }
+        self.now_ns.get()
     }
 
     /// How often the worker called since this was last asked for.
@@ -119,16 +102,12 @@ impl WorldView {
     }
 
     fn step(&self) {
-        if let Time::MadeUp(now_ns) = &self.time {
-            now_ns.set(now_ns.get() + STEP_NS);
-        }
+        self.now_ns.set(self.now_ns.get() + STEP_NS);
     }
 
-    /// Moves a virtual clock to an instant. In real time the wait ends early, and the worker polls again.
+    /// Moves the clock to an instant.
     fn skip_to(&self, at_ns: u64) {
-        if let Time::MadeUp(now_ns) = &self.time {
-            now_ns.set(now_ns.get().max(at_ns));
-        }
+        self.now_ns.set(self.now_ns.get().max(at_ns));
     }
 
     fn count(&self, called: impl FnOnce(&mut Calls)) {
@@ -179,7 +158,7 @@ struct Stock {
 }
 
 impl Stock {
-    fn new(protocol: Protocol, keyspace: KeyGenerator, payload: &Payload) -> Self {
+    fn new(head: fn(&[u8], usize) -> Vec<u8>, keyspace: KeyGenerator, payload: &Payload) -> Self {
         let (mut replies, mut ends, mut key) = (Vec::new(), Vec::new(), Vec::new());
         let mut longest = 0;
         for id in 0..keyspace.keys() {
@@ -188,26 +167,10 @@ impl Stock {
             key.clear();
             keyspace.write_key(id, &mut key);
             let len = value.total_len();
-            match protocol {
-                Protocol::MemcachedText => {
-                    replies.extend_from_slice(b"VALUE ");
-                    replies.extend_from_slice(&key);
-                    replies.extend_from_slice(format!(" 0 {len}\r\n").as_bytes());
-                }
-                // The flags are before the line end.
-                Protocol::MemcachedMeta => replies.extend_from_slice(format!("VA {len}\r\n").as_bytes()),
-                Protocol::MemcachedBinary => {}
-                // Nothing is held there.
-                Protocol::Echo | Protocol::Ping | Protocol::Thrift => {}
-                Protocol::Resp2 | Protocol::Resp3 | Protocol::RespInline => {
-                    replies.extend_from_slice(format!("${len}\r\n").as_bytes());
-                }
-            }
+            replies.extend_from_slice(&head(&key, len));
             replies.extend_from_slice(value.head());
             replies.extend_from_slice(&payload.block()[value.offset..value.offset + value.len]);
-            if protocol != Protocol::MemcachedBinary {
-                replies.extend_from_slice(b"\r\n");
-            }
+            replies.extend_from_slice(b"\r\n");
             ends.push(replies.len());
             longest = longest.max(replies.len() - begin + key.len() + REPLY_FRAME_BYTES);
         }
@@ -224,34 +187,24 @@ impl Stock {
 }
 
 impl Canned {
-    /// A server that speaks `protocol` and holds all of `keyspace`, with the values that `payload` yields. `depth`:
+    /// A server with these replies that holds all of `keyspace`, with the values that `payload` yields. `depth`:
     /// requests in flight on a connection.
     ///
     /// Takes the memory of the whole data set.
     pub(crate) fn new(
-        protocol: Protocol,
+        replies: Replies,
         connections: usize,
         depth: usize,
         keyspace: KeyGenerator,
         payload: &Payload,
         interface: Interface,
-        time: Time,
     ) -> Self {
-        let stock = Stock::new(protocol, keyspace, payload);
+        let stock = Stock::new(replies.head, keyspace, payload);
         let room = depth * stock.longest;
         let index = |_| Connection { replies: Vec::with_capacity(room), connecting: false };
         Self {
-            watch: Rc::new(WorldView { time, calls: Cell::default() }),
-            answer: match protocol {
-                Protocol::MemcachedText => answer_text,
-                Protocol::MemcachedMeta => answer_meta,
-                Protocol::MemcachedBinary => answer_binary,
-                Protocol::Resp2 | Protocol::Resp3 => answer_resp,
-                Protocol::RespInline => answer_inline,
-                Protocol::Echo => answer_echo,
-                Protocol::Ping => answer_ping,
-                Protocol::Thrift => answer_thrift,
-            },
+            watch: Rc::new(WorldView { now_ns: Cell::new(EPOCH_NS), calls: Cell::default() }),
+            answer: replies.answer,
             stock,
             connections: (0..connections).map(index).collect(),
             ready: VecDeque::with_capacity(connections),
@@ -292,111 +245,8 @@ impl Canned {
     }
 }
 
-fn answer_echo<'a>(_: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    replies.extend_from_slice(bytes);
-    &[]
-}
-
-fn answer_ping<'a>(_: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    replies.extend_from_slice(b"PONG\r\n");
-    first_line(bytes).1
-}
-
-fn answer_thrift<'a>(_: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    replies.extend_from_slice(&THRIFT_REPLY);
-    let (length, rest) = bytes.split_first_chunk().expect("requests are whole");
-    &rest[u32::from_be_bytes(*length) as usize..]
-}
-
-/// Answers as a Redis that is sent inline commands.
-fn answer_inline<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    let (line, rest) = first_line(bytes);
-    let words = line.split(|byte| *byte == b' ');
-    answer_command(stock, words.clone().count(), words, replies);
-    rest
-}
-
-/// Answers as a Redis.
-fn answer_resp<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    let mut words = Words::of(bytes);
-    answer_command(stock, words.left, words.by_ref(), replies);
-    words.by_ref().for_each(drop);
-    words.rest
-}
-
-/// Answers a command of Redis in this many words.
-fn answer_command<'a>(
-    stock: &Stock,
-    count: usize,
-    mut words: impl Iterator<Item = &'a [u8]>,
-    replies: &mut Vec<u8>,
-) {
-    match words.next().expect("a command has a name") {
-        name @ (b"GET" | b"MGET") => {
-            if name == b"MGET" {
-                replies.extend_from_slice(format!("*{}\r\n", count - 1).as_bytes());
-            }
-            words.for_each(|key| replies.extend_from_slice(stock.reply(key)));
-        }
-        b"SET" => replies.extend_from_slice(OK),
-        b"HELLO" => replies.extend_from_slice(HELLO),
-        name => panic!("only GET, MGET, SET and HELLO are answered here, not {}", name.escape_ascii()),
-    }
-}
-
-/// Answers as a memcached that is asked by meta commands. Flags that ask come in the order in which they are answered, and the last
-/// one is an opaque.
-fn answer_meta<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    let (line, rest) = first_line(bytes);
-    let mut words = line.split(|byte| *byte == b' ');
-    let command = words.next();
-    let (key, opaque) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
-    match command {
-        Some(b"mg") => {
-            let reply = stock.reply(key);
-            let (head, value) = reply.split_at(first_line(reply).0.len());
-            replies.extend_from_slice(head);
-            if words.next() == Some(b"k") {
-                replies.extend_from_slice(b" k");
-                replies.extend_from_slice(key);
-            }
-            replies.extend_from_slice(b" f0 ");
-            replies.extend_from_slice(opaque);
-            replies.extend_from_slice(value);
-        }
-        Some(b"ms") => {
-            replies.extend_from_slice(b"HD ");
-            replies.extend_from_slice(opaque);
-            replies.extend_from_slice(b"\r\n");
-            return &rest[words.next().map_or(0, decimal) + 2..];
-        }
-        Some(b"mn") => replies.extend_from_slice(b"MN\r\n"),
-        _ => panic!("only mg, ms and mn are answered here, not {}", line.escape_ascii()),
-    }
-    rest
-}
-
-/// Answers as a memcached that is asked in its binary protocol.
-fn answer_binary<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a [u8] {
-    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().expect("requests are whole");
-    let [_, opcode, k0, k1, extras_len, _, _, _, b0, b1, b2, b3, token @ ..] = *header;
-    let (body, rest) = rest.split_at(u32::from_be_bytes([b0, b1, b2, b3]) as usize);
-    let key = &body[usize::from(extras_len)..][..usize::from(u16::from_be_bytes([k0, k1]))];
-    let (flags, named, value): (&[u8], &[u8], &[u8]) = match opcode {
-        GET => (&[0; 4], &[], stock.reply(key)),
-        GETKQ => (&[0; 4], key, stock.reply(key)),
-        SET | NOOP => (&[], &[], &[]),
-        opcode => panic!("only GET, GETKQ, SET and NOOP are answered here, not {opcode:#04x}"),
-    };
-    let body_len = (flags.len() + named.len() + value.len()) as u32;
-    replies.extend_from_slice(&[0x81, opcode]);
-    replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
-    replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
-    replies.extend_from_slice(&body_len.to_be_bytes());
-    // The cas unique repeats the request's opaque; it is not checked.
-    replies.extend_from_slice(&token);
-    [flags, named, value].iter().for_each(|part| replies.extend_from_slice(part));
-    rest
+fn text_head(key: &[u8], len: usize) -> Vec<u8> {
+    [b"VALUE ", key, format!(" 0 {len}\r\n").as_bytes()].concat()
 }
 
 /// Answers as a memcached that is sent its text protocol.
@@ -411,40 +261,6 @@ fn answer_text<'a>(stock: &Stock, bytes: &'a [u8], replies: &mut Vec<u8>) -> &'a
     assert_eq!(words.next(), Some(&b"set"[..]), "only get and set are answered here");
     replies.extend_from_slice(STORED);
     &rest[words.next_back().map_or(0, decimal) + 2..]
-}
-
-/// The words of a command of Redis's protocol, one after the other.
-struct Words<'a> {
-    /// Bytes after the last word.
-    rest: &'a [u8],
-    /// How many are still to come.
-    left: usize,
-}
-
-impl<'a> Words<'a> {
-    /// Those of the command at the front.
-    fn of(bytes: &'a [u8]) -> Self {
-        let (left, rest) = Self::number(bytes, b'*');
-        Self { rest, left }
-    }
-
-    /// The number of the first line, which begins with `sort`, and the bytes after the line.
-    fn number(bytes: &'a [u8], sort: u8) -> (usize, &'a [u8]) {
-        let end = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
-        assert_eq!(bytes[0], sort, "a command is an array of bulk strings");
-        (decimal(&bytes[1..end]), &bytes[end + 2..])
-    }
-}
-
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        self.left = self.left.checked_sub(1)?;
-        let (len, rest) = Self::number(self.rest, b'$');
-        self.rest = &rest[len + 2..];
-        Some(&rest[..len])
-    }
 }
 
 /// The first line without its end, and the bytes after it.

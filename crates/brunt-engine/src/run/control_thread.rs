@@ -574,7 +574,7 @@ impl CodecVisitor for WorkerSeed {
 }
 
 /// Pins the calling thread to its CPU, if the plan names CPUs.
-pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
+fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }

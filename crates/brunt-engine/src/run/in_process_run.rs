@@ -1,36 +1,30 @@
 //! Runs of the production worker over canned replies, within this process.
 //!
-//! With a virtual clock, a profiler counts what the worker spends per operation without kernel and server
-//! ([`run_in_virtual_time`]); in real time it measures the worker's own limit ([`run_in_real_time`]). Invariant:
+//! The clock is virtual: a profiler counts what the worker spends per operation without kernel and server. Invariant:
 //! the worker is built and driven as in a run, and every iteration goes through `run_one_iteration`, which a
 //! profile shows by that name.
 
-use crate::clock::Clock;
 use crate::codecs::{self, CodecVisitor};
 use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
-use crate::io::canned::{Canned, Time};
+use crate::io::canned::{Canned, Replies};
 use crate::run::blueprint::{Blueprint, DataSets, build};
-use crate::run::control_thread::pin;
 use crate::state::recording::{Exchange, Filled};
 use crate::transport::Endpoint;
 use crate::worker::pace::Cpus;
-use crate::worker::{Notice, Orders, Worker, WorkerEnd};
+use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Plan, Timestamps};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
-use brunt_stats::histogram::Histogram;
-use brunt_stats::latency::LatencySummary;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The schedule starts this long after everything is prepared.
 const START_AHEAD_NS: u64 = 1_000_000;
@@ -48,88 +42,31 @@ pub struct InProcessRun {
     pub calls: Calls,
 }
 
-/// Result of one worker in real time.
-#[derive(Clone, Debug)]
-pub struct RealTimeRun {
-    /// Counts of the measured operations.
-    pub measured: OpCounts,
-    /// Their response times.
-    pub response: LatencySummary,
-    /// CPU time over the measured window, in nanoseconds.
-    pub cpu_ns: u64,
-}
-
 /// Runs `plan` in virtual time until its operations have ended, over this interface. Several workers run one after
 /// the other, each with its shard.
 ///
 /// # Panics
-/// When the plan has several classes, or operations other than get and set (mget is several gets).
+/// When the plan has several classes, another protocol than memcached's text protocol, or operations other than get and
+/// set (mget is several gets).
 pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
-    let blueprint = blueprint(plan);
-    let mut whole = InProcessRun {
-        measured: OpCounts::default(),
-        is_balanced: true,
-        intervals: 0,
-        calls: Calls::default(),
-    };
-    for shard in shards(plan) {
-        let job = InProcessJob {
-            blueprint: &blueprint,
-            io: canned(plan, &shard, interface, Time::made_up()),
-            shard,
-            orders: Arc::default(),
-            stop: &AtomicBool::new(false),
-            workers: 1,
-        };
-        let WorkerResult { store, intervals, calls, .. } = job.run();
-        whole.is_balanced &= store.request_counts().entries().all(|entry| entry.counts.adds_up());
-        whole.measured.merge(&measured(&store));
-        whole.intervals += intervals;
-        whole.calls.merge(&calls);
-    }
-    whole
+    run_with_replies(plan, interface, Replies::TEXT)
 }
 
-/// Runs `plan` in real time, each worker on its own thread, with a common start. Nothing sleeps: waits are spun.
-/// `stop` ends the schedule early.
-///
-/// # Errors
-/// A thread cannot be started or pinned.
-///
-/// # Panics
-/// As [`run_in_virtual_time`].
-pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTimeRun>> {
-    let (blueprint, shards) = (blueprint(plan), shards(plan));
-    let (orders, workers, clock) = (Arc::new(Orders::default()), shards.len() as u32, Clock::start());
-    // Otherwise the other workers would wait for this one.
-    let give_up = |_: &io::Error| orders.abort.store(true, Ordering::Relaxed);
-    let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
-        pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
-        let io = canned(plan, &shard, Interface::UNBOUNDED, Time::Real(clock));
-        let orders = orders.clone();
-        let job = InProcessJob { blueprint: &blueprint, io, shard, orders, stop, workers };
-        let WorkerResult { store, end, .. } = job.run();
-        let mut response = Histogram::new();
-        store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
-        Ok(RealTimeRun {
-            measured: measured(&store),
-            response: LatencySummary::of(&response),
-            cpu_ns: end.data.usage.cpu_user_ns + end.data.usage.cpu_system_ns,
-        })
+fn run_with_replies(plan: &Plan, interface: Interface, replies: Replies) -> InProcessRun {
+    let blueprint = blueprint(plan);
+    let run = |shard: Shard| {
+        let job = InProcessJob { blueprint: &blueprint, io: canned(plan, &shard, interface, replies), shard };
+        codecs::with_codec(&blueprint.plan, plan.protocol, job)
+            .expect("the commands of the plan were checked")
     };
-    std::thread::scope(|scope| {
-        let spawn = |shard: Shard| {
-            let named = std::thread::Builder::new().name(format!("brunt-echo-{}", shard.part.index));
-            named.spawn_scoped(scope, || on_thread(shard)).inspect_err(give_up)
-        };
-        let threads: Vec<_> = shards.into_iter().map(spawn).collect::<io::Result<_>>()?;
-        // A panic has printed its message already.
-        let joined = threads.into_iter().map(|thread| match thread.join() {
-            Ok(echo) => echo,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.collect()
-    })
+    let whole = shards(plan).into_iter().map(run).reduce(|mut whole, run| {
+        whole.measured.merge(&run.measured);
+        whole.is_balanced &= run.is_balanced;
+        whole.intervals += run.intervals;
+        whole.calls.merge(&run.calls);
+        whole
+    });
+    whole.expect("a plan has a worker")
 }
 
 /// What all workers of a plan share.
@@ -140,45 +77,25 @@ fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     Arc::new(Blueprint::new(plan, vec![placeholder_endpoint()], DataSets::ToStore))
 }
 
-/// Result of a worker.
-struct WorkerResult {
-    store: IntervalStore,
-    end: WorkerEnd,
-    intervals: u64,
-    calls: Calls,
-}
-
 /// A worker to run, and its Io.
 struct InProcessJob<'a> {
     blueprint: &'a Arc<Blueprint>,
     io: Canned,
     shard: Shard,
-    orders: Arc<Orders>,
-    /// Ends the schedule early.
-    stop: &'a AtomicBool,
-    /// Workers with these orders, which start together.
-    workers: u32,
-}
-
-impl InProcessJob<'_> {
-    /// Runs it with the codec of the plan's protocol.
-    fn run(self) -> WorkerResult {
-        let plan = &self.blueprint.plan;
-        codecs::with_codec(plan, plan.protocol, self).expect("the commands of the plan were checked")
-    }
 }
 
 impl CodecVisitor for InProcessJob<'_> {
-    type Output = WorkerResult;
+    type Output = InProcessRun;
 
     /// Does the control thread's work on the worker's thread.
-    fn visit<C: Codec>(self, codec: C) -> WorkerResult {
-        let Self { blueprint, io, shard, orders, stop, workers } = self;
+    fn visit<C: Codec>(self, codec: C) -> InProcessRun {
+        let Self { blueprint, io, shard } = self;
+        let orders = Arc::new(Orders::default());
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
         let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
         let mut store = IntervalStore::new(&blueprint.layout);
-        let (mut intervals, mut awaits_start) = (0, false);
+        let mut intervals = 0;
         while worker.is_running() {
             run_one_iteration(&mut worker);
             while let Ok(mut filled) = filled_out.pop() {
@@ -186,9 +103,6 @@ impl CodecVisitor for InProcessJob<'_> {
                 store_interval(&mut store, &mut filled);
                 // The ring has a place for every set there is.
                 let _ = spares.push(filled.set);
-                if stop.load(Ordering::Relaxed) {
-                    orders.stop.store(true, Ordering::Relaxed);
-                }
             }
             if let Some(notice) = worker.take_notice() {
                 assert!(
@@ -196,29 +110,19 @@ impl CodecVisitor for InProcessJob<'_> {
                     "canned replies are no trouble: {notice:?}"
                 );
                 watch.take_calls();
-                awaits_start = true;
-            }
-            if awaits_start && orders.loaded.load(Ordering::Acquire) == workers {
-                // The first to notice sets the start.
-                let at_ns = watch.now_ns() + START_AHEAD_NS;
-                let set = orders.start_ns.compare_exchange(0, at_ns, Ordering::AcqRel, Ordering::Acquire);
-                store.align(
-                    set.map_or_else(|start_ns| start_ns, |_| at_ns) + blueprint.plan.warmup.longest().0,
-                );
-                awaits_start = false;
+                let start_ns = watch.now_ns() + START_AHEAD_NS;
+                orders.start_ns.store(start_ns, Ordering::Release);
+                store.align(start_ns + blueprint.plan.warmup.longest().0);
             }
         }
-        let mut end = worker.end();
-        store_interval(&mut store, &mut end.last);
-        WorkerResult { store, end, intervals, calls: watch.take_calls() }
+        store_interval(&mut store, &mut worker.end().last);
+        let mut measured = OpCounts::default();
+        let counts = store.request_counts();
+        let in_measure = counts.entries().filter(|entry| entry.phase == Phase::Measure);
+        in_measure.for_each(|entry| measured.merge(&entry.counts));
+        let is_balanced = counts.entries().all(|entry| entry.counts.adds_up());
+        InProcessRun { measured, is_balanced, intervals, calls: watch.take_calls() }
     }
-}
-
-fn measured(store: &IntervalStore) -> OpCounts {
-    let mut measured = OpCounts::default();
-    let in_measure = store.request_counts().entries().filter(|entry| entry.phase == Phase::Measure);
-    in_measure.for_each(|entry| measured.merge(&entry.counts));
-    measured
 }
 
 /// One iteration of the loop; a profile finds the worker under this name.
@@ -241,12 +145,12 @@ fn placeholder_endpoint() -> Endpoint {
 }
 
 /// The canned Io of one worker.
-fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canned {
+fn canned(plan: &Plan, shard: &Shard, interface: Interface, replies: Replies) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let connections = shard.classes[0].connections.len();
-    Canned::new(plan.protocol, connections, class.depth as usize, keyspace, &payload, interface, time)
+    Canned::new(replies, connections, class.depth as usize, keyspace, &payload, interface)
 }
 
 #[cfg(test)]
@@ -280,7 +184,8 @@ mod tests {
                  protocol = '{protocol}'\nconnections = {connections}\ndepth = {depth}\nmix = '{mix}'"
             );
             let plan = planned(&toml);
-            let rehearsal = run_in_virtual_time(&plan, Interface { completions_max, defers_sends });
+            let interface = Interface { completions_max, defers_sends };
+            let rehearsal = run_with_replies(&plan, interface, Replies::of(plan.protocol));
             let counted = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
             assert_eq!(
@@ -303,7 +208,8 @@ mod tests {
     /// What a worker allocates while its schedule runs; the world around it has its memory from the start.
     fn allocations_of<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, interface: Interface) -> u64 {
         let shard = shards(&blueprint.plan).remove(0);
-        let io = canned(&blueprint.plan, &shard, interface, Time::made_up());
+        let replies = Replies::of(blueprint.plan.protocol);
+        let io = canned(&blueprint.plan, &shard, interface, replies);
         let watch = io.watch();
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
@@ -363,51 +269,17 @@ mod tests {
         }
     }
 
-    /// In real time, in both loops: everything is answered, and in less than any kernel would take for it.
-    #[test]
-    fn real_time_runs_are_answered() {
-        for load in ["", "rate = '20k'\n"] {
-            let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
-            let plan = planned(&toml);
-            let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
-            let [RealTimeRun { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
-            let requests = measured.requests;
-            assert!(requests.scheduled > 1_000, "{load}: {requests:?}");
-            assert_eq!(
-                (requests.sent, requests.completed(), response.count),
-                (requests.scheduled, requests.scheduled, requests.scheduled)
-            );
-            assert!((1..10_000_000_000).contains(cpu_ns), "{load}: {cpu_ns} ns");
-            // A busy host may preempt for milliseconds, but hardly during half of all requests.
-            assert!(response.min_ns.unwrap() < 1_000_000, "{load}: {response:?}");
-        }
-    }
-
-    #[test]
-    fn real_time_runs_can_be_stopped() {
-        let plan = planned("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n");
-        let stop = AtomicBool::new(true);
-        let echoes = run_in_real_time(&plan, &stop).unwrap();
-        assert!(echoes.iter().all(|echo| echo.measured.requests.in_flight == 0));
-    }
-
-    /// Several workers do what one does, each its part: one after the other in made-up time, and side by side in real time.
+    /// Several workers do what one does, each its part, one after the other.
     #[test]
     fn workers_share_a_plan() {
         for threads in [1, 2, 4] {
-            let plan = |stop: &str| {
-                let toml = format!(
-                    "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\n{stop}"
-                );
-                planned(&toml)
-            };
-            let rehearsal = run_in_virtual_time(&plan("requests = 1001"), Interface::UNBOUNDED);
+            let toml = format!(
+                "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\nrequests = 1001"
+            );
+            let rehearsal = run_in_virtual_time(&planned(&toml), Interface::UNBOUNDED);
             assert!(rehearsal.is_balanced);
             assert_eq!(rehearsal.measured.requests.outcome(OutcomeClass::Hit), 1_001, "{threads} threads");
             assert_eq!(rehearsal.calls.sends, 1_001, "{threads} threads");
-            let echoes = run_in_real_time(&plan("time = '50ms'"), &AtomicBool::new(false)).unwrap();
-            assert_eq!(echoes.len(), threads);
-            assert!(echoes.iter().all(|echo| echo.measured.requests.completed() > 0), "{echoes:?}");
         }
     }
 }

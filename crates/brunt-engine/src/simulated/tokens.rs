@@ -5,7 +5,7 @@
 
 use super::scripted::{Answers, Scripted, run_scripted};
 use super::{MS, US, endpoints, plan};
-use crate::io::canned::{Canned, Interface, Time};
+use crate::io::canned::{Canned, Interface, Replies};
 use crate::run::blueprint::{Blueprint, DataSets};
 use crate::worker::WorkerEnd;
 use brunt_plan::outcome::OutcomeClass;
@@ -75,7 +75,8 @@ fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> En
     let plan = plan(&toml);
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
-    let mut server = Canned::new(protocol, 1, 1, keyspace, &payload, Interface::UNBOUNDED, Time::made_up());
+    let replies = Replies::of(protocol);
+    let mut server = Canned::new(replies, 1, 1, keyspace, &payload, Interface::UNBOUNDED);
     let mut asked = 0;
     let answers: Answers = Box::new(move |wire, mut bytes| {
         let mut answers = Vec::new();

@@ -16,7 +16,7 @@ use crate::layout::{Layout, Style};
 use crate::quantity::{self, rate};
 use crate::run_document::conclusion;
 use brunt_picture::{Anchor, Fill, Ink, Stroke};
-use brunt_plan::objective::{Bound, Objective};
+use brunt_plan::objective::{Bound, Metric, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
@@ -92,6 +92,7 @@ const HEIGHT: f64 = 320.0;
 const CPU_HEIGHT: f64 = 90.0;
 const P99: Stroke = Stroke::solid(Ink::Series(0), 1.5);
 const P50: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
+const CLIENT: Stroke = Stroke { ink: Ink::Series(4), width: 1.5, dash: &[1.0, 3.0] };
 const DOT: Stroke = Stroke::solid(Ink::Series(0), 10.0);
 const HOLLOW: Stroke = Stroke::solid(Ink::Page, 6.0);
 const LIMIT: Fill = Fill::solid(Ink::Invalid);
@@ -187,7 +188,11 @@ fn join<'a>(
 fn latencies(campaign: &Campaign, marks: &[RunMark<'_>], x: (Values, &'static str), most: f64) -> Chart {
     let bounds = objectives(campaign);
     let times = marks.iter().flat_map(|mark| mark.ends.into_iter().chain(mark.p50));
-    let times = times.chain(bounds.iter().map(|(_, ns)| *ns));
+    let client = |mark: &RunMark<'_>| mark.run.client_error_ns().map(|ns| ns as f64);
+    let is_of_client = |(held, _): &(Objective, f64)| matches!(held.subject.metric, Metric::Client(_));
+    let shows_client = bounds.iter().any(is_of_client);
+    let parts = marks.iter().filter(|_| shows_client).filter_map(client);
+    let times = times.chain(parts).chain(bounds.iter().map(|(_, ns)| *ns));
     let (least, largest) =
         times.fold((f64::INFINITY, 5.0), |(least, most), ns| (ns.min(least), ns.max(most)));
     let low = least * 0.8;
@@ -221,6 +226,9 @@ fn latencies(campaign: &Campaign, marks: &[RunMark<'_>], x: (Values, &'static st
     chart.push("knee", "knee", dots(&|mark| mark.is_knee, &[KNEE, KNEE_INSIDE]));
     chart.push("p99", "p99", p99.collect());
     chart.push("p50", "p50", vec![join(campaign, marks, |mark| mark.p50, P50)]);
+    if shows_client {
+        chart.push("client", "client's part of the p99", vec![join(campaign, marks, client, CLIENT)]);
+    }
     chart.push("run", filled, dots(&|mark| !mark.run.is_limited && is_filled(mark.run), &[DOT]));
     chart.push("hollow", hollow, dots(&|mark| !mark.run.is_limited && !is_filled(mark.run), &[DOT, HOLLOW]));
     chart.push("limit", "a limit was met", limits.collect());

@@ -3,12 +3,13 @@
 //! docs/campaign.schema.json is generated from these types; what was not found is `null`.
 
 use super::{Campaign, CampaignLimit, CampaignQuestion, CampaignRecord, RunPlace, RunPurpose, RunRow};
+use crate::json::client::CapacityTree;
 use crate::json::window::AssertionResult;
 use crate::json::write_indented;
 use crate::json::{ResultTree, reference};
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::bottleneck::Bottleneck;
-use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::capacity::StepResult;
 use brunt_stats::median::Spread;
 use brunt_stats::rate_scan::Knee;
 use brunt_stats::status::RunStatus;
@@ -107,7 +108,7 @@ enum FindingTree<'a> {
         capacity: Option<CapacityTree>,
     },
     /// Of repetitions: `completed_per_s`, and percentiles in nanoseconds by name.
-    Repeat(IndexMap<&'a str, SpreadTree>),
+    Repeat(IndexMap<&'a str, Spread>),
 }
 
 /// A setting of a scan.
@@ -120,7 +121,7 @@ struct Point<'a> {
     /// Those that the client spoiled and that were rerun.
     discarded: &'a [usize],
     /// The p99 of its runs.
-    p99_ns: Option<SpreadTree>,
+    p99_ns: Option<Spread>,
 }
 
 /// The knee of a scan.
@@ -130,29 +131,6 @@ struct KneeTree {
     point: usize,
     /// The number of its setting.
     setting: f64,
-}
-
-/// The capacity that a search found.
-#[derive(Serialize, JsonSchema)]
-struct CapacityTree {
-    /// `"confirmed"`, `"unconfirmed"` (runs in turns do not agree), `"at_least"`, `"below"`, `"undecided"`, `"client"` or `"invalid"`.
-    result: &'static str,
-    /// The highest rate that holds.
-    passed_per_s: Option<f64>,
-    /// The rate above it that does not, or that ended the search.
-    not_passed_per_s: Option<f64>,
-}
-
-/// A number over all runs.
-#[derive(Serialize, JsonSchema)]
-struct SpreadTree {
-    /// Of those that have it.
-    #[serde(flatten)]
-    spread: Spread,
-    /// Probability that `[min, max]` holds the median of all possible runs.
-    coverage: f64,
-    /// Do they disagree, as REPEAT judges it?
-    disagrees: bool,
 }
 
 /// Who limits a campaign.
@@ -234,7 +212,7 @@ impl<'a> FindingTree<'a> {
                         setting: point.setting.as_f64(),
                         runs: &point.runs,
                         discarded: &point.discarded,
-                        p99_ns: point.p99.as_ref().map(SpreadTree::of),
+                        p99_ns: point.p99,
                     })
                     .collect(),
                 knee: match campaign.knee {
@@ -252,25 +230,9 @@ impl<'a> FindingTree<'a> {
             },
             CampaignQuestion::Repeat { .. } => {
                 let named = campaign.compared.iter();
-                Self::Repeat(named.map(|(name, spread)| (name.as_str(), SpreadTree::of(spread))).collect())
+                Self::Repeat(named.map(|(name, spread)| (name.as_str(), *spread)).collect())
             }
         }
-    }
-}
-
-impl CapacityTree {
-    fn of(capacity: Capacity) -> Self {
-        Self {
-            result: capacity.name(),
-            passed_per_s: capacity.passed(),
-            not_passed_per_s: capacity.not_passed(),
-        }
-    }
-}
-
-impl SpreadTree {
-    fn of(spread: &Spread) -> Self {
-        Self { spread: *spread, coverage: spread.coverage(), disagrees: spread.disagrees() }
     }
 }
 

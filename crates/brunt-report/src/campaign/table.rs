@@ -8,6 +8,7 @@ use crate::layout::BarScale;
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::quantity::{self, rate};
 use crate::run_document::conclusion;
+use brunt_plan::objective::Metric;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::assertion::{Assertion, Reached};
@@ -228,7 +229,11 @@ fn search(campaign: &Campaign, layout: &Layout) -> Shown {
     let mut columns = vec![Column::of_words("rate/s", 9), Column::of_numbers("time,s", 7)];
     let subjects = objectives.iter().map(|held| held.objective.subject.to_string());
     columns.extend(subjects.map(|subject| Column::of_numbers(subject, 9).with_unit(",")));
-    columns.extend(["reached%", "allowed%"].map(|heading| Column::of_numbers(heading, 10)));
+    // The client's part is no count of requests.
+    let has_counts =
+        objectives.iter().any(|held| !matches!(held.objective.subject.metric, Metric::Client(_)));
+    let counts = ["reached%", "allowed%"].map(|heading| Column::of_numbers(heading, 10));
+    columns.extend(counts.into_iter().filter(|_| has_counts));
     columns.push(Column::of_words("step", 6));
     let mut table = TimeTable::new(columns);
     for index in &rows {
@@ -242,7 +247,8 @@ fn search(campaign: &Campaign, layout: &Layout) -> Shown {
             Value::Text(format!("{:.1}", time_ns as f64 / TimeUnit::S.ns())),
         ];
         row.extend(measured_ns.map(Value::Time));
-        row.extend(reached_cells(together.iter().flatten()).map(Value::Text));
+        let counts = reached_cells(together.iter().flatten()).map(Value::Text);
+        row.extend(counts.into_iter().filter(|_| has_counts));
         let (step, style) = step_text(runs);
         row.push(Value::Styled(step, style));
         table.push(Style::Plain, row);

@@ -9,8 +9,8 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::Lookup;
+use brunt_stats::capacity::Capacity;
 use brunt_stats::connection::ConnectionCounts;
-use brunt_stats::headroom::Headroom;
 use brunt_stats::meter::{Meter, MeterSummary};
 use brunt_stats::op_summary::ClassSummary;
 use brunt_stats::run_record::TraceRecord;
@@ -140,8 +140,19 @@ pub struct Calibration {
     pub differences: Vec<String>,
     /// Response times against the reference server over loopback.
     pub loopback_ns: Option<IndexMap<String, u64>>,
-    /// The highest rate at which the client error of the p99 was at most 10 us.
-    pub headroom: Option<Headroom>,
+    /// The highest rate at which the client's part of the p99 was at most 10 us.
+    pub headroom: Option<CapacityTree>,
+}
+
+/// The capacity that a search found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CapacityTree {
+    /// `"confirmed"`, `"unconfirmed"` (runs in turns do not agree), `"at_least"`, `"below"`, `"undecided"`, `"client"` or `"invalid"`.
+    pub result: String,
+    /// The highest rate that holds.
+    pub passed_per_s: Option<f64>,
+    /// The rate above it that does not, or that ended the search.
+    pub not_passed_per_s: Option<f64>,
 }
 
 /// Raw samples.
@@ -257,8 +268,18 @@ impl Calibration {
             loopback_ns: calibration.map(|held| {
                 [("p50".to_owned(), held.loopback.p50_ns), ("p99".to_owned(), held.loopback.p99_ns)].into()
             }),
-            headroom: calibration.map(|held| held.headroom),
+            headroom: calibration.map(|held| CapacityTree::of(held.headroom)),
         })
+    }
+}
+
+impl CapacityTree {
+    pub(crate) fn of(capacity: Capacity) -> Self {
+        Self {
+            result: capacity.name().to_owned(),
+            passed_per_s: capacity.passed(),
+            not_passed_per_s: capacity.not_passed(),
+        }
     }
 }
 

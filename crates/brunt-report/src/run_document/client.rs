@@ -10,8 +10,9 @@ use crate::layout::{Layout, Style};
 use crate::quantity;
 use brunt_plan::plan::{MeterKind, Refill};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::calibration::{CalibrationMatch, Lookup};
-use brunt_stats::headroom::{Headroom, HeadroomLimit};
+use brunt_stats::bottleneck::Bottleneck;
+use brunt_stats::calibration::{Calibration, CalibrationMatch, Lookup};
+use brunt_stats::capacity::Capacity;
 use brunt_stats::meter::Meter;
 use brunt_stats::stack_delay::ClientBasis;
 use brunt_stats::stack_delay::SAMPLES_MIN;
@@ -156,23 +157,25 @@ fn floor(lookup: &Lookup, rate: f64) -> Vec<String> {
     let [p50, p99] = [calibration.loopback.p50_ns, calibration.loopback.p99_ns].map(quantity::time);
     let facts = [
         format!("of this client over loopback: p50 {p50}, p99 {p99}"),
-        headroom(&calibration.headroom, rate),
+        headroom(calibration, rate),
         format!("calibrated {}", date(calibration.made_at_s)),
     ];
     facts.into_iter().chain(differences.iter().cloned()).collect()
 }
 
 /// How many times the rate of the run the client is known to be capable of.
-fn headroom(headroom: &Headroom, rate: f64) -> String {
-    let times = |bound: u64| match rate {
-        0.0 => format!("{bound}/s"),
-        rate => format!("{} times this rate", quantity::significant(bound as f64 / rate)),
+fn headroom(calibration: &Calibration, rate: f64) -> String {
+    let times = |bound: f64| match rate {
+        0.0 => format!("{}/s", quantity::rate(bound)),
+        rate => format!("{} times this rate", quantity::significant(bound / rate)),
     };
-    match (headroom.rate, headroom.limit, headroom.limit_rate) {
-        (Some(bound), HeadroomLimit::Client, _) => format!("capable of {}", times(bound)),
-        (None, HeadroomLimit::Client, Some(lowest)) => format!("not capable of {lowest}/s"),
-        (Some(bound), ..) => format!("capable of at least {}", times(bound)),
-        (None, ..) => "capacity not known".to_owned(),
+    let is_of_client = calibration.limit.is_none_or(|limit| limit == Bottleneck::Client);
+    match calibration.headroom {
+        Capacity::Between { passed, .. } if is_of_client => format!("capable of {}", times(passed)),
+        Capacity::Below { failed } if is_of_client => format!("not capable of {}/s", quantity::rate(failed)),
+        held => held.passed().map_or("capacity not known".to_owned(), |passed| {
+            format!("capable of at least {}", times(passed))
+        }),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Figures of made-up results: which result has which, how large they are, and what they say of where they come from.
 
 use super::run::ordinary;
-use crate::file_type::FileRequest;
-use crate::publication::{FigureStyle, FigureWidth};
+use crate::file_type::{FigureStyle, FigureWidth, FileRequest};
 use crate::subject::Subject;
 use brunt_stats::summary::Summary;
 
@@ -49,15 +48,11 @@ fn results_have_the_figures_that_they_have_data_for() {
         (scan, "curve:a.svg", Ok(())),
         (scan, "a.svg", Ok(())),
         (comparison, "changes:a.svg", Ok(())),
-        (run, "curve:a.svg", Err("there is no curve of a run: it is of a scan or search")),
-        (
-            Subject::Runs(&two),
-            "timeline:a.svg",
-            Err("there is no timeline of several results: it is of a run"),
-        ),
+        (run, "curve:a.svg", Err("curve is of a scan or search, not of a run")),
+        (Subject::Runs(&two), "timeline:a.svg", Err("timeline is of a run, not of several results")),
         (Subject::Runs(&five), "a.svg", Err("5 results given: expected up to 4")),
-        (repeat, "curve:a.svg", Err("there is no curve of repeated runs: it is of a scan or search")),
-        (comparison, "timeline:a.svg", Err("there is no timeline of a comparison: it is of a run")),
+        (repeat, "curve:a.svg", Err("curve is of a scan or search, not of repeated runs")),
+        (comparison, "timeline:a.svg", Err("timeline is of a run, not of a comparison")),
         (campaign("search_undecided"), "curve:a.svg", Err("fewer than two runs of the result have a p99")),
     ];
     for (source, text, expected) in cases {

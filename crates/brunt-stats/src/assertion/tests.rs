@@ -46,6 +46,24 @@ fn counts(assertion: &Assertion) -> [u64; 3] {
 }
 
 #[test]
+fn the_clients_part_of_a_percentile_is_compared_as_it_is() {
+    let requests = |count: u64| row((1..=count).map(|us| 500_000 + us * 1_000), 200_000);
+    let few = Some(Reason::Requests { more: 900, ns: None });
+    let table = [
+        (2_000, "client.p99 <= 250us", Decision::Holds, None),
+        (2_000, "client.p99 <= 150us", Decision::Fails, None),
+        (2_000, "client.p99 > 150us", Decision::Holds, None),
+        (100, "client.p99 <= 250us", Decision::Undecided, few),
+        (0, "client.p99 <= 250us", Decision::Undecided, Some(Reason::NoRequests)),
+    ];
+    for (count, text, expected, reason) in table {
+        let Assertion { decision, reached, reason: found, .. } =
+            decided(text, &requests(count), &Client::default());
+        assert_eq!((decision, reached, found), (expected, None, reason), "{count}: {text}");
+    }
+}
+
+#[test]
 fn requests_that_reach_the_bound_decide() {
     use Decision::{Fails, Holds, Undecided};
     // Buckets are a thousandth wide: the bound of 1.98 ms lies in one of the ramp's.

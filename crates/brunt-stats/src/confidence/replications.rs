@@ -258,7 +258,7 @@ fn at_four_fifths_of_the_load_the_interval_of_the_p99_holds_the_truth() {
 /// Runs until the p99 is known to 5 % and returns whether the interval holds it, and when that was, in slices; `None`
 /// where no look was content.
 fn until_known(load: f64, seed: u64) -> Option<(bool, u64)> {
-    let options = "until = 'p99=5%'\ntime = '1s'\nmax-time = '129s'";
+    let options = "until = 'p99=5%,max=129s'\ntime = '1s'";
     let mut queue = Queue::new(20_000.0, load, seed, options);
     let mut convergence = Convergence::of(&queue.plan).unwrap();
     let started = window(u64::MAX);

@@ -152,7 +152,7 @@ impl Run {
 
 #[test]
 fn a_run_ends_at_the_first_look_that_reaches_its_goals() {
-    let mut run = Run::new("until = 'get.p99=1%,p50=1%'\ntime = '1s'\nmax-time = '9s'", 10_000, 0);
+    let mut run = Run::new("until = 'get.p99=1%,p50=1%,max=9s'\ntime = '1s'", 10_000, 0);
     let mut convergence = Convergence::of(&run.plan).unwrap();
     run.go_on(S);
     assert!(!run.is_enough(&mut convergence), "what was handed over late may be missing");
@@ -199,7 +199,7 @@ fn a_look_sees_the_same_before_and_after_slices_are_merged() {
 #[test]
 fn a_run_with_too_little_data_goes_on() {
     // A thousandth of 10 000 requests a second: 40 lie above p99.9 at the last look, 60 when the time is up.
-    let mut run = Run::new("until = 'p99.9=50%'\ntime = '1s'\nmax-time = '6s'", 10_000, 0);
+    let mut run = Run::new("until = 'p99.9=50%,max=6s'\ntime = '1s'", 10_000, 0);
     let mut convergence = Convergence::of(&run.plan).unwrap();
     for tenth in 1..=60 {
         run.go_on(tenth * 100 * MS);
@@ -214,7 +214,7 @@ fn a_run_with_too_little_data_goes_on() {
 
 #[test]
 fn a_late_client_prevents_the_end() {
-    let mut run = Run::new("until = 'p99=50%'\ntime = '1s'\nmax-time = '3s'", 10_000, 200_000);
+    let mut run = Run::new("until = 'p99=50%,max=3s'\ntime = '1s'", 10_000, 200_000);
     let mut convergence = Convergence::of(&run.plan).unwrap();
     run.go_on(3 * S);
     assert!(!run.is_enough(&mut convergence));

@@ -6,15 +6,17 @@
 use super::{
     Series, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan, rate_setting, texts,
 };
+use crate::calibrations;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::run::PlanRequest;
+use crate::terminal::say;
 use brunt_plan::objective::Objective;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Timestamps};
 use brunt_plan::quantile::Quantile;
-use brunt_plan::units::DurationNs;
+use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
-use brunt_report::campaign::{CampaignQuestion, RunPlace, RunPurpose};
+use brunt_report::campaign::{Campaign, CampaignQuestion, RunPlace, RunPurpose};
 use brunt_report::file_type::SubjectKind;
 use brunt_stats::assertion::Reason;
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange};
@@ -31,9 +33,49 @@ const STEP_MAX: DurationNs = DurationNs(30_000_000_000);
 /// Warm-up of a step.
 const WARMUP: DurationNs = DurationNs(300_000_000);
 
-/// Searches, and reports every step.
+/// Keys of a calibration. Few, so that a step begins soon; the reference server's time does not depend on them.
+const CALIBRATION_KEYS: Count = Count(1_000);
+
+/// `brunt search`.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
-    let (mut asked, steps, first) = planned(flags)?;
+    report(flags, planned(flags, PlanRequest::of)?, |_| Ok(()))
+}
+
+/// `brunt calibrate`: a search for what the client can do beside the reference server, of which later runs know.
+pub(crate) fn calibrate(flags: &cli::Search) -> Result<Exit, Failure> {
+    if texts(&flags.run.output.assert) != [cli::CALIBRATION_OBJECTIVE] {
+        let objective = cli::CALIBRATION_OBJECTIVE;
+        return Err(Failure::usage(format!(
+            "--assert cannot be used with calibrate: its objective is {objective}"
+        )));
+    }
+    let planned = planned(flags, |run| {
+        let mut asked = PlanRequest::without_agents(run)?;
+        asked.spec.base.keys.get_or_insert(CALIBRATION_KEYS);
+        // The client's kernel is no part of the rate that it keeps up with.
+        asked.spec.run.timestamps.get_or_insert(Timestamps::Off);
+        Ok(asked)
+    })?;
+    let (_, _, first) = &planned;
+    if !first.needs_embedded() || !first.agents.is_empty() {
+        let message = "--server and --agent cannot be used with calibrate: it measures brunt on this host, against its own server";
+        return Err(Failure::usage(message));
+    }
+    report(flags, planned, |campaign| {
+        let kept = calibrations::keep_found(campaign)?;
+        if !flags.run.progress.quiet {
+            say(kept);
+        }
+        Ok(())
+    })
+}
+
+/// Searches, reports every step, and does something more with what was found.
+fn report(
+    flags: &cli::Search,
+    (mut asked, steps, first): (PlanRequest, Steps, Plan),
+    then: impl FnOnce(&Campaign) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
     let cli::Search { run, from, to, resolution } = flags;
     let objectives = &run.output.assert;
     if run.output.print_plan {
@@ -61,7 +103,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let question =
         CampaignQuestion::Search { objectives: texts(objectives), resolution, capacity, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
-    series.report(outputs, ended, question)
+    series.report_and(outputs, ended, question, then)
 }
 
 /// How long steps are.
@@ -93,7 +135,10 @@ fn needed(objectives: &[Objective]) -> u64 {
 }
 
 /// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
-fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
+fn planned(
+    flags: &cli::Search,
+    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
+) -> Result<(PlanRequest, Steps, Plan), Failure> {
     let cli::Search { run, from, to, .. } = flags;
     let objectives = &run.output.assert;
     check_output(run, SubjectKind::Scan, "a search")?;
@@ -104,7 +149,7 @@ fn planned(flags: &cli::Search) -> Result<(PlanRequest, Steps, Plan), Failure> {
         let message = format!("invalid value '{to}' for --to: expected at least the rate of --from, {from}");
         return Err(Failure::usage(message));
     }
-    let mut asked = PlanRequest::of(run)?;
+    let mut asked = read(run)?;
     asked.check_free("rate", "--from and --to of a search")?;
     let steps = steps(&mut asked)?;
     let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
@@ -144,7 +189,7 @@ fn check_objective(objective: &Objective) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::usage(format!(
             "invalid value '{objective}' for --assert: expected an upper bound on a percentile of the response time, such as \
-             'p99 < 1ms' or 'get.p99.9 <= 5ms'"
+             'p99 < 1ms' or 'get.p99.9 <= 5ms', or on the client's part of one, such as 'client.p99 <= 10us'"
         ))),
     }
 }

@@ -3,6 +3,7 @@
 //! Not its statistics, which have tests of their own. A host that loses its processors for whole runs may double a median, so nothing is
 //! asserted of servers that are the same.
 
+use crate::report::change_record;
 use crate::schema::reader::errors;
 use crate::server::{Directory, Server, beside_others, undisturbed};
 use serde_json::Value;
@@ -45,6 +46,18 @@ pub(crate) fn compared(arguments: &[&str]) -> (i32, Value, String) {
     (output.status.code().unwrap(), json, text)
 }
 
+/// The same of eight runs of each of two live servers, of which this is asserted.
+pub(crate) fn live(
+    a: &Server,
+    b: &Server,
+    load: &[&str],
+    assert: &str,
+    more: &[&str],
+) -> (i32, Value, String) {
+    let flags = ["--repeat", "8", "--seed", "7", "--allow=BROKEN,LOAD,CLIENT,DATA", "--assert", assert];
+    compared(&[&["--live", &a.address, &b.address], load, &flags, more].concat())
+}
+
 pub(crate) fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {
     let all = json["quantities"].as_array().unwrap();
     all.iter().find(|held| held["quantity"] == name).unwrap()
@@ -74,6 +87,27 @@ fn stored_results_are_compared() {
     // Lines are broken between words.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&format!("ENDED EARLY: not all of the runs were made: {failure} ")), "{text}");
+}
+
+#[test]
+fn live_servers_take_turns() {
+    let _beside = beside_others();
+    let one = of_service("300");
+    let (exit, json, text) = live(&one, &one, COUNTED, "p50 <= +100000%", &["--strict"]);
+    assert_eq!((exit, &json["assertions"][0]["status"]), (0, &"holds".into()), "{text}");
+    let of_side = |side: &str, pointer: &str| -> Vec<String> {
+        let runs = json[side].as_array().unwrap().iter();
+        runs.map(|run| run.pointer(pointer).unwrap().to_string()).collect()
+    };
+    let turns = ["turn 1", "turn 4", "turn 6", "turn 7", "turn 10", "turn 11", "turn 13", "turn 16"];
+    assert_eq!(of_side("a", "/source"), turns.map(|turn| format!("\"{turn}\"")));
+    // Both runs of a pair have one seed.
+    let seeds: Vec<String> = (7..15).map(|seed| seed.to_string()).collect();
+    assert_eq!(
+        (of_side("a", "/result/plan/seed"), of_side("b", "/result/plan/seed")),
+        (seeds.clone(), seeds)
+    );
+    assert_eq!(json["plan_differences"].as_array().map(Vec::len), Some(0), "{text}");
 }
 
 /// A URL says what is spoken and where; both sides speak the same.
@@ -143,9 +177,9 @@ fn incomparable_results_are_rejected() {
     assert!(exit == 2 && text.contains("hold the same run"), "{text}");
 
     let mut value: Value = serde_json::from_str(&text_of(&one)).unwrap();
-    value["record"]["run"]["host"]["clock"]["backwards"] = 1.into();
+    let judged = [("/run/host/clock/backwards", 1.into()), ("/judgement/allowed", serde_json::json!([]))];
+    change_record(&mut value, &judged);
     value["plan"]["seed"] = 1.into();
-    value["record"]["judgement"]["allowed"] = serde_json::json!([]);
     let invalid = write("invalid.json", &value.to_string());
     let (exit, json, text) = compared(&[&one, &invalid]);
     assert!(

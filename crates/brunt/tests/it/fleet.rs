@@ -400,11 +400,11 @@ fn dead_controllers_are_abandoned() {
 }
 
 /// A folder of `brunt agent --new-auth`, removed with the value.
-pub(crate) struct AuthFolder(std::path::PathBuf);
+pub(crate) struct AuthFolder(Directory);
 
 impl AuthFolder {
     pub(crate) fn new() -> Self {
-        let folder = Self(temporary("auth"));
+        let folder = Self(Directory::new());
         let output = brunt(&["agent", "--new-auth", &folder.path()]).output().unwrap();
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
@@ -416,8 +416,7 @@ impl AuthFolder {
 
     /// The same but for its token.
     pub(crate) fn with_other_token(&self) -> Self {
-        let folder = Self(temporary("auth"));
-        std::fs::create_dir(&folder.0).unwrap();
+        let folder = Self(Directory::new());
         for name in ["token", "ca.pem", "certificate.pem", "key.pem"] {
             std::fs::copy(self.0.join(name), folder.0.join(name)).unwrap();
         }
@@ -427,12 +426,6 @@ impl AuthFolder {
 
     pub(crate) fn path(&self) -> String {
         self.0.display().to_string()
-    }
-}
-
-impl Drop for AuthFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

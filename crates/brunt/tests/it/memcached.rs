@@ -27,70 +27,18 @@ fn check_counts(flags: &[&str]) {
 }
 
 #[test]
-fn counts_agree_in_closed_loop() {
+fn client_and_server_counts_agree() {
     let _beside = beside_others();
-    check_counts(&["-c", "16", "-t", "1s", "--think", "1ms", "--warmup", "200ms", "--keys", "10000"]);
-}
-
-#[test]
-fn counts_agree_in_open_loop() {
-    let _beside = beside_others();
-    check_counts(&[
-        "-r",
-        "2k",
-        "-t",
-        "1s",
-        "--warmup",
-        "200ms",
-        "--depth",
-        "8",
-        "--popularity",
-        "zipf:0.99",
-        "--keys",
-        "10000",
-        "--wait",
-        "sleep",
-    ]);
-}
-
-#[test]
-fn counts_agree_for_multi_gets_and_misses() {
-    let _beside = beside_others();
-    check_counts(&[
-        "-n",
-        "8000",
-        "--warmup",
-        "200ms",
-        "--mix",
-        "mget=3,set=1,get=1",
-        "--multiget",
-        "7",
-        "--depth",
-        "4",
-        "--keys",
-        "5000",
-    ]);
-    check_counts(&[
-        "-n",
-        "20000",
-        "--warmup",
-        "200ms",
-        "--no-preload",
-        "--mix",
-        "get=9,set=1",
-        "--keys",
-        "20000",
-        "--value-size",
-        "uniform:0,3000",
-    ]);
-}
-
-#[test]
-fn counts_agree_with_several_threads() {
-    let _beside = beside_others();
-    check_counts(&[
-        "-T", "2", "-c", "7", "--depth", "3", "-n", "30001", "--keys", "1234", "--warmup", "200ms",
-    ]);
+    let table = [
+        "-c 16 -t 1s --think 1ms --warmup 200ms --keys 10000",
+        "-r 2k -t 1s --warmup 200ms --depth 8 --popularity zipf:0.99 --keys 10000 --wait sleep",
+        "-n 8000 --warmup 200ms --mix mget=3,set=1,get=1 --multiget 7 --depth 4 --keys 5000",
+        "-n 20000 --warmup 200ms --no-preload --mix get=9,set=1 --keys 20000 --value-size uniform:0,3000",
+        "-T 2 -c 7 --depth 3 -n 30001 --keys 1234 --warmup 200ms",
+    ];
+    for flags in table {
+        check_counts(&flags.split(' ').collect::<Vec<_>>());
+    }
 }
 
 /// What `load` stored, a later run finds, every key of it.

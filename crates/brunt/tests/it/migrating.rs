@@ -1,71 +1,212 @@
-//! README.md and docs/migrating.md: their command lines run, and the options in the tables of docs/migrating.md are accepted.
+//! docs/migrating.md: each command sends what the tool before it sends, by a server that records what arrives; the options in its tables are
+//! accepted.
 //!
-//! Runs are shortened, and go to a reference server.
+//! Runs are shortened to so many requests. redis-benchmark itself is recorded, too; for the others the traffic stands here, as their
+//! documentation and sources have it.
 
-use crate::server::{Directory, Server, beside_others, plain};
+use crate::server::{Directory, beside_others, is_installed, plain};
 use crate::suggestion::words;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 const DOCUMENT: &str = include_str!("../../../../docs/migrating.md");
 
-const README: &str = include_str!("../../../../README.md");
+/// Requests of each run.
+const REQUESTS: u64 = 4_000;
+
+/// Of each command of the document, in its order: operations with their shares in per cent, keys with every digit as `0`, lengths of values.
+const TRAFFIC: [&str; 13] = [
+    "get 90.9 memtier-00000000, set 9.1 memtier-00000000 32",
+    "get 90.9 memtier-00000000, set 9.1 memtier-00000000 32",
+    "set 100 key:000000000000 3",
+    "get 100 key:000000000000",
+    "get 50 key:000000000000, set 50 key:000000000000 3",
+    "get 80 0000000000000000, set 20 0000000000000000 64",
+    "get 80 00000000000000000000000000000000, set 20 00000000000000000000000000000000 128",
+    "get 97 *, set 3 * *",
+    "get 50 user0000000000000000000, set 50 user0000000000000000000 1000",
+    "get 95 user0000000000000000000, set 5 user0000000000000000000 1000",
+    "get 100 user0000000000000000000",
+    "add 5 user0000000000000000000 1000, get 95 user0000000000000000000",
+    "cas 33.3 user0000000000000000000 1000, get 33.3 user0000000000000000000, gets 33.3 user0000000000000000000",
+];
+
+/// How often each operation came, by its key's form and its value's length.
+type Traffic = BTreeMap<(String, String, Option<usize>), u64>;
+
+/// A server of memcached's text and of RESP that has nothing, takes everything, and records it; its port.
+fn recorder() -> (u16, Arc<Mutex<Traffic>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let traffic = Arc::new(Mutex::new(Traffic::new()));
+    let seen = traffic.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let traffic = traffic.clone();
+            std::thread::spawn(move || record(&stream.unwrap(), &traffic));
+        }
+    });
+    (port, seen)
+}
+
+fn record(mut stream: &TcpStream, traffic: &Mutex<Traffic>) -> Option<()> {
+    let mut input = BufReader::new(stream);
+    loop {
+        let line = line_of(&mut input)?;
+        let (words, is_resp) = match line.strip_prefix('*') {
+            Some(count) => {
+                let words: Option<Vec<String>> =
+                    (0..count.parse().ok()?).map(|_| bulk_of(&mut input)).collect();
+                (words?, true)
+            }
+            None => (line.split(' ').map(str::to_owned).collect(), false),
+        };
+        let op = words[0].to_ascii_lowercase();
+        let is_store = matches!(op.as_str(), "set" | "add" | "cas");
+        let value = match (is_store, is_resp) {
+            (true, true) => Some(words[2].chars().count()),
+            (true, false) => {
+                let len: usize = words[4].parse().ok()?;
+                input.read_exact(&mut vec![0; len + 2]).ok()?;
+                Some(len)
+            }
+            (false, _) => None,
+        };
+        if is_store || matches!(op.as_str(), "get" | "gets") {
+            let key = words[1].replace("__rand_int__", &"0".repeat(12));
+            let form = key.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+            *traffic.lock().unwrap().entry((op.clone(), form, value)).or_default() += 1;
+        }
+        let reply = match (is_resp, op.as_str()) {
+            (true, "get") => "$-1",
+            (true, "set") => "+OK",
+            (true, _) => "-ERR unknown command",
+            // What was read with `gets` is there, so that `cas` follows.
+            (false, "gets") => &format!("VALUE {} 0 1 7\r\nx\r\nEND", words[1]),
+            (false, "get") => "END",
+            (false, _) if is_store => "STORED",
+            (false, _) => "ERROR",
+        };
+        stream.write_all(format!("{reply}\r\n").as_bytes()).ok()?;
+    }
+}
+
+fn line_of(input: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    (input.read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_owned())
+}
+
+/// One word of a command in RESP.
+fn bulk_of(input: &mut impl BufRead) -> Option<String> {
+    let mut bytes = vec![0; line_of(input)?.strip_prefix('$')?.parse::<usize>().ok()? + 2];
+    input.read_exact(&mut bytes).ok()?;
+    bytes.truncate(bytes.len() - 2);
+    // A letter for each byte.
+    Some(bytes.into_iter().map(char::from).collect())
+}
+
+/// Are these the operations, keys and values, with their shares within the chance of so many requests?
+fn check(what: &str, traffic: &Traffic, expected: &str) {
+    let total: u64 = traffic.values().sum();
+    assert!(total >= REQUESTS / 2, "{what}: {traffic:?}");
+    let mut explained = 0;
+    for expected in expected.split(", ") {
+        let [op, share, rest @ ..] = &expected.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{expected}")
+        };
+        let fits = |form: &str, text: &str| form == "*" || form == text;
+        let value = |len: &Option<usize>| len.map_or(String::new(), |len| len.to_string());
+        let is_it = |(held, key, len): &&(String, String, Option<usize>)| {
+            held == op && fits(rest[0], key) && fits(rest.get(1).unwrap_or(&""), &value(len))
+        };
+        let count: u64 = traffic.keys().filter(is_it).map(|held| traffic[held]).sum();
+        let seen = 100.0 * count as f64 / total as f64;
+        let share: f64 = share.parse().unwrap();
+        assert!((seen - share).abs() < 4.0, "{what}: {op} {seen} %, expected {share} %: {traffic:?}");
+        explained += count;
+    }
+    assert_eq!(explained, total, "{what}: {traffic:?}");
+}
 
 /// Command lines in the blocks of a document that are marked `sh`, without the program's name.
 fn command_lines(document: &'static str) -> impl Iterator<Item = &'static str> {
     let blocks = document.split("```sh\n").skip(1).map(|behind| behind.split("```").next().unwrap());
-    let arguments =
-        |line: &'static str| line.strip_prefix("brunt ").or(line.strip_prefix("cargo run --release -- "));
-    blocks.flat_map(str::lines).map(move |line| arguments(line).expect(line))
+    blocks.flat_map(str::lines).map(|line| line.strip_prefix("brunt ").expect(line))
 }
 
-/// The value of an option in a run that is to be short.
-fn shortened(option: &str, value: &str, server: &str) -> String {
-    let count = |most: u64| value.parse::<u64>().unwrap().min(most).to_string();
-    match option {
-        "--server" | "-s" => match value.split_once("://") {
-            Some((scheme, _)) => format!("{scheme}://{server}"),
-            None => server.to_owned(),
-        },
-        "--time" | "-t" => "200ms".to_owned(),
-        "--warmup" => "0s".to_owned(),
-        "--interval" => "100ms".to_owned(),
-        "--threads" => "1".to_owned(),
-        "--keys" | "--requests" => count(1_000),
-        "--connections" => count(20),
-        "--rate" | "-r" => "1k".to_owned(),
-        _ => value.to_owned(),
+/// The same command against the recorder, for so many requests without a preload. As many keys as the session may have in the order of versions.
+fn shortened(line: &str, port: u16) -> Vec<String> {
+    let mut short = words(line);
+    for index in 1..short.len() {
+        let word = match short[index - 1].as_str() {
+            "--server" => match short[index].split_once("://") {
+                Some((scheme, _)) => format!("{scheme}://127.0.0.1:{port}"),
+                None => format!("memcached://127.0.0.1:{port}"),
+            },
+            "--requests" => REQUESTS.to_string(),
+            "--time" => "20s".to_owned(),
+            "--warmup" => "0s".to_owned(),
+            "--connections" => short[index].parse::<u64>().unwrap().min(20).to_string(),
+            "--rate" => "10k".to_owned(),
+            _ => continue,
+        };
+        short[index] = word;
     }
-}
-
-/// Runs one line, shortened; its exit code and standard error.
-fn run(line: &str, server: &str, directory: &Path) -> (i32, String) {
-    let mut short: Vec<String> = Vec::new();
-    for word in words(line) {
-        let word = short.last().map_or_else(|| word.clone(), |option| shortened(option, &word, server));
-        short.push(word);
-    }
-    for (names, value) in [(["--time", "-t"], "200ms"), (["--warmup", "--warmup"], "0s")] {
-        if !short.iter().any(|word| names.contains(&word.as_str())) {
-            short.extend([names[0].to_owned(), value.to_owned()]);
+    let more = [
+        ("--requests", format!("--requests={REQUESTS}")),
+        ("--warmup", "--warmup=0s".to_owned()),
+        ("--no-preload", "--no-preload".to_owned()),
+        ("--progress", "--progress=none".to_owned()),
+        ("--set", "--set=server-stats=false".to_owned()),
+        ("--allow", "--allow=BROKEN,LOAD,CLIENT,DATA".to_owned()),
+    ];
+    for (option, given) in more {
+        if !short.iter().any(|word| word == option) {
+            short.push(given);
         }
     }
-    short.extend(["--progress=none", "--allow=BROKEN,LOAD,CLIENT,DATA"].map(str::to_owned));
-    let short: Vec<&str> = short.iter().map(String::as_str).collect();
-    let output = plain(&short).current_dir(directory).output().unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    short
 }
 
 #[test]
-fn command_lines_of_documents_run() {
+fn commands_send_what_the_other_tool_sends() {
     let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), Directory::new());
-    let lines: Vec<&str> = [README, DOCUMENT].into_iter().flat_map(command_lines).collect();
-    assert!(lines.len() >= 15);
-    for line in lines {
-        let (exit, message) = run(line, &server.address, &directory);
-        // On a busy host no rate may meet the objective of a search, or none is decided.
-        let accepted: &[i32] = if line.starts_with("search") { &[0, 3, 4] } else { &[0] };
-        assert!(accepted.contains(&exit), "{line}: {exit} {message}");
+    let directory = Directory::new();
+    let lines: Vec<&str> = command_lines(DOCUMENT).filter(|line| line.starts_with("run ")).collect();
+    assert_eq!(lines.len(), TRAFFIC.len());
+    std::thread::scope(|scope| {
+        for (line, expected) in lines.into_iter().zip(TRAFFIC) {
+            let directory = &directory;
+            scope.spawn(move || {
+                let (port, traffic) = recorder();
+                let short = shortened(line, port);
+                let short: Vec<&str> = short.iter().map(String::as_str).collect();
+                let output = plain(&short).current_dir(directory).output().unwrap();
+                let message = String::from_utf8(output.stderr).unwrap();
+                assert_eq!(output.status.code(), Some(0), "{line}: {message}");
+                check(line, &traffic.lock().unwrap(), expected);
+            });
+        }
+    });
+}
+
+#[test]
+fn redis_benchmark_sends_what_the_document_says() {
+    let _beside = beside_others();
+    if !is_installed("redis-benchmark", "--version") {
+        return;
+    }
+    let table =
+        [("-t set", TRAFFIC[2]), ("-t get", TRAFFIC[3]), ("-t set,get -r 100000 -P 16 -c 50", TRAFFIC[4])];
+    for (options, expected) in table {
+        let (port, traffic) = recorder();
+        let mut command = Command::new("redis-benchmark");
+        command.args(["-p", &port.to_string(), "-n", &REQUESTS.to_string()]).args(options.split(' '));
+        assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{options}");
+        check(options, &traffic.lock().unwrap(), expected);
     }
 }
 

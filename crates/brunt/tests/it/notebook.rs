@@ -67,20 +67,18 @@ fn lines_for_scripts_run() {
 
 #[test]
 fn stalls_line_up_with_the_servers_log() {
-    check("1s", 4);
-}
-
-/// Where an interval has too few requests for a p99.
-#[test]
-fn stalls_line_up_in_short_intervals() {
-    check("100ms", 40);
+    let _beside = beside_others();
+    std::thread::scope(|scope| {
+        scope.spawn(|| check("1s", 4));
+        // Where an interval has too few requests for a p99.
+        scope.spawn(|| check("100ms", 40));
+    });
 }
 
 fn check(interval: &str, intervals: usize) {
     if !is_installed("python3", "--version") {
         return;
     }
-    let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let mut run = brunt(&["run", "--server", &server.address, "-r", "4k", "-t", "4s", "--warmup", "0s"]);
     run.args([

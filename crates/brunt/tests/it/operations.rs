@@ -1,4 +1,4 @@
-//! Every operation against a real memcached: what each came to is what the server counted.
+//! Every operation against a real memcached, in each of its dialects: what each came to is what the server counted.
 
 use crate::experiments::is_full;
 use crate::measured::Measured;
@@ -7,150 +7,200 @@ use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+pub(crate) const DIALECTS: [&str; 3] = ["memcached-text", "memcached-meta", "memcached-binary"];
+
 /// All thirteen kinds, so weighted that every outcome of every kind is met.
 const EVERY_KIND: &str =
     "get=20,gets=8,mget=4,set=8,add=4,replace=4,append=2,prepend=2,cas=6,incr=4,decr=4,delete=3,touch=4";
 
-/// A million of them, or at usual length as many as it takes to meet every outcome: hits, misses and refusals of every kind equal the
-/// server's own statistics, and so do all bytes.
+/// So many operations of a mix that meets every outcome; each was answered, and no reply was misunderstood.
+pub(crate) fn mixed(server: &Server, protocol: &str, requests: u64, flags: &[&str]) -> Measured {
+    let count = requests.to_string();
+    let shape =
+        ["--protocol", protocol, "-n", &count, "--warmup", "0s", "-c", "16", "-T", "2", "--depth", "8"];
+    let data =
+        ["--popularity", "zipf:0.99", "--keys", "20000", "--value-size", "uniform:20,400", "--seed", "42"];
+    let measured = Measured::run(&server.address, &[&shape[..], &data, flags].concat());
+    let text = &measured.text;
+    measured.check_exit();
+    measured.check_request_counts();
+    measured.check_connections();
+    let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
+    assert_eq!(ended, [requests; 2], "{text}");
+    let events = ["unmatched_replies", "pushes"].map(|key| measured.count(&format!("events.{key}")));
+    assert_eq!(events, [0; 2], "{text}");
+    for wrong in ["first_malformed", "first_error"] {
+        assert!(measured.json["events"][wrong].is_null(), "{text}");
+    }
+    assert_eq!(measured.json["events"]["error_replies"], json!({}), "{text}");
+    measured
+}
+
+/// As many as it takes to meet every outcome, or a million: hits, misses and refusals of every kind equal the server's own statistics,
+/// and so do all bytes.
 ///
 /// memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a retrieval by its keys.
 #[test]
 fn mixed_operations_are_counted_alike() {
     let _beside = beside_others();
-    let Some(server) = Server::memcached(&["-m", "512"]) else { return };
-    let (before, told_bytes) = server.statistics_and_len();
-    let requests = if is_full() { 1_000_000 } else { 200_000 };
-    let measured = Measured::run(
-        &format!("memcached://{}", server.address),
-        &[
-            &[
-                "-n",
-                &requests.to_string(),
-                "--warmup",
-                "0s",
-                "-c",
-                "16",
-                "-T",
-                "2",
-                "--depth",
-                "8",
-                "--popularity",
-                "zipf:0.99",
-                // Its bytes would be among those that are compared.
-                "--set",
-                "server-stats=false",
-            ][..],
-            &["--keys", "20000", "--value-size", "uniform:20,400", "--mix", EVERY_KIND, "--seed", "42"],
-        ]
-        .concat(),
-    );
-    let after = server.statistics();
-    measured.check_exit();
-    measured.check_request_counts();
-    let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
-    assert_eq!(ended, [requests; 2], "{}", measured.text);
-
-    let reply =
-        |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.counts.requests.replies.{reply}"));
-    let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
-    let stores = ["set", "add", "replace", "append", "prepend", "cas"].map(sent).iter().sum();
-    // What the server counts → what we say.
-    let table = [
-        ("cmd_get", measured.over_phases("keys.requested")),
-        ("get_hits", measured.over_phases("keys.hit")),
-        ("get_misses", measured.over_phases("keys.miss")),
-        ("cmd_set", stores),
-        ("cas_hits", reply("cas", "stored")),
-        ("cas_badval", reply("cas", "exists")),
-        ("cas_misses", reply("cas", "not_found")),
-        ("incr_hits", reply("incr", "number")),
-        ("incr_misses", reply("incr", "not_found")),
-        ("decr_hits", reply("decr", "number")),
-        ("decr_misses", reply("decr", "not_found")),
-        ("delete_hits", reply("delete", "deleted")),
-        ("delete_misses", reply("delete", "not_found")),
-        ("cmd_touch", sent("touch")),
-        ("touch_hits", reply("touch", "touched")),
-        ("touch_misses", reply("touch", "not_found")),
-        // Each question for the statistics is 7 bytes, and the first answer went out behind what it says.
-        ("bytes_read", measured.over_phases("bytes.tx") + 7),
-        ("bytes_written", measured.over_phases("bytes.rx") + told_bytes),
-    ];
-    for (name, ours) in table {
-        assert_eq!(after[name] - before[name], ours, "{name}\n{}", measured.text);
-    }
-    // Nothing above holds because nothing happened. Only counters are never missing: no operation deletes them.
-    let unmet = table.iter().filter(|(_, ours)| *ours == 0).map(|(name, _)| *name).collect::<Vec<_>>();
-    assert_eq!(unmet, ["incr_misses", "decr_misses"]);
-    for (op, replies) in [("add", "not_stored"), ("replace", "not_stored"), ("append", "not_stored")] {
-        assert!(reply(op, replies) > 0 && reply(op, "stored") > 0, "{op}");
+    for dialect in DIALECTS {
+        let Some(server) = Server::memcached(&["-m", "512"]) else { return };
+        let (before, told_bytes) = server.statistics_and_len();
+        let requests = if is_full() { 1_000_000 } else { 50_000 };
+        // The bytes of a question for the statistics would be among those that are compared.
+        let flags = ["--mix", EVERY_KIND, "--set", "server-stats=false"];
+        let measured = mixed(&server, dialect, requests, &flags);
+        let after = server.statistics();
+        let text = &measured.text;
+        let reply =
+            |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.counts.requests.replies.{reply}"));
+        let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
+        let stores = ["set", "add", "replace", "append", "prepend", "cas"].map(sent).iter().sum();
+        // A touch of the meta protocol is a retrieval as long as it finds nothing.
+        let (touched, untouched) = (reply("touch", "touched"), reply("touch", "not_found"));
+        let (as_touch, as_get) = if dialect == "memcached-meta" { (0, untouched) } else { (untouched, 0) };
+        // Each connection begins with a NOOP, 24 bytes like its reply, before the first phase.
+        let noop_bytes = if dialect == "memcached-binary" { 24 } else { 0 };
+        let setup_bytes = noop_bytes * measured.count("client.connections.established");
+        // What the server counts → what we say.
+        let table = [
+            ("cmd_get", measured.over_phases("keys.requested") + as_get),
+            ("get_hits", measured.over_phases("keys.hit")),
+            ("get_misses", measured.over_phases("keys.miss") + as_get),
+            ("cmd_set", stores),
+            ("cas_hits", reply("cas", "stored")),
+            ("cas_badval", reply("cas", "exists")),
+            ("cas_misses", reply("cas", "not_found")),
+            ("incr_hits", reply("incr", "number")),
+            ("incr_misses", reply("incr", "not_found")),
+            ("decr_hits", reply("decr", "number")),
+            ("decr_misses", reply("decr", "not_found")),
+            ("delete_hits", reply("delete", "deleted")),
+            ("delete_misses", reply("delete", "not_found")),
+            ("cmd_touch", touched + as_touch),
+            ("touch_hits", touched),
+            ("touch_misses", as_touch),
+            // Each question for the statistics is 7 bytes, and the first answer went out behind what it says.
+            ("bytes_read", measured.over_phases("bytes.tx") + setup_bytes + 7),
+            ("bytes_written", measured.over_phases("bytes.rx") + setup_bytes + told_bytes),
+        ];
+        for (name, ours) in table {
+            assert_eq!(after[name] - before[name], ours, "{dialect} {name}\n{text}");
+        }
+        // Nothing above holds because nothing happened. Only counters are never missing: no operation deletes them.
+        let of_meta = dialect == "memcached-meta";
+        let unmet = |name: &str| name == "touch_misses" && of_meta || name.ends_with("cr_misses");
+        table.iter().for_each(|(name, ours)| assert_eq!(*ours == 0, unmet(name), "{dialect} {name}\n{text}"));
+        for op in ["add", "replace", "append"] {
+            assert!(reply(op, "not_stored") > 0 && reply(op, "stored") > 0, "{dialect} {op}");
+        }
+        assert!(untouched > 0 && touched + untouched == sent("touch"), "{dialect}\n{text}");
     }
 }
 
 /// Flags of a closed loop over 3 000 keys, without a preload.
 const COLD: &[&str] = &["--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4", "--depth", "4"];
 
-/// What was missed is stored, key by key, as an operation of its own that is no part of `-n`.
+/// What was missed is stored, key by key, as an operation of its own that is no part of `-n`: one key of a multi-get like an only one.
 #[test]
 fn missed_keys_are_stored() {
     let _beside = beside_others();
-    for (mix, keys_of_each) in [("get", 1), ("gets", 1), ("mget", 10)] {
-        let Some(server) = Server::memcached(&[]) else { return };
-        let flags = [COLD, &["--popularity", "sequential", "--on-miss", "set"]].concat();
+    let of_memcached = DIALECTS
+        .iter()
+        .flat_map(|dialect| [("get", 1), ("gets", 1), ("mget", 10)].map(|mix| (*dialect, mix)));
+    let of_redis = [("resp2", ("get", 1)), ("resp2", ("mget", 10)), ("resp3", ("mget", 10))];
+    for (protocol, (mix, keys_of_each)) in of_memcached.chain(of_redis) {
+        let is_redis = protocol.starts_with("resp");
+        let Some(server) = (if is_redis { Server::redis(&[]) } else { Server::memcached(&[]) }) else {
+            return;
+        };
+        let flags = ["--protocol", protocol, "--popularity", "sequential", "--on-miss", "set", "--mix", mix];
         let run = |requests: u64| {
-            let requests = requests.to_string();
-            Measured::run(&server.address, &[&flags[..], &["--mix", mix, "-n", &requests]].concat())
+            Measured::run(&server.address, &[COLD, &flags, &["-n", &requests.to_string()]].concat())
         };
         // Once round: every key is missed once and stored once.
         let first = run(3_000_u64.div_ceil(keys_of_each));
         first.check_request_counts();
-        let statistics = server.statistics();
         let missed = first.count("counts.keys.miss");
-        assert_eq!(first.count("counts.requests.followup"), missed, "{mix}\n{}", first.text);
-        assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{mix}");
-        assert_eq!((statistics["get_misses"], statistics["cmd_set"]), (missed, missed), "{mix}");
-        assert_eq!(statistics["curr_items"], 3_000, "{mix}");
+        assert_eq!(first.count("counts.requests.followup"), missed, "{protocol} {mix}\n{}", first.text);
+        assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{protocol} {mix}");
+        if is_redis {
+            assert_eq!(server.redis_says("DBSIZE"), ":3000\r\n+OK\r\n", "{protocol} {mix}");
+        } else {
+            let counted = server.statistics();
+            let counted = ["get_misses", "cmd_set", "curr_items"].map(|name| counted[name]);
+            assert_eq!(counted, [missed, missed, 3_000], "{protocol} {mix}");
+        }
         let asked = first.count(&format!("ops.{mix}.counts.requests.scheduled"));
-        assert_eq!(first.count("counts.requests.scheduled"), asked + missed, "{mix}");
+        assert_eq!(first.count("counts.requests.scheduled"), asked + missed, "{protocol} {mix}");
         // Once more: everything is there, and nothing follows.
         let second = run(3_000);
         assert_eq!(
             (second.count("counts.requests.scheduled"), second.count("counts.requests.followup")),
             (3_000, 0)
         );
-        assert_eq!(second.count("counts.keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
+        assert_eq!(
+            second.count("counts.keys.hit"),
+            3_000 * keys_of_each,
+            "{protocol} {mix}\n{}",
+            second.text
+        );
     }
 }
 
-/// Changes without a reply end when they are sent, and the server gets every one of them.
+/// Changes without a reply end when they are sent, and the server gets every one of them. But for touch, which has such a form only in
+/// text; what the other dialects' server says of failures is no operation's.
 #[test]
 fn noreply_changes_arrive() {
     let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let flags = ["--noreply", "--mix", "get=2,set=3,delete=1,touch=1,incr=1,append=1", "-n", "30000"];
-    let measured =
-        Measured::run(&server.address, &[&flags[..], &["--keys", "3000", "--warmup", "0s"]].concat());
-    measured.check_request_counts();
-    let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
-    // The last of them may still be on their way when the run is over.
-    let statistics = loop {
-        let statistics = server.statistics();
-        if statistics["cmd_set"] == sent("set") + sent("append") {
-            break statistics;
+    for dialect in DIALECTS {
+        let is_text = dialect == "memcached-text";
+        let Some(server) = Server::memcached(&[]) else { return };
+        let mix = ["--noreply", "--mix", "get=2,set=3,add=1,delete=1,touch=1,incr=1,append=1", "-n", "30000"];
+        let flags = ["--protocol", dialect, "--keys", "3000", "--warmup", "0s", "--depth", "4"];
+        let measured = Measured::run(&server.address, &[&mix[..], &flags].concat());
+        let text = &measured.text;
+        measured.check_exit();
+        measured.check_request_counts();
+        measured.check_connections();
+        let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
+        let stores: u64 = ["set", "add", "append"].map(sent).iter().sum();
+        // The last of them may still be on their way when the run is over.
+        let statistics = loop {
+            let statistics = server.statistics();
+            let deleted = statistics["delete_hits"] + statistics["delete_misses"];
+            if statistics["cmd_set"] == stores
+                && deleted == sent("delete")
+                && statistics["incr_hits"] == sent("incr")
+                && (!is_text || statistics["cmd_touch"] == sent("touch"))
+            {
+                break statistics;
+            }
+            assert!(statistics["cmd_set"] <= stores && deleted <= sent("delete"), "{dialect}\n{text}");
+        };
+        measured.check_server_counts();
+        let requests = |key: &str| measured.count(&format!("counts.requests.{key}"));
+        let sent_in_window = |op: &str| measured.count(&format!("ops.{op}.counts.requests.sent"));
+        let unacknowledged: u64 = ["set", "add", "delete", "incr", "append"].map(sent_in_window).iter().sum();
+        let strays = measured.count("events.unmatched_replies");
+        if is_text {
+            assert_eq!(measured.count("counts.keys.requested"), statistics["cmd_get"], "{text}");
+            assert_eq!(
+                (requests("unacknowledged"), strays),
+                (unacknowledged + sent_in_window("touch"), 0),
+                "{text}"
+            );
+        } else {
+            let touch = |key: &str| measured.count(&format!("ops.touch.counts.requests.{key}"));
+            assert_eq!(statistics["touch_hits"], touch("replies.touched"), "{dialect}\n{text}");
+            assert_eq!(touch("completed"), sent("touch"), "{dialect}\n{text}");
+            assert_eq!(requests("unacknowledged"), unacknowledged, "{dialect}\n{text}");
+            // Most keys that are to be added are there.
+            assert!(strays > sent("add") / 2 && strays < 3 * sent("add"), "{dialect} {strays}\n{text}");
         }
-        assert!(statistics["cmd_set"] < sent("set") + sent("append"), "{}", measured.text);
-    };
-    assert_eq!(statistics["delete_hits"] + statistics["delete_misses"], sent("delete"));
-    assert_eq!(statistics["cmd_touch"], sent("touch"));
-    assert_eq!(statistics["incr_hits"], sent("incr"));
-    assert_eq!(measured.count("counts.keys.requested"), statistics["cmd_get"]);
-    let changed = ["set", "delete", "touch", "incr", "append"];
-    assert_eq!(
-        measured.count("counts.requests.unacknowledged"),
-        changed.map(|op| measured.count(&format!("ops.{op}.counts.requests.sent"))).iter().sum::<u64>()
-    );
-    measured.check_exit();
+        assert_eq!(text.contains("unmatched replies"), !is_text, "{dialect}\n{text}");
+        assert_eq!(requests("mismatch") + requests("error"), 0, "{dialect}\n{text}");
+    }
 }
 
 /// A time to live is the server's: what is stored or touched with a short one is soon gone, with a long one it stays.

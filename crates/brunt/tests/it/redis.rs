@@ -2,6 +2,7 @@
 //! against a small server of our own, which does what a real one seldom does.
 
 use crate::measured::Measured;
+use crate::operations::mixed;
 use crate::server::{Server, beside_others, ended, temporary};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,35 +33,9 @@ fn mixed_operations_are_counted_alike() {
     // With a time to live a touch is another command, and so is a store.
     for (version, ttl, touch) in [("resp2", "0", "touch"), ("resp3", "1h", "expire")] {
         let Some(server) = Server::redis(&[]) else { return };
-        let flags = [
-            &["--protocol", version, "-n", "50k", "--warmup", "0s", "-c", "16", "-T", "2", "--depth", "8"][..],
-            &[
-                "--popularity",
-                "zipf:0.99",
-                "--keys",
-                "20000",
-                "--value-size",
-                "uniform:20,400",
-                "--seed",
-                "42",
-            ],
-            &["--mix", EVERY_KIND, "--ttl", ttl, "--set", "client-name=brunt", "--set", "database=3"],
-            &COMMANDS,
-        ];
-        let measured = Measured::run(&server.address, &flags.concat());
-        measured.check_exit();
-        measured.check_request_counts();
-        measured.check_connections();
+        let own = ["--mix", EVERY_KIND, "--ttl", ttl, "--set", "client-name=brunt", "--set", "database=3"];
+        let measured = mixed(&server, version, 50_000, &[&own[..], &COMMANDS].concat());
         let text = &measured.text;
-        let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("counts.requests.{key}")));
-        assert_eq!(ended, [50_000; 2], "{text}");
-        assert_eq!(measured.json["events"]["error_replies"], serde_json::json!({}), "{text}");
-        assert!(
-            measured.json["events"]["first_malformed"].is_null()
-                && measured.json["events"]["first_error"].is_null(),
-            "{text}"
-        );
-
         let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
         let calls = server.redis_counts("commandstats");
         let call = |name: &str| calls.get(&format!("cmdstat_{name}")).copied().unwrap_or(0);
@@ -117,33 +92,6 @@ fn hits_and_misses_match_the_server() {
         assert_eq!((counts["keyspace_hits"], counts["keyspace_misses"]), (hit, miss), "{}", measured.text);
         assert!(hit > 0 && miss > 0 && measured.count("events.values_foreign") == 0, "{}", measured.text);
         assert_eq!(measured.count("counts.requests.mismatch"), 0, "{}", measured.text);
-    }
-}
-
-/// What was missed is stored, one key of a multi-get like an only one.
-#[test]
-fn missed_keys_are_stored() {
-    let _beside = beside_others();
-    for (version, mix, keys_of_each) in [("resp2", "get", 1), ("resp3", "mget", 10), ("resp2", "mget", 10)] {
-        let Some(server) = Server::redis(&[]) else { return };
-        let run = |requests: u64| {
-            let flags =
-                ["--protocol", version, "--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4"];
-            let rest = ["--popularity", "sequential", "--on-miss", "set", "--mix", mix, "--depth", "4", "-n"];
-            Measured::run(&server.address, &[&flags[..], &rest, &[&requests.to_string()]].concat())
-        };
-        let first = run(3_000_u64.div_ceil(keys_of_each));
-        first.check_request_counts();
-        let missed = first.count("counts.keys.miss");
-        assert_eq!(first.count("counts.requests.followup"), missed, "{mix}\n{}", first.text);
-        assert_eq!(first.count("ops.set.counts.requests.replies.stored"), missed, "{mix}");
-        assert_eq!(server.redis_says("DBSIZE"), ":3000\r\n+OK\r\n");
-        let second = run(3_000);
-        assert_eq!(
-            (second.count("counts.requests.scheduled"), second.count("counts.requests.followup")),
-            (3_000, 0)
-        );
-        assert_eq!(second.count("counts.keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
     }
 }
 
@@ -396,9 +344,7 @@ fn later_setup_rejections_are_faults() {
     let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
     measured.check_request_counts();
     measured.check_connections();
-    let faults = measured.json["events"]["faults"].as_array().unwrap();
-    let turned_away = faults.iter().filter(|fault| fault["kind"] == "setup_rejected");
-    let count = turned_away.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>();
+    let count = measured.faults(Some("setup_rejected"));
     assert!(count > 0 && count == measured.count("client.connections.failed"), "{}", measured.text);
     assert_eq!(measured.at("events.first_error"), "ERR max number of clients reached", "{}", measured.text);
 }

@@ -28,29 +28,39 @@ const MIX: &[&str] = &[
     "4",
 ];
 
-/// Every count of the server is ours, and the server is told of in the text, in JSON and in the same seconds.
-fn check_agreement(server: &str, flags: &[&str]) -> Measured {
-    let measured = Measured::run(server, &[MIX, flags].concat());
+/// Every count of the servers is ours, in JSON and in the text; they compare so many. The servers' window is ours to within the instants
+/// at which they were asked, and so nearly is the share of hits.
+pub(crate) fn agreeing(server: &str, flags: &[&str], counts: usize, hits_within: f64) -> Measured {
+    let measured = Measured::run(server, flags);
     let text = &measured.text;
     measured.check_request_counts();
-    measured.check_exit();
     measured.check_server_counts();
     let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
-    assert_eq!(agreement.len(), 16);
+    assert_eq!(agreement.len(), counts, "{agreement:?}");
     for row in agreement {
         assert_eq!([&row["least"], &row["most"]], [&row["counted"]; 2], "{row}");
     }
-    let counted =
-        |name: &str| agreement.iter().find(|row| row["statistic"] == name).unwrap()["counted"].clone();
-    assert_eq!(counted("cmd_get"), measured.over_phases("keys.requested"));
-    assert_eq!(counted("get_hits"), measured.over_phases("keys.hit"));
-    assert_eq!(counted("delete_hits"), measured.over_phases("requests.replies.deleted"));
     assert!(text.contains("by its own count"), "{text}");
-    // The servers' window is ours to within the instants at which they were asked.
     let window = measured.at("events.server_stats.window");
     let ours = measured.count("counts.keys.hit") as f64 / measured.count("counts.keys.requested") as f64;
-    assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.1, "{window}, ours {ours}");
+    assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < hits_within, "{window}, ours {ours}");
     assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
+    measured
+}
+
+/// What the servers counted of this.
+pub(crate) fn counted(measured: &Measured, statistic: &str) -> u64 {
+    let agreement = measured.at("events.server_stats.agreement").as_array().unwrap();
+    agreement.iter().find(|row| row["statistic"] == statistic).unwrap()["counted"].as_u64().unwrap()
+}
+
+/// The same of every operation of memcached, and the server is told of in the same seconds.
+fn check_agreement(server: &str, flags: &[&str]) -> Measured {
+    let measured = agreeing(server, &[MIX, flags].concat(), 16, 0.1);
+    measured.check_exit();
+    assert_eq!(counted(&measured, "cmd_get"), measured.over_phases("keys.requested"));
+    assert_eq!(counted(&measured, "get_hits"), measured.over_phases("keys.hit"));
+    assert_eq!(counted(&measured, "delete_hits"), measured.over_phases("requests.replies.deleted"));
     let second = &measured.at("intervals").as_array().unwrap()[0];
     let (counted, done) =
         (second["server"]["requests"].as_f64().unwrap(), second["completed"].as_f64().unwrap());
@@ -168,23 +178,29 @@ fn restarts_are_reported() {
     assert_eq!(measured.at("events.server_stats.agreement").as_array().unwrap().len(), 0);
 }
 
-/// Twenty megabytes do not fit into eight.
+/// Flags of a data set of twenty megabytes.
+const TOO_MUCH: [&str; 8] = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
+
+/// It does not fit into eight: each item that is gone was evicted, and no other. The server counts both by these names.
+pub(crate) fn check_evictions(server: &str, protocol: &str, items: &str, evictions: &str) -> Measured {
+    let measured = Measured::run(server, &[&["--protocol", protocol], &TOO_MUCH[..]].concat());
+    let prepared = &measured.at("events.server_stats.servers")[0]["prepared"]["statistics"];
+    let number = |name: &str| prepared[name].as_u64().unwrap();
+    let gone = 2_000 - number(items);
+    assert_eq!(number(evictions), gone, "{prepared}");
+    let expected = format!("{gone} of 2000 keys that were stored were gone when the preload was over");
+    assert!(gone > 0 && measured.fact(&expected).is_some(), "{}", measured.text);
+    measured
+}
+
 #[test]
 fn evictions_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&["-m", "8"]) else { return };
-    let data = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
-    let measured = Measured::run(&server.address, &data);
-    // Each item that is gone was evicted, and no other.
-    let prepared = &measured.at("events.server_stats.servers")[0]["prepared"]["statistics"];
-    let number = |name: &str| prepared[name].as_u64().unwrap();
-    let gone = 2_000 - number("curr_items");
-    assert_eq!(number("evictions"), gone, "{prepared}");
-    let expected = format!("{gone} of 2000 keys that were stored were gone when the preload was over");
-    assert!(gone > 0 && measured.fact(&expected).is_some(), "{}", measured.text);
+    check_evictions(&server.address, "memcached-text", "curr_items", "evictions");
     // Without a preload there is none to be incomplete: what is left is that it evicts.
     let measured =
-        Measured::run(&server.address, &[&data[..], &["--no-preload", "--mix", "get=1,set=1"]].concat());
+        Measured::run(&server.address, &[&TOO_MUCH[..], &["--no-preload", "--mix", "get=1,set=1"]].concat());
     assert!(measured.fact("items were evicted in the window").is_some(), "{}", measured.text);
     assert_eq!(measured.fact("preload"), None, "{}", measured.text);
     assert!(measured.text.contains(" evictions"), "{}", measured.text);

@@ -361,12 +361,15 @@ fn small_screens_show_the_progress_line() {
 #[test]
 fn every_size_has_a_frame() {
     let seen = seen(8);
-    for width in (60..260).step_by(7) {
-        for height in 16..60 {
-            let found = frame(&seen, width, height, Switches::default());
-            assert!(found.last().unwrap().starts_with(KEYS[0]), "{width}x{height}");
-            assert!(found.iter().any(|line| line.starts_with("all ")), "{width}x{height}");
-        }
+    let widths = || (60..260).step_by(7);
+    // Every height at the least and the largest width, every width at the least and the largest height, and a diagonal.
+    let heights_of_ends = [60, 256].into_iter().flat_map(|width| (16..60).map(move |height| (width, height)));
+    let widths_of_ends = [16, 59].into_iter().flat_map(|height| widths().map(move |width| (width, height)));
+    let diagonal = widths().zip((16..60).step_by(3).cycle());
+    for (width, height) in heights_of_ends.chain(widths_of_ends).chain(diagonal) {
+        let found = frame(&seen, width, height, Switches::default());
+        assert!(found.last().unwrap().starts_with(KEYS[0]), "{width}x{height}");
+        assert!(found.iter().any(|line| line.starts_with("all ")), "{width}x{height}");
     }
 }
 

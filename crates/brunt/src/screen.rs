@@ -1,0 +1,72 @@
+//! What `brunt run -h` prints: the options that most runs need, on one screen.
+//!
+//! Not the help of all options (the parser has that). Invariant: no line is longer than 80 columns; a test holds it.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// What `brunt run -h` lists: options by their names, each with a text that fits one line, below headings, which end in a colon.
+const SCREEN: [(&str, &str); 35] = [
+    ("Target:", ""),
+    ("server", "HOST[:PORT], unix:PATH or URL (repeatable)"),
+    ("protocol", "memcached-text, resp3, ... [default: asked]"),
+    ("cluster", "Servers are nodes of one Redis cluster"),
+    ("tls-ca", "Trusted CA certificates (PEM)"),
+    ("Load:", ""),
+    ("connections", "Connections in all [default: 16]"),
+    ("depth", "Requests in flight per connection [default: 1]"),
+    ("rate", "Open loop: requests per second in all"),
+    ("time", "Length of the measured window [default: 10s]"),
+    ("requests", "End after so many requests"),
+    ("threads", "Worker threads"),
+    ("warmup", "Load before the window [default: 1s]"),
+    ("until", "End at this precision, e.g. p99=2%,max=30m"),
+    ("repeat", "Number of runs [default: 1]"),
+    ("peak", "Most requests per CPU: send in batches"),
+    ("agent", "Another host that generates load (repeatable)"),
+    ("Data (a run stores its keys first):", ""),
+    ("mix", "Operations by weight [default: get=9,set=1]"),
+    ("keys", "Number of keys [default: 100000]"),
+    ("key-size", "Bytes of a key [default: 30]"),
+    ("value-size", "Bytes of a value [default: 200]"),
+    ("popularity", "uniform, zipf:0.99, ... [default: uniform]"),
+    ("prefix", "First bytes of every key [default: brunt:]"),
+    ("verify", "Check every byte of the values read"),
+    ("preload", "Do not store the keys first"),
+    ("Results:", ""),
+    ("output", "File: .json .html .csv .md .svg ... (repeatable)"),
+    ("assert", "Exit 4 if violated, e.g. 'p99 < 1ms'"),
+    ("report", "How much is printed [default: short]"),
+    ("progress", "What is shown while it runs"),
+    ("http", "Serve page and metrics while it runs"),
+    ("print_plan", "Print the plan as TOML and exit"),
+    ("quiet", "Print errors only"),
+    ("set", "Set any key of a plan file"),
+];
+
+/// Behind the list.
+const SCREEN_END: &str = "\
+Examples:
+  brunt run                                  a server that brunt starts itself
+  brunt run -s cache:11211 -c 16 -t 10s      closed loop on 16 connections
+  brunt run -s cache:11211 -r 50k -o r.html  open loop at 50000 requests/s
+  brunt run plan.toml --set linger=1s        a plan file, one key changed
+All options: brunt run --help. Keys of a plan file: brunt help keys";
+
+/// What `brunt run -h` lists.
+pub(crate) fn of_run(run: &Command) -> String {
+    const LABEL: usize = 30;
+    let mut text = String::new();
+    for (name, says) in SCREEN {
+        let Some(argument) = run.get_arguments().find(|held| held.get_id() == name) else {
+            text.extend([name, "\n"]);
+            continue;
+        };
+        let short = argument.get_short().map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let long = argument.get_long().unwrap_or_default();
+        let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
+        let value = value.map_or(String::new(), |names| format!(" <{}>", names.join("> <")));
+        let _ = writeln!(text, "{:<LABEL$}  {says}", format!("  {short}--{long}{value}"));
+    }
+    text + SCREEN_END
+}
