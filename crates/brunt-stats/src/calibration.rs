@@ -4,7 +4,6 @@
 //! made on the same host with as many threads that wait and talk to the kernel in the same way; whatever else differs is
 //! said.
 
-use crate::bottleneck::Bottleneck;
 use crate::capacity::Capacity;
 use crate::usage::ClientUsage;
 use brunt_plan::cpus::CpuList;
@@ -152,8 +151,8 @@ pub struct Calibration {
     pub loopback: LatencyFloor,
     /// Up to which rate the client's part of the p99 stays within the objective.
     pub headroom: Capacity,
-    /// What kept it from a higher rate, where that was not the client alone: it may be capable of more.
-    pub limit: Option<Bottleneck>,
+    /// The server or the connections were the limit: the client may be capable of more.
+    pub is_limited: bool,
 }
 
 /// The file that keeps one for each host and shape.
@@ -282,7 +281,7 @@ mod tests {
             shape: shape(),
             loopback: LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 },
             headroom: between(true),
-            limit: None,
+            is_limited: false,
         };
         change(&mut calibration);
         calibration

@@ -14,6 +14,7 @@ pub mod bottleneck;
 pub mod bound;
 pub mod calibration;
 pub mod capacity;
+pub mod capacity_search;
 pub mod change;
 pub mod change_point;
 pub mod check;

@@ -11,6 +11,7 @@ use brunt_engine::host::first_line;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_report::campaign::{Campaign, RunRow};
+use brunt_stats::bottleneck::Bottleneck;
 use brunt_stats::calibration::{
     Calibration, CalibrationFile, HostIdentity, LatencyFloor, Lookup, Shape, find,
 };
@@ -106,7 +107,7 @@ fn found(campaign: &Campaign) -> Option<Calibration> {
         shape: Shape::of(plan, &run.usage),
         loopback: LatencyFloor::least(campaign.runs.iter().filter_map(floor))?,
         headroom,
-        limit: campaign.limit.as_ref().map(|met| met.limit.bottleneck),
+        is_limited: campaign.limit.as_ref().is_some_and(|met| met.limit.bottleneck != Bottleneck::Client),
     })
 }
 
@@ -146,7 +147,7 @@ mod tests {
             shape: Shape { threads, ..Shape::default() },
             loopback: LatencyFloor { p50_ns: 2, p99_ns: 3 },
             headroom: Capacity::Between { passed: 5.0, failed: 6.5, is_confirmed: true },
-            limit: None,
+            is_limited: false,
         }
     }
 

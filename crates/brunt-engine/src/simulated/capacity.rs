@@ -1,6 +1,6 @@
 //! The search for a known capacity, in virtual time: M/D/1, whose p99 has a law.
 //!
-//! Not a walk with made-up steps (`brunt-stats/src/capacity.rs` has those): production workers load a simulated server with
+//! Not a walk with made-up steps (`brunt-stats/src/capacity_search.rs` has those): production workers load a simulated server with
 //! one service time, and what `brunt search` is made of decides what a step came to and which rate is next. Here is only what
 //! `brunt/src/campaign/search.rs` wires. Nothing in this world disturbs a measurement, so a capacity that is off is the decision's fault.
 
@@ -8,7 +8,8 @@ use super::{SECOND, check_counts, plan, simulate_within};
 use crate::simulated::sim::SimOptions;
 use brunt_server::{CoreOptions, Service, m_d_1};
 use brunt_stats::bottleneck::{Limit, LimitFacts};
-use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
+use brunt_stats::capacity::Capacity;
+use brunt_stats::capacity_search::{CapacitySearch, NextStep, RateRange, StepResult};
 use brunt_stats::summary::Summary;
 
 /// How far the capacity may lie from the law: two rates of a pair are up to 20 % apart, and requests that wait for one busy period come in

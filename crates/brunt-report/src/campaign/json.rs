@@ -9,7 +9,7 @@ use crate::json::write_indented;
 use crate::json::{ResultTree, reference};
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::bottleneck::Bottleneck;
-use brunt_stats::capacity::StepResult;
+use brunt_stats::capacity_search::StepResult;
 use brunt_stats::median::Spread;
 use brunt_stats::rate_scan::Knee;
 use brunt_stats::status::RunStatus;

@@ -13,7 +13,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::assertion::{Assertion, Reached};
 use brunt_stats::bound::Decision;
-use brunt_stats::capacity::StepResult;
+use brunt_stats::capacity_search::StepResult;
 use brunt_stats::median::Spread;
 use brunt_stats::rate_scan::Knee;
 

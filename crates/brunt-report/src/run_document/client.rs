@@ -10,7 +10,6 @@ use crate::layout::{Layout, Style};
 use crate::quantity;
 use brunt_plan::plan::{MeterKind, Refill};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::bottleneck::Bottleneck;
 use brunt_stats::calibration::{Calibration, CalibrationMatch, Lookup};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::meter::Meter;
@@ -169,7 +168,7 @@ fn headroom(calibration: &Calibration, rate: f64) -> String {
         0.0 => format!("{}/s", quantity::rate(bound)),
         rate => format!("{} times this rate", quantity::significant(bound / rate)),
     };
-    let is_of_client = calibration.limit.is_none_or(|limit| limit == Bottleneck::Client);
+    let is_of_client = !calibration.is_limited;
     match calibration.headroom {
         Capacity::Between { passed, .. } if is_of_client => format!("capable of {}", times(passed)),
         Capacity::Below { failed } if is_of_client => format!("not capable of {}/s", quantity::rate(failed)),

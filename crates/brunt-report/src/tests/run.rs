@@ -8,7 +8,6 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::bottleneck::Bottleneck;
 use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Lookup, Shape};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::check::Judgement;
@@ -373,12 +372,12 @@ pub(super) fn open_loop() -> Run {
         let mut server = server_record(&(0..=12).map(|second| (99 * S + second * S + MS, said(second))).collect::<Vec<_>>());
         server.prepared = server.snapshots().get(1).cloned();
         record.run.server_records = vec![server];
-        record.calibration = calibrated(between(3_120.0, 3_240.0), None, &[]);
+        record.calibration = calibrated(between(3_120.0, 3_240.0), false, &[]);
     })
 }
 
 /// A calibration that fits, whose search ended like this.
-fn calibrated(headroom: Capacity, limit: Option<Bottleneck>, differences: &[&str]) -> Lookup {
+fn calibrated(headroom: Capacity, is_limited: bool, differences: &[&str]) -> Lookup {
     let calibration = Calibration {
         made_at_s: 1_795_132_800,
         brunt_version: "0.1.0".to_owned(),
@@ -386,7 +385,7 @@ fn calibrated(headroom: Capacity, limit: Option<Bottleneck>, differences: &[&str
         shape: Shape::default(),
         loopback: LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 },
         headroom,
-        limit,
+        is_limited,
     };
     let differences = differences.iter().map(|difference| (*difference).to_owned()).collect();
     Lookup::Fit(Box::new(CalibrationMatch { calibration, differences }))
@@ -479,7 +478,7 @@ pub(super) fn overload() -> Run {
         record.run.interrupted = true;
         record.server = "cache-1.example:11300".to_owned();
         let differences = ["with 64 connections × depth 1", "by brunt 0.0.9"];
-        record.calibration = calibrated(Capacity::Below { failed: 1_200.0 }, None, &differences);
+        record.calibration = calibrated(Capacity::Below { failed: 1_200.0 }, false, &differences);
         let errors = &mut record.run.counts.error_replies;
         [("WRONGTYPE", 7), ("OOM", 1_040)]
             .into_iter()
@@ -572,7 +571,7 @@ pub(super) fn churn() -> Run {
     scene.set.fault(Phase::Measure, FaultKind::NoPort, 103 * S);
     scene.finish(|record| {
         record.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
-        record.calibration = calibrated(between(1_200.0, 1_300.0), Some(Bottleneck::Server), &[]);
+        record.calibration = calibrated(between(1_200.0, 1_300.0), true, &[]);
         record.run.counts.values_foreign = 4_321;
         record.run.counts.connections_most = 17;
         let at_ns = record.run.times.measure_ns + 70_000_000;

@@ -19,7 +19,8 @@ use brunt_plan::warmup::Warmup;
 use brunt_report::campaign::{Campaign, CampaignQuestion, RunPlace, RunPurpose};
 use brunt_report::file_type::SubjectKind;
 use brunt_stats::assertion::Reason;
-use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange};
+use brunt_stats::capacity::Capacity;
+use brunt_stats::capacity_search::{CapacitySearch, NextStep, RateRange};
 
 /// The first rate without --from, as a fraction of the closed-loop maximum.
 const FROM_PART: f64 = 0.5;
