@@ -12,7 +12,7 @@ use crate::output::Outputs;
 use crate::presentation::Presentation;
 use crate::run::{check_assertions, exit_of, say_unmet};
 use brunt_plan::objective::Objective;
-use brunt_report::campaign::{self, Campaign};
+use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
 use brunt_report::file_type::{FigureStyle, FileType};
 use brunt_report::html::RESULTS_MAX;
