@@ -174,7 +174,7 @@ fn counter_resets_are_noticed() {
 /// Whatever the length of a run and of its preload, what is kept fits, is on the grid of rows in the window, and begins and ends with it.
 #[test]
 fn a_long_record_fits_its_share() {
-    let (measure_ns, share) = (30_000 * S + S / 2, SizeShare::of(14));
+    let (measure_ns, share) = (30_000 * S + S / 2, SizeShare::of(11));
     let (mut record, mut stride) = (ServerRecord::default(), 0);
     for second in 1..=60_000 {
         let count = (1_000 * second).to_string();
