@@ -546,7 +546,10 @@ Total Statistics (6 events)
         }
         let (mut summary, options) = summary("-s h -F small -d 20 -t 1s", &done, counts());
         summary.window.end_ns = summary.window.measure_ns;
-        assert!(counters(&summary, &options).ends_with(" TPS: 0 Net_rate: 0.0M/s\n"), "a run without a window");
+        assert!(
+            counters(&summary, &options).ends_with(" TPS: 0 Net_rate: 0.0M/s\n"),
+            "a run without a window"
+        );
     }
 
     /// Values behind the end of their reply are datagrams of no use, and there are no more of them than misses.
