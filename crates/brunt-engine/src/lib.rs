@@ -26,6 +26,7 @@ mod simulated;
 
 pub use clock::monotonic_ns;
 pub use codecs::check_commands;
+pub use run::asking::ask_protocol;
 pub use run::control_thread::allowed_cpus;
 pub use run::kernel_interface::{self, timestamps_work};
 pub use run::trace_reader::check_traces;

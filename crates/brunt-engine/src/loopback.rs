@@ -40,8 +40,11 @@ pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
     brunt_server::serve_in_thread(core).unwrap()
 }
 
+/// The plan of this text. Keys have no prefix where it gives none: what they are is in the tests.
 pub(crate) fn plan(toml: &str) -> Plan {
-    resolve(&PlanSpec::from_toml(toml).unwrap(), &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
+    let mut spec = PlanSpec::from_toml(toml).unwrap();
+    spec.base.prefix.get_or_insert_default();
+    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true }).unwrap()
 }
 
 pub(crate) fn endpoint(address: SocketAddr) -> Vec<Endpoint> {

@@ -3,6 +3,7 @@
 //! The control thread may allocate, wait and be late by milliseconds without affecting a latency. Invariants: an error of a worker
 //! keeps its kind, and is completed with what all workers have seen; an unconfirmed deletion before a run is an error.
 
+pub(crate) mod asking;
 pub(crate) mod blueprint;
 pub mod cluster;
 pub(crate) mod control_thread;
@@ -245,7 +246,8 @@ pub(super) fn with_context(
             }
             let hint = first_hint(plan, &ends);
             let servers = server_names(&blueprint.endpoints);
-            RunError::PreloadFailed { servers, confirmed, wanted: plan.preload_stores(), reason, hint }
+            let (is_to_delete, wanted) = (blueprint.is_to_delete, plan.preload_stores());
+            RunError::PreloadFailed { is_to_delete, servers, confirmed, wanted, reason, hint }
         }
         // The worker's own error is the reason.
         RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),

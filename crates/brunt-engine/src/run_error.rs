@@ -26,9 +26,11 @@ pub enum RunError {
         /// The last error, the server's reply, or what was not answered and how the connection ended; and a hint.
         reason: String,
     },
-    /// Some keys could not be stored. A worker knows its own keys; the control thread adds the rest.
-    #[error("preload failed: {confirmed} of {wanted} keys stored on {servers}; {reason}{hint}")]
+    /// Some keys could not be stored, or deleted. A worker knows its own keys; the control thread adds the rest.
+    #[error("{} on {servers}; {reason}{hint}", preload_words(*.is_to_delete, *.confirmed, *.wanted))]
     PreloadFailed {
+        /// They were to be deleted.
+        is_to_delete: bool,
         /// Names of the servers.
         servers: String,
         /// Keys confirmed.
@@ -86,6 +88,13 @@ pub enum RunError {
     Remote(RemoteError),
 }
 
+fn preload_words(is_to_delete: bool, confirmed: u64, wanted: u64) -> String {
+    match is_to_delete {
+        false => format!("preload failed: {confirmed} of {wanted} keys stored"),
+        true => format!("delete failed: {confirmed} of {wanted} keys deleted"),
+    }
+}
+
 /// What a server did not do for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFailure {
@@ -97,6 +106,8 @@ pub enum ServerFailure {
     SetupRejected,
     /// It has no slot map of a cluster.
     NoSlotMap,
+    /// What it speaks was asked, and is not known.
+    UnknownProtocol,
     /// The TLS handshake failed, or a certificate was rejected.
     TlsFailed,
 }
@@ -108,6 +119,7 @@ impl ServerFailure {
             Self::NoReply => format!("no reply from {server} {reason}"),
             Self::SetupRejected => format!("connection setup with {server} failed: {reason}"),
             Self::NoSlotMap => format!("{server} returned no cluster slot map: {reason}"),
+            Self::UnknownProtocol => format!("cannot tell what {server} speaks: {reason}"),
             Self::TlsFailed => format!("TLS with {server} failed: {reason}"),
         }
     }
@@ -148,7 +160,7 @@ impl RunError {
     /// Of a worker, which knows its own keys only.
     pub(crate) fn preload_failed(confirmed: u64, reason: String) -> Self {
         let (servers, hint) = (String::new(), String::new());
-        Self::PreloadFailed { servers, confirmed, wanted: 0, reason, hint }
+        Self::PreloadFailed { is_to_delete: false, servers, confirmed, wanted: 0, reason, hint }
     }
 
     /// The origin of the failure.

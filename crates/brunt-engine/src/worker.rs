@@ -39,6 +39,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 const ORDERS_POLL_NS: u64 = 20_000_000;
 /// Polling period of the start order.
 const AWAIT_START_NS: u64 = 500_000;
+/// How often a preload with a rate sends what has become due: bursts stay short.
+const PRELOAD_PACE_NS: u64 = 1_000_000;
 /// Maximum attempts in progress, so that a server's backlog does not overflow.
 const CONNECTING_MAX: u32 = 128;
 /// Pause before a hand-over is retried because the other set was not back.
@@ -485,7 +487,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_ns = next_ns.min(self.expire_ns).min(self.traffic.abandon_waiting(now_ns));
         match self.stage {
             Stage::Connecting => self.step_connecting(),
-            Stage::Preloading => self.step_preloading(now_ns),
+            Stage::Preloading => {
+                self.step_preloading(now_ns);
+                if self.plan.preload_rate.is_some() {
+                    next_ns = next_ns.min(now_ns + PRELOAD_PACE_NS);
+                }
+            }
             Stage::Unloaded => {
                 self.step_unloaded(now_ns);
                 let is_waiting = self.unloaded.is_waiting();
@@ -776,7 +783,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.hand_over_early(now_ns);
         self.traffic.resume_preloads(now_ns);
         let confirmed = self.traffic.dispatch.lanes.iter().map(|lane| lane.session.confirmed()).sum();
-        if confirmed != self.stored.0 {
+        let is_paced = self.plan.preload_rate.is_some() && self.traffic.in_flight() == 0;
+        if confirmed != self.stored.0 || is_paced {
             self.stored = (confirmed, now_ns);
         }
         // Behind the limit of a server that is silent, which says more.

@@ -41,6 +41,7 @@ use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use transcript::Transcript;
 
 /// A target: its name and what must hold.
@@ -317,10 +318,11 @@ pub fn fleet(data: &[u8]) {
     }
 }
 
-/// A result in JSON: it is refused in one sentence, or reported, and its report is a result that is reported alike.
+/// A result in JSON, whose record may be as it is packed or as it is before: it is refused in one sentence, or reported, and its report is a result that is reported alike.
 pub fn result(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(stored) = StoredResult::parse(text, "it") else { return };
+    let text = with_packed_record(text).unwrap_or_else(|| text.to_owned());
+    let Ok(stored) = StoredResult::parse(&text, "it") else { return };
     if let Err(reason) = stored.campaign() {
         assert!(!reason.is_empty());
     }
@@ -342,6 +344,16 @@ pub fn result(data: &[u8]) {
             assert_eq!(page, self::page(&again));
         }
     }
+}
+
+/// The result of a run with its record packed, if it is there and not packed yet.
+fn with_packed_record(text: &str) -> Option<String> {
+    let mut result: Value = serde_json::from_str(text).ok()?;
+    let is_run = result.get("schema")? == brunt_report::json::SCHEMA && result.get("record")?.is_object();
+    is_run.then(|| {
+        result["record"] = brunt_report::json::packed(&result["record"]).expect("JSON becomes JSON").into();
+        result.to_string()
+    })
 }
 
 fn page(summary: &Summary) -> Vec<u8> {

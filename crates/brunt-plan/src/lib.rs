@@ -23,6 +23,7 @@ pub mod popularity;
 pub mod quantile;
 pub mod quantity;
 pub mod quoted_bytes;
+mod removal;
 pub mod resolve;
 pub mod server;
 pub mod shard;

@@ -381,6 +381,8 @@ pub struct Plan {
     pub stop: Stop,
     /// Store every key, and see it stored, before measuring.
     pub preload: bool,
+    /// Stores of the preload per second, at most, over all workers.
+    pub preload_rate: Option<Rate>,
     /// Which part of the keys read is checked in full, and writes have versions for it; `None` checks as much of each value as
     /// costs little.
     pub verify: Option<Fraction>,
@@ -709,7 +711,7 @@ mod tests {
             ("noreply = true", "p99 < 1ms", ""),
             ("noreply = true", "set.unsent <= 0", ""),
         ];
-        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+        let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
         for (plan, objective, expected) in table {
             let plan = resolve(&PlanSpec::from_toml(plan).unwrap(), &host).unwrap();
             let found = plan

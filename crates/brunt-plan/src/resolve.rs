@@ -22,7 +22,7 @@ use crate::plan::{
 use crate::server::ServerAddress;
 use crate::sockets::{Identity, SocketOptions, TlsOptions};
 use crate::spec::{PlanSpec, RunSpec};
-use crate::units::{Count, DurationNs};
+use crate::units::{Count, DurationNs, Rate};
 use crate::url::ServerList;
 use crate::warmup::Warmup;
 pub use destination::of_nodes;
@@ -36,6 +36,8 @@ pub struct Host {
     pub allowed_cpus: Vec<u32>,
     /// The seed to use when none is given.
     pub random_seed: u64,
+    /// All servers run on this host, and nowhere else is load generated: they need a CPU, too.
+    pub server_is_here: bool,
 }
 
 /// The run, in messages.
@@ -57,6 +59,8 @@ const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
 /// long as most runs measure. A server that is there answers in a fraction of this one.
 const DEFAULT_DATAGRAM_TIMEOUT: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_DATA_SEED: Count = Count(1);
+/// A server that others may use is not filled as fast as it can be.
+const REMOTE_PRELOAD_RATE: Rate = Rate::per_second(20_000);
 
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
@@ -82,14 +86,17 @@ fn with_host(spec: &PlanSpec, host: &Host) -> Resolved<Plan> {
     spec.run.seed.get_or_insert(Count(host.random_seed));
     let mut plan = build(spec)?;
     if plan.spec.run.threads.is_none() {
-        // One CPU is left to the server or the kernel; those that were named are all for workers.
+        // A server on this host has a CPU to itself; those that were named are all for workers.
         let default = match plan.cpus.len() {
-            0 => host.allowed_cpus.len().saturating_sub(1),
+            0 => host.allowed_cpus.len().saturating_sub(usize::from(host.server_is_here)),
             named => named,
         };
         plan.threads = (default as u32).min(rules::threads_max(&plan)).max(plan.threads);
     }
     plan.spec.run.threads = Some(Count(u64::from(plan.threads)));
+    if plan.preload && !host.server_is_here {
+        plan.preload_rate = Some(*plan.spec.run.preload_rate.get_or_insert(REMOTE_PRELOAD_RATE));
+    }
     Ok(plan)
 }
 
@@ -122,8 +129,6 @@ fn build(mut spec: PlanSpec) -> Resolved<Plan> {
     fleet::add_measuring_class(&mut spec)?;
     add_default_command(&mut spec);
     destination::apply_urls(&RUN, &mut spec.run)?;
-    spec.run.protocol =
-        spec.run.protocol.or(spec.run.server.as_ref().and_then(destination::protocol_by_port));
     let mut classes = class::resolve(&mut spec)?;
     commands::merge(&mut spec, &mut classes)?;
     let default_destination = destination::of_run(&spec)?;
@@ -195,6 +200,7 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
         warmup: *run.warmup.get_or_insert(default_warmup(&classes)),
         stop: stop(run, &classes),
         preload,
+        preload_rate: run.preload_rate,
         verify: run.verify,
         server_stats: run.server_stats != Some(false),
         seed: run.seed.map_or(0, |seed| seed.0),
@@ -234,7 +240,8 @@ fn login(run: &RunSpec) -> Resolved<Login> {
     })
 }
 
-fn tls(run: &RunSpec) -> TlsOptions {
+/// How TLS is spoken, where it is the transport.
+pub fn tls(run: &RunSpec) -> TlsOptions {
     let files = run.tls_cert.clone().zip(run.tls_key.clone());
     TlsOptions {
         ca: run.tls_ca.clone(),
@@ -304,7 +311,7 @@ mod tests {
     use crate::op::OpKind;
 
     fn host() -> Host {
-        Host { allowed_cpus: vec![0, 1, 2, 5], random_seed: 77 }
+        Host { allowed_cpus: vec![0, 1, 2, 5], random_seed: 77, server_is_here: true }
     }
 
     pub(super) fn resolved(toml: &str) -> Result<Plan, String> {
@@ -346,7 +353,7 @@ mod tests {
              timeout = \"10s\"\nseed = 77\ndrain = \"10s\"\npreload = true\ndata-seed = 1\nio = \"auto\"\n\
              wait = \"hybrid\"\n\n[[class]]\nname = \"main\"\nconnections = 16\ndepth = 1\nthink = \"0s\"\n\
              mix = \"get=9,set=1\"\nkeys = 100000\nkey-size = \"fixed:30\"\nvalue-size = \"fixed:200\"\n\
-             popularity = \"uniform\"\nprefix = \"\"\n"
+             popularity = \"uniform\"\nprefix = \"brunt:\"\n"
         );
     }
 
@@ -419,18 +426,52 @@ mod tests {
     }
 
     #[test]
+    fn a_server_on_this_host_has_a_cpu() {
+        for (toml, server_is_here, threads) in
+            [("", true, 3), ("", false, 4), ("cpus = '0-1'", true, 2), ("connections = 2", false, 2)]
+        {
+            let host = Host { server_is_here, ..host() };
+            let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
+            assert_eq!(plan.threads, threads, "{toml} {server_is_here}");
+            assert_eq!(plan.preload_rate, (!server_is_here).then_some(REMOTE_PRELOAD_RATE), "{toml}");
+            let printed = plan.spec.to_toml();
+            assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
+        }
+    }
+
+    #[test]
+    fn keys_get_a_prefix_where_there_is_room() {
+        for (toml, prefix) in [
+            ("", "brunt:"),
+            ("key-size = 11", "brunt:"),
+            ("key-size = 10", ""),
+            ("key-size = 'uniform:10,40'", ""),
+            ("prefix = ''", ""),
+            ("prefix = 'x'", "x"),
+            ("popularity = 'window:10'", "brunt:"),
+            ("popularity = 'window:10'\nkey-size = 8", ""),
+            ("trace = 't'\ntrace-layout = 'words'", ""),
+        ] {
+            let keyspace = &resolved(toml).unwrap().classes[0].keyspace;
+            assert_eq!(keyspace.prefix, prefix, "{toml}");
+            assert!(keyspace.key_size.max() <= 40, "{toml}");
+        }
+    }
+
+    #[test]
     fn key_sizes_are_truncated_to_what_fits() {
         for (toml, expected) in [
-            ("key-size = 'fb_key'", "fb_key@5..250"),
+            ("key-size = 'fb_key'", "fb_key@11..250"),
+            ("key-size = 'fb_key'\nprefix = ''", "fb_key@5..250"),
             ("key-size = 'fb_key'\nprefix = 'user:'", "fb_key@10..250"),
-            ("key-size = 'fb_key@1..40'", "fb_key@5..40"),
+            ("key-size = 'fb_key@1..40'", "fb_key@11..40"),
             ("key-size = 'discrete:20=1,30=2'", "discrete:20=1,30=2"),
             ("key-form = 'random'", "fixed:30"),
             ("key-form = 'random'\nkeys = 238328\nkey-size = 3", "fixed:3"),
-            ("key-form = 'random'\nkey-size = 'fb_key'", "fb_key@3..250"),
-            ("key-form = 'hex8'", "fixed:8"),
+            ("key-form = 'random'\nkey-size = 'fb_key'", "fb_key@9..250"),
+            ("key-form = 'hex8'", "fixed:14"),
             ("key-form = 'hex8'\nprefix = 'mcp:'", "fixed:12"),
-            ("key-form = 'hex8'\nkey-size = 'fb_key'", "fb_key@8..250"),
+            ("key-form = 'hex8'\nkey-size = 'fb_key'", "fb_key@14..250"),
         ] {
             assert_eq!(resolved(toml).unwrap().classes[0].keyspace.key_size.to_string(), expected);
         }
@@ -628,7 +669,7 @@ mod tests {
         ),
         (
             "key-size = 'pareto:300,10,0.1'",
-            "invalid value 'pareto:300,10,0.1' for --key-size: expected sizes from 5 (prefix and the 5 digits of the last of 100000 keys) to 250",
+            "invalid value 'pareto:300,10,0.1' for --key-size: expected sizes from 11 (prefix and the 5 digits of the last of 100000 keys) to 250",
         ),
         (
             "key-size = 'discrete:4=1,30=1'",

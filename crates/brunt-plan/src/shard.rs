@@ -188,7 +188,7 @@ mod tests {
             let toml = format!("threads={threads}\nrequests={requests}\nkeys={keys}\nconnections={connections}\n\
                                 [[class]]\nname='a'\n[[class]]\nname='b'\nprefix='b'");
             let spec = PlanSpec::from_toml(&toml).expect("the text is a plan");
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).expect("the plan resolves");
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }).expect("the plan resolves");
             let shards = shards(&plan);
             prop_assert_eq!(shards.len() as u32, threads);
             for class in 0..2 {
@@ -210,7 +210,8 @@ mod tests {
     fn protocols_have_their_own_workers() {
         let toml = "threads=3\nrequests=90\nkeys=12\nserver='a'\n[[class]]\nname='x'\nrate=5\n[[class]]\nname='y'\nserver='redis://b'";
         let spec = PlanSpec::from_toml(toml).unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).unwrap();
+        let plan =
+            resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }).unwrap();
         let of_class =
             |class: &ClassShard| (class.connections.clone(), class.requests.unwrap(), class.portion.of);
         let shown = |shard: &Shard| {
@@ -241,12 +242,17 @@ mod tests {
                 "threads={threads}\nconnections=36\nkeys=12\nserver=['a','b','c']\nplacement='by-thread'"
             );
             let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).unwrap();
+            let plan =
+                resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true })
+                    .unwrap();
             let preload: Vec<_> = shards(&plan).iter().map(|shard| shard.preload[0].clone()).collect();
             assert_eq!(format!("{preload:?}"), expected, "{threads}");
             assert_eq!((plan.idle_servers(), plan.preload_stores()), (idle, 12 * u64::from(threads.min(3))));
             assert_eq!(
-                resolve(&plan.spec.clone(), &Host { allowed_cpus: vec![0, 1], random_seed: 0 }),
+                resolve(
+                    &plan.spec.clone(),
+                    &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }
+                ),
                 Ok(plan)
             );
         }
@@ -261,7 +267,7 @@ mod tests {
             let of = weights.iter().sum();
             for (load, is_open) in [("rate=5", true), ("", false)] {
                 let spec = PlanSpec::from_toml(&toml(load)).expect("the text is a plan");
-                let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).expect("the plan resolves");
+                let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }).expect("the plan resolves");
                 let mut first = 0;
                 let mut sum = 0;
                 for (index, width) in (0..).zip(&weights) {

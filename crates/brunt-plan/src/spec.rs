@@ -134,8 +134,8 @@ options! {
         runs_on: HostRole,
     }
     flags "Target" run {
-        server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; port 6379 alone means Redis [default: a reference server started for the run]").short('s'),
-        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]").words(&Protocol::NAMES),
+        server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; without a scheme and --protocol the server is asked what it speaks [default: a reference server started for the run]").short('s'),
+        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: from --server, or as the server answers]").words(&Protocol::NAMES),
         cluster: bool = switch("Redis, Valkey: servers are nodes of one cluster; use its slot map"),
         placement: Placement = text("RULE", "Several servers: how an operation's server is chosen: modulo, ketama, ketama-weighted (by key), round-robin, random or by-thread [default: modulo]").words(&Placement::NAMES),
     } class {
@@ -169,7 +169,7 @@ options! {
     flags "Load" run {
         time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
         requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
-        threads: Count = text("N", "Worker threads, e.g. 4 [default: one less than the CPUs allowed, at least 1]").short('T'),
+        threads: Count = text("N", "Worker threads, e.g. 4 [default: the CPUs allowed, or one less, at least 1, if the server is on this host]").short('T'),
         cpus: CpuList = text("LIST", "CPUs to pin the workers to, e.g. 0-3,5 [default: not pinned]"),
         warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
     } class {
@@ -197,7 +197,7 @@ options! {
         key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30]").or_file(),
         value_size: SizeDistribution = text("SIZES", "Bytes of a value: 200, 4KiB, uniform:10,1KiB, another distribution, or @FILE [default: 200]").or_file(),
         popularity: Popularity = text("LAW", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
-        prefix: String = text("TEXT", "First bytes of every key, e.g. user: [default: none]"),
+        prefix: String = text("TEXT", "First bytes of every key, e.g. user:, or none by --prefix= [default: brunt:, or none with a trace or where the shortest key has no room]"),
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
@@ -215,6 +215,7 @@ options! {
     }
     flags "Data" run {
         data_seed: Count = text("N", "Seed of key and value contents [default: 1]").only_key(),
+        preload_rate: Rate = text("RATE", "Stores per second of the preload, e.g. 100k [default: 20k of a run whose server is not on this host, else no limit]").only_key(),
     } class {}
     flags "Connections" run {} class {
         calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),

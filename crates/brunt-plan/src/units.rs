@@ -194,8 +194,8 @@ impl Rate {
 }
 text_form!(Rate);
 
-/// A number of bytes. Text form: `200`, `200B`, `4KiB`, `4KB` (1000), `1MiB`, `2GiB`; `k`, `m`, `g` alone mean KiB, MiB, GiB
-/// as memcached's own options do.
+/// A number of bytes. Text form: `200`, `200B`, `4KiB`, `1MiB`, `2GiB`; `4k`, `4kB`, `1M`, `2G` are decimal multiples, as in every
+/// other quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(pub u64);
 
@@ -204,12 +204,12 @@ const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB"
 const OTHER_SIZE_UNITS: [(&str, u64); 12] = [
     ("", 1),
     ("B", 1),
-    ("k", 1 << 10),
-    ("K", 1 << 10),
-    ("m", 1 << 20),
-    ("M", 1 << 20),
-    ("g", 1 << 30),
-    ("G", 1 << 30),
+    ("k", 1_000),
+    ("K", 1_000),
+    ("m", 1_000_000),
+    ("M", 1_000_000),
+    ("g", 1_000_000_000),
+    ("G", 1_000_000_000),
     ("KB", 1_000),
     ("kB", 1_000),
     ("MB", 1_000_000),
@@ -369,7 +369,9 @@ mod tests {
             ("4KiB", Some("4KiB")),
             ("4KB", Some("4000")),
             ("1.5KiB", Some("1536")),
-            ("64m", Some("64MiB")),
+            ("1k", Some("1000")),
+            ("64m", Some("62500KiB")),
+            ("2G", Some("1953125KiB")),
             ("1MiB", Some("1MiB")),
             ("1.3", None),
             ("4XB", None),

@@ -29,34 +29,23 @@ const HEADING: &str = "start_ns,end_ns,phase,scheduled,sent,completed,failed,com
 /// Least length of the pieces, where none is asked for.
 const WIDTH_NS: u64 = 1_000_000_000;
 
-/// Writes a heading and a line for every piece of the schedule, warm-up first. Pieces are counted from the beginning of the
-/// measured window, so that the first line of the warm-up and the last of the window may cover less.
+/// Writes a heading and a line for every row of the schedule, warm-up first. The last of either may cover less.
 ///
 /// # Errors
 /// What `out` returns. A line is one small write: give it a buffered writer.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     let (measure_ns, servers) = (summary.window.measure_ns, &summary.record.run.server_records);
-    for point in warmup(summary) {
-        line(measure_ns, Phase::Warmup, &point, server_span(summary, servers, &point), out)?;
-    }
-    for point in summary.intervals(WIDTH_NS) {
-        line(measure_ns, Phase::Measure, &point, server_span(summary, servers, &point), out)?;
+    for (phase, _, point) in summary.rows(WIDTH_NS) {
+        let width_ns = summary.timeline().row_ns(point.start_ns, WIDTH_NS);
+        let span = server::piece(servers, width_ns, point.start_ns, point.end_ns);
+        line(measure_ns, phase, &point, span, out)?;
     }
     Ok(())
 }
 
-fn server_span(
-    summary: &Summary,
-    servers: &[ServerRecord],
-    point: &TimelinePoint,
-) -> Option<(ServerSpan, usize)> {
-    let width_ns = summary.timeline().row_ns(point.start_ns, WIDTH_NS);
-    server::piece(servers, width_ns, point.start_ns, point.end_ns)
-}
-
 /// The lines of a run with a length that was asked for, written while it goes on, so that each of them has its own however long the run
-/// is. Pieces of the warm-up are counted from its beginning. A line waits for the next one: what servers say of its end comes later, and
+/// is. A line waits for the next one: what servers say of its end comes later, and
 /// how far off the window is may not be known before it begins.
 #[derive(Debug)]
 pub struct LiveLines {
@@ -137,26 +126,6 @@ impl live::Lines for LiveLines {
     }
 }
 
-/// The warm-up in pieces that end at whole pieces before the window.
-fn warmup(summary: &Summary) -> Vec<TimelinePoint> {
-    let window = &summary.window;
-    let (start_ns, end_ns) = (window.start_ns, window.measure_ns);
-    // Slices of time lie on a grid that the window begins on: the one that the schedule begins in is looked up by its
-    // own beginning.
-    let timeline = summary.timeline();
-    let width_ns = timeline.row_ns(start_ns, WIDTH_NS);
-    let first_end_ns = start_ns + end_ns.saturating_sub(start_ns) % width_ns;
-    let mut points = Vec::new();
-    if first_end_ns > start_ns {
-        points = timeline.points(timeline.cell_of(start_ns)..first_end_ns, width_ns);
-    }
-    points.extend(timeline.points(first_end_ns..end_ns, width_ns));
-    points
-        .into_iter()
-        .map(|point| TimelinePoint { start_ns: point.start_ns.max(start_ns), ..point })
-        .collect()
-}
-
 fn line(
     measure_ns: u64,
     phase: Phase,
@@ -164,7 +133,7 @@ fn line(
     servers: Option<(ServerSpan, usize)>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Activity { scheduled, sent, completed, failed } = without_preload(point);
+    let Activity { scheduled, sent, completed, failed } = point.activity.without(&point.preload);
     let [start_ns, end_ns] =
         [point.start_ns, point.end_ns].map(|at_ns| at_ns.wrapping_sub(measure_ns) as i64);
     let per_s = completed as f64 * 1e9 / (point.end_ns - point.start_ns).max(1) as f64;
@@ -193,17 +162,6 @@ fn server_cells(found: Option<(ServerSpan, usize)>, out: &mut dyn Write) -> io::
     let [requests, evictions, items, bytes, cpu_ns] =
         [span.requests, span.evictions, span.items, span.bytes, span.cpu_ns].map(cell);
     write!(out, ",{requests},{ratio},{evictions},{items},{bytes},{cpu_ns},{servers}")
-}
-
-/// A slice of time may reach from the end of the preload into the schedule.
-pub(crate) fn without_preload(point: &TimelinePoint) -> Activity {
-    let (all, preload) = (point.activity, point.preload);
-    Activity {
-        scheduled: all.scheduled - preload.scheduled,
-        sent: all.sent - preload.sent,
-        completed: all.completed - preload.completed,
-        failed: all.failed - preload.failed,
-    }
 }
 
 /// The columns.
@@ -299,7 +257,8 @@ mod tests {
     fn check(samples: &[Sample], overflow: u64, expected: &str) {
         let mut out = Vec::new();
         let spec = PlanSpec::from_toml("command = ['PING', 'HGET h {key}']\nprotocol = 'resp2'").unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+        let plan =
+            resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true }).unwrap();
         super::samples(samples, overflow, &plan, 1_000, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, format!("{SAMPLE_HEADING}\n{expected}"));

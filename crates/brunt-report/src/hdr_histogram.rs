@@ -16,8 +16,8 @@ use brunt_stats::histogram::{Histogram, SparseHistogram, VALUE_BITS};
 use brunt_stats::observer::Period;
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
-use brunt_stats::timeline::{Slice, SliceRow};
-use brunt_stats::window::RunTimes;
+use brunt_stats::timeline::SliceRow;
+use brunt_stats::window::{MeasuredWindow, RunTimes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -45,12 +45,23 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let timeline = summary.timeline();
     let ops: BTreeSet<OpId> =
         timeline.slices().flat_map(|slice| &slice.rows).filter(has_responses).map(|row| row.op).collect();
+    let MeasuredWindow { measure_ns, end_ns, .. } = summary.window;
+    // The last measured request may have been answered in the drain.
+    let last = timeline
+        .slices_by_cell()
+        .filter(|(_, slice)| slice.rows.iter().any(|row| has_responses(&row)))
+        .last();
+    let until_ns = last.map_or(end_ns, |(cell_ns, _)| end_ns.max(cell_ns + 1));
+    let width_ns = timeline.row_ns(measure_ns, WIDTH_NS);
     let mut sum = Histogram::new();
-    for interval in intervals(summary) {
+    for start_ns in (measure_ns..until_ns).step_by(width_ns as usize) {
+        // The first one also has what a worker that was late in ending its slice put before the window.
+        let from_ns = if start_ns == measure_ns { 0 } else { start_ns };
         let mut line = |tag: &str, of: &dyn Fn(&SliceRow) -> bool| {
-            let rows = interval.slices.iter().flat_map(|slice| &slice.rows).filter(|row| of(row));
+            let slices = timeline.slices_in(from_ns..start_ns + width_ns);
+            let rows = slices.flat_map(|slice| &slice.rows).filter(|row| of(row));
             let response = SparseHistogram::merge_all(rows.map(|row| &row.response), &mut sum);
-            write_line(tag, interval.start_ns, interval.length_ns, &response, out)
+            write_line(tag, start_ns - measure_ns, width_ns, &response, out)
         };
         line("", &|_| true)?;
         if ops.len() > 1 {
@@ -64,14 +75,6 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 
 fn has_responses(row: &&SliceRow) -> bool {
     row.response.count() > 0
-}
-
-/// A stretch of the run.
-struct Interval<'a> {
-    /// From the beginning of the measured window.
-    start_ns: u64,
-    length_ns: u64,
-    slices: Vec<&'a Slice>,
 }
 
 fn write_line(
@@ -161,25 +164,6 @@ impl live::Lines for LiveLog {
     fn write_rest(&mut self, _: &Summary, out: &mut dyn Write) -> io::Result<()> {
         self.write_heading(out)
     }
-}
-
-/// The run in intervals of equal length from the beginning of the window until the last measured request was answered, which may be in the drain. The
-/// first one also has what a worker that was late in ending its slice put before the window.
-fn intervals(summary: &Summary) -> Vec<Interval<'_>> {
-    let (timeline, window) = (summary.timeline(), &summary.window);
-    let width_ns = timeline.row_ns(window.measure_ns, WIDTH_NS);
-    let mut by_index: BTreeMap<u64, Vec<&Slice>> =
-        (0..window.duration_ns().div_ceil(width_ns)).map(|index| (index, Vec::new())).collect();
-    for (cell_ns, slice) in timeline.slices_by_cell() {
-        if slice.rows.iter().any(|row| has_responses(&row)) {
-            let index = cell_ns.saturating_sub(window.measure_ns) / width_ns;
-            by_index.entry(index).or_default().push(slice);
-        }
-    }
-    by_index
-        .into_iter()
-        .map(|(index, slices)| Interval { start_ns: index * width_ns, length_ns: width_ns, slices })
-        .collect()
 }
 
 /// A histogram as HdrHistogram encodes it: a head, then the counts of all buckets up to that of the largest value, deflated.

@@ -13,6 +13,8 @@ pub(crate) mod servers;
 pub(crate) mod window;
 
 use crate::text::make_printable;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::calibration::Lookup;
@@ -29,6 +31,8 @@ use brunt_stats::usage::AgentRecord;
 use client::ClientTree;
 use events::Events;
 use indexmap::IndexMap;
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use row::{Counts, Latency, Phase};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -71,9 +75,9 @@ pub struct ResultTree {
     pub events: Events,
     /// The window in pieces of 1 s (docs/results.md). Empty in comparisons.
     pub intervals: Vec<Piece>,
-    /// Everything that the result was made from, for `brunt report`; no key of it is promised. Absent in comparisons.
+    /// Everything that the result was made from, packed for `brunt report` of the same version. Absent in comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub record: Option<Value>,
+    pub record: Option<String>,
 }
 
 /// The host that controlled the run.
@@ -157,7 +161,7 @@ impl ResultTree {
 
     /// All of a summary.
     pub(crate) fn of(summary: &Summary) -> serde_json::Result<Self> {
-        Ok(Self { record: Some(record_value(&summary.record)?), ..Self::with_intervals(summary)? })
+        Ok(Self { record: Some(packed_record(&summary.record)?), ..Self::with_intervals(summary)? })
     }
 }
 
@@ -166,10 +170,7 @@ impl ResultTree {
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut result = serde_json::to_value(ResultTree::with_intervals(summary)?)?;
-    // It is large, and a tree that held it would be written from a copy.
-    result[COMPACT] = record_value(&summary.record)?;
-    write_indented(result, out)
+    write_indented(serde_json::to_value(ResultTree::of(summary)?)?, out)
 }
 
 /// Where other schemas have a whole result.
@@ -183,7 +184,7 @@ fn whole(ns: Option<f64>) -> Option<u64> {
 }
 
 /// The key whose value is written on one line.
-pub(crate) const COMPACT: &str = "record";
+const COMPACT: &str = "record";
 /// The key whose elements are written on one line each.
 const ROWS: &str = "intervals";
 
@@ -248,7 +249,12 @@ const NUMBER_MAX: u64 = 1 << 56;
 /// Most intervals that a file may hold: of 100 ms almost five days, which a file that is read has no room for.
 const PIECES_MAX: u64 = 1 << 22;
 
-/// A record without its plan, in the order of the file.
+/// A record is unpacked up to this length: one of a thousand servers in slices of a second has a quarter of it.
+const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// How much zlib compresses, of 10: more takes much longer and gains a hundredth.
+const COMPRESSION: u8 = 6;
+
+/// A record without its plan.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SerializedRun<'a> {
@@ -264,10 +270,33 @@ struct SerializedRun<'a> {
     intervals: SerializedStore,
 }
 
-/// A record as JSON.
-pub(crate) fn record_value(record: &RunRecord) -> serde_json::Result<Value> {
+/// The JSON of a value as a zlib stream in base64.
+///
+/// # Errors
+/// It has none.
+pub fn packed(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut value = serde_json::to_value(value)?;
+    make_printable(&mut value);
+    Ok(STANDARD.encode(compress_to_vec_zlib(&serde_json::to_vec(&value)?, COMPRESSION)))
+}
+
+/// The value of a packed JSON.
+///
+/// # Errors
+/// What is wrong with it, in one sentence; for a user.
+pub fn unpacked(text: &str) -> Result<Value, String> {
+    let bytes = STANDARD.decode(text).ok();
+    let json = bytes.and_then(|bytes| decompress_to_vec_zlib_with_limit(&bytes, UNPACKED_BYTES_MAX).ok());
+    let json = json
+        .ok_or_else(|| format!("damaged, or longer than {} MiB when unpacked", UNPACKED_BYTES_MAX >> 20))?;
+    let mut value = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
+    make_printable(&mut value);
+    Ok(value)
+}
+
+fn packed_record(record: &RunRecord) -> serde_json::Result<String> {
     let RunRecord { plan: _, run, environment, server, agents, preload, values_checked, .. } = record;
-    serde_json::to_value(SerializedRun {
+    packed(&SerializedRun {
         environment: Cow::Borrowed(environment),
         server: Cow::Borrowed(server),
         agents: Cow::Borrowed(agents),
@@ -289,8 +318,10 @@ pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
     // Rules may have changed since it ran.
     let spec = PlanSpec::deserialize(&result["plan"]).map_err(|error| format!("plan: {error}"))?;
     let plan = Plan::restored(spec).map_err(|error| format!("plan: {error}"))?;
-    let held = result.get("record").ok_or("record: missing; accepted: a result as brunt run writes it")?;
-    check_numbers(held, is_possible)
+    let held =
+        result["record"].as_str().ok_or("record: missing; accepted: a result as brunt run writes it")?;
+    let held = unpacked(held).map_err(|error| format!("record: {error}"))?;
+    check_numbers(&held, is_possible)
         .map_err(|number| format!("record: {number} is more than a run can hold"))?;
     let carried = SerializedRun::deserialize(held).map_err(|error| format!("record: {error}"))?;
     let mut run = carried.run.into_owned();

@@ -4,7 +4,6 @@
 //! have mean the same. Invariant: a line that was written while the run went on is that of its result, unless a worker handed over late what it
 //! recorded, or the slices of the result have become longer than the line.
 
-use crate::csv::without_preload;
 use crate::instant;
 use crate::json::window::OpPiece;
 use crate::live;
@@ -15,7 +14,6 @@ use brunt_stats::interval::Activity;
 use brunt_stats::observer::Period;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::{Timeline, TimelinePoint};
-use brunt_stats::window::MeasuredWindow;
 use brunt_stats::window::RunTimes;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -117,34 +115,8 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 fn write_from(summary: &Summary, number: u64, from_ns: u64, out: &mut dyn Write) -> io::Result<()> {
     let (plan, times) = (&summary.record.plan, &summary.record.run.times);
     let facts = RunFacts { plan, number, times, is_window_known: true };
-    let recorded = summary.record.run.intervals.timeline();
-    for (span, point) in warmup(recorded, &summary.window) {
-        if point.start_ns >= from_ns {
-            line(&facts, recorded, span, Phase::Warmup, &point, out)?;
-        }
-    }
-    for point in summary.intervals(WIDTH_NS) {
-        if point.start_ns >= from_ns {
-            line(&facts, summary.timeline(), point.start_ns..point.end_ns, Phase::Measure, &point, out)?;
-        }
-    }
-    Ok(())
-}
-
-/// The warm-up in pieces from its beginning on, as a run that goes on has them, each with where its slices lie. They are those that were recorded: where a length
-/// was asked for, those that are printed are counted back from the window.
-fn warmup(timeline: &Timeline, window: &MeasuredWindow) -> Vec<(Range<u64>, TimelinePoint)> {
-    let width_ns = timeline.row_ns(window.start_ns, WIDTH_NS);
-    let count = window.measure_ns.saturating_sub(window.start_ns).div_ceil(width_ns);
-    let piece = |index: u64| {
-        let start_ns = window.start_ns + index * width_ns;
-        let end_ns = window.measure_ns.min(start_ns + width_ns);
-        // The slice that the schedule begins in may begin before it.
-        let span = (if index == 0 { timeline.cell_of(start_ns) } else { start_ns })..end_ns;
-        let points = timeline.points(span.clone(), 2 * width_ns).into_iter();
-        points.map(move |point| (span.clone(), TimelinePoint { start_ns, ..point }))
-    };
-    (0..count).flat_map(piece).collect()
+    let mut rows = summary.rows(WIDTH_NS).filter(|(.., point)| point.start_ns >= from_ns);
+    rows.try_for_each(|(phase, span, point)| line(&facts, summary.timeline(), span, phase, &point, out))
 }
 
 /// A line; `span` says where in the timeline its slices lie.
@@ -157,7 +129,7 @@ fn line(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let RunFacts { plan, number, times, is_window_known } = *facts;
-    let Activity { scheduled, sent, completed, failed } = without_preload(point);
+    let Activity { scheduled, sent, completed, failed } = point.activity.without(&point.preload);
     let in_window = |at_ns: u64| is_window_known.then(|| at_ns.wrapping_sub(times.measure_ns) as i64);
     let mut value = json!({
         "time": times.epoch_us.and_then(|epoch_us| instant::at(epoch_us, point.start_ns)),

@@ -4,7 +4,7 @@
 //! be concluded, or refused in one sentence; none of its texts steers a terminal, in whatever output it ends, for all have passed
 //! through `printable` here.
 
-use crate::campaign::{CampaignQuestion, CampaignRecord, RunRow};
+use crate::campaign::{Campaign, CampaignRecord, RunRow};
 use crate::json;
 use crate::json::run_record;
 use crate::quantity;
@@ -73,11 +73,11 @@ impl StoredResult {
         (1..).zip(runs).map(named).collect()
     }
 
-    /// The runs of a campaign with what was asked, and whether it was ended early.
+    /// The campaign, concluded again.
     ///
     /// # Errors
     /// What is wrong with it, in one sentence; for a user.
-    pub fn campaign(&self) -> Result<StoredCampaign, String> {
+    pub fn campaign(&self) -> Result<Campaign, String> {
         let named = |error: String| format!("{}: {error}", self.source);
         let held = self.value.get("record").ok_or_else(|| named("record: missing".to_owned()))?;
         let record = CampaignRecord::deserialize(held).map_err(|error| named(format!("record: {error}")))?;
@@ -95,7 +95,7 @@ impl StoredResult {
         }
         let first = first.ok_or_else(|| named("record: a campaign without a run".to_owned()))?;
         let interrupted = self.value["interrupted"].as_bool().unwrap_or(false);
-        Ok(StoredCampaign { first, runs: measured, question, interrupted })
+        Campaign::of(first, measured, question, interrupted)
     }
 
     /// The summary of a run.
@@ -141,19 +141,6 @@ impl StoredResult {
         let (_, record) = whole.ok_or("no result to merge")?;
         Ok(Summary::build(record))
     }
-}
-
-/// A campaign that was read, to be concluded again.
-#[derive(Debug)]
-pub struct StoredCampaign {
-    /// The first run.
-    pub first: Summary,
-    /// Every run.
-    pub runs: Vec<RunRow>,
-    /// What was asked.
-    pub question: CampaignQuestion,
-    /// It was ended early.
-    pub interrupted: bool,
 }
 
 /// The summary of a run's result.

@@ -70,13 +70,16 @@ fn occupied_places<T: Copy + Default + PartialEq + std::ops::BitOr<Output = T>>(
 pub struct Moments {
     /// How many values.
     pub count: u64,
-    /// The smallest; meaningless when `count` is 0.
+    /// The smallest; the largest number when `count` is 0.
+    #[serde(with = "crate::counts::instant")]
     pub min: u64,
     /// The largest; meaningless when `count` is 0.
     pub max: u64,
     /// Σ v.
+    #[serde(with = "crate::counts::wide")]
     pub sum: u128,
     /// Σ v².
+    #[serde(with = "crate::counts::wide")]
     pub sum_squares: u128,
 }
 
@@ -314,23 +317,15 @@ pub struct SparseHistogram {
     encoded: Box<[u8]>,
 }
 
-/// Between hosts as bytes, in files as text.
 impl Serialize for SparseHistogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serializer.is_human_readable() {
-            true => serialized::write_text(self).serialize(serializer),
-            false => (&self.moments, &self.encoded).serialize(serializer),
-        }
+        (&self.moments, &self.encoded).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for SparseHistogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = match deserializer.is_human_readable() {
-            true => serialized::read_text(&String::deserialize(deserializer)?),
-            false => serialized::read(Deserialize::deserialize(deserializer)?),
-        };
-        read.map_err(D::Error::custom)
+        serialized::read(Deserialize::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -440,11 +435,6 @@ impl SparseHistogram {
         }
         encoder.push(held, sum);
         encoder.finish(self.moments)
-    }
-
-    /// How many characters its text has, of what is written in files.
-    pub fn text_len(&self) -> usize {
-        serialized::write_text(self).len()
     }
 
     /// Bytes of memory that its buckets take.
@@ -773,9 +763,6 @@ impl Histogram {
 pub const GROUP_BITS: u32 = 6;
 const GROUPS: usize = BUCKETS >> GROUP_BITS;
 
-/// What a group takes in a file, about.
-const GROUP_CHARACTERS: usize = 70;
-
 /// What a worker records into. All memory is taken at the start: 12 KiB.
 #[derive(Debug)]
 pub(crate) struct RecordingPartSums(Box<[[u64; 3]; GROUPS]>);
@@ -839,11 +826,6 @@ impl PartSums {
         let slower = self.0.iter().filter(|(held, _)| usize::from(**held) >= group);
         slower.for_each(|(_, sum)| total.merge(sum));
         total
-    }
-
-    /// How many characters it takes in a file, about.
-    pub(crate) fn text_len(&self) -> usize {
-        GROUP_CHARACTERS * self.0.len()
     }
 }
 

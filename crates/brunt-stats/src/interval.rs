@@ -158,6 +158,18 @@ counts! {
     }
 }
 
+impl Activity {
+    /// It without a part of it.
+    pub fn without(&self, part: &Self) -> Self {
+        Self {
+            scheduled: self.scheduled - part.scheduled,
+            sent: self.sent - part.sent,
+            completed: self.completed - part.completed,
+            failed: self.failed - part.failed,
+        }
+    }
+}
+
 impl Interval {
     /// What went on in it, over all phases, classes and ops.
     pub fn activity(&self) -> Activity {

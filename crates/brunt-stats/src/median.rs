@@ -55,9 +55,12 @@ pub struct Spread {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Does the interval of each run meet that of each other? `None` where a run has none.
-    #[serde(skip)]
-    pub do_intervals_meet: Option<bool>,
+    /// Probability that `[min, max]` holds the median of all possible runs: 1 − 2 · 0.5^k, for it lies outside only where all k are on one
+    /// side of it.
+    pub coverage: f64,
+    /// Do they disagree, as REPEAT judges it: do they range over more than a tenth of their median, where the intervals of two of them do not
+    /// meet? Where a run has no interval, over more than a half.
+    pub disagrees: bool,
 }
 
 impl Spread {
@@ -65,34 +68,25 @@ impl Spread {
     pub fn of(estimates: &[Estimate]) -> Option<Self> {
         let mut values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         values.sort_by(f64::total_cmp);
-        Some(Self {
+        let mut spread = Self {
             runs: values.len(),
             median: upper_median_of_sorted(&values)?,
             min: *values.first()?,
             max: *values.last()?,
-            do_intervals_meet: do_intervals_meet(estimates),
-        })
-    }
-
-    /// How likely the median of all runs there could be lies between the smallest and the largest of these:
-    /// 1 − 2 · 0.5^k, for it lies outside only where all k are on one side of it.
-    pub fn coverage(&self) -> f64 {
-        1.0 - 2.0 * 0.5_f64.powi(self.runs as i32)
+            coverage: 1.0 - 2.0 * 0.5_f64.powi(values.len() as i32),
+            disagrees: false,
+        };
+        spread.disagrees = match do_intervals_meet(estimates) {
+            Some(true) => false,
+            Some(false) => spread.relative_range() > DISAGREEMENT_MIN,
+            None => spread.relative_range() > DISAGREEMENT_MIN_WITHOUT,
+        };
+        Some(spread)
     }
 
     /// The range as a part of the median.
     pub fn relative_range(&self) -> f64 {
         if self.median == 0.0 { 0.0 } else { (self.max - self.min) / self.median.abs() }
-    }
-
-    /// Do the runs disagree: do they range over more than a tenth of their median, where the intervals of two of them do not meet? Where a
-    /// run has no interval, over more than a half.
-    pub fn disagrees(&self) -> bool {
-        match self.do_intervals_meet {
-            Some(true) => false,
-            Some(false) => self.relative_range() > DISAGREEMENT_MIN,
-            None => self.relative_range() > DISAGREEMENT_MIN_WITHOUT,
-        }
     }
 }
 
@@ -141,7 +135,7 @@ mod tests {
         assert_eq!((found.runs, found.median, found.min, found.max), (3, 3.0, 1.0, 5.0));
         assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0], None).median, 3.0);
         assert_eq!(Spread::of(&[]), None);
-        let coverage = |runs: usize| spread(&vec![1.0; runs], None).coverage();
+        let coverage = |runs: usize| spread(&vec![1.0; runs], None).coverage;
         let expected = [(1, 0.0), (2, 0.5), (4, 0.875), (5, 0.9375), (6, 0.96875), (8, 0.9921875)];
         for (runs, covered) in expected {
             assert_eq!(coverage(runs), covered, "{runs}");
@@ -164,7 +158,7 @@ mod tests {
             (&[100.0], None, false),
         ];
         for (values, half_width, expected) in table {
-            assert_eq!(spread(values, half_width).disagrees(), expected, "{values:?} {half_width:?}");
+            assert_eq!(spread(values, half_width).disagrees, expected, "{values:?} {half_width:?}");
         }
     }
 }

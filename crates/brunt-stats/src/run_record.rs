@@ -107,13 +107,13 @@ pub struct PreloadResult {
     pub duration_ns: u64,
 }
 
-/// The longest result of one run.
-const RESULT_CHARACTERS_MAX: usize = 2_000_000;
-/// Characters of the slices over time, at most.
-pub(crate) const SLICES_CHARACTERS_MAX: usize = 850_000;
-/// Characters left to the keys for scripts, in all and for each server.
-const KEYS_CHARACTERS: usize = 750_000;
-const KEYS_CHARACTERS_OF_SERVER: usize = 850;
+/// What a result of 2 MB has room for beside the keys for scripts: histograms, of which packing makes about as many characters as they have
+/// bytes, what servers did and what they said.
+const ROOM_BYTES: usize = 1_250_000;
+/// The keys for scripts of a server.
+const SERVER_BYTES: usize = 850;
+/// Bytes of all histograms, at most.
+pub(crate) const HISTOGRAM_BYTES_MAX: usize = 850_000;
 /// Rows over time with what servers say are no shorter.
 const ROW_MIN_NS: u64 = 1_000_000_000;
 
@@ -194,10 +194,9 @@ impl RunData {
         for record in &mut self.server_records {
             record.fit(measure_ns, row_ns, 0, share);
         }
-        let statistics: usize = self.server_records.iter().map(|record| record.text_len(share)).sum();
-        let keys = KEYS_CHARACTERS + KEYS_CHARACTERS_OF_SERVER * self.intervals.servers().len();
-        let taken = self.intervals.totals_len() + statistics + keys;
-        self.intervals.fit(RESULT_CHARACTERS_MAX.saturating_sub(taken).min(SLICES_CHARACTERS_MAX));
+        let snapshots: usize = self.server_records.iter().map(|record| record.snapshots().len()).sum();
+        let taken = share.snapshot_bytes * snapshots + SERVER_BYTES * self.intervals.servers().len();
+        self.intervals.fit(ROOM_BYTES.saturating_sub(taken).min(HISTOGRAM_BYTES_MAX));
     }
 
     /// Adds another part of the same run. Intervals are added as they come.

@@ -23,6 +23,30 @@ counts! {
     }
 }
 
+/// Counts of servers as lists of numbers: a file has a hundred thousand of them.
+pub(crate) mod lists {
+    use super::ServerCounts;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(of: &[ServerCounts], serializer: S) -> Result<S::Ok, S::Error> {
+        let list = |of: &ServerCounts| [of.answered, of.failed, of.unsent, of.abandoned, of.redirected];
+        of.iter().map(list).collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<ServerCounts>, D::Error> {
+        let counts = |[answered, failed, unsent, abandoned, redirected]: [u64; 5]| ServerCounts {
+            answered,
+            failed,
+            unsent,
+            abandoned,
+            redirected,
+        };
+        Ok(Vec::deserialize(deserializer)?.into_iter().map(counts).collect())
+    }
+}
+
 /// Adds the counts of each server to those of the same server.
 pub(crate) fn merge_all(ours: &mut [ServerCounts], theirs: &[ServerCounts]) {
     assert_eq!(ours.len(), theirs.len(), "counts of different numbers of servers do not add");

@@ -11,6 +11,8 @@ use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::{Plan, Protocol};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Differences of counts that a sentence has; the rest is in the JSON.
 const DIFFERENCES_TOLD: usize = 3;
@@ -129,16 +131,17 @@ pub(crate) fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRe
     Some((stored, records.iter().map(present).sum::<Option<u64>>()?))
 }
 
-/// One statistic: what we did by our own counts, and what the servers counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One counter of the servers beside brunt's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatComparison {
-    /// Which.
+    /// Its name.
+    #[schemars(with = "String")]
     pub statistic: ServerStat,
-    /// The least that brunt counted,
+    /// What brunt counted at the least.
     pub least: u64,
-    /// and the most.
+    /// At the most.
     pub most: u64,
-    /// What all servers together counted.
+    /// What the servers counted.
     pub counted: u64,
 }
 

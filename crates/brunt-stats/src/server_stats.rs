@@ -194,7 +194,7 @@ fn field(row: &str, name: &str) -> Option<u64> {
 }
 
 /// One server's statistics at one instant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// When the question was sent, on the run's clock.
     pub asked_ns: u64,
@@ -202,17 +202,19 @@ pub struct Snapshot {
     pub at_ns: u64,
     /// The server's version; of a fork of Redis the fork's name and version.
     pub version: Option<String>,
-    values: [Option<u64>; ServerStat::COUNT],
+    values: BTreeMap<ServerStat, u64>,
 }
 
 impl Snapshot {
     /// From the names and values that a server gave; what is unknown or no number is left out.
     pub fn new<'a>(asked_ns: u64, at_ns: u64, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut snapshot = Self { asked_ns, at_ns, version: None, values: [None; ServerStat::COUNT] };
+        let mut snapshot = Self { asked_ns, at_ns, version: None, values: BTreeMap::new() };
         let mut own_name = None;
         for (name, value) in rows {
             match ServerStat::ALL.iter().find(|statistic| statistic.name() == name) {
-                Some(statistic) => snapshot.values[*statistic as usize] = statistic.read(value),
+                Some(statistic) => {
+                    snapshot.values.extend(statistic.read(value).map(|value| (*statistic, value)))
+                }
                 None => match name {
                     "version" | "redis_version" | "valkey_version" => {
                         snapshot.version = Some(value.to_owned())
@@ -234,7 +236,7 @@ impl Snapshot {
     }
 
     fn set(&mut self, statistic: ServerStat, value: u64) {
-        self.values[statistic as usize] = Some(value);
+        self.values.insert(statistic, value);
     }
 
     /// Adds the keys of a database, if the row tells of one.
@@ -249,21 +251,12 @@ impl Snapshot {
 
     /// One of its numbers.
     pub fn get(&self, statistic: ServerStat) -> Option<u64> {
-        self.values[statistic as usize]
-    }
-
-    /// What it says otherwise than an earlier one; `None` is what it no longer says.
-    fn changes_since<'a>(
-        &'a self,
-        before: Option<&'a Self>,
-    ) -> impl Iterator<Item = (ServerStat, Option<u64>)> + 'a {
-        let all = ServerStat::ALL.iter().map(|statistic| (*statistic, self.get(*statistic)));
-        all.filter(move |(statistic, value)| before.and_then(|before| before.get(*statistic)) != *value)
+        self.values.get(&statistic).copied()
     }
 
     /// Everything that it holds.
     pub fn values(&self) -> impl Iterator<Item = (ServerStat, u64)> + '_ {
-        ServerStat::ALL.iter().filter_map(|statistic| Some((*statistic, self.get(*statistic)?)))
+        self.values.iter().map(|(statistic, value)| (*statistic, *value))
     }
 
     /// A number that memcached and Redis report under different names: whichever the server sent.
@@ -365,19 +358,22 @@ const STEP_NS: u64 = 1_000_000_000;
 /// A snapshot stands for an edge of a piece of time up to so far from it: no snapshot is nearer to two edges than that.
 const NEAR_NS: u64 = STEP_NS / 2;
 
-/// Characters that the statistics of all servers take in a file, if every server's share has room for its first and its last
-/// snapshot: of one memcached ten minutes at one a second.
-const CHARACTERS_MAX: usize = 550_000;
-/// What a file has of a snapshot beside its numbers: its times, and, where it is told, what went on since the one before.
-const TIMES_CHARACTERS: usize = 80;
-const SPAN_CHARACTERS: usize = 500;
+/// Bytes that the statistics of all servers take in a file, if every server's share has room for three snapshots: of one memcached ten
+/// minutes at one a second.
+const BYTES_MAX: usize = 550_000;
+/// What a file has of a snapshot, packed, and, where it is told, of what went on since the one before.
+const SNAPSHOT_BYTES: usize = 300;
+const SPAN_BYTES: usize = 500;
 /// What more servers than this said from time to time is in the record alone: it would take more room than all else of a result.
 const SERVERS_TOLD_MAX: usize = 64;
 
 /// How much of a result a server's statistics may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeShare {
-    characters_max: usize,
+    /// What a snapshot takes, about.
+    pub(crate) snapshot_bytes: usize,
+    /// At least the first, the last and one between them.
+    snapshots_max: usize,
     /// Is what it said told to scripts, beside the record?
     pub is_told: bool,
 }
@@ -385,7 +381,10 @@ pub struct SizeShare {
 impl SizeShare {
     /// The budget of one of `servers` servers.
     pub fn of(servers: usize) -> Self {
-        Self { characters_max: CHARACTERS_MAX / servers.max(1), is_told: servers <= SERVERS_TOLD_MAX }
+        let is_told = servers <= SERVERS_TOLD_MAX;
+        let snapshot_bytes = SNAPSHOT_BYTES + if is_told { SPAN_BYTES } else { 0 };
+        let snapshots_max = (BYTES_MAX / snapshot_bytes / servers.max(1)).max(3);
+        Self { snapshot_bytes, snapshots_max, is_told }
     }
 }
 
@@ -396,7 +395,6 @@ const REQUESTS_PER_S_MIN: f64 = 100.0;
 
 /// Everything that one server said of itself during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "SerializedRecord", into = "SerializedRecord")]
 pub struct ServerRecord {
     snapshots: Vec<Snapshot>,
     /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.
@@ -428,7 +426,7 @@ impl ServerRecord {
             if stride > 0 {
                 self.thin(measure_ns, row_ns.saturating_mul(stride));
             }
-            if self.text_len(share) <= share.characters_max || self.snapshots.len() <= 3 {
+            if self.snapshots.len() <= share.snapshots_max {
                 return stride;
             }
             stride = (2 * stride).max(1);
@@ -458,21 +456,6 @@ impl ServerRecord {
             }
         }
         self.snapshots = first.into_iter().chain(kept).chain(last).collect();
-    }
-
-    /// How many characters it takes in a file, about, with what is told of it.
-    pub fn text_len(&self, share: SizeShare) -> usize {
-        let each = TIMES_CHARACTERS + if share.is_told { SPAN_CHARACTERS } else { 0 };
-        let own = |(statistic, value): (ServerStat, Option<u64>)| {
-            statistic.name().len() + value.map_or(0, |value| value.checked_ilog10().unwrap_or(0)) as usize + 5
-        };
-        let of = |snapshot: &Snapshot, before: Option<&Snapshot>| {
-            each + snapshot.changes_since(before).map(own).sum::<usize>()
-        };
-        let befores = std::iter::once(None).chain(self.snapshots.iter().map(Some));
-        let all: usize =
-            self.snapshots.iter().zip(befores).map(|(snapshot, before)| of(snapshot, before)).sum();
-        all + self.prepared.as_ref().map_or(0, |prepared| of(prepared, self.snapshots.first()))
     }
 
     /// In the order of time. The first one was taken before the run's first request.
@@ -686,67 +669,6 @@ impl Growth {
     /// By which part of what it came to it grew; negative, shrank.
     pub fn share(&self) -> f64 {
         if self.to == 0 { 0.0 } else { (self.to as f64 - self.from as f64) / self.to as f64 }
-    }
-}
-
-/// The snapshots in the order of time, each against the one before; the prepared one against the first.
-#[derive(Default, Serialize, Deserialize)]
-struct SerializedRecord {
-    snapshots: Vec<Changes>,
-    prepared: Option<Changes>,
-    trouble: Option<String>,
-    is_complete: bool,
-}
-
-/// A snapshot with what is not as it was before, `None` where the server no longer says it.
-#[derive(Serialize, Deserialize)]
-struct Changes {
-    asked_ns: u64,
-    at_ns: u64,
-    version: Option<String>,
-    values: BTreeMap<ServerStat, Option<u64>>,
-}
-
-impl Changes {
-    fn of(snapshot: &Snapshot, before: Option<&Snapshot>) -> Self {
-        let values = snapshot.changes_since(before).collect();
-        let Snapshot { asked_ns, at_ns, version, .. } = snapshot.clone();
-        Self { asked_ns, at_ns, version, values }
-    }
-
-    fn after(self, before: Option<&Snapshot>) -> Snapshot {
-        let Self { asked_ns, at_ns, version, values: changed } = self;
-        let mut values = before.map_or([None; ServerStat::COUNT], |before| before.values);
-        changed.into_iter().for_each(|(statistic, value)| values[statistic as usize] = value);
-        Snapshot { asked_ns, at_ns, version, values }
-    }
-}
-
-impl From<ServerRecord> for SerializedRecord {
-    fn from(record: ServerRecord) -> Self {
-        let ServerRecord { snapshots, prepared, trouble, is_complete } = record;
-        let befores = std::iter::once(None).chain(snapshots.iter().map(Some));
-        Self {
-            prepared: prepared.map(|prepared| Changes::of(&prepared, snapshots.first())),
-            snapshots: snapshots
-                .iter()
-                .zip(befores)
-                .map(|(held, before)| Changes::of(held, before))
-                .collect(),
-            trouble,
-            is_complete,
-        }
-    }
-}
-
-impl From<SerializedRecord> for ServerRecord {
-    fn from(carried: SerializedRecord) -> Self {
-        let mut snapshots: Vec<Snapshot> = Vec::with_capacity(carried.snapshots.len());
-        for changes in carried.snapshots {
-            snapshots.push(changes.after(snapshots.last()));
-        }
-        let prepared = carried.prepared.map(|changes| changes.after(snapshots.first()));
-        Self { snapshots, prepared, trouble: carried.trouble, is_complete: carried.is_complete }
     }
 }
 

@@ -236,14 +236,14 @@ fn worst(checks: &[Check]) -> Status {
 /// REPEAT: do the runs of one plan agree?
 fn repeat(spreads: &[(String, Spread)]) -> Check {
     let compared = spreads.iter().filter(|(_, spread)| spread.runs > 1);
-    let order = |spread: &Spread| (spread.disagrees(), spread.relative_range());
+    let order = |spread: &Spread| (spread.disagrees, spread.relative_range());
     let worst = compared.max_by(|(_, one), (_, other)| {
         let ((one_found, one), (other_found, other)) = (order(one), order(other));
         one_found.cmp(&other_found).then(one.total_cmp(&other))
     });
     let Some((name, spread)) = worst else { return Check::skipped(CheckId::Repeat, "one run") };
     let range = percent(spread.relative_range());
-    let check = if spread.disagrees() {
+    let check = if spread.disagrees {
         let message = format!("the runs disagree: {name} spreads over {range} of its median");
         Check::found(CheckId::Repeat, CheckStatus::Caution, message)
             .with_fix("quote the range, and find what differs from run to run: a restart, memory layout, another program")

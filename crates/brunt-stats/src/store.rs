@@ -157,16 +157,13 @@ impl IntervalStore {
         Ok(())
     }
 
-    /// How many characters its totals take in a file.
-    pub(crate) fn totals_len(&self) -> usize {
-        let of = |histogram: &Histogram| histogram.to_sparse().text_len();
+    /// Makes the histograms that it holds and the counts of servers take no more than this many bytes of a result, as far as those over time can; see [`Timeline::fit`].
+    pub(crate) fn fit(&mut self, bytes_max: usize) {
         let of_rows = self.totals.rows.iter().flat_map(|row| row.latencies.each());
-        self.totals.part_sums.text_len() + of_rows.chain(&self.totals.server_responses).map(of).sum::<usize>()
-    }
-
-    /// Makes what it holds of the run over time no longer than this many characters in a file; see [`Timeline::fit`].
-    pub(crate) fn fit(&mut self, characters_max: usize) {
-        self.totals.timeline.fit(characters_max);
+        let histograms = of_rows.chain(&self.totals.server_responses);
+        let taken: usize = histograms.map(|histogram| histogram.to_sparse().encoded_bytes()).sum();
+        let counts = self.timeline().slices().count() * self.totals.servers.len();
+        self.totals.timeline.fit(bytes_max.saturating_sub(taken + SERVER_SLICE_BYTES * counts));
     }
 
     /// The run over time, for progress.
@@ -233,6 +230,8 @@ impl IntervalStore {
     }
 }
 
+/// What the counts of a server in a slice take in a result, about.
+const SERVER_SLICE_BYTES: usize = 4;
 /// No count of requests is as large: a million requests a second for nine years.
 const COUNT_MAX: u64 = 1 << 48;
 

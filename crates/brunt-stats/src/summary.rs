@@ -69,8 +69,6 @@ pub struct Summary {
     pub classes: Vec<ClassSummary>,
     /// By phase: preload, warmup, measure, drain.
     pub phases: Vec<PhaseSummary>,
-    /// The run over time where the plan asks for slices of a certain length, which may be longer than those that were looked at.
-    printed_timeline: Option<Timeline>,
     /// Metered quantities, in the order of the plan.
     pub meters: Vec<Meter>,
     /// Connections of the whole run.
@@ -165,11 +163,6 @@ impl Summary {
             connections: store.all_connections(),
             connect_time: LatencySummary::of(&store.meter(MeterKind::ConnectTime)),
             handshake_time: LatencySummary::of(&store.meter(MeterKind::HandshakeTime)),
-            printed_timeline: store
-                .totals
-                .timeline
-                .is_width_asked()
-                .then(|| store.totals.timeline.clone().at_asked_width()),
             server_responses: store.totals.server_responses.iter().map(LatencySummary::of).collect(),
             meters: store.meters(),
             outages,
@@ -248,9 +241,9 @@ impl Summary {
         self.record.run.intervals.faults()
     }
 
-    /// The run over time, as it is printed.
+    /// The run over time.
     pub fn timeline(&self) -> &Timeline {
-        self.printed_timeline.as_ref().unwrap_or(self.record.run.intervals.timeline())
+        self.record.run.intervals.timeline()
     }
 
     /// Adds the results of assertions.
@@ -301,6 +294,23 @@ impl Summary {
         let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
         let timeline = self.timeline();
         timeline.points(measure_ns..end_ns, timeline.row_ns(measure_ns, least_ns))
+    }
+
+    /// The rows of the warm-up, counted from its beginning as those of a run that goes on are, and those of the window. Each has the span of
+    /// time that its slices begin in.
+    pub fn rows(&self, least_ns: u64) -> impl Iterator<Item = (Phase, Range<u64>, TimelinePoint)> + '_ {
+        let MeasuredWindow { start_ns, measure_ns, .. } = self.window;
+        let timeline = self.timeline();
+        let width_ns = timeline.row_ns(start_ns, least_ns);
+        let warmup = (start_ns..measure_ns).step_by(width_ns as usize).flat_map(move |at_ns| {
+            // The slice that the schedule begins in may begin before it.
+            let from_ns = if at_ns == start_ns { timeline.cell_of(at_ns) } else { at_ns };
+            let span = from_ns..measure_ns.min(at_ns + width_ns);
+            let points = timeline.points(span.clone(), 2 * width_ns).into_iter();
+            points.map(move |point| (Phase::Warmup, span.clone(), TimelinePoint { start_ns: at_ns, ..point }))
+        });
+        let window = self.intervals(least_ns).into_iter();
+        warmup.chain(window.map(|point| (Phase::Measure, point.start_ns..point.end_ns, point)))
     }
 
     /// What the client did in the measured window, as far as workers have told.

@@ -27,8 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of the histograms of all slices. Buckets are joined in pairs and so are slices, and either at most halves this: what is left of it is
-/// more than a result has room for (`SLICES_CHARACTERS_MAX` of `run_record.rs`, about a character per byte), so that no result has wider
-/// buckets for it.
+/// more than a result has room for (`HISTOGRAM_BYTES_MAX` of `run_record.rs`), so that no result has wider buckets for it.
 const ENCODED_BYTES_MAX: usize = 4_000_000;
 
 /// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
@@ -137,21 +136,8 @@ impl Timeline {
         Arc::make_mut(slice).add(interval, self.bucket_bits);
         // Once in so many new ones: in between, they double at most.
         if self.slices.len() > count && self.slices.len().is_multiple_of(SLICES_MIN as usize) {
-            self.join_buckets(Slice::encoded_bytes, ENCODED_BYTES_MAX);
+            self.fit(ENCODED_BYTES_MAX);
         }
-    }
-
-    /// Joins buckets in pairs until all slices together take no more than this. False: they take more at the widest, too.
-    fn join_buckets(&mut self, taken: impl Fn(&Slice) -> usize, most: usize) -> bool {
-        while self.slices().map(&taken).sum::<usize>() > most {
-            if self.bucket_bits == GROUPING_POWER {
-                return false;
-            }
-            self.bucket_bits += 1;
-            let bits = self.bucket_bits;
-            self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).join_buckets(bits));
-        }
-        true
     }
 
     /// Merges the slices that are in one cell of the grid since it was widened.
@@ -196,19 +182,6 @@ impl Timeline {
         Ok(())
     }
 
-    /// Was a length of its slices asked for?
-    pub(crate) const fn is_width_asked(&self) -> bool {
-        self.grid.asked_ns.is_some()
-    }
-
-    /// Widens slices to the length that was asked for, if one was and they are shorter.
-    pub(crate) fn at_asked_width(mut self) -> Self {
-        if self.grid.widen_to_asked() {
-            self.merge_cells();
-        }
-        self
-    }
-
     /// How long the slices of the measured window are: 100 ms times a power of two; or a divisor of the length that was asked for, or
     /// that times a power of two.
     pub fn slice_ns(&self) -> u64 {
@@ -234,12 +207,14 @@ impl Timeline {
         self.slices().all(fits)
     }
 
-    /// Joins buckets until the slices have no more characters in a file than this. Counts and moments stay exact. If that is not enough, the
-    /// times of the client are left out.
-    pub(crate) fn fit(&mut self, characters_max: usize) {
-        if !self.join_buckets(Slice::text_len, characters_max) {
-            // What hundreds of servers did takes most of it.
-            self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).client = ClientTime::default());
+    /// Joins buckets until the histograms of all slices take no more than this, or buckets are the widest. Counts and moments stay exact.
+    pub(crate) fn fit(&mut self, bytes_max: usize) {
+        while self.slices().map(Slice::encoded_bytes).sum::<usize>() > bytes_max
+            && self.bucket_bits < GROUPING_POWER
+        {
+            self.bucket_bits += 1;
+            let bits = self.bucket_bits;
+            self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).join_buckets(bits));
         }
     }
 
@@ -262,7 +237,7 @@ impl Timeline {
     }
 
     /// The slices of the cells that begin in a span, in the order of time.
-    pub(crate) fn slices_in(&self, span: Range<u64>) -> impl Iterator<Item = &Slice> + Clone + '_ {
+    pub fn slices_in(&self, span: Range<u64>) -> impl Iterator<Item = &Slice> + Clone + '_ {
         self.slices.range(span.start..span.end.max(span.start)).map(|(_, slice)| slice.as_ref())
     }
 

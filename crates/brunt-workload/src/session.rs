@@ -9,7 +9,7 @@ use crate::popularity::Ids;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{Calls, ClosedLoopSlots, Schedule};
 pub use crate::source::Choices;
-use crate::source::{Preload, Purge, Recorded, Source};
+use crate::source::{Pace, Preload, Purge, Recorded, Source};
 use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{ErrorPersistence, Outcome};
@@ -218,6 +218,23 @@ impl Session {
     pub fn of_windows(mut self, window: popularity::ObjectWindow) -> Self {
         if let Source::Preload(preload) = &mut self.source {
             preload.window = Some(window);
+        }
+        self
+    }
+
+    /// A preload that sends an op every `gap_ns` at most, on average, as [`Session::resume_preload`] tells it the time.
+    pub fn paced(mut self, gap_ns: f64) -> Self {
+        if let Source::Preload(preload) = &mut self.source {
+            preload.pace = Some(Pace::new(gap_ns));
+        }
+        self.update_bound();
+        self
+    }
+
+    /// A preload that deletes its ids instead.
+    pub fn deleting(mut self) -> Self {
+        if let Source::Preload(preload) = &mut self.source {
+            preload.deletes = true;
         }
         self
     }
@@ -1015,6 +1032,45 @@ mod tests {
             (stored, session.confirmed(), session.is_exhausted(), session.failed()),
             (10, 10, true, false)
         );
+    }
+
+    #[test]
+    fn a_preload_keeps_its_rate() {
+        let mut session = Session::preload(0, 0, 0..10, 0, 4, 1, 0).paced(1e6);
+        let mut sent = Vec::new();
+        for now_ns in (0..12_000_000).step_by(500_000) {
+            session.resume_preload(now_ns);
+            assert!(!session.is_exhausted());
+            while session.due_ns() <= now_ns {
+                let issue = session.take();
+                session.record_outcome(issue.op.key, STORED);
+                session.release(issue.connection.unwrap(), now_ns);
+                sent.push(now_ns / 1_000_000);
+            }
+            if session.is_exhausted() {
+                break;
+            }
+        }
+        assert_eq!(sent, (0..10).collect::<Vec<_>>());
+        assert_eq!(session.confirmed(), 10);
+    }
+
+    #[test]
+    fn deleted_and_absent_keys_are_confirmed() {
+        let mut session = Session::preload(0, 0, 0..2, 0, 1, 1, 0).deleting();
+        let replies = [
+            LOST,
+            Outcome { class: OutcomeClass::Done, reply: ReplyKind::Deleted },
+            Outcome { class: OutcomeClass::Rejected, reply: ReplyKind::NotFound },
+        ];
+        for (reply, id) in replies.into_iter().zip([0, 0, 1]) {
+            let issue = session.take();
+            assert_eq!((issue.op.kind, issue.op.key), (OpKind::Delete, KeyRef::Id(id)));
+            session.record_outcome(issue.op.key, reply);
+            session.release(0, 5);
+        }
+        assert!(session.is_exhausted() && !session.failed());
+        assert_eq!(session.confirmed(), 2);
     }
 
     #[test]

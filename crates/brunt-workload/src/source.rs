@@ -333,7 +333,7 @@ impl Operations for ClientWindow {
     }
 }
 
-/// A SET for every id of a range, each until it is done.
+/// A SET, or a DELETE, for every id of a range, each until it is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Preload {
     ids: Range<u64>,
@@ -347,6 +347,10 @@ pub(crate) struct Preload {
     in_flight: u64,
     /// After an error, until a key is stored.
     hold: Option<Hold>,
+    /// Where it keeps to a rate.
+    pub(crate) pace: Option<Pace>,
+    /// Keys are deleted; one that is not there is done, too.
+    pub(crate) deletes: bool,
     pub(crate) confirmed: u64,
     pub(crate) failed: bool,
 }
@@ -369,6 +373,35 @@ impl Hold {
         Self { until_ns: 0, pause_ns: PRELOAD_PAUSE_MIN_NS, is_over: false, out_of_memory: 0 };
 }
 
+/// The rate of a preload: ops are permitted as time goes on, from the first look at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Time per op.
+    gap_ns: f64,
+    began_ns: Option<u64>,
+    /// Ops that may have been sent by now, and those that were.
+    permitted: u64,
+    sent: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(gap_ns: f64) -> Self {
+        Self { gap_ns, began_ns: None, permitted: 0, sent: 0 }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.sent >= self.permitted
+    }
+
+    /// Returns whether more may be sent than before, where nothing might.
+    fn advance(&mut self, now_ns: u64) -> bool {
+        let was_spent = self.is_spent();
+        let since_ns = now_ns - *self.began_ns.get_or_insert(now_ns);
+        self.permitted = self.permitted.max((since_ns as f64 / self.gap_ns) as u64 + 1);
+        was_spent && !self.is_spent()
+    }
+}
+
 impl Preload {
     pub(crate) fn new(ids: Range<u64>, ttl_s: u32, slots: usize) -> Self {
         let again = Vec::with_capacity(slots);
@@ -380,6 +413,8 @@ impl Preload {
             retries: 0,
             in_flight: 0,
             hold: None,
+            pace: None,
+            deletes: false,
             confirmed: 0,
             failed: false,
         }
@@ -405,13 +440,14 @@ impl Preload {
 
     /// Ends the pause after an error, if it is over and everything has been answered. Returns whether the next key may be sent now.
     pub(crate) fn resume(&mut self, now_ns: u64) -> bool {
+        let is_permitted = self.pace.as_mut().is_some_and(|pace| pace.advance(now_ns));
         let is_alone = self.in_flight == 0;
         match &mut self.hold {
             Some(hold) if is_alone && !hold.is_over && now_ns >= hold.until_ns => {
                 hold.is_over = true;
                 true
             }
-            _ => false,
+            _ => is_permitted,
         }
     }
 
@@ -435,6 +471,12 @@ impl Operations for Preload {
         if let Some(hold) = &mut self.hold {
             hold.is_over = false;
         }
+        if let Some(pace) = &mut self.pace {
+            pace.sent += 1;
+        }
+        if self.deletes {
+            return Op::of(OpKind::Delete, KeyRef::Id(id));
+        }
         if let Some(window) = &self.window {
             return self.op_of(window, id);
         }
@@ -442,7 +484,8 @@ impl Operations for Preload {
     }
 
     fn has_next(&self) -> bool {
-        let may_send = self.hold.is_none_or(|hold| hold.is_over);
+        let may_send =
+            self.hold.is_none_or(|hold| hold.is_over) && self.pace.is_none_or(|pace| !pace.is_spent());
         !self.failed && may_send && (!self.again.is_empty() || !self.ids.is_empty())
     }
 
@@ -452,14 +495,17 @@ impl Operations for Preload {
     }
 
     fn is_paused(&self) -> bool {
-        !self.failed && !self.again.is_empty() && self.hold.is_some_and(|hold| !hold.is_over)
+        let is_held = !self.again.is_empty() && self.hold.is_some_and(|hold| !hold.is_over);
+        let has_more = !self.again.is_empty() || !self.ids.is_empty();
+        !self.failed && (is_held || has_more && self.pace.is_some_and(|pace| pace.is_spent()))
     }
 
     fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
         let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
         let id = if self.window.is_some() { popularity::ObjectWindow::number_of(id) } else { id };
         self.in_flight -= 1;
-        if outcome.class == OutcomeClass::Done {
+        let is_absent = self.deletes && outcome.class == OutcomeClass::Rejected;
+        if outcome.class == OutcomeClass::Done || is_absent {
             self.confirmed += 1;
             self.hold = None;
         } else if self.hold.is_some() && outcome.reply.is_error() {

@@ -24,7 +24,6 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use brunt_report::file_type::{FileType, SubjectKind};
-use brunt_report::stored::StoredCampaign;
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
 use rustix::event::Timespec;
@@ -46,7 +45,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     }
     if flags.output.print_plan {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
-        return print_plan(&plan, &remark);
+        return print_plan(&asked, &plan, &remark);
     }
     let objectives = &flags.output.assert;
     let (mut series, outputs) =
@@ -61,8 +60,8 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
 }
 
 /// The plan of `brunt run`, made without a connection.
-pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<Plan, Failure> {
-    planned(flags, PlanRequest::without_agents).map(|(_, plan)| plan)
+pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<(PlanRequest, Plan), Failure> {
+    planned(flags, PlanRequest::without_agents)
 }
 
 /// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
@@ -121,7 +120,7 @@ impl<'a> Series<'a> {
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);
         let mut runner = Runner::open(&flags.progress, objectives, flags.output.judging.judgement())?;
-        run::note_raised_threads(&asked.spec, largest, &mut runner.observers);
+        run::note_choices(&asked.spec, largest, &mut runner.observers);
         outputs.watch(&plans[0], &flags.progress, &mut runner.observers)?;
         Ok((Self { servers, runner, flags, objectives, first: None, runs: Vec::new() }, outputs))
     }
@@ -228,8 +227,7 @@ impl<'a> Series<'a> {
             failed?;
             return Err(Failure::message(Exit::Interrupted, "interrupted before anything was measured"));
         };
-        let stored = StoredCampaign { first, runs: self.runs, question, interrupted: is_early };
-        let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+        let campaign = Campaign::of(first, self.runs, question, is_early).map_err(Failure::usage)?;
         let subject = Subject::Campaign(&campaign);
         self.runner.observers.conclude(
             |out| subject.write(FileType::Html.into(), out),
@@ -326,6 +324,6 @@ fn closed_loop_plan(asked: &PlanRequest) -> Result<Plan, Failure> {
 }
 
 /// Prints a plan with a remark on what it is a part of.
-fn print_plan(plan: &Plan, remark: &str) -> Result<Exit, Failure> {
-    run::print_plan(&format!("# {remark}\n{}", plan.spec.to_toml()))
+fn print_plan(asked: &PlanRequest, plan: &Plan, remark: &str) -> Result<Exit, Failure> {
+    run::print_plan(&format!("# {remark}\n{}", asked.printed(plan)))
 }

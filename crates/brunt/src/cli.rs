@@ -495,6 +495,13 @@ pub(crate) struct Load {
     #[arg(value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
 
+    /// Delete the keys of the data set instead of storing them: all of them, and no other key
+    #[arg(long)]
+    pub delete: bool,
+    /// Delete keys without a prefix, too, which may be those of others
+    #[arg(long, requires = "delete")]
+    pub yes: bool,
+
     #[command(flatten)]
     pub planned: PlanFlags<OF_LOAD>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use crate::host::{HostFacts, TimeWaitReuse};
 use crate::output::Outputs;
 use crate::presentation::Form;
 use crate::terminal::{columns_of, wrapped};
-use crate::{campaign, cli, measurement, run};
+use crate::{asking, campaign, cli, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
@@ -93,15 +93,18 @@ impl HostFinding {
 
 /// Judges this host for the plan of `brunt run` with these options, and says so. Agents are not asked.
 pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
-    let plan = campaign::plan_of_run(flags)?;
+    let (asked, plan) = campaign::plan_of_run(flags)?;
     let subject = if flags.repeat.repeat == 1 { SubjectKind::Run } else { SubjectKind::Repeat };
     let flags = &flags.run;
     if flags.output.print_plan {
-        return run::print_plan(&plan.spec.to_toml());
+        return run::print_plan(&asked.printed(&plan));
     }
     let outputs = Outputs::of_findings(&flags.output.files, &plan, subject)?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
+    if asking::is_needed(&asked.spec) {
+        findings.push(ok("asked of the server before a run, or given by --protocol").of("protocol"));
+    }
     let addresses = match addresses(&plan) {
         Ok(addresses) => addresses,
         Err(reason) => {

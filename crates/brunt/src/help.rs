@@ -41,10 +41,10 @@ How values are written:
 
 duration|a number with its unit: 10s, 500us, 1.5ms, 2m, 100ns, 1h
 count|a whole number: 1000, 100k, 2M, 1G (powers of 1000)
-bytes|200, 4KiB, 1MiB, 1GiB (powers of 1024)
+bytes|200, 4k, 1M, 1G (powers of 1000), 4KiB, 1MiB, 1GiB (powers of 1024)
 rate|per second: 1000, 200k, 1.5M/s, 0.5/s
 share|2% or 0.02
-server|HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis://, rediss:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE]; port 6379 without a scheme is Redis
+server|HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis://, rediss:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE]; without a scheme the server is asked what it speaks
 mix|operations with weights: get=9,set=1
 distribution|of sizes, gaps and keys: uniform:10,1000, zipf:0.99 and others, below brunt help run; @FILE is a file of one
 objective|[OP.]METRIC COMPARISON BOUND: 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod asking;
 mod background_thread;
 mod calibrations;
 mod campaign;

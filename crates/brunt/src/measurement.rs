@@ -21,6 +21,7 @@ use brunt_plan::plan::{IpVersion, Plan, Timestamps, Transport};
 use brunt_plan::resolve::fleet::PlanSplit;
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
+use brunt_report::quantity;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::check::Judgement;
 use brunt_stats::convergence::Convergence;
@@ -52,6 +53,8 @@ pub(crate) struct Servers {
     lead: Option<AgentOptions>,
     /// The plan of the last run that stored its data sets, while they are complete.
     pub stored: Option<Plan>,
+    /// What is stored on them has been said.
+    is_told: bool,
 }
 
 /// How agents of another tool are led: with at most `threads` workers of this host, and telling, beside counts and histograms, what is metered or
@@ -131,6 +134,7 @@ impl Servers {
             fleet: None,
             lead: None,
             stored: None,
+            is_told: false,
         })
     }
 
@@ -252,7 +256,11 @@ impl Runner<'_> {
         plan: &Plan,
         label: &str,
     ) -> Result<Summary, Failure> {
-        self.measure_with(servers, plan, servers.data_for(plan), label)
+        let data = servers.data_for(plan);
+        if plan.preload && data == DataSets::ToStore && !std::mem::replace(&mut servers.is_told, true) {
+            storing(plan, &servers.name).iter().for_each(|note| self.observers.note(note));
+        }
+        self.measure_with(servers, plan, data, label)
     }
 
     /// The same for a caller who knows whether the servers hold the data sets.
@@ -307,6 +315,24 @@ impl Runner<'_> {
         check_agents(&summary)?;
         if summary.record.run.interrupted { Err(interrupted()) } else { Ok(summary) }
     }
+}
+
+/// What a run stores on servers of the user before it measures, how long that takes at least, and what removes it.
+fn storing(plan: &Plan, servers: &str) -> Option<String> {
+    let removals = plan.removal_commands();
+    if plan.needs_embedded() {
+        return None;
+    }
+    let (keys, bytes) = (plan.preload_stores(), quantity::bytes(serve::stored_bytes(plan)));
+    let pace = plan.preload_rate.map_or(String::new(), |rate| {
+        let least = quantity::time((keys as f64 / rate.as_f64() * 1e9) as u64);
+        format!(", {:.0}/s at most: {least} (--set preload-rate=RATE for another rate)", rate.as_f64())
+    });
+    let removal = match removals.is_empty() {
+        true => String::new(),
+        false => format!("; remove them by: {}", removals.join("; ")),
+    };
+    Some(format!("storing {keys} keys, about {bytes}, on {servers}{pace}{removal}"))
 }
 
 /// The end that a user asks for.

@@ -31,8 +31,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
         match result.schema() {
             Some(campaign::SCHEMA) => {
                 refuse_assertions(output, "a campaign")?;
-                let stored = result.campaign().map_err(Failure::usage)?;
-                let campaign = Campaign::of(stored).map_err(Failure::usage)?;
+                let campaign = result.campaign().map_err(Failure::usage)?;
                 let outputs = open(output, Subject::Campaign(&campaign))?;
                 return Ok(deliver(&campaign, outputs, presentation));
             }

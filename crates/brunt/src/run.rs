@@ -4,6 +4,7 @@
 //! connected before the plan is resolved, and every result is written before the process ends.
 
 use crate::agent;
+use crate::asking;
 use crate::cli;
 use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
@@ -14,6 +15,7 @@ use crate::output::Outputs;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show, standard_output};
 use anyhow::Context;
+use brunt_engine::run::DataSets;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
@@ -21,7 +23,7 @@ use brunt_plan::objective::Objective;
 use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{PlanSpec, RunSpec};
@@ -43,7 +45,7 @@ use std::path::Path;
 pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
     let output = &flags.output;
     if output.print_plan {
-        return print_plan(&plan.spec.to_toml());
+        return print_plan(&asked.printed(&plan));
     }
     let outputs = Outputs::open(&output.files, Some(&plan), SubjectKind::Run)?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
@@ -51,7 +53,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
     runner.of = Some(1);
     outputs.watch(&plan, &flags.progress, &mut runner.observers)?;
-    note_raised_threads(&asked.spec, &plan, &mut runner.observers);
+    note_choices(&asked.spec, &plan, &mut runner.observers);
     let summary = runner.measure(&mut servers, &plan, "")?.with_assertions(&output.assert);
     let delivery = outputs.write(Subject::Run(&summary), flags.progress.presentation());
     check_agents(&summary)?;
@@ -89,16 +91,23 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
-    let plan = resolved(&spec, &host())?;
+    let mut spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
+    let host = host(&spec);
+    ask_servers(&mut spec, &host)?;
+    let plan = resolved(&spec, &host)?;
     if plan.needs_embedded() {
         return Err(Failure::usage("brunt load requires --server"));
     }
     if !plan.preload {
         return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
     }
+    if flags.delete {
+        check_removable(&plan, flags.yes)?;
+    }
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
+        // The limit of a run that nobody set.
+        run.preload_rate = spec.run.preload_rate;
         (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));
         (run.requests, run.until) = (None, None);
     });
@@ -106,15 +115,47 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let keys = plan.preload_stores();
     let mut servers = Servers::open(&plan)?;
     let mut runner = Runner::open(&flags.progress, &[], Judgement::default())?;
-    note_raised_threads(&spec, &plan, &mut runner.observers);
-    let summary = runner.measure(&mut servers, &plan, "")?;
+    note_choices(&spec, &plan, &mut runner.observers);
+    let data = if flags.delete { DataSets::ToDelete } else { DataSets::ToStore };
+    let summary = runner.measure_with(&mut servers, &plan, data, "")?;
     let form = flags.progress.presentation().form;
-    let text = stored_text(&summary, keys, form);
+    let text = if flags.delete { deleted_text(&summary, form) } else { stored_text(&summary, keys, form) };
     match form {
         Form::Brief => print_brief(text.as_bytes(), false).map_err(Failure::failed)?,
         _ => show(text, false),
     }
     Ok(Exit::Done)
+}
+
+/// Refuses to delete what may be keys of others.
+fn check_removable(plan: &Plan, is_sure: bool) -> Result<(), Failure> {
+    if plan.data_sets().iter().any(|set| set.windows.is_some()) {
+        return Err(Failure::usage(
+            "--delete cannot be used with --popularity window, whose keys change while it runs",
+        ));
+    }
+    if !is_sure && plan.classes.iter().any(|class| class.keyspace.prefix.is_empty()) {
+        return Err(Failure::usage(
+            "--delete requires --prefix, by which keys are told from those of others; or --yes, to delete keys without one",
+        ));
+    }
+    Ok(())
+}
+
+/// What was deleted, in a line; every key is confirmed, or there would be a failure.
+fn deleted_text(summary: &Summary, form: Form) -> String {
+    let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
+    let phase = summary.phase(Phase::Preload);
+    let of = |class| phase.map_or(0, |phase| phase.counts.requests.outcome(class));
+    let (deleted, absent) = (of(OutcomeClass::Done), of(OutcomeClass::Rejected));
+    match form {
+        Form::Nothing => String::new(),
+        Form::Brief => format!("deleted={deleted} absent={absent} seconds={seconds:.3}\n"),
+        Form::Report(_) => {
+            let took = quantity::time((seconds * 1e9) as u64);
+            format!("deleted      {deleted} keys in {took}, {absent} were not there, all confirmed\n")
+        }
+    }
 }
 
 /// What was stored, in a line; every key is confirmed, or there would be a failure. What the servers evicted since has a line of its own.
@@ -142,8 +183,10 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
                 let held = held.map_or(String::new(), |items| format!(", {items} are held"));
                 format!("evicted      {count} items meanwhile{held} -> more memory for the server, or fewer --keys\n")
             });
+            let removals = summary.record.plan.removal_commands().into_iter();
+            let removals: String = removals.map(|command| format!("removed by   {command}\n")).collect();
             format!(
-                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}"
+                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}{removals}"
             )
         }
     }
@@ -161,9 +204,13 @@ pub(crate) struct PlanRequest {
 }
 
 impl PlanRequest {
-    /// Reads the file and lays the flags over it, and connects to the agents.
+    /// Reads the file and lays the flags over it, asks servers what they speak where nothing says it and the plan is to run, and connects to
+    /// the agents.
     pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
         let mut asked = Self::read(flags)?;
+        if !flags.output.print_plan {
+            ask_servers(&mut asked.spec, &asked.host)?;
+        }
         asked.fleet = agent::connect_agents(&mut asked.spec.run, &flags.trust)?;
         Ok(asked)
     }
@@ -182,7 +229,17 @@ impl PlanRequest {
         let spec = flags.spec();
         let given = spec.base.given();
         let spec = read_spec(flags.plan.as_deref(), spec)?;
-        Ok(Self { flags: given, spec, host: host(), fleet: None })
+        Ok(Self { flags: given, host: host(&spec), spec, fleet: None })
+    }
+
+    /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.
+    pub(crate) fn printed(&self, plan: &Plan) -> String {
+        let mut spec = plan.spec.clone();
+        if !asking::is_needed(&self.spec) {
+            return spec.to_toml();
+        }
+        spec.run.protocol = None;
+        format!("# protocol: asked of the server before the run\n{}", spec.to_toml())
     }
 
     /// The plan as asked for.
@@ -204,13 +261,39 @@ impl PlanRequest {
     }
 }
 
-fn host() -> Host {
-    Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: random_seed() }
+fn host(spec: &PlanSpec) -> Host {
+    Host {
+        allowed_cpus: brunt_engine::allowed_cpus(),
+        random_seed: random_seed(),
+        server_is_here: asking::server_is_here(spec),
+    }
+}
+
+/// Asks servers what they speak where nothing says it, unless the plan is refused whatever they answer.
+fn ask_servers(spec: &mut PlanSpec, host: &Host) -> Result<(), Failure> {
+    if !asking::is_needed(spec) {
+        return Ok(());
+    }
+    let check = |protocol| {
+        let mut spec = spec.clone();
+        spec.run.protocol = Some(protocol);
+        let agents = spec.run.agent.as_ref().map_or(0, Vec::len) as u64;
+        if agents > 0 {
+            // Their workers are not counted yet.
+            spec.run.threads.get_or_insert(Count(agents));
+        }
+        resolved(&spec, host).map(drop)
+    };
+    check(Protocol::MemcachedText).or_else(|failure| check(Protocol::Resp2).map_err(|_| failure))?;
+    asking::ask(spec)
 }
 
 /// The plan of file and flags, resolved.
 pub(crate) fn read_plan(path: Option<&Path>, flags: PlanSpec) -> Result<Plan, Failure> {
-    resolved(&read_spec(path, flags)?, &host())
+    let mut spec = read_spec(path, flags)?;
+    let host = host(&spec);
+    ask_servers(&mut spec, &host)?;
+    resolved(&spec, &host)
 }
 
 /// The plan of a specification of the user, whose results say what limits an open loop; not with agents, which would still preload. Its commands
@@ -221,8 +304,22 @@ fn resolved(spec: &PlanSpec, host: &Host) -> Result<Plan, Failure> {
     Ok(Plan { measures_unloaded: plan.has_open_loop() && plan.agents.is_empty(), ..plan })
 }
 
-/// Says so where a plan has more workers than were asked for.
-pub(crate) fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
+/// Says where a plan is otherwise than one expects: keys without the usual prefix, more workers than were asked for.
+pub(crate) fn note_choices(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
+    let is_given = |index: usize| {
+        let own = asked.classes.get(index).and_then(|class| class.prefix.as_ref());
+        own.or(asked.base.prefix.as_ref()).is_some()
+    };
+    let is_bare = |(index, class): (usize, &Class)| {
+        class.keyspace.prefix.is_empty() && class.trace.is_none() && !is_given(index)
+    };
+    if (plan.preload || plan.writes()) && plan.classes.iter().enumerate().any(is_bare) {
+        observers.note("keys get no prefix: --key-size leaves no room for brunt: and their numbers");
+    }
+    note_raised_threads(asked, plan, observers);
+}
+
+fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
     if asked.run.threads.is_none_or(|asked| asked.0 >= u64::from(plan.threads)) {
         return;
     }

@@ -187,16 +187,24 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
 
 /// What the server takes for the data sets of a plan.
 pub(crate) fn memory_bytes(plan: &Plan) -> u64 {
-    let needed = |set: &DataSet<'_>| {
-        // The mean, for the longest value that a law allows may be a thousand times that; both sums are over many keys.
-        let mean =
-            |sizes: &SizeDistribution, of| Sizes::new(sizes.clone(), of, plan.data_seed).mean().ceil() as u64;
-        let key = mean(&set.keyspace.key_size, SizeOf::Key);
-        let value = mean(&set.keyspace.value_size, SizeOf::Value);
-        set.ids_held().saturating_mul(key + value + ITEM_OVERHEAD_BYTES)
-    };
+    let needed =
+        |set: &DataSet<'_>| set.ids_held().saturating_mul(item_bytes(plan, set) + ITEM_OVERHEAD_BYTES);
     let data: u64 = plan.data_sets().iter().map(needed).fold(0, u64::saturating_add);
     data.saturating_add(data / 4).max(MEMORY_MIN_BYTES)
+}
+
+/// Bytes of a key and its value, on average.
+fn item_bytes(plan: &Plan, set: &DataSet<'_>) -> u64 {
+    // The mean, for the longest value that a law allows may be a thousand times that; both sums are over many keys.
+    let mean =
+        |sizes: &SizeDistribution, of| Sizes::new(sizes.clone(), of, plan.data_seed).mean().ceil() as u64;
+    mean(&set.keyspace.key_size, SizeOf::Key) + mean(&set.keyspace.value_size, SizeOf::Value)
+}
+
+/// Bytes of the keys and values that the preload of a plan stores, about.
+pub(crate) fn stored_bytes(plan: &Plan) -> u64 {
+    let stored = |set: &DataSet<'_>| set.ids_preloaded().saturating_mul(set.copies * item_bytes(plan, set));
+    plan.data_sets().iter().map(stored).fold(0, u64::saturating_add)
 }
 
 fn value_max_bytes(plan: &Plan) -> u64 {

@@ -51,7 +51,11 @@ const KEEP_ALIVE: Duration = Duration::from_millis(250);
 /// Carries out a command line, without the program's name, which was typed so.
 pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> ExitCode {
     let began = Instant::now();
-    let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: crate::run::random_seed() };
+    let host = Host {
+        allowed_cpus: brunt_engine::allowed_cpus(),
+        random_seed: crate::run::random_seed(),
+        server_is_here: true,
+    };
     let home = home();
     let caller = Caller {
         program,
@@ -511,7 +515,7 @@ mod tests {
     fn driven<T>(listener: &mut Listener, drive: impl FnOnce(&mut Driver<'_, '_>) -> T) -> T {
         listener.server =
             brunt_server::serve_in_thread(brunt_server::CoreOptions::default()).unwrap().to_string();
-        let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7 };
+        let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7, server_is_here: true };
         let mut screen = FrontEndHost::new(listener, Instant::now(), &NAMES);
         let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));
         drive(&mut driver)

@@ -254,6 +254,7 @@ fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Stri
         mix: Some(Mix::of([(OpKind::Set, file.sets), (get, file.gets)])),
         multiget: (line.division > 1 && file.gets > 0).then_some(Count(u64::from(line.division))),
         ttl: (line.exp_verify > 0.0).then_some(TTL),
+        prefix: Some(String::new()),
         key_form: Some(if line.printable_keys { KeyForm::MemaslapPrintable } else { KeyForm::Memaslap }),
         key_size: Some(sizes(&file.keys)),
         value_size: Some(line.fixed_size.map_or_else(|| sizes(&file.values), SizeDistribution::Fixed)),
@@ -331,7 +332,7 @@ pub(super) mod tests {
     fn plan(line: &str) -> String {
         let text = |line: &str| {
             let spec = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
-            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
+            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
             resolve(&spec, &host).unwrap().spec.to_toml()
         };
         let usual = text("-s h");
@@ -358,6 +359,7 @@ key-form = \"memaslap\"
 key-size = \"ranges:64-64@1\"
 value-size = \"ranges:1024-1024@1\"
 popularity = \"window:10240\"
+prefix = \"\"
 reconnect = \"never\"
 ";
         let text = spec.to_toml();

@@ -287,7 +287,7 @@ fn class_spec(
         trace_layout: line.read_file.as_ref().map(|_| layout(line)),
         on_miss: line.follows().then_some(OnMiss::Set),
         keys: Some(Count(records)),
-        prefix: (!line.prefix.is_empty()).then(|| line.prefix.clone()),
+        prefix: Some(line.prefix.clone()),
         key_size: Some(keys.distribution),
         value_size: Some(values),
         ..ClassSpec::default()
@@ -317,7 +317,7 @@ mod tests {
 
     /// The lines of the plan at its own rate that differ from those of `-s h`.
     fn plan(line: &str) -> String {
-        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
+        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
         let text = |line: &str| {
             let invocation = invocation(line).unwrap();
             let plan = resolve(&invocation.measuring(invocation.line.qps), &host).unwrap();
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn command_lines_of_known_scripts_become_plans() {
-        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
+        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
         let table = [
             "-s localhost",
             "-s zephyr2-10g -T 24 -c 8",

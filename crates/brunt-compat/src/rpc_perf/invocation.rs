@@ -199,6 +199,7 @@ impl Invocation {
             connections_of: (!owns).then(|| class_name(0)),
             mix: Mix::of([]).with_commands((0..of).map(|command| u32::from(command == index)).collect()),
             keys: Some(Count(numbers.map_or(1, |numbers| numbers.count))),
+            prefix: Some(String::new()),
             key_form: Some(KeyForm::Decimal),
             key_size: numbers.map(|numbers| SizeDistribution::Fixed(numbers.digits)),
             ..ClassSpec::default()
@@ -284,7 +285,7 @@ mod tests {
     fn plan(line: &str) -> String {
         let text = |line: &str| {
             let invocation = invocation(line).unwrap_or_else(|message| panic!("{line}: {message}"));
-            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 0 };
+            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 0, server_is_here: true };
             resolve(&invocation.spec(7).unwrap().0, &host).unwrap().spec.to_toml()
         };
         let usual = text("--config get -s h");
@@ -323,6 +324,7 @@ connections = 1
 depth = 1
 mix = \"raw=1\"
 keys = 1
+prefix = \"\"
 key-form = \"decimal\"
 ";
         assert_eq!(spec.to_toml(), expected);

@@ -74,6 +74,8 @@ pub enum DataSets {
     /// The data sets of the plan, stored and confirmed by an earlier run. Its preload has nothing left to do, and values are
     /// compared as if it had done it.
     Stored,
+    /// The keys of the data sets are deleted where preload would store them.
+    ToDelete,
 }
 
 /// A data set with its keys.
@@ -107,6 +109,8 @@ pub(crate) struct Blueprint {
     deltas: Vec<Arc<Sizes>>,
     /// Preload has to store data sets.
     is_to_store: bool,
+    /// Instead, it deletes what it would store.
+    pub(super) is_to_delete: bool,
     /// Of the connections of a worker for a class to a server over plain TCP, one in this many has kernel timestamps; else none has, and why,
     /// where the plan leaves it open.
     pub(super) stamped_every: Result<u32, Option<String>>,
@@ -227,7 +231,8 @@ impl Blueprint {
             data_set_of_class,
             choosers,
             deltas,
-            is_to_store: plan.preload && data == DataSets::ToStore,
+            is_to_store: plan.preload && data != DataSets::Stored,
+            is_to_delete: data == DataSets::ToDelete,
             stamped_every: stamped_every(&plan),
             plan: Arc::new(plan),
             endpoints,

@@ -7,7 +7,7 @@ use super::{ErrorContext, PlanError, RUN, Resolved, SERVERS_MAX, addresses_of};
 use crate::choice::HostRole;
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, OpRoute, Placement, Plan, Protocol, SessionScope, Transport};
-use crate::server::{PORT_REDIS, ServerAddress};
+use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerList, ServerUrl};
@@ -74,9 +74,8 @@ fn resolve_class(
     spec: &mut ClassSpec,
     class: &mut Class,
 ) -> Resolved {
-    let protocol_by_port = spec.server.as_ref().filter(|_| run.protocol.is_none()).and_then(protocol_by_port);
-    let protocol = spec.protocol.or(protocol_by_port);
-    let own = resolve_destination(context, run, default, spec.server.as_ref(), protocol, spec.transport)?;
+    let own =
+        resolve_destination(context, run, default, spec.server.as_ref(), spec.protocol, spec.transport)?;
     for route in spec.route.iter().flatten() {
         check_ops(context, run, route, class)?;
         let of_route = ErrorContext { route: Some(&route.ops), ..*context };
@@ -242,14 +241,6 @@ pub(super) fn apply_urls(context: &ErrorContext<'_>, run: &mut RunSpec) -> Resol
     Ok(())
 }
 
-/// Servers without a scheme that are all at Redis's usual port are Redis, where nothing else says what they speak.
-pub(super) fn protocol_by_port(servers: &ServerList) -> Option<Protocol> {
-    let is_at_port = |server: &NamedServer| {
-        matches!(server, NamedServer::Plain(ServerAddress::Network { port: PORT_REDIS, .. }))
-    };
-    (!servers.0.is_empty() && servers.0.iter().all(is_at_port)).then_some(Protocol::Resp2)
-}
-
 /// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
 /// changed by another only while no server has said anything.
 fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved {
@@ -358,7 +349,6 @@ mod tests {
     use super::super::tests::{check_refused, resolved};
     use super::*;
     use crate::login::Password;
-    use crate::op::OpKind;
     use crate::plan::{Plan, Protocol, Refill, Transport};
 
     #[test]
@@ -500,128 +490,6 @@ mod tests {
         }
     }
 
-    /// What a class's server speaks whose URL has no scheme, at Redis's port.
-    #[test]
-    fn classes_at_the_port_of_redis_speak_its_protocol() {
-        let class = "[[class]]\nname = 'x'\nserver = 'a'\n[[class]]\nname = 'y'\nserver = 'b:6379'\n";
-        let table = [
-            (class.to_owned(), Protocol::Resp2),
-            (format!("{class}protocol = 'resp3'"), Protocol::Resp3),
-            (format!("protocol = 'memcached-meta'\n{class}"), Protocol::MemcachedMeta),
-            (class.replace("6379", "7379"), Protocol::MemcachedText),
-        ];
-        for (toml, expected) in table {
-            assert_eq!(resolved(&toml).unwrap().servers()[1].protocol, expected, "{toml}");
-        }
-        // A route goes where the class speaks.
-        let route = "[[class]]\nserver = 'a'\n[[class.route]]\nops = ['get']\nserver = 'b:6379'";
-        assert_eq!(resolved(route).unwrap().servers()[1].protocol, Protocol::MemcachedText);
-    }
-
-    #[test]
-    fn class_servers_are_checked_as_the_plan_is() {
-        check_refused(&[
-            (
-                "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nprotocol = 'resp2'\nmix = 'cas,gets'",
-                "invalid value 'cas=1,gets=1' for --mix (class 'y'): expected operations of resp2 (get mget set add replace append incr decr delete touch raw), without cas",
-            ),
-            (
-                "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = ['b', 'b:11211']",
-                "invalid value 'b:11211' for --server (class 'y'): expected each server once, unless --placement is by-thread",
-            ),
-            (
-                "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'unix'",
-                "transport unix (class 'y') requires --server unix:PATH",
-            ),
-            (
-                "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'\nvalue-size = 5000",
-                "--value-size fixed:5000 (class 'y') exceeds 1258 bytes: transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
-            ),
-            (
-                "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://me:hunter2@b'",
-                "invalid value 'redis://me:(secret)@b:6379' for --server (class 'y'): expected URLs with the user of the run, which all classes share",
-            ),
-            (
-                "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://b/4'",
-                "invalid value 'redis://b:6379/4' for --server (class 'y'): expected URLs with the database of the run, which all classes share",
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class.route]]\nops = ['incr']\ntransport = 'udp'",
-                "invalid value 'incr' for ops: expected operations of the class (get set)",
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class.route]]\nops = []\ntransport = 'udp'",
-                "invalid value '' for ops: expected at least one of get set",
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get', 'get']\ntransport = 'udp'",
-                "invalid value 'get' for ops: expected each kind of operation in one route",
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get']",
-                "route requires a transport or a server",
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get', 'set']\ntransport = 'udp'",
-                "invalid value 'get=9,set=1' for ops: expected at least one kind of operation without a route",
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'redis://b'",
-                "invalid value 'redis://b:6379' for server (route of get): expected servers that speak memcached-text, the protocol of the class",
-            ),
-            (
-                "server = 'a'\ncalls-per-connection = 5\n[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'",
-                "route cannot be used with --calls-per-connection",
-            ),
-            (
-                "server = 'a'\nagent = ['x']\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = 'b'",
-                "--agent (class 'y') cannot be used with server, protocol, transport or route in a [[class]] table",
-            ),
-            (
-                "threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'",
-                "invalid value '20' for --threads: expected 1 to 8: each worker needs a connection of every class",
-            ),
-        ]);
-    }
-
-    #[test]
-    fn replicas_and_clients_fit_the_servers() {
-        check_refused(&[
-            ("server = 'a'\nreplicas = 2", "--replicas 2 exceeds 1, the number of servers of the class"),
-            (
-                "server = ['a', 'b']\nreplicas = 2\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'a'",
-                "--replicas 2 exceeds 1, the number of servers of a route of the class",
-            ),
-            (
-                "server = ['a', 'b']\nreplicas = 2\nplacement = 'random'",
-                "--replicas requires --placement by key",
-            ),
-            (
-                "server = ['a', 'b']\nreplicas = 2\nnoreply = true",
-                "--replicas cannot be used with --noreply: a write ends when every replica has replied",
-            ),
-            (
-                "server = ['a', 'b']\nconnections = 6\nclient-connections = 3",
-                "invalid value '3' for client-connections: expected a multiple of the number of servers, 2, or --placement by-thread",
-            ),
-        ]);
-    }
-
-    /// What is preloaded goes where the sets of its class go, and once to each place.
-    #[test]
-    fn data_sets_are_stored_at_the_servers_of_sets() {
-        let plan = resolved(
-            "server = 'a'\n[[class]]\nname = 'tcp'\n[[class]]\nname = 'udp'\ntransport = 'udp'\n[[class]]\nname = 'redis'\n\
-             server = 'redis://b'\n[[class]]\nname = 'keys'\nkeys = 7\nserver = ['a', 'b', 'c']\nreplicas = 2",
-        )
-        .unwrap();
-        let sets: Vec<_> =
-            plan.data_sets().iter().map(|set| (set.classes.clone(), set.home.len(), set.replicas)).collect();
-        assert_eq!(sets, [(vec![0, 1], 1, 1), (vec![2], 1, 1), (vec![3], 3, 2)]);
-        assert_eq!(plan.preload_stores(), 200_007);
-        assert_eq!(plan.path_of(&plan.classes[2], OpKind::Set).servers, [2]);
-    }
-
     /// Where one address is spoken to in two ways, its names say which, and it is asked once.
     #[test]
     fn server_names_are_distinct() {
@@ -679,16 +547,6 @@ mod tests {
                 4,
                 "a:6379 b:6379",
             ),
-            ("server = 'a:6379'", Protocol::Resp2, Transport::Tcp, None, None, 0, "a:6379"),
-            (
-                "server = ['a:6379', 'b:6379']",
-                Protocol::Resp2,
-                Transport::Tcp,
-                None,
-                None,
-                0,
-                "a:6379 b:6379",
-            ),
             (
                 "server = ['a:6379', 'b:7379']",
                 Protocol::MemcachedText,
@@ -697,15 +555,6 @@ mod tests {
                 None,
                 0,
                 "a:6379 b:7379",
-            ),
-            (
-                "server = 'a:6379'\nprotocol = 'memcached-text'",
-                Protocol::MemcachedText,
-                Transport::Tcp,
-                None,
-                None,
-                0,
-                "a:6379",
             ),
             (
                 "server = 'memcached://a:6379'",

@@ -107,7 +107,7 @@ impl PlanSplit {
         let threads = controller_threads.min(connections.unwrap_or(1) / servers).max(1);
         let controller = sub_plan(plan, HostRole::Controller, |run| {
             run.threads = Some(Count(threads.into()));
-            run.preload = Some(false);
+            (run.preload, run.preload_rate) = (Some(false), None);
             // Its random numbers differ from those of every agent. Seeds have 53 bits.
             run.seed = Some(Count((plan.seed + 1) & ((1 << 53) - 1)));
         })?;
@@ -249,7 +249,7 @@ mod tests {
 
     fn plan(toml: &str) -> Plan {
         let spec = PlanSpec::from_toml(toml).unwrap();
-        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 9 }).unwrap()
+        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 9, server_is_here: true }).unwrap()
     }
 
     proptest! {
@@ -297,7 +297,7 @@ mod tests {
             ),
         ] {
             let agents = PlanSplit::of(&plan(&toml), 1).unwrap().agents.plan;
-            let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+            let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
             let spec = PlanSpec::from_toml(&agents.spec.to_toml()).unwrap();
             assert_eq!(resolve_part(&spec, &host).as_ref(), Ok(&agents), "{toml}");
             assert!(resolve(&spec, &host).is_err(), "a plan of its own is checked as a whole");

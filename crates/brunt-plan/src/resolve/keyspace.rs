@@ -20,6 +20,8 @@ const BYTES_PER_PLACE: u64 = 8;
 const DEFAULT_KEYS: u64 = 100_000;
 const DEFAULT_KEY_SIZE: u32 = 30;
 const DEFAULT_VALUE_SIZE: u32 = 200;
+/// Tells our keys from those of others on the same server.
+const DEFAULT_PREFIX: &str = "brunt:";
 
 /// The data set of a class, which has `windows` windows if it has any.
 pub(super) fn resolve(
@@ -48,7 +50,6 @@ fn of_keys(context: &ErrorContext<'_>, spec: &ClassSpec, has_counters: bool) -> 
     let most = if has_counters { u64::MAX / 2 } else { u64::MAX };
     let keys = context.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
     let ids = if has_counters { keys * 2 } else { keys };
-    let prefix = spec.prefix.clone().unwrap_or_default();
     let key_form = spec.key_form.unwrap_or_default();
     if key_form.is_memaslap() {
         return Err(context.requires(&format!("key-form {key_form}"), "--popularity window:OBJECTS"));
@@ -59,6 +60,7 @@ fn of_keys(context: &ErrorContext<'_>, spec: &ClassSpec, has_counters: bool) -> 
     }
     let first_key = resolve_first_key(context, spec, ids, key_form)?;
     let digits = key_form.bytes_needed(if key_form == KeyForm::Hex8 { ids } else { first_key + ids });
+    let prefix = resolve_prefix(spec, digits);
     let needed = prefix.len() as u64 + u64::from(digits);
     let key_size = resolve_key_size(context, spec, key_form, needed, || {
         let things = if has_counters { "keys and counters" } else { "keys" };
@@ -72,6 +74,21 @@ fn of_keys(context: &ErrorContext<'_>, spec: &ClassSpec, has_counters: bool) -> 
     })?;
     let value_size = resolve_value_size(context, spec)?;
     Ok(Keyspace { keys, prefix, key_form, first_key, key_size, value_size, value_form })
+}
+
+/// The prefix as given, else the usual one where the shortest key has room for it and `digits` bytes. Keys of a trace are their own.
+fn resolve_prefix(spec: &ClassSpec, digits: u32) -> String {
+    let needed = DEFAULT_PREFIX.len() as u32 + digits;
+    let is_long_enough = |sizes: &SizeDistribution| {
+        needed <= KEY_BYTES_MAX && sizes.clone().cut_to(needed, KEY_BYTES_MAX).min() >= needed
+    };
+    match &spec.prefix {
+        Some(given) => given.clone(),
+        None if spec.trace.is_none() && spec.key_size.as_ref().is_none_or(is_long_enough) => {
+            DEFAULT_PREFIX.to_owned()
+        }
+        None => String::new(),
+    }
 }
 
 /// Sizes of keys that have room for `needed` bytes, which `contents` describes.
@@ -126,7 +143,6 @@ fn of_windows(
     window: &ObjectWindow,
     windows: u64,
 ) -> Resolved<Keyspace> {
-    let prefix = spec.prefix.clone().unwrap_or_default();
     let key_form = spec.key_form.unwrap_or_default();
     let objects = windows * u64::from(window.objects);
     if objects * BYTES_PER_PLACE > WINDOW_BYTES_MAX {
@@ -136,7 +152,9 @@ fn of_windows(
     }
     // What is let go must not be taken for what comes in its place.
     let told_apart = objects.saturating_mul(2);
-    let needed = prefix.len() as u64 + u64::from(key_form.bytes_needed(told_apart));
+    let digits = key_form.bytes_needed(told_apart);
+    let prefix = resolve_prefix(spec, digits);
+    let needed = prefix.len() as u64 + u64::from(digits);
     let contents = || format!("the prefix and the numbers of {told_apart} objects");
     let key_size = resolve_key_size(context, spec, key_form, needed, contents)?;
     let value_size = resolve_value_size(context, spec)?;

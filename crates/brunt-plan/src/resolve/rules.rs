@@ -634,6 +634,9 @@ fn check_servers(plan: &Plan) -> Resolved {
     if let (Timestamps::Kernel, Some(other)) = (plan.timestamps, other) {
         return Err(RUN.conflicts("timestamps kernel", format!("transport {}", other.transport)));
     }
+    if plan.preload_rate.is_some() && !plan.preload {
+        return Err(RUN.requires("preload-rate", "a data set that is stored first"));
+    }
     let stateless = plan.protocols().into_iter().find(|protocol| protocol.is_stateless());
     match stateless.filter(|_| plan.preload) {
         Some(protocol) => {

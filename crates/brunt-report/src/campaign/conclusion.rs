@@ -2,7 +2,6 @@
 
 use super::{Campaign, CampaignLimit, CampaignQuestion, RunPurpose, RunRow, ScanPoint};
 use crate::quantity;
-use crate::stored::StoredCampaign;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::assertion::Assertion;
@@ -12,17 +11,22 @@ use brunt_stats::check::Judgement;
 use brunt_stats::median::{Estimate, Spread};
 use brunt_stats::rate_scan::{Knee, LoadPoint, knee};
 use brunt_stats::status::{RunStatus, Status};
+use brunt_stats::summary::Summary;
 
 /// Percentiles of which repetitions are compared, with those that the plan requests.
 const COMPARED: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
 
 impl Campaign {
-    /// Concludes a campaign.
+    /// Concludes a campaign of these runs.
     ///
     /// # Errors
     /// What is wrong with its question; for a user.
-    pub fn of(stored: StoredCampaign) -> Result<Self, String> {
-        let StoredCampaign { first, runs, question, interrupted } = stored;
+    pub fn of(
+        first: Summary,
+        runs: Vec<RunRow>,
+        question: CampaignQuestion,
+        interrupted: bool,
+    ) -> Result<Self, String> {
         let objectives = question.objectives()?;
         let is_scan = matches!(question, CampaignQuestion::Scan { .. });
         let points = if is_scan { points(&runs) } else { Vec::new() };

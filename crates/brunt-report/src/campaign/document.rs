@@ -157,7 +157,7 @@ fn range_text(campaign: &Campaign) -> Option<String> {
     let ranges = campaign.compared.iter().filter_map(|(key, spread)| {
         Some(format!("{} {} %", name(key)?, quantity::significant(100.0 * spread.relative_range())))
     });
-    let covered = quantity::significant(100.0 * first.coverage());
+    let covered = quantity::significant(100.0 * first.coverage);
     let ranges = ranges.collect::<Vec<_>>().join(", ");
     Some(format!("{ranges}; min and max bracket the median with {covered} %"))
 }

@@ -108,7 +108,7 @@ enum FindingTree<'a> {
         capacity: Option<CapacityTree>,
     },
     /// Of repetitions: `completed_per_s`, and percentiles in nanoseconds by name.
-    Repeat(IndexMap<&'a str, SpreadTree>),
+    Repeat(IndexMap<&'a str, Spread>),
 }
 
 /// A setting of a scan.
@@ -121,7 +121,7 @@ struct Point<'a> {
     /// Those that the client spoiled and that were rerun.
     discarded: &'a [usize],
     /// The p99 of its runs.
-    p99_ns: Option<SpreadTree>,
+    p99_ns: Option<Spread>,
 }
 
 /// The knee of a scan.
@@ -131,18 +131,6 @@ struct KneeTree {
     point: usize,
     /// The number of its setting.
     setting: f64,
-}
-
-/// A number over all runs.
-#[derive(Serialize, JsonSchema)]
-struct SpreadTree {
-    /// Of those that have it.
-    #[serde(flatten)]
-    spread: Spread,
-    /// Probability that `[min, max]` holds the median of all possible runs.
-    coverage: f64,
-    /// Do they disagree, as REPEAT judges it?
-    disagrees: bool,
 }
 
 /// Who limits a campaign.
@@ -224,7 +212,7 @@ impl<'a> FindingTree<'a> {
                         setting: point.setting.as_f64(),
                         runs: &point.runs,
                         discarded: &point.discarded,
-                        p99_ns: point.p99.as_ref().map(SpreadTree::of),
+                        p99_ns: point.p99,
                     })
                     .collect(),
                 knee: match campaign.knee {
@@ -242,15 +230,9 @@ impl<'a> FindingTree<'a> {
             },
             CampaignQuestion::Repeat { .. } => {
                 let named = campaign.compared.iter();
-                Self::Repeat(named.map(|(name, spread)| (name.as_str(), SpreadTree::of(spread))).collect())
+                Self::Repeat(named.map(|(name, spread)| (name.as_str(), *spread)).collect())
             }
         }
-    }
-}
-
-impl SpreadTree {
-    fn of(spread: &Spread) -> Self {
-        Self { spread: *spread, coverage: spread.coverage(), disagrees: spread.disagrees() }
     }
 }
 

@@ -570,13 +570,7 @@ impl Column {
         let (mut activity, mut client) = (Activity::default(), ClientTime::default());
         for slice in slices {
             client.merge(&slice.client);
-            let (all, preload) = (&slice.activity, &slice.preload);
-            activity.merge(&Activity {
-                scheduled: all.scheduled - preload.scheduled,
-                sent: all.sent - preload.sent,
-                completed: all.completed - preload.completed,
-                failed: all.failed - preload.failed,
-            });
+            activity.merge(&slice.activity.without(&slice.preload));
         }
         let rows = slices.iter().flat_map(|slice| slice.rows.iter().map(|row| &row.response));
         let warmup = slices.iter().map(|slice| &slice.warmup_response);

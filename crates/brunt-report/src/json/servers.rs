@@ -5,6 +5,7 @@ use super::whole;
 use crate::instant::in_window_ns;
 use crate::server;
 use brunt_stats::server::ServerCounts;
+use brunt_stats::server_evidence::StatComparison;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan, SizeShare, Snapshot};
 use brunt_stats::summary::Summary;
 use indexmap::IndexMap;
@@ -45,22 +46,9 @@ pub struct ServerStats {
     /// The span nearest to the window, of all servers together; `null` if one has none.
     pub window: Option<Span>,
     /// What all servers counted from the first answer to the last, and brunt's count; empty if they cannot be compared.
-    pub agreement: Vec<Agreement>,
+    pub agreement: Vec<StatComparison>,
     /// In the order of the plan.
     pub servers: Vec<ServerAccount>,
-}
-
-/// One counter of the servers beside brunt's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Agreement {
-    /// Its name.
-    pub statistic: String,
-    /// What brunt counted at the least.
-    pub least: u64,
-    /// At the most.
-    pub most: u64,
-    /// What the servers counted.
-    pub counted: u64,
 }
 
 /// What one server says of itself. With more than 64 servers `first`, `prepared` and `last` are `null`, and `series` is empty.
@@ -118,16 +106,10 @@ pub struct Span {
 impl ServerStats {
     pub(crate) fn of(summary: &Summary) -> Option<Self> {
         let records = &summary.record.run.server_records;
-        let agreement = summary.agreement.iter().map(|held| Agreement {
-            statistic: held.statistic.name().to_owned(),
-            least: held.least,
-            most: held.most,
-            counted: held.counted,
-        });
         let accounts = records.iter().enumerate();
         (!records.is_empty()).then(|| Self {
             window: server::window(summary).map(|span| Span::of(summary, &span)),
-            agreement: agreement.collect(),
+            agreement: summary.agreement.clone(),
             servers: accounts.map(|(index, record)| ServerAccount::of(summary, index, record)).collect(),
         })
     }

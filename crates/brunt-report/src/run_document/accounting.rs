@@ -8,9 +8,10 @@ use crate::grid::{Column, Grid, Rows};
 use crate::instant::phase_duration_ns;
 use crate::layout::Style;
 use crate::quantity::{self, rate};
-use crate::text::beginning;
+use crate::text::{beginning, printable};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use brunt_stats::run_record::TraceRecord;
@@ -20,6 +21,11 @@ use brunt_stats::worker_counts::RecacheCounts;
 
 /// Characters of a server's own words in a short report.
 const QUOTED_MAX: usize = 40;
+
+/// A longer command has more servers than anybody would copy.
+const REMOVAL_BYTES_MAX: usize = 600;
+/// Characters of the names of servers.
+const SERVERS_CHARS_MAX: usize = 100;
 
 /// How requests ended that neither hit, missed nor were done.
 pub(crate) fn outcomes(requests: &RequestCounts) -> [(&'static str, u64); 8] {
@@ -60,6 +66,27 @@ fn hits(summary: &Summary) -> Option<String> {
         0 => has_own_commands.then(|| "hits not counted: own commands".to_owned()),
         _ => Some(format!("keys {} hit, {} missed", keys.hit, keys.miss)),
     }
+}
+
+/// What the run has left on the servers of the user, and the commands that remove it.
+pub(super) fn stored(summary: &Summary) -> Vec<String> {
+    let (plan, removals) = (&summary.record.plan, summary.record.plan.removal_commands());
+    if removals.is_empty() || !plan.preload && !plan.writes() {
+        return Vec::new();
+    }
+    let keys = plan.preload_stores();
+    let bytes = summary.phase(Phase::Preload).map_or(0, |phase| phase.bytes.tx);
+    let stored = match plan.preload {
+        false => "keys of sets".to_owned(),
+        true if bytes == 0 => format!("{keys} keys, by an earlier run"),
+        true => format!("{keys} keys, {}", quantity::bytes(bytes)),
+    };
+    let removals = removals.into_iter().map(|command| match command.len() {
+        ..=REMOVAL_BYTES_MAX => format!("removed by: {command}"),
+        _ => "removed by: brunt load --delete PLAN.toml, with the plan of this run".to_owned(),
+    });
+    let servers = beginning(&printable(&summary.record.server), SERVERS_CHARS_MAX);
+    std::iter::once(format!("{stored} on {servers}")).chain(removals).collect()
 }
 
 /// What `--verify` found.
@@ -180,8 +207,7 @@ fn phase_rows(summary: &Summary, phase: &PhaseSummary) -> Vec<CountsRow> {
 fn phase_text(summary: &Summary, phase: &PhaseSummary) -> Option<String> {
     let duration_ns = phase_duration_ns(summary, phase.phase).filter(|ns| *ns > 0)?;
     let (name, bytes) = (phase.phase.name(), phase.bytes);
-    let confirmed = match summary.record.preload.filter(|_| phase.phase == brunt_plan::phase::Phase::Preload)
-    {
+    let confirmed = match summary.record.preload.filter(|_| phase.phase == Phase::Preload) {
         None => String::new(),
         Some(preload) if preload.is_earlier => ", stored by an earlier run".to_owned(),
         Some(preload) if preload.confirmed == preload.wanted => ", all confirmed".to_owned(),

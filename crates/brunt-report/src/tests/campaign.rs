@@ -7,7 +7,6 @@ use crate::campaign::{Campaign, CampaignQuestion, RunPlace, RunPurpose, RunRow};
 use crate::document::Level;
 use crate::file_type::FileType;
 use crate::layout::Layout;
-use crate::stored::StoredCampaign;
 use crate::subject::Subject;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
@@ -71,7 +70,7 @@ fn limited(run: RunRow, bottleneck: Bottleneck) -> RunRow {
 
 fn campaign(summary: &Summary, runs: Vec<RunRow>, question: CampaignQuestion) -> Campaign {
     let first = summary.clone();
-    Campaign::of(StoredCampaign { first, runs, question, interrupted: false }).unwrap()
+    Campaign::of(first, runs, question, false).unwrap()
 }
 
 fn scan_question(closed_loop: Option<f64>) -> CampaignQuestion {
@@ -127,7 +126,7 @@ fn scan_spoiled(is_interrupted: bool) -> Campaign {
         runs.push(last);
     }
     let question = scan_question(None);
-    Campaign::of(StoredCampaign { first: summary, runs, question, interrupted: is_interrupted }).unwrap()
+    Campaign::of(summary, runs, question, is_interrupted).unwrap()
 }
 
 /// Two passes, of which the second is 10 % slower.
@@ -252,7 +251,7 @@ fn repeat_disturbed() -> Campaign {
         run.result.status.status.status = Status::Invalid;
     }
     let Campaign { first, runs, question, .. } = campaign;
-    Campaign::of(StoredCampaign { first, runs, question, interrupted: false }).unwrap()
+    Campaign::of(first, runs, question, false).unwrap()
 }
 
 pub(super) fn all() -> Vec<(&'static str, Campaign)> {

@@ -9,8 +9,11 @@ use crate::result::{self, RunResult};
 use crate::stored::StoredResult;
 use crate::subject::Subject;
 use crate::{csv, hdr_histogram, html, json, ndjson};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
+use miniz_oxide::deflate::compress_to_vec_zlib;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -48,7 +51,7 @@ fn change_all(value: &mut Value, places: &[String]) {
             change(&mut tried, place);
         }
     }
-    match (StoredResult::of(tried.clone(), HOSTILE).summary(), places) {
+    match (StoredResult::of(with_packed(&tried), HOSTILE).summary(), places) {
         (Ok(_), _) => *value = tried,
         (Err(error), [place]) => check_plain(place, &error),
         (Err(_), places) => {
@@ -57,6 +60,14 @@ fn change_all(value: &mut Value, places: &[String]) {
             change_all(value, others);
         }
     }
+}
+
+/// The same result with its record packed.
+fn with_packed(value: &Value) -> Value {
+    let mut value = value.clone();
+    let record = serde_json::to_vec(&value["record"]).unwrap();
+    value["record"] = STANDARD.encode(compress_to_vec_zlib(&record, 1)).into();
+    value
 }
 
 /// Puts a hostile text in a place: in that of the text, or behind a key whose path ends in `=`.
@@ -132,6 +143,7 @@ fn changed_results_steer_nothing() {
         let mut whole = json_of(&run);
         // Rows over time, which `report` does not read.
         whole.as_object_mut().unwrap().remove("intervals");
+        whole["record"] = json::unpacked(whole["record"].as_str().unwrap()).unwrap();
         let own: Vec<usize> =
             outputs(&run.summary).iter().map(|(.., text)| text.matches("<script").count()).collect();
         let mut found = Vec::new();
@@ -139,6 +151,8 @@ fn changed_results_steer_nothing() {
         let mut changed = whole.clone();
         change_all(&mut changed, &found);
         assert!(changed.to_string().matches("alert(1)").count() > 20, "{name}");
+        assert!(changed["record"].to_string().matches("alert(1)").count() > 2, "{name}");
+        let changed = with_packed(&changed);
         let stored = StoredResult::parse(&changed.to_string(), name).unwrap();
         for ((what, is_page, written), own) in outputs(&stored.summary().unwrap()).into_iter().zip(own) {
             check_plain(&format!("{name}: {what}"), &written);
@@ -169,5 +183,33 @@ fn changed_results_steer_nothing() {
             write(&mut out).unwrap();
             check_plain(&format!("{name}: {what}"), &String::from_utf8(out).unwrap());
         }
+    }
+}
+
+/// Damaged, cut, and unpacked without end: each is one sentence.
+#[test]
+fn damaged_records_are_refused() {
+    let [run, _] = asserted();
+    let whole = json_of(&run);
+    let held = whole["record"].as_str().unwrap();
+    let endless = STANDARD.encode(compress_to_vec_zlib(&vec![b'['; (64 << 20) + 1], 1));
+    let other = held.replacen(&held[100..101], if &held[100..101] == "A" { "B" } else { "A" }, 1);
+    let table = [
+        ("", "record: damaged, or longer than 64 MiB when unpacked"),
+        ("no base64", "record: damaged, or longer than 64 MiB when unpacked"),
+        (&held[..held.len() / 8 * 4], "record: damaged, or longer than 64 MiB when unpacked"),
+        (&other, "record: damaged, or longer than 64 MiB when unpacked"),
+        (&endless, "record: damaged, or longer than 64 MiB when unpacked"),
+        (&json::packed(&[1, 2]).unwrap(), "record: invalid type: integer `1`, expected struct Environment"),
+        (
+            &STANDARD.encode(compress_to_vec_zlib(b"[1,", 1)),
+            "record: EOF while parsing a value at line 1 column 3",
+        ),
+    ];
+    for (record, expected) in table {
+        let mut changed = whole.clone();
+        changed["record"] = record.into();
+        let refused = StoredResult::of(changed, "it").summary().err();
+        assert_eq!(refused, Some(format!("it: {expected}")));
     }
 }

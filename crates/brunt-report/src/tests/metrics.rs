@@ -29,7 +29,11 @@ fn text_of<'a>(scraped: impl Into<Scraped<'a>>, objectives: &[&str], outages: &m
 }
 
 fn plan(text: &str) -> Plan {
-    resolve(&PlanSpec::from_toml(text).unwrap(), &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
+    resolve(
+        &PlanSpec::from_toml(text).unwrap(),
+        &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true },
+    )
+    .unwrap()
 }
 
 fn shown<'a>(scraped: impl Into<Scraped<'a>>, objectives: &[&str]) -> Exposition {

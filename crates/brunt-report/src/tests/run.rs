@@ -44,7 +44,7 @@ pub(super) struct Run {
 }
 
 pub(super) fn host() -> Host {
-    Host { allowed_cpus: vec![0, 1], random_seed: 1 }
+    Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true }
 }
 
 fn plan(text: &str) -> Plan {

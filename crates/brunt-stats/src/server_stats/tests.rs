@@ -26,25 +26,6 @@ fn record(snapshots: &[&str]) -> ServerRecord {
     record
 }
 
-/// A file holds what has changed; a statistic that is gone is not the one before.
-#[test]
-fn a_record_is_read_back_as_it_was() {
-    let mut record = record(&["cmd_get 1 pid 7", "cmd_get 1", "cmd_get 5 pid 7"]);
-    record.prepared = Some(snapshot(2 * S, &[("cmd_get", "1")]));
-    record.trouble = Some("gone".to_owned());
-    let serialized = SerializedRecord::from(record.clone());
-    let values = |changes: &Changes| changes.values.clone().into_iter().collect::<Vec<_>>();
-    let (requests, process) = (ServerStat::CmdGet, ServerStat::Pid);
-    let expected = [
-        vec![(requests, Some(1)), (process, Some(7))],
-        vec![(process, None)],
-        vec![(requests, Some(5)), (process, Some(7))],
-    ];
-    assert_eq!(serialized.snapshots.iter().map(values).collect::<Vec<_>>(), expected);
-    assert_eq!(serialized.prepared.as_ref().map(values), Some(vec![(process, None)]));
-    assert_eq!(ServerRecord::from(serialized), record);
-}
-
 #[test]
 fn numbers_and_times_are_parsed_and_others_skipped() {
     let rows = [
@@ -199,7 +180,7 @@ fn a_long_record_fits_its_share() {
         let count = (1_000 * second).to_string();
         record.push(snapshot(second * S + S / 2, &[("cmd_get", &count), ("pid", "4711")]));
         stride = record.fit(measure_ns, S, stride, share);
-        assert!(record.text_len(share) <= share.characters_max);
+        assert!(record.snapshots().len() <= share.snapshots_max);
         let held = record.snapshots();
         let ends = (held[0].at_ns, held[held.len() - 1].at_ns);
         assert_eq!(ends, (S + S / 2, second * S + S / 2));
@@ -214,7 +195,7 @@ fn a_long_record_fits_its_share() {
     assert_eq!(record.fit(measure_ns, S, 0, share), 0);
     assert_eq!(record, whole);
     // Less than nothing is not to be had.
-    record.fit(measure_ns, S, 0, SizeShare { characters_max: 0, is_told: true });
+    record.fit(measure_ns, S, 0, SizeShare { snapshots_max: 3, ..share });
     assert_eq!(record.snapshots().len(), 3);
 }
 

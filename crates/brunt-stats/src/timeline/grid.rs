@@ -135,14 +135,6 @@ impl Grid {
         (count > most).then_some(width_ns * factor)
     }
 
-    /// Makes all cells at least as long as was asked for. True: they were not.
-    pub(super) fn widen_to_asked(&mut self) -> bool {
-        let Some(asked_ns) = self.asked_ns else { return false };
-        let are_narrow = self.lead_ns.min(self.slice_ns) < asked_ns;
-        (self.lead_ns, self.slice_ns) = (self.lead_ns.max(asked_ns), self.slice_ns.max(asked_ns));
-        are_narrow
-    }
-
     pub(super) fn row_ns(&self, at_ns: u64, least_ns: u64) -> u64 {
         let width_ns = self.width_ns(at_ns);
         self.asked_ns.map_or_else(|| least_ns.next_multiple_of(width_ns), |asked_ns| asked_ns.max(width_ns))

@@ -3,7 +3,6 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
-use crate::counts::{self, is_default};
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
 use crate::request_counts::{CountEntry, KeyCounts};
@@ -17,7 +16,6 @@ use std::ops::Range;
 
 /// What a slice keeps of one op kind of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "RowFields", into = "RowFields")]
 pub struct SliceRow {
     /// The class.
     pub class: ClassId,
@@ -36,62 +34,33 @@ pub struct SliceRow {
     pub response: SparseHistogram,
 }
 
-/// A row without names, of which a file has thousands: class, op; completed, faulty, missed; backlog; response.
-type RowFields = (ClassId, OpId, [u64; 3], i64, SparseHistogram);
-
-impl From<SliceRow> for RowFields {
-    fn from(row: SliceRow) -> Self {
-        (row.class, row.op, [row.completed, row.faulty, row.missed], row.backlog, row.response)
-    }
-}
-
-impl From<RowFields> for SliceRow {
-    fn from((class, op, [completed, faulty, missed], backlog, response): RowFields) -> Self {
-        Self { class, op, completed, faulty, missed, backlog, response }
-    }
-}
-
-/// A piece of a run, all workers together. In a file, which has hundreds of them, names are short.
+/// A piece of a run, all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// When the first of its intervals began.
-    #[serde(rename = "s")]
     pub start_ns: u64,
     /// When the last of its intervals ended.
-    #[serde(rename = "e")]
     pub end_ns: u64,
     /// What went on, whatever its phase.
-    #[serde(rename = "a", with = "counts::list")]
     pub activity: Activity,
     /// The part of `activity` in the preload.
-    #[serde(rename = "p", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub preload: Activity,
     /// The lengths of its intervals together: the time it covers, times the workers.
-    #[serde(rename = "l")]
     pub recorded_ns: u64,
     /// Keys of measured retrievals that ended in the slice.
-    #[serde(rename = "k", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub keys: KeyCounts,
     /// Keys of those of the warm-up.
-    #[serde(rename = "w", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub warmup_keys: KeyCounts,
     /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
-    #[serde(rename = "u", default, skip_serializing_if = "is_default")]
     pub warmup_response: SparseHistogram,
     /// What each server did, in the order of the plan.
-    #[serde(rename = "v", with = "counts::lists")]
+    #[serde(with = "server::lists")]
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
-    #[serde(rename = "o")]
     pub rows: Vec<SliceRow>,
     /// What workers and their CPUs did.
-    #[serde(rename = "t", with = "counts::list", default, skip_serializing_if = "is_default")]
     pub client: ClientTime,
 }
-
-/// The counts and times of a slice in a file, those of the client among them, and those of a row.
-const OWN_CHARACTERS: usize = 220;
-const ROW_CHARACTERS: usize = 55;
 
 impl SliceRow {
     fn empty(class: ClassId, op: OpId) -> Self {
@@ -116,13 +85,6 @@ impl SliceRow {
 }
 
 impl Slice {
-    /// How many characters it takes in a file, about.
-    pub(super) fn text_len(&self) -> usize {
-        let rows = self.rows.iter().map(|row| ROW_CHARACTERS + row.response.text_len());
-        let servers = counts::lists_len(&self.servers);
-        OWN_CHARACTERS + servers + rows.sum::<usize>() + self.warmup_response.text_len()
-    }
-
     /// Bytes of its histograms.
     pub(super) fn encoded_bytes(&self) -> usize {
         let rows = self.rows.iter().map(|row| row.response.encoded_bytes());

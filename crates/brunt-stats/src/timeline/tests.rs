@@ -8,7 +8,7 @@ use crate::connection::{ConnectionCounts, FaultTable};
 use crate::histogram::PartSums;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::run_record::SLICES_CHARACTERS_MAX;
+use crate::run_record::HISTOGRAM_BYTES_MAX;
 use crate::server::{OutageSpans, ServerCounts};
 use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
@@ -111,7 +111,7 @@ fn slices_are_merged_at_600_and_no_fewer_than_300_remain() {
 
 #[test]
 fn an_asked_width_is_kept_up_to_3_000_slices() {
-    // Asked for, in slices; slices recorded → slices and their length while the run goes on, and how many there are at the end.
+    // Asked for, in slices; slices recorded → slices and their length, and how many rows they make.
     let table = [
         (1, 3_000, 3_000, 1, 3_000),
         (1, 3_001, 1_501, 2, 1_501),
@@ -133,9 +133,9 @@ fn an_asked_width_is_kept_up_to_3_000_slices() {
         assert_eq!(shape(&held), (0, slices, width), "{asked} {count}");
         let row = asked.max(width);
         assert_eq!(held.row_ns(MEASURE, S), row * SLICE_NS);
-        let held = held.at_asked_width();
-        assert_eq!(shape(&held), (0, rows, row), "{asked} {count}");
-        assert_eq!(held.slices().map(|slice| slice.activity.completed).sum::<u64>(), count);
+        let points = held.points(MEASURE..MEASURE + count * SLICE_NS, row * SLICE_NS);
+        assert_eq!(points.len(), rows, "{asked} {count}");
+        assert_eq!(points.iter().map(|point| point.activity.completed).sum::<u64>(), count);
     }
 }
 
@@ -495,8 +495,8 @@ fn buckets_joined_in_memory_are_no_wider_than_a_result_has_them() {
         let (mut short, mut long) = (bounded.clone(), unbounded.clone());
         long.grid = short.grid.clone();
         long.merge_cells();
-        short.fit(SLICES_CHARACTERS_MAX);
-        long.fit(SLICES_CHARACTERS_MAX);
+        short.fit(HISTOGRAM_BYTES_MAX);
+        long.fit(HISTOGRAM_BYTES_MAX);
         assert!(short.bucket_bits > bounded.bucket_bits, "{ticks}");
         assert_eq!(short, long, "{ticks}");
     }

@@ -28,7 +28,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
                 format!("the first of {} settings: {}={}", points.len(), over.option(), points[0])
             }
         };
-        return print_plan(&plans[0], &remark);
+        return print_plan(&asked, &plans[0], &remark);
     }
     let is_load = match over.option() {
         "rate" => true,

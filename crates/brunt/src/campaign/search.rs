@@ -79,7 +79,7 @@ fn report(
     let cli::Search { run, from, to, resolution } = flags;
     let objectives = &run.output.assert;
     if run.output.print_plan {
-        return print_plan(&first, "a step of a search; its rates are found on the way");
+        return print_plan(&asked, &first, "a step of a search; its rates are found on the way");
     }
     let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
     let (mut series, outputs) = Series::open(run, &plans, &mut asked, objectives, SubjectKind::Scan)?;

@@ -3,6 +3,7 @@
 //! Not its statistics, which have tests of their own. A host that loses its processors for whole runs may double a median, so nothing is
 //! asserted of servers that are the same.
 
+use crate::report::change_record;
 use crate::schema::reader::errors;
 use crate::server::{Directory, Server, beside_others, undisturbed};
 use serde_json::Value;
@@ -176,9 +177,9 @@ fn incomparable_results_are_rejected() {
     assert!(exit == 2 && text.contains("hold the same run"), "{text}");
 
     let mut value: Value = serde_json::from_str(&text_of(&one)).unwrap();
-    value["record"]["run"]["host"]["clock"]["backwards"] = 1.into();
+    let judged = [("/run/host/clock/backwards", 1.into()), ("/judgement/allowed", serde_json::json!([]))];
+    change_record(&mut value, &judged);
     value["plan"]["seed"] = 1.into();
-    value["record"]["judgement"]["allowed"] = serde_json::json!([]);
     let invalid = write("invalid.json", &value.to_string());
     let (exit, json, text) = compared(&[&one, &invalid]);
     assert!(

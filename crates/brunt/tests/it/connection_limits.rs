@@ -22,22 +22,30 @@ fn ten_thousand_connections_fit_into_200_mb() {
     let _beside = beside_others();
     let log = temporary("log");
     let server = Server::reference(&["--log", log.to_str().unwrap(), "--script-after", "20000"]);
-    let run = brunt(&["run", "--server", &server.address, "-o", "json:-", "-n", "50000"])
-        // The log has every connection that the server takes: none but those.
-        .args([
-            "--warmup",
-            "0s",
-            "--keys",
-            "20000",
-            "-c",
-            &CONNECTIONS.to_string(),
-            "--set",
-            "server-stats=false",
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let run = brunt(&[
+        "run",
+        "--server",
+        &format!("memcached://{}", server.address),
+        "-o",
+        "json:-",
+        "-n",
+        "50000",
+    ])
+    // The log has every connection that the server takes: none but those.
+    .args([
+        "--warmup",
+        "0s",
+        "--keys",
+        "20000",
+        "-c",
+        &CONNECTIONS.to_string(),
+        "--set",
+        "server-stats=false",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     let pid = run.id();
     let (measured, peak) = std::thread::scope(|scope| {
         // Beside: what it writes has to be read, or it never ends.

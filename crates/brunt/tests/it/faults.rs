@@ -71,16 +71,7 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
     let (status, message) = measured.check("BROKEN");
     let is_wrong = every.wrong > 0 && message.contains(" values read are not those that were stored");
     assert!(status == "ok" || is_wrong && !message.contains("; "), "{message}\n{text}");
-    // Every connection that was lost or could not be had is a fault, and nothing else is.
-    let faults: u64 = measured
-        .at("events.faults")
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|fault| fault["count"].as_u64().unwrap())
-        .sum();
-    let gone = ["lost", "failed"].map(|key| measured.count(&format!("client.connections.{key}")));
-    assert_eq!(faults, gone.iter().sum::<u64>(), "{text}");
+    measured.check_faults();
     measured
 }
 

@@ -7,12 +7,12 @@ mod reader;
 
 use crate::fleet::Agent;
 use crate::schema::check_result;
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use reader::Exposition;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -59,21 +59,22 @@ impl Followed {
 struct Shown {
     child: Child,
     address: String,
-    result: PathBuf,
+    /// Where its result is.
+    directory: Directory,
 }
 
 impl Shown {
     fn start(server: &Server, flags: &[&str]) -> Self {
-        let result = own_directory().join("result.json");
+        let directory = Directory::new();
         let mut command =
             brunt(&["run", "-q", "--allow=BROKEN,LOAD,CLIENT,DATA", "--wait", "sleep", "--http", "0", "-s"]);
-        command.arg(&server.address).args(flags).arg("-o").arg(&result);
+        command.arg(&server.address).args(flags).arg("-o").arg(directory.join("result.json"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.strip_prefix("note: http://").and_then(|line| line.split('/').next());
         let address = address.unwrap_or_else(|| panic!("no address: {line}")).to_owned();
-        Self { child, address, result }
+        Self { child, address, directory }
     }
 
     fn connect(&self) -> TcpStream {
@@ -139,9 +140,7 @@ impl Shown {
     fn end(mut self) -> Value {
         assert!(self.child.wait().unwrap().success());
         assert!(TcpStream::connect(&self.address).is_err(), "it outlives the run");
-        let text = std::fs::read_to_string(&self.result).unwrap();
-        std::fs::remove_dir_all(self.result.parent().unwrap()).unwrap();
-        serde_json::from_str(&text).unwrap()
+        serde_json::from_str(&self.directory.text("result.json")).unwrap()
     }
 }
 
@@ -224,7 +223,8 @@ fn controllers_serve_metrics_of_all_agents() {
     let flags = [
         "--agent", one, "--agent", two, "-r", "1k", "-t", "3s", "-c", "6", "--keys", "300", "--warmup", "0s",
     ];
-    let page = own_directory().join("fleet.html");
+    let directory = Directory::new();
+    let page = directory.join("fleet.html");
     let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
     let followed = run.follow();
     let early = run.metrics_with(500.0);
@@ -289,7 +289,8 @@ fn stalls_are_scraped_in_their_second() {
 fn the_page_of_a_run_becomes_that_of_its_result() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
-    let page = own_directory().join("result.html");
+    let directory = Directory::new();
+    let page = directory.join("result.html");
     let flags =
         ["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s", "--assert", "p99 < 1s"];
     let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
@@ -310,7 +311,8 @@ fn the_page_of_a_run_becomes_that_of_its_result() {
 fn the_page_of_a_campaign_is_its_end() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
-    let page = own_directory().join("campaign.html");
+    let directory = Directory::new();
+    let page = directory.join("campaign.html");
     let flags = ["--repeat", "2", "-r", "1k", "-t", "3s", "-c", "4", "--keys", "300", "--warmup", "0s"];
     let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
     let followed = run.follow();

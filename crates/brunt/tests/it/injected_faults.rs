@@ -2,11 +2,10 @@
 //! `outages.rs`) holds whatever carries the load. Times are not judged here, but that a run ends and its counts add up.
 
 use crate::measured::Measured;
-use crate::server::{Directory, Server, beside_others, ended, own_directory};
+use crate::server::{Directory, Server, beside_others, ended};
 use crate::tls::{Certificates, ProxyBehaviour, tls_proxy};
 use std::io::Write;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::thread::park_timeout;
 use std::time::Duration;
 
@@ -17,23 +16,16 @@ struct Front {
     _server: Server,
     address: String,
     flags: Vec<String>,
-    directory: Option<PathBuf>,
-}
-
-impl Drop for Front {
-    fn drop(&mut self) {
-        if let Some(directory) = &self.directory {
-            let _ = std::fs::remove_dir_all(directory);
-        }
-    }
+    /// Where its path is, gone with it.
+    _directory: Option<Directory>,
 }
 
 /// The reference server with this script behind a path.
 fn by_path(script: &[&str]) -> Front {
-    let directory = own_directory();
+    let directory = Directory::new();
     let path = format!("unix:{}", directory.join("socket").display());
     let server = Server::reference_at(&path, script);
-    Front { address: server.address.clone(), _server: server, flags: Vec::new(), directory: Some(directory) }
+    Front { address: server.address.clone(), _server: server, flags: Vec::new(), _directory: Some(directory) }
 }
 
 /// The same behind a proxy that speaks TLS.
@@ -41,7 +33,7 @@ fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Fr
     let server = Server::reference(script);
     let address = tls_proxy(&server.address, papers.server_config(), manners);
     let flags = ["--set", "transport=tls", "--tls-ca", &papers.path("ca.pem")].map(str::to_owned).to_vec();
-    Front { _server: server, address, flags, directory: None }
+    Front { _server: server, address, flags, _directory: None }
 }
 
 /// One run; its counts and its connections add up, and every fault is a connection that was lost or could not be had.
@@ -61,10 +53,7 @@ fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
     measured.check_connections();
     let text = &measured.text;
     assert_eq!(measured.exit, 0, "{protocol} {flags:?}\n{text}");
-    let faults = measured.at("events.faults").as_array().unwrap();
-    let faults: u64 = faults.iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
-    let gone = ["lost", "failed"].map(|key| measured.count(&format!("client.connections.{key}")));
-    assert_eq!(faults, gone.iter().sum::<u64>(), "{protocol} {flags:?}\n{text}");
+    measured.check_faults();
     measured
 }
 
@@ -198,8 +187,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
         count("timeout") > 0 && count("completed") > 500 && measured.count("counts.keys.miss") > 0,
         "{text}"
     );
-    let faults = measured.at("events.faults").as_array().unwrap();
-    assert!(faults.iter().any(|fault| fault["kind"] == "timed_out"), "{text}");
+    assert!(measured.faults(Some("timed_out")) > 0, "{text}");
     assert!(measured.fact("was restarted during the run").is_some(), "{text}");
 }
 

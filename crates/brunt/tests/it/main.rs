@@ -20,6 +20,7 @@ mod compare;
 mod compiled_loops;
 mod completions;
 mod connection_limits;
+mod defaults;
 mod destinations;
 mod experiments;
 mod faults;

@@ -123,6 +123,19 @@ impl Measured {
         assert_eq!(self.fact("others use the server"), None, "{}", self.text);
     }
 
+    /// How many faults were counted, of this kind or of any.
+    pub(crate) fn faults(&self, kind: Option<&str>) -> u64 {
+        let faults = self.at("events.faults").as_array().unwrap().iter();
+        let counted = faults.filter(|fault| kind.is_none_or(|kind| fault["kind"] == kind));
+        counted.map(|fault| fault["count"].as_u64().unwrap()).sum()
+    }
+
+    /// All faults are connections that were lost or could not be had, and each of these is one.
+    pub(crate) fn check_faults(&self) {
+        let gone = ["lost", "failed"].map(|key| self.count(&format!("client.connections.{key}")));
+        assert_eq!(self.faults(None), gone.iter().sum::<u64>(), "{}", self.text);
+    }
+
     /// Nothing makes the run invalid, unless this host had no time for it, which is no matter of the program's.
     pub(crate) fn check_exit(&self) {
         let invalid = self.invalid();

@@ -108,7 +108,7 @@ fn recached_values_are_counted() {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
         for id in 0..10 {
-            stream.write_all(format!("md {id:030} I T60\r\n").as_bytes()).unwrap();
+            stream.write_all(format!("md brunt:{id:024} I T60\r\n").as_bytes()).unwrap();
             assert_eq!(lines.next().unwrap().unwrap(), "HD");
         }
         // Three times round: the first to ask is to renew the value.

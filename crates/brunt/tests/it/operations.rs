@@ -318,7 +318,7 @@ fn every_key_can_be_checked_in_full() {
 /// Stores a value under the key with this id, and yields what the server says.
 pub(crate) fn store(server: &Server, id: u64, value: &[u8]) -> String {
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    let head = format!("set {id:030} 0 0 {}\r\n", value.len());
+    let head = format!("set brunt:{id:024} 0 0 {}\r\n", value.len());
     stream.write_all(&[head.as_bytes(), value, b"\r\n"].concat()).unwrap();
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();
@@ -328,7 +328,7 @@ pub(crate) fn store(server: &Server, id: u64, value: &[u8]) -> String {
 /// The value under the key with this id.
 pub(crate) fn value_of(server: &Server, id: u64) -> Vec<u8> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.write_all(format!("get {id:030}\r\n").as_bytes()).unwrap();
+    stream.write_all(format!("get brunt:{id:024}\r\n").as_bytes()).unwrap();
     let (mut reader, mut line) = (BufReader::new(stream), String::new());
     reader.read_line(&mut line).unwrap();
     let len = line.trim_end().rsplit(' ').next().unwrap().parse().unwrap();

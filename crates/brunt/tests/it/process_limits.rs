@@ -57,7 +57,7 @@ fn memory_that_cannot_be_had_is_named() {
             "--verify, --keys 10000000, --threads 2: at least 763 MiB of address space needed",
         ),
         ("--as=400000000", &samples, 2, "error: samples-max 100000000: at least 6867 MiB"),
-        ("--as=100000000", &["--value-size", "128M"], 2, "--value-size 134217728: at least 128 MiB"),
+        ("--as=100000000", &["--value-size", "128MiB"], 2, "--value-size 134217728: at least 128 MiB"),
         ("--as=100000000", &["-c", "19000"], 2, "--connections 19000: at least 149 MiB"),
         ("--as=100000000", &["-c", "64", "-T", "64"], 2, "--threads 64: at least 384 MiB"),
         (

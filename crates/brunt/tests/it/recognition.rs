@@ -39,8 +39,8 @@ fn servers_of_another_kind_are_recognized() {
         "; this looks like memcached's text protocol: use memcached://{text_only} or --protocol memcached-text"
     );
     let table: [(&str, &[&str], &str); 11] = [
-        (redis, &[], &is_redis),
-        (redis, &["--no-preload"], &is_redis),
+        (redis, &["--protocol", "memcached-text"], &is_redis),
+        (redis, &["--protocol", "memcached-text", "--no-preload"], &is_redis),
         (redis, &["--protocol", "memcached-meta"], &is_redis),
         (redis, &["--protocol", "memcached-meta", "--no-preload"], &is_redis),
         (redis, &["--protocol", "memcached-binary"], &is_redis),
@@ -135,24 +135,6 @@ fn redis_requirements_are_named() {
         let (exit, message) = ended(&locked.address, &["--protocol", protocol]);
         assert_eq!(exit, 5, "{message}");
         assert!(message.ends_with("; the server requires a password: use --password @FILE\n"), "{message}");
-    }
-}
-
-/// The port says what is spoken where nothing else does.
-#[test]
-fn default_redis_port_selects_redis() {
-    let _beside = beside_others();
-    let table: [(&[&str], &str); 5] = [
-        (&["-s", "h:6379"], "resp2"),
-        (&["-s", "h:7379"], "memcached-text"),
-        (&["-s", "h:6379", "--protocol", "resp3"], "resp3"),
-        (&["-s", "h:6379", "--protocol", "memcached-text"], "memcached-text"),
-        (&["-s", "memcached://h:6379"], "memcached-text"),
-    ];
-    for (flags, protocol) in table {
-        let output = brunt(&["run", "--print-plan"]).args(flags).output().unwrap();
-        let plan = String::from_utf8(output.stdout).unwrap();
-        assert!(plan.contains(&format!("protocol = \"{protocol}\"")), "{flags:?}: {plan}");
     }
 }
 

@@ -344,9 +344,7 @@ fn later_setup_rejections_are_faults() {
     let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
     measured.check_request_counts();
     measured.check_connections();
-    let faults = measured.json["events"]["faults"].as_array().unwrap();
-    let turned_away = faults.iter().filter(|fault| fault["kind"] == "setup_rejected");
-    let count = turned_away.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>();
+    let count = measured.faults(Some("setup_rejected"));
     assert!(count > 0 && count == measured.count("client.connections.failed"), "{}", measured.text);
     assert_eq!(measured.at("events.first_error"), "ERR max number of clients reached", "{}", measured.text);
 }

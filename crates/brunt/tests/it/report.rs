@@ -8,6 +8,7 @@ use crate::fleet::Agent;
 use crate::schema::check_result;
 use crate::server::{Directory, Server, beside_others, brunt};
 use crate::tls::{Certificates, redis_over_tls};
+use brunt_report::json::{packed, unpacked};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -227,13 +228,20 @@ fn reports_of_campaigns_match_snapshots() {
     }
 }
 
-/// The same result with other numbers in its record.
-fn with(result: &str, numbers: &[(&str, u64)]) -> String {
+/// The same result with other values in its record.
+fn with(result: &str, values: &[(&str, serde_json::Value)]) -> String {
     let mut result: serde_json::Value = serde_json::from_str(result).unwrap();
-    for (place, number) in numbers {
-        *result["record"].pointer_mut(place).unwrap() = (*number).into();
-    }
+    change_record(&mut result, values);
     result.to_string()
+}
+
+/// Puts values in these places of a result's record.
+pub(crate) fn change_record(result: &mut serde_json::Value, values: &[(&str, serde_json::Value)]) {
+    let mut record = unpacked(result["record"].as_str().unwrap()).unwrap();
+    for (place, value) in values {
+        *record.pointer_mut(place).unwrap() = value.clone();
+    }
+    result["record"] = packed(&record).unwrap().into();
 }
 
 #[test]
@@ -297,22 +305,32 @@ fn invalid_result_files_are_rejected() {
         ("[1]".to_owned(), "schema: 'nothing' was found; accepted"),
         (r#"{"schema": "memtier.v2"}"#.to_owned(), "schema: 'memtier.v2' was found; accepted"),
         (whole.replacen("\"record\"", "\"recorder\"", 1), "record: missing"),
-        (whole.replacen("\"values_checked\":true", "\"values_checked\":7", 1), "record: invalid type"),
+        (whole.replacen("\"record\": \"eJ", "\"record\": \"eK", 1), "record: damaged"),
+        (with(&whole, &[("/values_checked", 7.into())]), "record: invalid type"),
         (
-            whole.replacen("\"backwards\":0", "\"backwards\":99999999999999999", 1),
+            with(&whole, &[("/run/host/clock/backwards", 99_999_999_999_999_999_u64.into())]),
             "record: 99999999999999999",
         ),
         (
-            with(&whole, &[("/run/times/end_ns", 1 << 55), ("/run/times/drained_ns", 1 << 55)]),
+            with(
+                &whole,
+                &[
+                    ("/run/times/end_ns", (1_u64 << 55).into()),
+                    ("/run/times/drained_ns", (1_u64 << 55).into()),
+                ],
+            ),
             "record: a run that is longer than its slices of time",
         ),
         (
-            with(&whole, &[("/run/server_records/0/snapshots/0/at_ns", 1 << 55)]),
+            with(&whole, &[("/run/server_records/0/snapshots/0/at_ns", (1_u64 << 55).into())]),
             "record: statistics of a server that are in no order",
         ),
-        (whole.replacen("\"response\":\"", "\"response\":\"~~", 1), "record: a histogram"),
         (
-            whole.replacen("\"class\":0,\"op\":\"get\"", "\"class\":9,\"op\":\"get\"", 1),
+            with(&whole, &[("/intervals/totals/rows/0/latencies/response/1", [1].into())]),
+            "record: a histogram",
+        ),
+        (
+            with(&whole, &[("/intervals/request_counts/0/class", 9.into())]),
             "record: counts of a class or a command that does not exist",
         ),
         (whole.replacen("\"threads\": 1", "\"threads\": 0", 1), "plan: "),

@@ -1,12 +1,12 @@
 //! Runs of `brunt rpc-perf` against whole servers: what its log says is what the servers did. Recorded runs of rpc-perf itself are in
 //! `legacy.rs`.
 
-use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::server::{Directory, Server, beside_others, brunt};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
@@ -31,23 +31,17 @@ fn ended(output: &Output, code: i32) -> (String, String) {
 }
 
 /// A file with this text, in a directory of its own that goes with it.
-struct File(PathBuf);
+struct File(Directory);
 
 impl File {
     fn of(text: &str) -> Self {
-        let path = own_directory().join("a.toml");
-        std::fs::write(&path, text).unwrap();
-        Self(path)
+        let directory = Directory::new();
+        std::fs::write(directory.join("a.toml"), text).unwrap();
+        Self(directory)
     }
 
-    fn path(&self) -> std::path::Display<'_> {
-        self.0.display()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+    fn path(&self) -> String {
+        self.0.path("a.toml")
     }
 }
 

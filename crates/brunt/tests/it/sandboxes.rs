@@ -98,7 +98,7 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
 }
 
 fn check(calls: &[i64], errno: i32, server: &str, options: &str, expected: Expected) {
-    let short = "--progress none -n 1000 --keys 100 --warmup 0s -T 1 -c 1 --protocol memcached-text --allow=BROKEN,LOAD,CLIENT,DATA";
+    let short = "-q -n 1000 --keys 100 --warmup 0s -T 1 -c 1 --protocol memcached-text --allow=BROKEN,LOAD,CLIENT,DATA";
     let arguments: Vec<&str> =
         ["run", "-s", server].into_iter().chain(short.split(' ')).chain(options.split(' ')).collect();
     let output = in_sandbox(calls, errno, &arguments);

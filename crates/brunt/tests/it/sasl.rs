@@ -1,9 +1,8 @@
 //! Who comes to a memcached that asks: SASL PLAIN against a real one, whose users are those of a daemon in this program.
 
-use crate::server::{Server, beside_others, brunt, temporary};
+use crate::server::{Directory, Server, beside_others, brunt};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 const USER: (&str, &str) = ("reader", "s3cret");
@@ -20,9 +19,8 @@ fn asks_for_users() -> bool {
 
 /// A directory with what memcached's SASL library is to know: whom to ask is a daemon (saslauthd's protocol), in a thread that
 /// lives as long as the test program.
-fn users() -> PathBuf {
-    let directory = temporary("sasl");
-    std::fs::create_dir_all(&directory).unwrap();
+fn users() -> Directory {
+    let directory = Directory::new();
     let socket = directory.join("mux");
     let listener = UnixListener::bind(&socket).unwrap();
     std::thread::spawn(move || listener.incoming().for_each(|stream| answer(stream.unwrap())));
@@ -46,7 +44,7 @@ fn answer(mut stream: UnixStream) {
 }
 
 fn ended(address: &str, flags: &[&str]) -> Output {
-    brunt(&["run", "--progress=none", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
+    brunt(&["run", "-q", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
         .args(["--protocol", "memcached-binary"])
         .args(flags)
         .output()
@@ -89,7 +87,6 @@ fn credentials_are_checked() {
             assert!(text.contains("\"completed\": 1000"), "{password}: {text}");
         }
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 /// Who brings a password to a server that asks for none is told so.

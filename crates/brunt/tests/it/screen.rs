@@ -1,7 +1,7 @@
 //! `--progress tui` on a terminal of its own, which `script` of util-linux makes.
 
 use crate::cluster::wait_until;
-use crate::server::{Directory, own_directory, plain};
+use crate::server::{Directory, plain};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -119,7 +119,7 @@ fn documents_and_the_screen_do_not_mix() {
 /// Who closes the terminal ends the run, as the hangup does that comes with it: it is drained, its result is written, and nothing goes on.
 #[test]
 fn a_run_ends_with_its_terminal() {
-    let directory = own_directory();
+    let directory = Directory::new();
     let (number, result) = (directory.join("pid"), directory.join("out.json"));
     let before = format!("echo $$ > {};", number.display());
     let mut child = on_terminal(&before, &["-o", result.to_str().unwrap()]).spawn().unwrap();

@@ -119,9 +119,8 @@ fn bytes_that_are_no_reply_break_the_run() {
         let text = &measured.text;
         measured.check_request_counts();
         measured.check_connections();
-        let faults = measured.at("events.faults").as_array().unwrap();
-        let count: u64 = faults.iter().map(|row| row["count"].as_u64().unwrap()).sum();
-        assert!(count >= 4 && faults.iter().any(|row| row["kind"] == kind), "{manner:?}: {faults:?}\n{text}");
+        let count = measured.faults(None);
+        assert!(count >= 4 && measured.faults(Some(kind)) > 0, "{manner:?}\n{text}");
         let (found, message) = measured.check("BROKEN");
         assert_eq!(found, status, "{manner:?}\n{text}");
         if !matches!(manner, Manner::Closes) {

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Ends a short run with these flags, which is to end for what it says.
 pub(crate) fn ended(flags: &[&str]) -> Output {
-    let short = ["run", "--progress=none", "-n", "1000", "--keys", "100", "--warmup", "0s"];
+    let short = ["run", "-q", "-n", "1000", "--keys", "100", "--warmup", "0s"];
     brunt(&short).args(flags).output().unwrap()
 }
 
@@ -57,8 +57,8 @@ const LOAD_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    /// Where a real server leaves its port, to be removed with it.
-    directory: Option<std::path::PathBuf>,
+    /// Where a real server leaves its port, gone with it.
+    directory: Option<Directory>,
 }
 
 impl Server {
@@ -118,7 +118,7 @@ impl Server {
         if !is_installed("memcached", "-V") {
             return None;
         }
-        let directory = own_directory();
+        let directory = Directory::new();
         let port_file = directory.join("port");
         let mut child = command
             .args(["-l", host, "-p", &port.to_string()])
@@ -147,7 +147,7 @@ impl Server {
         if !is_installed("memcached", "-V") {
             return None;
         }
-        let directory = own_directory();
+        let directory = Directory::new();
         let path = directory.join("socket");
         let child = Command::new("memcached")
             .arg("-s")
@@ -206,7 +206,7 @@ impl Server {
 
     /// A real redis-server that is ready to be a node of a cluster: it speaks to the others at this port.
     pub(crate) fn redis_node(bus_port: &str) -> Option<Self> {
-        let directory = own_directory();
+        let directory = Directory::new();
         let place = directory.display().to_string();
         let flags = ["--dir", &place, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
         let network = ["--cluster-port", bus_port, "--cluster-announce-ip", "127.0.0.1"];
@@ -310,9 +310,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if let Some(directory) = &self.directory {
-            let _ = std::fs::remove_dir_all(directory);
-        }
     }
 }
 
@@ -380,13 +377,6 @@ impl AsRef<std::path::Path> for Directory {
     }
 }
 
-/// An empty directory, which the caller removes.
-pub(crate) fn own_directory() -> std::path::PathBuf {
-    let directory = std::env::temp_dir().join(format!("brunt-server-{}-{}", std::process::id(), unique()));
-    std::fs::create_dir_all(&directory).unwrap();
-    directory
-}
-
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// Held by a test that may run beside others.
@@ -404,6 +394,13 @@ pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
 pub(crate) fn unique() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// A file with this text, in the temporary directory, which `cargo xtask test` removes.
+pub(crate) fn file(name: &str, text: &str) -> String {
+    let path = temporary(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 /// Where a test may put a file.

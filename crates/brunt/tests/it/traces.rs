@@ -2,15 +2,8 @@
 
 use crate::measured::Measured;
 use crate::mutilated::{mutilate, report};
-use crate::server::{Server, beside_others, unique};
+use crate::server::{Server, beside_others, file};
 use std::collections::BTreeMap;
-
-/// A file with these lines.
-fn file(name: &str, lines: &str) -> String {
-    let path = std::env::temp_dir().join(format!("brunt-{}-{}-{name}", std::process::id(), unique()));
-    std::fs::write(&path, lines).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 /// How many bytes a memcached holds under a key; `None` where there is no such key.
 fn len_of(server: &Server, key: &str) -> Option<u64> {

@@ -143,6 +143,8 @@ fn missing_socket_paths_are_named() {
                 "run",
                 "-s",
                 &address,
+                "--protocol",
+                "memcached-text",
                 "--timeout",
                 "300ms",
                 "--set",

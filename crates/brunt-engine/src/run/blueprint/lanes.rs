@@ -74,6 +74,15 @@ impl Blueprint {
                     Some(window) => session.of_windows(*window),
                     None => session,
                 };
+                let session = if self.is_to_delete { session.deleting() } else { session };
+                let session = match self.plan.preload_rate {
+                    // Each has its share of the rate, by its share of the keys.
+                    Some(rate) if ids.start < ids.end => {
+                        let share = (ids.end - ids.start) as f64 / self.plan.preload_stores() as f64;
+                        session.paced(1e9 / (rate.as_f64() * share))
+                    }
+                    _ => session,
+                };
                 let slots = count as usize * depth as usize;
                 let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
                 let routing = match router {

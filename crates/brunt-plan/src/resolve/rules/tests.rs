@@ -157,7 +157,7 @@ fn options_that_conflict_with_windows_are_refused() {
         ),
         (
             "key-form = 'memaslap'\nkey-size = 'fb_key'",
-            "invalid value 'fb_key@8..250' for --key-size: expected a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with key-form memaslap",
+            "invalid value 'fb_key@14..250' for --key-size: expected a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with key-form memaslap",
         ),
         (
             "key-form = 'memaslap'\nvalue-size = '2MiB'",

@@ -1,0 +1,151 @@
+//! The commands that remove the keys of a plan's data sets: `brunt load --delete` with the options that decide which keys these are, and
+//! where they lie.
+//!
+//! Invariant: a command has no secret. Keys of windows move on while a run goes on, and those of traces are not ours: nothing removes them.
+
+use crate::mix::Mix;
+use crate::op::OpKind;
+use crate::plan::{DataSet, Placement, Plan, Transport};
+use crate::size::SizeDistribution;
+use crate::spec::{OPTIONS, OptionForm, PlanOption, PlanSpec};
+use crate::units::Count;
+use crate::url::ServerList;
+use toml::{Table, Value};
+
+const OF_RUN: &str = "cluster, tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, user, database, ip-version, hash-field";
+const OF_CLASS: &str = "keys, key-size, prefix, key-form, first-key, value-form, replicas";
+/// Left out, for it is what there is without the option.
+const USUAL_KEY_SIZE: SizeDistribution = SizeDistribution::Fixed(30);
+
+impl Plan {
+    /// A command for each data set that the plan stores, or may store, on servers of the user.
+    pub fn removal_commands(&self) -> Vec<String> {
+        self.data_sets().iter().filter_map(|set| self.removal_command(set)).collect()
+    }
+
+    fn removal_command(&self, set: &DataSet<'_>) -> Option<String> {
+        let is_drawn = set.classes.iter().any(|class| self.classes[*class].trace.is_none());
+        let home: Option<Vec<_>> = set.home.iter().cloned().collect();
+        let home = home.filter(|_| is_drawn && set.windows.is_none())?;
+        let class = &self.classes[set.classes[0]];
+        let path = self.path_of(class, OpKind::Set);
+        let transport = self.servers()[usize::from(*path.servers.first()?)].transport;
+        let mut spec = PlanSpec::default();
+        spec.run = self.spec.run.clone().take(OF_RUN);
+        spec.base = self.spec.classes[set.classes[0]].clone().take(OF_CLASS);
+        let (run, base) = (&mut spec.run, &mut spec.base);
+        run.protocol = Some(self.protocol_of(class));
+        run.transport = (!matches!(transport, Transport::Tcp | Transport::Unix)).then_some(transport);
+        run.placement = (home.len() > 1 && !self.is_cluster).then_some(self.placement);
+        run.data_seed = (self.data_seed != 1).then_some(Count(self.data_seed));
+        if self.placement == Placement::ByThread {
+            run.threads = Some(Count(self.threads.into()));
+            base.connections = Some(Count(class.connections.into()));
+        }
+        base.key_size = base.key_size.take().filter(|size| *size != USUAL_KEY_SIZE);
+        base.mix = set.has_counters.then(|| Mix::of([(OpKind::Incr, 1)]));
+        let mut words = vec!["brunt load --delete".to_owned()];
+        let servers = ServerList::of(&home)?;
+        words.extend(servers.addresses().map(|server| format!("-s {}", quoted(&server.to_string()))));
+        words.extend(arguments(&spec));
+        words.extend(self.login.password.is_some().then(|| "--password @FILE".to_owned()));
+        Some(words.join(" "))
+    }
+}
+
+/// The options that are given, as arguments in the order of the help.
+fn arguments(spec: &PlanSpec) -> Vec<String> {
+    let table: Table = spec.to_toml().parse().unwrap_or_default();
+    let argument = |option: &PlanOption| {
+        let value = match table.get(&option.key())? {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        Some(match option.form {
+            OptionForm::Switch(_) if option.has_flag => format!("--{}", option.flag()),
+            _ if option.has_flag => format!("--{} {}", option.key(), quoted(&value)),
+            _ => format!("--set {}", quoted(&format!("{}={value}", option.key()))),
+        })
+    };
+    OPTIONS.iter().filter_map(argument).collect()
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=@+%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resolve::{Host, resolve};
+    use crate::spec::PlanSpec;
+
+    #[test]
+    fn commands_have_what_decides_which_keys_there_are() {
+        let table: [(&str, &[&str]); 12] = [
+            ("", &[]),
+            ("server = 'a'", &["-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:"]),
+            (
+                "server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2",
+                &[
+                    "-s a:6379 --protocol resp2 --set user=me --set database=3 --set transport=tls --set hash-field=2 --keys 10 \
+                   --key-size fixed:12 --prefix brunt: --password @FILE",
+                ],
+            ),
+            (
+                "server = ['a', 'b']\nplacement = 'ketama'\nreplicas = 1\nprefix = \"it's\"",
+                &[
+                    "-s a:11211 -s b:11211 --protocol memcached-text --placement ketama --keys 100000 --prefix 'it'\\''s'",
+                ],
+            ),
+            (
+                "server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7",
+                &[
+                    "-s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix '' --set data-seed=7",
+                ],
+            ),
+            (
+                "server = ['a', 'b']\nplacement = 'by-thread'\nconnections = 4\nthreads = 2",
+                &[
+                    "-s a:11211 -s b:11211 --protocol memcached-text --placement by-thread --connections 4 --threads 2 --keys 100000 --prefix brunt:",
+                ],
+            ),
+            (
+                "protocol = 'resp2'\nserver = ['a', 'b']\ncluster = true",
+                &["-s a:6379 -s b:6379 --protocol resp2 --cluster --keys 100000 --prefix brunt:"],
+            ),
+            (
+                "server = 'a'\nkey-form = 'random'\nfirst-key = 5\nkey-size = 'uniform:20,30'",
+                &[
+                    "-s a:11211 --protocol memcached-text --keys 100000 --key-size uniform:20,30 --prefix brunt: --set key-form=random \
+                   --set first-key=5",
+                ],
+            ),
+            (
+                "server = 'a'\n[[class]]\n[[class]]\nprefix = 'x'\nserver = 'b:5'",
+                &[
+                    "-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:",
+                    "-s b:5 --protocol memcached-text --keys 100000 --prefix x",
+                ],
+            ),
+            (
+                "server = 'a'\ntransport = 'udp'",
+                &["-s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:"],
+            ),
+            ("server = 'a'\npopularity = 'window:10'", &[]),
+            ("server = 'a'\ntrace = 't'\ntrace-layout = 'words'", &[]),
+        ];
+        let host = Host { allowed_cpus: vec![0, 1, 2], random_seed: 1, server_is_here: true };
+        for (toml, expected) in table {
+            let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
+            let expected: Vec<_> =
+                expected.iter().map(|rest| format!("brunt load --delete {rest}")).collect();
+            assert_eq!(plan.removal_commands(), expected, "{toml}");
+        }
+    }
+}
