@@ -476,6 +476,21 @@ pub(crate) mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
+    /// Rows of text, whose fields ` => ` separates; a field may stand on a line of its own. A new line of a field
+    /// is `\n`, a blank at an end of it `\x20`, a field of nothing `''`.
+    pub(crate) fn cases<const N: usize>(text: &str) -> Vec<[&'static str; N]> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+        let text = lines
+            .collect::<Vec<_>>()
+            .join("\r")
+            .replace("\r=>", " =>")
+            .replace(r"\n", "\n")
+            .replace(r"\x20", " ");
+        let field = |field| if field == "''" { "" } else { field };
+        let fields = |row: &'static str| Vec::from_iter(row.split(" => ").map(field));
+        text.leak().split('\r').map(|row| fields(row).try_into().expect(row)).collect()
+    }
+
     impl<L: fmt::Debug> Action<L> {
         /// The command line of a run.
         pub(crate) fn run(self) -> L {

@@ -371,16 +371,16 @@ fn parted(address: SocketAddr, io: &str) -> ([u64; 3], u64) {
     let data = run_against(
         address,
         &format!(
-            "io = '{io}'\nrate = 200\narrival = 'uniform'\nconnections = 4\ntime = '2s'\nwarmup = '100ms'\nkeys = 100\n\
+            "io = '{io}'\nrate = 200\narrival = 'uniform'\nconnections = 4\ntime = '1s'\nwarmup = '100ms'\nkeys = 100\n\
              timestamps = 'kernel'\nsamples-max = 10000"
         ),
     )
     .unwrap();
     let (op_counts, counts) = (measured(&data), data.counts.stamps);
-    assert_eq!((op_counts.requests.scheduled, op_counts.requests.completed()), (400, 400));
+    assert_eq!((op_counts.requests.scheduled, op_counts.requests.completed()), (200, 200));
     assert!(counts.adds_up(), "{counts:?}");
     // At 200 a second every request is stamped that is not sent less than 5 ms after another.
-    assert!(counts.requested > 100 && counts.matched * 10 >= counts.requested * 9, "{counts:?}");
+    assert!(counts.requested > 50 && counts.matched * 10 >= counts.requested * 9, "{counts:?}");
     let spans = MeterKind::SPANS.map(|kind| span(&data, kind));
     let least_ns = spans[1].moments().min;
     assert!(least_ns >= 200_000, "{least_ns}");

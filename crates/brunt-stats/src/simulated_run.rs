@@ -24,12 +24,21 @@ const SLICE_NS: u64 = 100 * MS;
 pub(crate) struct Random(pub u64);
 
 impl Random {
-    /// From 0, exclusive, to 1.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((mixed ^ (mixed >> 31)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0, exclusive, to 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// A normal deviate by Box and Muller.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {

@@ -308,7 +308,7 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, words};
     use McperfShape::{Exponential, Fixed, Sequential, Uniform};
 
     fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
@@ -390,47 +390,41 @@ mod tests {
 
     #[test]
     fn invalid_options_are_named() {
-        let table = [
-            (
-                "-m foo",
-                "invalid value 'foo' for --method: expected get, gets, delete, cas, set, add, replace, append, prepend, incr, decr",
-            ),
-            ("-m xxx", "invalid value 'xxx' for --method"),
-            ("-p 70000", "invalid value '70000' for --port: expected a port from 1 to 65535"),
-            ("-p x", "invalid value 'x' for --port: expected a port from 1 to 65535"),
-            ("-n x", "invalid value 'x' for --num-conns: expected a whole number from 0 to 4294967295"),
-            ("-n -1", "invalid value '-1' for --num-conns"),
-            ("-n 0", "invalid value '0' for --num-conns: expected a whole number from 1"),
-            ("-N 0", "invalid value '0' for --num-calls: expected a whole number from 1"),
-            ("-N 4294967297", "invalid value '4294967297' for --num-calls"),
-            ("-t abc", "invalid value 'abc' for --timeout: expected seconds from 0"),
-            ("-t inf", "invalid value 'inf' for --timeout"),
-            ("-z 0", "invalid value '0' for --sizes: expected a distribution of sizes above 0"),
-            (
-                "-r -5",
-                "invalid value '-5' for --conn-rate: '-5' is no rate of at least 0; expected a rate R, or dR",
-            ),
-            ("-z u5,1", "invalid value 'u5,1' for --sizes: the maximum 1 is below the minimum 5"),
-            ("-c 3", "invalid value '3' for --client: expected I/N, client I of N, such as 3/16"),
-            ("-c x/3", "invalid value 'x/3' for --client"),
-            (
-                "-P abcdefghijklmnopq",
-                "invalid value 'abcdefghijklmnopq' for --prefix: expected up to 16 bytes",
-            ),
-            ("-j", "'-j' is no option; --help lists them"),
-            ("-?", "'-?' is no option"),
-            ("--bogus", "'--bogus' is no option; --help lists them"),
-            ("--num=3", "'--num' may be any of --num-conns --num-calls"),
-            ("-n", "-n needs a value; expected a whole number"),
-            ("--output", "--output needs a value; expected the path of a file"),
-            ("--call-rate", "--call-rate needs a value; expected a rate R, or dR, uMIN,MAX"),
-            ("-H --fine=2", "invalid value '2' for --fine: it takes no value"),
-            ("--wait soon", "invalid value 'soon' for --wait: expected sleep, hybrid or spin"),
+        let table = cases(
+            r"
+            -m foo
+                => invalid value 'foo' for --method: expected get, gets, delete, cas, set, add, replace, append, prepend, incr, decr
+            -m xxx => invalid value 'xxx' for --method
+            -p 70000 => invalid value '70000' for --port: expected a port from 1 to 65535
+            -p x => invalid value 'x' for --port: expected a port from 1 to 65535
+            -n x => invalid value 'x' for --num-conns: expected a whole number from 0 to 4294967295
+            -n -1 => invalid value '-1' for --num-conns
+            -n 0 => invalid value '0' for --num-conns: expected a whole number from 1
+            -N 0 => invalid value '0' for --num-calls: expected a whole number from 1
+            -N 4294967297 => invalid value '4294967297' for --num-calls
+            -t abc => invalid value 'abc' for --timeout: expected seconds from 0
+            -t inf => invalid value 'inf' for --timeout
+            -z 0 => invalid value '0' for --sizes: expected a distribution of sizes above 0
+            -r -5 => invalid value '-5' for --conn-rate: '-5' is no rate of at least 0; expected a rate R, or dR
+            -z u5,1 => invalid value 'u5,1' for --sizes: the maximum 1 is below the minimum 5
+            -c 3 => invalid value '3' for --client: expected I/N, client I of N, such as 3/16
+            -c x/3 => invalid value 'x/3' for --client
+            -P abcdefghijklmnopq => invalid value 'abcdefghijklmnopq' for --prefix: expected up to 16 bytes
+            -j => '-j' is no option; --help lists them
+            -? => '-?' is no option
+            --bogus => '--bogus' is no option; --help lists them
+            --num=3 => '--num' may be any of --num-conns --num-calls
+            -n => -n needs a value; expected a whole number
+            --output => --output needs a value; expected the path of a file
+            --call-rate => --call-rate needs a value; expected a rate R, or dR, uMIN,MAX
+            -H --fine=2 => invalid value '2' for --fine: it takes no value
+            --wait soon => invalid value 'soon' for --wait: expected sleep, hybrid or spin
             // The first that is wrong, in the order of the line.
-            ("-m foo -n x -j", "invalid value 'foo' for --method"),
-            ("-j -m foo", "'-j' is no option"),
-        ];
-        for (text, message) in table {
+            -m foo -n x -j => invalid value 'foo' for --method
+            -j -m foo => '-j' is no option
+        ",
+        );
+        for [text, message] in table {
             let told = parsed(text).unwrap_err();
             assert!(told.starts_with(message), "{text}: {told}");
         }

@@ -183,7 +183,7 @@ mod tests {
     use super::super::command_line::parse;
     use super::*;
     use crate::options::Action;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, words};
 
     fn invocation(line: &str) -> Result<Invocation, String> {
         let caller = Caller {
@@ -238,45 +238,33 @@ reconnect = \"never\"
     fn options_become_plans() {
         let usual = invocation("").unwrap().spec.to_toml();
         // (command line, what of the plan it changes)
-        let table = [
-            ("-s h -p 22 -D", "server = [\"h:22\"]; nodelay = false"),
-            ("-s ::1", "server = [\"[::1]:11211\"]"),
-            ("-s /tmp/mc.sock -D -l 0", "server = [\"unix:/tmp/mc.sock\"]"),
-            ("-n 5 -N 20", "keys = 100; calls-per-connection = 20; connections-total = 5"),
-            (
-                "-n 200 -N 10 -r 1000 -R 1000",
-                "connections = 200; depth = 10; keys = 2000; connect-rate = \"1000/s\"; connect-arrival = \"uniform\"; \
-                 call-rate = \"1000/s\"; call-arrival = \"uniform\"; calls-per-connection = 10; connections-total = 200",
-            ),
-            (
-                "-n 100000 -r d0.5",
-                "connections = 65535; keys = 100000; connect-rate = \"2/s\"; connect-arrival = \"uniform\"; \
-                 connections-total = 100000",
-            ),
-            (
-                "-c 3/8 -R u0.001,0.003 -z u1,16",
-                "seed = 3; data-seed = 3; depth = 1; value-size = \"mcperf:u1,16@3\"; call-rate = \"500/s\"; \
-                 call-arrival = \"mcperf:u0.001,0.003@3\"",
-            ),
-            ("-r e0.01", "connect-rate = \"100/s\"; connect-arrival = \"mcperf:e0.01\""),
-            ("-R s0.5", "depth = 1; call-rate = \"1/s\"; call-arrival = \"mcperf:s0.5\""),
-            ("-z 0.01", "value-size = \"mcperf:d100\""),
-            ("-m get -q -e 5 -z e50", "mix = \"get=1\""),
-            ("-m delete -q -e 5", "mix = \"delete=1\"; noreply = true"),
-            ("-m decr -z d2", "mix = \"decr=1\"; delta = \"mcperf:d2\""),
-            ("-m cas -e 100", "mix = \"cas=1\"; ttl = \"100s\""),
-            ("-e 1900000000", "ttl = \"1900000000s\""),
-            ("-P abcdefghijklmnop", "prefix = \"abcdefghijklmnop\"; key-size = \"fixed:24\""),
-            (
-                "-t 0.5 -l 3 -b 0 -B 65536 --wait spin",
-                "linger = \"3s\"; send-buffer = 1; receive-buffer = 65536; wait = \"spin\"; timeout = \"500ms\"",
-            ),
-            (
-                "-n 100000 -N 100000",
-                "keys = 4294967296; calls-per-connection = 100000; connections-total = 100000",
-            ),
-        ];
-        for (line, expected) in table {
+        let table = cases(
+            r#"
+            -s h -p 22 -D => server = ["h:22"]; nodelay = false
+            -s ::1 => server = ["[::1]:11211"]
+            -s /tmp/mc.sock -D -l 0 => server = ["unix:/tmp/mc.sock"]
+            -n 5 -N 20 => keys = 100; calls-per-connection = 20; connections-total = 5
+            -n 200 -N 10 -r 1000 -R 1000
+                => connections = 200; depth = 10; keys = 2000; connect-rate = "1000/s"; connect-arrival = "uniform"; call-rate = "1000/s"; call-arrival = "uniform"; calls-per-connection = 10; connections-total = 200
+            -n 100000 -r d0.5
+                => connections = 65535; keys = 100000; connect-rate = "2/s"; connect-arrival = "uniform"; connections-total = 100000
+            -c 3/8 -R u0.001,0.003 -z u1,16
+                => seed = 3; data-seed = 3; depth = 1; value-size = "mcperf:u1,16@3"; call-rate = "500/s"; call-arrival = "mcperf:u0.001,0.003@3"
+            -r e0.01 => connect-rate = "100/s"; connect-arrival = "mcperf:e0.01"
+            -R s0.5 => depth = 1; call-rate = "1/s"; call-arrival = "mcperf:s0.5"
+            -z 0.01 => value-size = "mcperf:d100"
+            -m get -q -e 5 -z e50 => mix = "get=1"
+            -m delete -q -e 5 => mix = "delete=1"; noreply = true
+            -m decr -z d2 => mix = "decr=1"; delta = "mcperf:d2"
+            -m cas -e 100 => mix = "cas=1"; ttl = "100s"
+            -e 1900000000 => ttl = "1900000000s"
+            -P abcdefghijklmnop => prefix = "abcdefghijklmnop"; key-size = "fixed:24"
+            -t 0.5 -l 3 -b 0 -B 65536 --wait spin
+                => linger = "3s"; send-buffer = 1; receive-buffer = 65536; wait = "spin"; timeout = "500ms"
+            -n 100000 -N 100000 => keys = 4294967296; calls-per-connection = 100000; connections-total = 100000
+        "#,
+        );
+        for [line, expected] in table {
             let text = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec.to_toml();
             let lines = text.lines().filter(|line| !usual.lines().any(|held| held == *line));
             let mut lines: Vec<&str> = lines.collect();
@@ -332,21 +320,17 @@ reconnect = \"never\"
 
     #[test]
     fn invalid_combinations_are_rejected() {
-        let table = [
-            (
-                "-s h:7",
-                "invalid value 'h:7' for --server: expected the name or address of a host without a port",
-            ),
-            ("-s !", "invalid value '!' for --server"),
-            (
-                "-e 3000000",
-                "invalid value '3000000' for --expiry: expected seconds up to 2592000 (30 days), or a Unix time",
-            ),
-            ("-r d1e9", "invalid value '0.000000001/s' for --conn-rate: expected a mean rate from 0.000001"),
-            ("-l 70000", "invalid value '70000s' for linger: expected whole seconds up to 65535"),
-            ("-z d1e12", "--value-size mcperf:d1000000000000 exceeds 128MiB"),
-        ];
-        for (line, message) in table {
+        let table = cases(
+            r"
+            -s h:7 => invalid value 'h:7' for --server: expected the name or address of a host without a port
+            -s ! => invalid value '!' for --server
+            -e 3000000 => invalid value '3000000' for --expiry: expected seconds up to 2592000 (30 days), or a Unix time
+            -r d1e9 => invalid value '0.000000001/s' for --conn-rate: expected a mean rate from 0.000001
+            -l 70000 => invalid value '70000s' for linger: expected whole seconds up to 65535
+            -z d1e12 => --value-size mcperf:d1000000000000 exceeds 128MiB
+        ",
+        );
+        for [line, message] in table {
             let Err(refusal) = invocation(line) else { panic!("{line} is accepted") };
             assert!(refusal.starts_with(message), "{line}: {refusal}");
         }

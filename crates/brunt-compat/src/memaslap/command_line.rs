@@ -275,7 +275,7 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, words};
 
     fn parsed(line: &str) -> Result<Action<CommandLine>, Refusal> {
         parse(&words(line), &|_| None)
@@ -341,68 +341,60 @@ mod tests {
 
     #[test]
     fn invalid_options_are_rejected() {
-        // (command line, message, the help follows)
-        let table = [
-            ("-T 0", "invalid value '0' for --threads: expected a whole number greater than 0", false),
-            ("-c x", "invalid value 'x' for --concurrency: expected a whole number greater than 0", false),
-            ("-c -5", "invalid value '-5' for --concurrency: expected a whole number greater than 0", false),
+        // (command line, message), of those that the help does not follow and of those that it does
+        let tables = [
             (
-                "-c 5000000000",
-                "invalid value '5000000000' for --concurrency: expected a smaller number",
+                r"
+                -T 0 => invalid value '0' for --threads: expected a whole number greater than 0
+                -c x => invalid value 'x' for --concurrency: expected a whole number greater than 0
+                -c -5 => invalid value '-5' for --concurrency: expected a whole number greater than 0
+                -c 5000000000 => invalid value '5000000000' for --concurrency: expected a smaller number
+                -x 0 => invalid value '0' for --execute_number
+                -x 9223372036854775807 => invalid value '9223372036854775807' for --execute_number: expected a smaller number
+                -x 99999999999999999999 => invalid value '99999999999999999999' for --execute_number: expected
+                -t 10 => invalid value '10' for --time: expected a number greater than 0 and s, m, h or d behind it
+                -t 0s => invalid value '0s' for --time: expected a number greater than 0
+                -t -5s => invalid value '-5s' for --time: expected a number greater than 0
+                -t 9999999d => invalid value '9999999d' for --time: expected up to a hundred years
+                -S 5 => invalid value '5' for --stat_freq: expected a number greater than 0 and s
+                -w 10 => invalid value '10' for --win_size: expected a number and k, m or g behind it
+                -w 0k => invalid value '0k' for --win_size: expected a window of at least 1k objects
+                -w -1k => invalid value '-1k' for --win_size: expected a number and k
+                -w junk => invalid value 'junk' for --win_size: expected a number and k
+                -P junk => invalid value 'junk' for --tps: expected a number and k, m or g behind it
+                -P 100 => invalid value '100' for --tps: expected a number and k
+                -X 2000000 => invalid value '2000000' for --fixed_size: expected from 1 to 1048576 bytes
+                -v 1.5 => invalid value '1.5' for --verify: expected a share above 0 and up to 1
+                -o 0 => invalid value '0' for --overwrite: expected a share
+                -e nan => invalid value 'nan' for --exp_verify: expected a share
+                -p 0 -s h => invalid value '0' for --rep_write
+                --seed x => invalid value 'x' for --seed: expected a whole number of at most 64 bits
+                -s h --bogus => '--bogus' is no option; --help lists them
+                -s h --ver => '--ver' may be any of --verify --verbose --version
+                -s h -c => -c needs a value
+                // Options in their order, then servers, then threads.
+                -T 0 --bogus => invalid value '0' for --threads
+            ",
                 false,
             ),
-            ("-x 0", "invalid value '0' for --execute_number", false),
             (
-                "-x 9223372036854775807",
-                "invalid value '9223372036854775807' for --execute_number: expected a smaller number",
-                false,
+                r"
+                -t 1s => No servers provided
+                -T 3 => No servers provided
+                -s , => No servers provided
+                -s h -T 3 => invalid value '16' for --concurrency: expected a multiple of --threads, 3
+            ",
+                true,
             ),
-            (
-                "-x 99999999999999999999",
-                "invalid value '99999999999999999999' for --execute_number: expected",
-                false,
-            ),
-            (
-                "-t 10",
-                "invalid value '10' for --time: expected a number greater than 0 and s, m, h or d behind it",
-                false,
-            ),
-            ("-t 0s", "invalid value '0s' for --time: expected a number greater than 0", false),
-            ("-t -5s", "invalid value '-5s' for --time: expected a number greater than 0", false),
-            ("-t 9999999d", "invalid value '9999999d' for --time: expected up to a hundred years", false),
-            ("-S 5", "invalid value '5' for --stat_freq: expected a number greater than 0 and s", false),
-            ("-w 10", "invalid value '10' for --win_size: expected a number and k, m or g behind it", false),
-            ("-w 0k", "invalid value '0k' for --win_size: expected a window of at least 1k objects", false),
-            ("-w -1k", "invalid value '-1k' for --win_size: expected a number and k", false),
-            ("-w junk", "invalid value 'junk' for --win_size: expected a number and k", false),
-            ("-P junk", "invalid value 'junk' for --tps: expected a number and k, m or g behind it", false),
-            ("-P 100", "invalid value '100' for --tps: expected a number and k", false),
-            (
-                "-X 2000000",
-                "invalid value '2000000' for --fixed_size: expected from 1 to 1048576 bytes",
-                false,
-            ),
-            ("-v 1.5", "invalid value '1.5' for --verify: expected a share above 0 and up to 1", false),
-            ("-o 0", "invalid value '0' for --overwrite: expected a share", false),
-            ("-e nan", "invalid value 'nan' for --exp_verify: expected a share", false),
-            ("-p 0 -s h", "invalid value '0' for --rep_write", false),
-            ("--seed x", "invalid value 'x' for --seed: expected a whole number of at most 64 bits", false),
-            ("-s h --bogus", "'--bogus' is no option; --help lists them", false),
-            ("-s h --ver", "'--ver' may be any of --verify --verbose --version", false),
-            ("-s h -c", "-c needs a value", false),
-            // Options in their order, then servers, then threads.
-            ("-T 0 --bogus", "invalid value '0' for --threads", false),
-            ("-t 1s", "No servers provided", true),
-            ("-T 3", "No servers provided", true),
-            ("-s ,", "No servers provided", true),
-            ("-s h -T 3", "invalid value '16' for --concurrency: expected a multiple of --threads, 3", true),
         ];
-        for (line, message, shows_help) in table {
-            let refusal = parsed(line).unwrap_err();
-            assert!(
-                refusal.message.starts_with(message) && refusal.shows_help == shows_help,
-                "{line}: {refusal:?}"
-            );
+        for (table, shows_help) in tables {
+            for [line, message] in cases(table) {
+                let refusal = parsed(line).unwrap_err();
+                assert!(
+                    refusal.message.starts_with(message) && refusal.shows_help == shows_help,
+                    "{line}: {refusal:?}"
+                );
+            }
         }
     }
 

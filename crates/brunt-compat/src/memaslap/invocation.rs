@@ -297,7 +297,7 @@ pub(super) mod tests {
     use super::super::command_line::{OPTIONS, parse};
     use super::*;
     use crate::options::Action;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, words};
     use brunt_plan::resolve::{Host, resolve};
     use std::io::ErrorKind;
 
@@ -370,63 +370,38 @@ reconnect = \"never\"
     #[test]
     fn options_become_plans() {
         // (command line, what of the plan it changes)
-        let table = [
-            ("-s h -T 2 -c 8 -n 3", "threads = 2; cpus = \"0-3\"; connections = 24; client-connections = 3"),
-            (
-                "-s a:1,b:2 -T 2",
-                "server = [\"a:1\", \"b:2\"]; placement = \"by-thread\"; threads = 2; cpus = \"0-3\"",
-            ),
-            ("-s a,b", "server = [\"a:11211\"]"),
+        let table = cases(
+            r#"
+            -s h -T 2 -c 8 -n 3 => threads = 2; cpus = "0-3"; connections = 24; client-connections = 3
+            -s a:1,b:2 -T 2 => server = ["a:1", "b:2"]; placement = "by-thread"; threads = 2; cpus = "0-3"
+            -s a,b => server = ["a:11211"]
             // Thread i has server i mod N of the list as it is.
-            (
-                "-s a,a,b -T 3 -c 3",
-                "server = [\"a:11211\", \"a:11211\", \"b:11211\"]; placement = \"by-thread\"; threads = 3; cpus = \"0-3\"; connections = 3",
-            ),
-            ("-s a,a,b -T 2", "server = [\"a:11211\"]; threads = 2; cpus = \"0-3\""),
-            (
-                "-s h -a -d 2 -F set",
-                "timeout = \"30s\"; drain = \"30s\"; mix = \"set=1000\"; key-size = \"ranges:30-60@1\"; value-size = \"ranges:100-1000@1\"",
-            ),
-            (
-                "-s a,b,c -p 2 -n 2 -c 4",
-                "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; replicas = 2; client-connections = 4; reconnect = \"while-one-stands\"",
-            ),
-            ("-s h -B -R", "protocol = \"memcached-binary\"; reconnect = \"always\""),
-            (
-                "-s h -U -F small",
-                "transport = \"udp\"; timeout = \"30s\"; drain = \"30s\"; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"",
-            ),
-            (
-                "-s h -a -d 20 -F small -n 4",
-                "timeout = \"30s\"; drain = \"30s\"; connections = 64; client-connections = 4; mix = \"set=100,mget=900\"; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"; multiget = 20; [[class.route]]; ops = [\"mget\"]; transport = \"udp\"",
-            ),
-            ("-s h -P 40k -c 64", "connections = 64; call-rate = \"640/s\"; call-arrival = \"uniform\""),
-            (
-                "-s h -P 10k -c 7",
-                "connections = 7; call-rate = \"1462.857142/s\"; call-arrival = \"uniform\"",
-            ),
-            ("-s h -x 2000 -d 20", "requests = 2000; mix = \"set=100,mget=900\"; multiget = 20"),
-            (
-                "-s h -F mix",
-                "mix = \"set=300,get=700\"; key-size = \"ranges:16-64@0.5,65-100@0.5\"; value-size = \"ranges:10-100@0.3,101-1000@0.7\"",
-            ),
-            (
-                "-s h -F get -w 1k",
-                "preload = true; mix = \"get=1000\"; value-size = \"ranges:100-100@1\"; popularity = \"window:1024\"",
-            ),
-            (
-                "-s h -F set -X 100",
-                "mix = \"set=1000\"; key-size = \"ranges:30-60@1\"; value-size = \"fixed:100\"",
-            ),
-            (
-                "-s h -v 0.2 -e 0.05 -o 0.1",
-                "verify = \"20%\"; popularity = \"window:10240,overwrite=0.1,expire=0.05\"; ttl = \"1m\"",
-            ),
-            ("-s h --seed 5", "seed = 5; data-seed = 5"),
-            ("-s h --printable-keys", "key-form = \"memaslap-printable\""),
-            ("-s /tmp/x", "server = [\"unix:/tmp/x\"]; transport = \"unix\""),
-        ];
-        for (line, expected) in table {
+            -s a,a,b -T 3 -c 3
+                => server = ["a:11211", "a:11211", "b:11211"]; placement = "by-thread"; threads = 3; cpus = "0-3"; connections = 3
+            -s a,a,b -T 2 => server = ["a:11211"]; threads = 2; cpus = "0-3"
+            -s h -a -d 2 -F set
+                => timeout = "30s"; drain = "30s"; mix = "set=1000"; key-size = "ranges:30-60@1"; value-size = "ranges:100-1000@1"
+            -s a,b,c -p 2 -n 2 -c 4
+                => server = ["a:11211", "b:11211"]; placement = "modulo"; replicas = 2; client-connections = 4; reconnect = "while-one-stands"
+            -s h -B -R => protocol = "memcached-binary"; reconnect = "always"
+            -s h -U -F small
+                => transport = "udp"; timeout = "30s"; drain = "30s"; key-size = "ranges:16-24@1"; value-size = "ranges:100-100@1"
+            -s h -a -d 20 -F small -n 4
+                => timeout = "30s"; drain = "30s"; connections = 64; client-connections = 4; mix = "set=100,mget=900"; key-size = "ranges:16-24@1"; value-size = "ranges:100-100@1"; multiget = 20; [[class.route]]; ops = ["mget"]; transport = "udp"
+            -s h -P 40k -c 64 => connections = 64; call-rate = "640/s"; call-arrival = "uniform"
+            -s h -P 10k -c 7 => connections = 7; call-rate = "1462.857142/s"; call-arrival = "uniform"
+            -s h -x 2000 -d 20 => requests = 2000; mix = "set=100,mget=900"; multiget = 20
+            -s h -F mix
+                => mix = "set=300,get=700"; key-size = "ranges:16-64@0.5,65-100@0.5"; value-size = "ranges:10-100@0.3,101-1000@0.7"
+            -s h -F get -w 1k => preload = true; mix = "get=1000"; value-size = "ranges:100-100@1"; popularity = "window:1024"
+            -s h -F set -X 100 => mix = "set=1000"; key-size = "ranges:30-60@1"; value-size = "fixed:100"
+            -s h -v 0.2 -e 0.05 -o 0.1 => verify = "20%"; popularity = "window:10240,overwrite=0.1,expire=0.05"; ttl = "1m"
+            -s h --seed 5 => seed = 5; data-seed = 5
+            -s h --printable-keys => key-form = "memaslap-printable"
+            -s /tmp/x => server = ["unix:/tmp/x"]; transport = "unix"
+        "#,
+        );
+        for [line, expected] in table {
             assert_eq!(plan(line), expected, "{line}");
         }
     }
@@ -477,40 +452,34 @@ reconnect = \"never\"
 
     #[test]
     fn invalid_combinations_are_rejected() {
-        let table = [
-            ("-s h -a -U -F short", "--facebook requires --division"),
-            ("-s h -a -d 2 -U", "--facebook cannot be used with --udp: gets go by UDP and sets by TCP"),
-            ("-s h -U -n 2", "--udp cannot be used with --conn_sock above 1"),
-            ("-s h -p 2", "--rep_write requires at least 2 --servers"),
-            ("-s a,b -p 3", "--rep_write exceeds the number of --servers"),
-            ("-s a,b -p 2 -U", "--udp cannot be used with --rep_write"),
-            ("-s a,b -p 2 -a -d 2", "--facebook cannot be used with --rep_write"),
-            ("-s a,a -p 2", "--rep_write requires different --servers"),
-            ("-s /tmp/x -U", "--servers: a socket path cannot be used with --udp"),
-            ("-s /tmp/x -a -d 2", "--servers: a socket path cannot be used with --udp or --facebook"),
-            (
-                "-s h -F get -X 1400 -U",
-                "--fixed_size 1400 exceeds 1224 bytes: UDP, keys of 64 bytes, one datagram of 1400 per request; sets that fill the \
-                 windows are such requests, too",
-            ),
-            ("-s h -c 1000000", "--win_size 10240 exceeds 2147 objects in each of"),
-            ("-s h -U -B", "--udp cannot be used with --binary"),
+        let table = cases(
+            r"
+            -s h -a -U -F short => --facebook requires --division
+            -s h -a -d 2 -U => --facebook cannot be used with --udp: gets go by UDP and sets by TCP
+            -s h -U -n 2 => --udp cannot be used with --conn_sock above 1
+            -s h -p 2 => --rep_write requires at least 2 --servers
+            -s a,b -p 3 => --rep_write exceeds the number of --servers
+            -s a,b -p 2 -U => --udp cannot be used with --rep_write
+            -s a,b -p 2 -a -d 2 => --facebook cannot be used with --rep_write
+            -s a,a -p 2 => --rep_write requires different --servers
+            -s /tmp/x -U => --servers: a socket path cannot be used with --udp
+            -s /tmp/x -a -d 2 => --servers: a socket path cannot be used with --udp or --facebook
+            -s h -F get -X 1400 -U
+                => --fixed_size 1400 exceeds 1224 bytes: UDP, keys of 64 bytes, one datagram of 1400 per request; sets that fill the windows are such requests, too
+            -s h -c 1000000 => --win_size 10240 exceeds 2147 objects in each of
+            -s h -U -B => --udp cannot be used with --binary
             // The file comes before what does not go together, its sizes behind.
-            ("-s a:b -F none", "invalid value 'a:b' for --servers"),
-            ("-s h -U -n 2 -F none", "--cfg_cmd: cannot read 'none'"),
-            (
-                "-s h -F short",
-                "--cfg_cmd: 'short' line 2: keys of 8 to 8 bytes; expected from 16 to 250 bytes",
-            ),
-            ("-s h -w 1g", "invalid value '1073741824' for --win_size: expected up to 16384k"),
-            ("-s h -U -X 1400", "--fixed_size 1400 exceeds 12"),
-            ("-s h -d 100 -a", "--division 100 exceeds "),
-            (
-                "-s h -c 1000000 -n 1000",
-                "invalid value '1000000000' for connections (--concurrency × --conn_sock × --rep_write): expected",
-            ),
-        ];
-        for (line, message) in table {
+            -s a:b -F none => invalid value 'a:b' for --servers
+            -s h -U -n 2 -F none => --cfg_cmd: cannot read 'none'
+            -s h -F short => --cfg_cmd: 'short' line 2: keys of 8 to 8 bytes; expected from 16 to 250 bytes
+            -s h -w 1g => invalid value '1073741824' for --win_size: expected up to 16384k
+            -s h -U -X 1400 => --fixed_size 1400 exceeds 12
+            -s h -d 100 -a => --division 100 exceeds\x20
+            -s h -c 1000000 -n 1000
+                => invalid value '1000000000' for connections (--concurrency × --conn_sock × --rep_write): expected
+        ",
+        );
+        for [line, message] in table {
             let Err(refusal) = invocation(line) else { panic!("{line} is accepted") };
             let said = NAMES.translate(&refusal);
             assert!(said.starts_with(message), "{line}: {said}");

@@ -193,6 +193,7 @@ fn share(ranges: &[Range]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::tests::cases;
 
     fn parsed(text: &str) -> Result<WorkloadFile, String> {
         WorkloadFile::parse("f.cnf", text, false)
@@ -211,30 +212,21 @@ mod tests {
     #[test]
     fn workload_files_are_parsed() {
         let usual = "key\n20 20 1\nvalue\n9 9 1\n";
-        let table = [
-            (
-                "key\n16 64 0.5\n65 100 0.5\nvalue\n10 100 0.3\n101 1000 0.7\ncmd\n0 0.3\n1 0.7",
-                "16-64@500,65-100@500 10-100@300,101-1000@700 300 700",
-            ),
+        let table = cases(
+            r"
+            key\n16 64 0.5\n65 100 0.5\nvalue\n10 100 0.3\n101 1000 0.7\ncmd\n0 0.3\n1 0.7
+                => 16-64@500,65-100@500 10-100@300,101-1000@700 300 700
             // The manual's own: comments, blanks, and a type with a decimal.
-            (
-                "#comments\n\nkey\n  16 16 1  \n#more\nvalue\n2 2 1\ncmd\n0    0.1\n1.0 0.9",
-                "16-16@1000 2-2@1000 100 900",
-            ),
+            #comments\n\nkey\n  16 16 1  \n#more\nvalue\n2 2 1\ncmd\n0    0.1\n1.0 0.9 => 16-16@1000 2-2@1000 100 900
             // Sections in any order, several times, with a blank before them, with more behind their names.
-            (
-                "cmd\n1 0.9\n0 0.1\nvalues\n2 2 1\n key\n16 16 0.25\ncmd\nkeyfoo\n17 17 0.75",
-                "16-16@250,17-17@750 2-2@1000 100 900",
-            ),
+            cmd\n1 0.9\n0 0.1\nvalues\n2 2 1\n key\n16 16 0.25\ncmd\nkeyfoo\n17 17 0.75 => 16-16@250,17-17@750 2-2@1000 100 900
             // Shares of one type add up; what is behind the numbers is not looked at.
-            ("key\n20 20 1 # all\nvalue\n9 9 1 of them\ncmd\n1 0.4\n1 0.6", "20-20@1000 9-9@1000 0 1000"),
+            key\n20 20 1 # all\nvalue\n9 9 1 of them\ncmd\n1 0.4\n1 0.6 => 20-20@1000 9-9@1000 0 1000
             // Rounded to three decimals.
-            (
-                "key\n20 20 0.3334\n20 20 0.3332\n20 20 0.334\nvalue\n9 9 1\ncmd\n0 1",
-                "20-20@333,20-20@333,20-20@334 9-9@1000 1000 0",
-            ),
-        ];
-        for (text, expected) in table {
+            key\n20 20 0.3334\n20 20 0.3332\n20 20 0.334\nvalue\n9 9 1\ncmd\n0 1 => 20-20@333,20-20@333,20-20@334 9-9@1000 1000 0
+        ",
+        );
+        for [text, expected] in table {
             assert_eq!(shown(&parsed(text).unwrap()), expected, "{text}");
         }
         assert_eq!(shown(&WorkloadFile::default()), "64-64@1000 1024-1024@1000 100 900");

@@ -307,7 +307,7 @@ mod tests {
     use super::super::command_line::parse;
     use super::*;
     use crate::front_end::Refusal;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, words};
     use brunt_plan::resolve::{Host, resolve};
 
     fn invocation(line: &str) -> Result<Invocation, Refusal> {
@@ -331,55 +331,39 @@ mod tests {
     #[test]
     fn options_become_plans() {
         // (command line, what of the plan it changes)
-        let table = [
-            ("-s h", ""),
-            ("-s h -T 2 -c 8 -d 4", "threads = 2; connections = 16; depth = 4"),
-            (
-                "-s a,b:7 -c 2 -r 13",
-                "server = [\"a:11211\", \"b:7\"]; placement = \"round-robin\"; connections = 4; keys = 6",
-            ),
-            (
-                "-s a,b -T 4 -R -c 2 -r 13",
-                "server = [\"a:11211\", \"b:11211\"]; placement = \"round-robin\"; threads = 4; connections = 8; keys = 6",
-            ),
-            ("-s h -q 500 -i fb_ia", "rate = \"500/s\"; arrival = \"fb_ia\""),
-            ("-s h -q 500", "rate = \"500/s\"; arrival = \"poisson\""),
-            ("-s h --moderate", "think = \"250us\""),
-            ("-s h -u 0.03", "mix = \"get=970000,set=30000\""),
-            ("-s h -u 1", "mix = \"set=1000000\""),
-            ("-s h --getset -N 500 --noload", "requests = 500; preload = false; on-miss = \"set\""),
-            (
-                "-s h --prefix t1: -K fb_key",
-                "key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"; prefix = \"t1:\"",
-            ),
-            ("-s h --getsetorset -N 500", "requests = 500; on-miss = \"set\""),
-            ("-s h --getset --delete90 -N 500", "requests = 500; purge = 10; on-miss = \"set\""),
-            (
-                "-s h --getset --read_file f.csv --prefix p:",
-                "trace = \"f.csv\"; trace-layout = \"reads\"; key-size = \"fixed:32\"; prefix = \"p:\"; on-miss = \"set\"",
-            ),
-            ("-s h --read_file f.zst -N 7", "requests = 7; trace = \"f.zst\"; trace-layout = \"words\""),
-            (
-                "-s h --getsetorset --read_file f --twitter_trace=1 -q 50",
-                "trace = \"f\"; trace-layout = \"twitter\"; rate = \"50/s\"; arrival = \"poisson\"; on-miss = \"set\"",
-            ),
-            ("-s h --read_file f --twitter_trace=2", "trace = \"f\"; trace-layout = \"numbers\""),
-            ("-s h -B -w 3 -t 9", "time = \"9s\"; warmup = \"3s\"; wait = \"sleep\""),
-            ("-s h --no_nodelay", "nodelay = false"),
-            (
-                "-s /tmp/mc.sock --unix_socket --no_nodelay",
-                "server = [\"unix:/tmp/mc.sock\"]; transport = \"unix\"",
-            ),
-            ("-s h --affinity -T 2", "threads = 2; cpus = \"0-3\"; connections = 2"),
-            ("-s h --redis", "protocol = \"resp2\""),
-            ("-s h --redis --assoc=4", "protocol = \"resp2\"; hash-field = 4; server-stats = false"),
-            ("-s /tmp/mc.sock --unix_socket", "server = [\"unix:/tmp/mc.sock\"]; transport = \"unix\""),
-            (
-                "-s h --save f -q 1000 -t 2",
-                "time = \"2s\"; samples-max = 12500; rate = \"1000/s\"; arrival = \"poisson\"",
-            ),
-        ];
-        for (line, expected) in table {
+        let table = cases(
+            r#"
+            -s h => ''
+            -s h -T 2 -c 8 -d 4 => threads = 2; connections = 16; depth = 4
+            -s a,b:7 -c 2 -r 13 => server = ["a:11211", "b:7"]; placement = "round-robin"; connections = 4; keys = 6
+            -s a,b -T 4 -R -c 2 -r 13
+                => server = ["a:11211", "b:11211"]; placement = "round-robin"; threads = 4; connections = 8; keys = 6
+            -s h -q 500 -i fb_ia => rate = "500/s"; arrival = "fb_ia"
+            -s h -q 500 => rate = "500/s"; arrival = "poisson"
+            -s h --moderate => think = "250us"
+            -s h -u 0.03 => mix = "get=970000,set=30000"
+            -s h -u 1 => mix = "set=1000000"
+            -s h --getset -N 500 --noload => requests = 500; preload = false; on-miss = "set"
+            -s h --prefix t1: -K fb_key => key-size = "mutilate:gev:33.7984,8.20449,0.078688@8..250"; prefix = "t1:"
+            -s h --getsetorset -N 500 => requests = 500; on-miss = "set"
+            -s h --getset --delete90 -N 500 => requests = 500; purge = 10; on-miss = "set"
+            -s h --getset --read_file f.csv --prefix p:
+                => trace = "f.csv"; trace-layout = "reads"; key-size = "fixed:32"; prefix = "p:"; on-miss = "set"
+            -s h --read_file f.zst -N 7 => requests = 7; trace = "f.zst"; trace-layout = "words"
+            -s h --getsetorset --read_file f --twitter_trace=1 -q 50
+                => trace = "f"; trace-layout = "twitter"; rate = "50/s"; arrival = "poisson"; on-miss = "set"
+            -s h --read_file f --twitter_trace=2 => trace = "f"; trace-layout = "numbers"
+            -s h -B -w 3 -t 9 => time = "9s"; warmup = "3s"; wait = "sleep"
+            -s h --no_nodelay => nodelay = false
+            -s /tmp/mc.sock --unix_socket --no_nodelay => server = ["unix:/tmp/mc.sock"]; transport = "unix"
+            -s h --affinity -T 2 => threads = 2; cpus = "0-3"; connections = 2
+            -s h --redis => protocol = "resp2"
+            -s h --redis --assoc=4 => protocol = "resp2"; hash-field = 4; server-stats = false
+            -s /tmp/mc.sock --unix_socket => server = ["unix:/tmp/mc.sock"]; transport = "unix"
+            -s h --save f -q 1000 -t 2 => time = "2s"; samples-max = 12500; rate = "1000/s"; arrival = "poisson"
+        "#,
+        );
+        for [line, expected] in table {
             assert_eq!(plan(line), expected, "{line}");
         }
     }
@@ -424,24 +408,20 @@ mod tests {
 
     #[test]
     fn invalid_combinations_are_rejected() {
-        let table = [
-            ("-s h -K foo", "invalid value 'foo' for --keysize"),
-            ("-s h -K -5", "invalid value '-5' for --keysize: expected lengths from 0 bytes"),
-            ("-s h -V gev", "invalid value 'gev' for --valuesize: its SHAPE is 0"),
-            (
-                "-s h -V 5000000000",
-                "invalid value '5000000000' for --valuesize: expected lengths from 0 to 4294967295 bytes",
-            ),
-            ("-s h -V 0.5", "invalid value '0.5' for --valuesize: expected a whole number, fixed:N"),
-            (
-                "-s h -q 5 -i fb_value",
-                "invalid value 'fb_value' for --iadist: it is no law of gaps; expected exponential",
-            ),
-            ("-s h --binary -U me", "--username requires a --password"),
-            ("-s a:b", "invalid value 'a:b' for --server"),
-            ("-s h -u 1 --search 95:1", "--search judges reads"),
-        ];
-        for (line, message) in table {
+        let table = cases(
+            r"
+            -s h -K foo => invalid value 'foo' for --keysize
+            -s h -K -5 => invalid value '-5' for --keysize: expected lengths from 0 bytes
+            -s h -V gev => invalid value 'gev' for --valuesize: its SHAPE is 0
+            -s h -V 5000000000 => invalid value '5000000000' for --valuesize: expected lengths from 0 to 4294967295 bytes
+            -s h -V 0.5 => invalid value '0.5' for --valuesize: expected a whole number, fixed:N
+            -s h -q 5 -i fb_value => invalid value 'fb_value' for --iadist: it is no law of gaps; expected exponential
+            -s h --binary -U me => --username requires a --password
+            -s a:b => invalid value 'a:b' for --server
+            -s h -u 1 --search 95:1 => --search judges reads
+        ",
+        );
+        for [line, message] in table {
             let refusal = invocation(line).unwrap_err();
             assert!(refusal.code.is_none() && refusal.message.starts_with(message), "{line}: {refusal:?}");
         }

@@ -137,6 +137,7 @@ fn unknown_key(given: &str, known: &[&str]) -> String {
 mod tests {
     use super::super::command_line::LogFormat;
     use super::*;
+    use crate::options::tests::cases;
 
     #[test]
     fn config_files_are_parsed() {
@@ -180,57 +181,31 @@ parameter = []
 
     #[test]
     fn errors_have_line_and_column() {
-        let table = [
-            (
-                "[[workload]]\nratee = 5",
-                "line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name, method, rate, parameter",
-            ),
-            ("[general]\n colour = 5", "line 2, column 2: 'colour' is no key; expected server, threads, "),
-            (
-                "[generel]",
-                "line 1, column 2: 'generel' is no key; did you mean 'general'? expected general, workload, warmup",
-            ),
-            (
-                "[[workload]]\n[[workload.parameter]]\nsede = 1",
-                "line 3, column 1: 'sede' is no key; did you mean 'seed'? expected style, size, seed, ",
-            ),
-            (
-                "[general]\nthreads = 'many'",
-                "line 2, column 11: invalid value 'many' for --threads: expected a whole number greater than 0",
-            ),
-            (
-                "[general]\nthreads = 0",
-                "line 2, column 11: invalid value '0' for --threads: expected a whole number greater than 0",
-            ),
-            ("[[workload]]\nrate = -1", "line 2, column 8: invalid value: integer `-1`, expected u64"),
-            (
-                "[general]\nrx-buffer-size = 1\nrx_buffer_size = 1",
-                "line 3, column 1: 'rx-buffer-size' was given twice",
-            ),
-            (
-                "[[workload]]\n[[workload.parameter]]\nstyle = 'zipf'",
-                "line 3, column 9: unknown variant `zipf`, expected `static` or `random`",
-            ),
-            ("workload = 1", "line 1, column 12: invalid type: integer `1`, expected a sequence"),
-            ("a = ", "line 1, column 5: "),
-            (
-                "[general]\nflush = 'yes'",
-                "line 2, column 9: invalid value 'yes' for --flush: expected true or false",
-            ),
-            (
-                "[general]\nflush = ''",
-                "line 2, column 9: invalid value '' for --flush: expected a value that is not empty",
-            ),
-            (
-                "[general]\nthreads = [1, 2]",
-                "line 2, column 11: invalid value '[1, 2]' for --threads: expected a whole number greater than 0",
-            ),
-            (
-                "[general]\nlog-format = 2018",
-                "line 2, column 14: invalid value '2018' for --log-format: expected 2017 or 2016",
-            ),
-        ];
-        for (text, message) in table {
+        let table = cases(
+            r"
+            [[workload]]\nratee = 5
+                => line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name, method, rate, parameter
+            [general]\n colour = 5 => line 2, column 2: 'colour' is no key; expected server, threads,\x20
+            [generel] => line 1, column 2: 'generel' is no key; did you mean 'general'? expected general, workload, warmup
+            [[workload]]\n[[workload.parameter]]\nsede = 1
+                => line 3, column 1: 'sede' is no key; did you mean 'seed'? expected style, size, seed,\x20
+            [general]\nthreads = 'many'
+                => line 2, column 11: invalid value 'many' for --threads: expected a whole number greater than 0
+            [general]\nthreads = 0 => line 2, column 11: invalid value '0' for --threads: expected a whole number greater than 0
+            [[workload]]\nrate = -1 => line 2, column 8: invalid value: integer `-1`, expected u64
+            [general]\nrx-buffer-size = 1\nrx_buffer_size = 1 => line 3, column 1: 'rx-buffer-size' was given twice
+            [[workload]]\n[[workload.parameter]]\nstyle = 'zipf'
+                => line 3, column 9: unknown variant `zipf`, expected `static` or `random`
+            workload = 1 => line 1, column 12: invalid type: integer `1`, expected a sequence
+            a =\x20 => line 1, column 5:\x20
+            [general]\nflush = 'yes' => line 2, column 9: invalid value 'yes' for --flush: expected true or false
+            [general]\nflush = '' => line 2, column 9: invalid value '' for --flush: expected a value that is not empty
+            [general]\nthreads = [1, 2]
+                => line 2, column 11: invalid value '[1, 2]' for --threads: expected a whole number greater than 0
+            [general]\nlog-format = 2018 => line 2, column 14: invalid value '2018' for --log-format: expected 2017 or 2016
+        ",
+        );
+        for [text, message] in table {
             let error = Config::parse("f.toml", text).unwrap_err();
             assert!(error.starts_with(&format!("--config: 'f.toml', {message}")), "{text}: {error}");
         }

@@ -242,7 +242,7 @@ mod tests {
     use super::super::command_line::{OPTIONS, parse};
     use super::*;
     use crate::options::Action;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, words};
     use brunt_plan::resolve::{Host, resolve};
     use std::io::ErrorKind;
 
@@ -378,41 +378,26 @@ key-form = \"decimal\"
     #[test]
     fn invalid_combinations_are_rejected() {
         // (command line, message as the user of rpc-perf reads it)
-        let table = [
-            ("-s h", "config file not specified; expected --config FILE"),
-            (
-                "--config nofile -s h",
-                "Error opening config: entity not found; invalid value 'nofile' for --config: expected the path",
-            ),
-            ("--config get", "require server parameter; expected --server HOST:PORT"),
-            (
-                "--config typo -s h",
-                "--config: 'typo', line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name,",
-            ),
-            (
-                "--config empty -s h",
-                "no workloads specified; invalid value 'empty' for --config: expected a file with [[workload]]",
-            ),
-            ("--config method -s h", "workload 1: invalid command: frob; expected get, gets,"),
-            (
-                "--config fast -s h",
-                "workload 0: rate 18446744073710 was given; expected up to 18446744073709 requests per second",
-            ),
-            ("--config warm -s h", "--config: 'warm': [[warmup]] was given; expected a file without it"),
-            ("--config neither -s h", "ipv4 and ipv6 cannot both be false"),
-            ("--config get -s h -p foo", "Protocol foo not known (--protocol); expected memcache,"),
-            ("--config get -s a:b", "invalid value 'a:b' for --server: expected "),
-            (
-                "--config get -s h -p ping --flush",
-                "--flush requires protocol memcache or redis: ping servers",
-            ),
-            (
-                "--config get -s h -c 4000000000 -t 2",
-                "--threads, --connections and --server: 8000000000 connections were asked for; expected up to 1000000",
-            ),
-            ("--config get -s h --database 3", "--database requires --protocol resp2 or resp3"),
-        ];
-        for (line, message) in table {
+        let table = cases(
+            r"
+            -s h => config file not specified; expected --config FILE
+            --config nofile -s h => Error opening config: entity not found; invalid value 'nofile' for --config: expected the path
+            --config get => require server parameter; expected --server HOST:PORT
+            --config typo -s h => --config: 'typo', line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name,
+            --config empty -s h => no workloads specified; invalid value 'empty' for --config: expected a file with [[workload]]
+            --config method -s h => workload 1: invalid command: frob; expected get, gets,
+            --config fast -s h => workload 0: rate 18446744073710 was given; expected up to 18446744073709 requests per second
+            --config warm -s h => --config: 'warm': [[warmup]] was given; expected a file without it
+            --config neither -s h => ipv4 and ipv6 cannot both be false
+            --config get -s h -p foo => Protocol foo not known (--protocol); expected memcache,
+            --config get -s a:b => invalid value 'a:b' for --server: expected\x20
+            --config get -s h -p ping --flush => --flush requires protocol memcache or redis: ping servers
+            --config get -s h -c 4000000000 -t 2
+                => --threads, --connections and --server: 8000000000 connections were asked for; expected up to 1000000
+            --config get -s h --database 3 => --database requires --protocol resp2 or resp3
+        ",
+        );
+        for [line, message] in table {
             let said = NAMES.translate(&invocation(line).map(|_| ()).unwrap_err());
             assert!(said.starts_with(message), "{line}: {said}");
         }

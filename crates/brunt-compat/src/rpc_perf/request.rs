@@ -463,6 +463,7 @@ fn drawn(kind: &str, range: Option<(i64, i64)>, drawn: u64) -> String {
 mod tests {
     use super::super::config::Config;
     use super::*;
+    use crate::options::tests::cases;
 
     fn request(dialect: &str, workload: &str) -> Result<Request, String> {
         let config = Config::parse("f", &format!("[[workload]]\n{workload}"))
@@ -605,38 +606,25 @@ mod tests {
 
     #[test]
     fn invalid_requests_are_rejected() {
-        let table = [
-            ("memcache", "method = 'frob'", "invalid command: frob; expected get, gets, set, add,"),
-            (
-                "redis",
-                "method = 'prepend'\nparameter = [{}]",
-                "invalid command: prepend; expected get, set, hget,",
-            ),
-            ("memcache", "", "invalid number of params (0) for method get; expected 1"),
-            ("memcache", "parameter = [{}, {}]", "invalid number of params (2) for method get; expected 1"),
-            (
-                "memcache",
-                "parameter = [{size = 300}]",
-                "parameter 0: size 300 was given; expected a key of 1 to 250 bytes",
-            ),
-            ("memcache", "parameter = [{size = 0}]", "parameter 0: size 0 was given; expected a key"),
-            ("memcache", "parameter = [{id = 1}]", "parameter 0: 'id' requires protocol thrift"),
-            ("memcache", "parameter = [{num = 5}]", "parameter 0: num requires style = \"random\""),
-            (
-                "redis",
-                "method = 'set'\nparameter = [{style = 'random', regenerate = true, num = 5}, {style = 'random', regenerate = true, num = 5}]",
-                "parameter 1: num was given; expected one parameter with num",
-            ),
-            (
-                "echo",
-                "parameter = [{}, {}]",
-                "malformed config: too many parameters for echo: 2; expected one",
-            ),
-            ("ping", "method = 'pong'", "invalid method: pong; expected ping"),
-            ("ping", "parameter = [{}]", "invalid number of params (1) for method ping; expected none"),
-            ("thrift", "", "malformed config: 'method' not specified"),
-        ];
-        for (dialect, workload, message) in table {
+        let table = cases(
+            r#"
+            memcache => method = 'frob' => invalid command: frob; expected get, gets, set, add,
+            redis => method = 'prepend'\nparameter = [{}] => invalid command: prepend; expected get, set, hget,
+            memcache => '' => invalid number of params (0) for method get; expected 1
+            memcache => parameter = [{}, {}] => invalid number of params (2) for method get; expected 1
+            memcache => parameter = [{size = 300}] => parameter 0: size 300 was given; expected a key of 1 to 250 bytes
+            memcache => parameter = [{size = 0}] => parameter 0: size 0 was given; expected a key
+            memcache => parameter = [{id = 1}] => parameter 0: 'id' requires protocol thrift
+            memcache => parameter = [{num = 5}] => parameter 0: num requires style = "random"
+            redis
+                => method = 'set'\nparameter = [{style = 'random', regenerate = true, num = 5}, {style = 'random', regenerate = true, num = 5}] => parameter 1: num was given; expected one parameter with num
+            echo => parameter = [{}, {}] => malformed config: too many parameters for echo: 2; expected one
+            ping => method = 'pong' => invalid method: pong; expected ping
+            ping => parameter = [{}] => invalid number of params (1) for method ping; expected none
+            thrift => '' => malformed config: 'method' not specified
+        "#,
+        );
+        for [dialect, workload, message] in table {
             let error = request(dialect, workload).unwrap_err();
             assert!(error.starts_with(message), "{workload}: {error}");
         }
@@ -669,40 +657,25 @@ mod tests {
 
     #[test]
     fn thrift_fields_are_encoded() {
-        let table = [
-            ("", "add"),
-            (
-                "parameter = [{type = 'i32', id = 1, seed = 15}, {type = 'i32', id = 2, seed = 10}]",
-                "add 1:i32=15 2:i32=10",
-            ),
-            (
-                "parameter = [{type = 'i32', id = 1, style = 'random', regenerate = true}]",
-                "add 1:i32={random}",
-            ),
-            (
-                "parameter = [{type = 'struct', id = 2}, {type = 'double', id = 1, seed = 3}, {type = 'stop'}]",
-                "add 2:struct 1:double=3 stop",
-            ),
-            (
-                "parameter = [{type = 'list', id = 4, size = 2, contains = 'i32'}, {type = 'i32'}, {type = 'i32'}]",
-                "add 4:list<i32>=2 i32=1 i32=2",
-            ),
-            (
-                "parameter = [{type = 'map', id = 4, contains = 'string,i64'}, {type = 'string', size = 3}, {type = 'i64'}]",
-                "add 4:map<string,i64>=1 string=001 i64=2",
-            ),
-            (
-                "parameter = [{type = 'bool', id = 1}, {type = 'bool', id = 2, seed = 0}, {type = 'void', id = 3}]",
-                "add 1:bool=true 2:bool=false 3:void",
-            ),
-            ("parameter = [{type = 'i16', size = 2, seed = 5}]", "add i16=5"),
-            ("parameter = [{type = 'string', id = 1, size = 0}]", "add 1:string="),
-            (
-                "parameter = [{type = 'string', id = 1, size = 5, style = 'random', regenerate = true}]",
-                "add 1:string={random:5}",
-            ),
-        ];
-        for (workload, expected) in table {
+        let table = cases(
+            r"
+            '' => add
+            parameter = [{type = 'i32', id = 1, seed = 15}, {type = 'i32', id = 2, seed = 10}] => add 1:i32=15 2:i32=10
+            parameter = [{type = 'i32', id = 1, style = 'random', regenerate = true}] => add 1:i32={random}
+            parameter = [{type = 'struct', id = 2}, {type = 'double', id = 1, seed = 3}, {type = 'stop'}]
+                => add 2:struct 1:double=3 stop
+            parameter = [{type = 'list', id = 4, size = 2, contains = 'i32'}, {type = 'i32'}, {type = 'i32'}]
+                => add 4:list<i32>=2 i32=1 i32=2
+            parameter = [{type = 'map', id = 4, contains = 'string,i64'}, {type = 'string', size = 3}, {type = 'i64'}]
+                => add 4:map<string,i64>=1 string=001 i64=2
+            parameter = [{type = 'bool', id = 1}, {type = 'bool', id = 2, seed = 0}, {type = 'void', id = 3}]
+                => add 1:bool=true 2:bool=false 3:void
+            parameter = [{type = 'i16', size = 2, seed = 5}] => add i16=5
+            parameter = [{type = 'string', id = 1, size = 0}] => add 1:string=
+            parameter = [{type = 'string', id = 1, size = 5, style = 'random', regenerate = true}] => add 1:string={random:5}
+        ",
+        );
+        for [workload, expected] in table {
             assert_eq!(call(workload).as_deref(), Ok(expected), "{workload}");
         }
         for kind in ["byte", "i16", "i64", "bool", "double"] {
@@ -722,21 +695,17 @@ mod tests {
 
     #[test]
     fn invalid_fields_are_rejected() {
-        let table = [
-            ("parameter = [{}]", "parameter 0: parameter type not specified; expected stop, void,"),
-            ("parameter = [{type = 'u8'}]", "parameter 0: unknown parameter type: u8; expected stop,"),
-            ("parameter = [{type = 'struct'}]", "parameter 0: a struct requires 'id'"),
-            ("parameter = [{type = 'list', id = 1}]", "parameter 0: a list requires 'contains'"),
-            (
-                "parameter = [{type = 'i32', contains = 'i32'}]",
-                "parameter 0: 'contains' requires a list, set or map",
-            ),
-            (
-                "parameter = [{type = 'byte', seed = 200}]",
-                "parameter 0: seed 200 exceeds 127, the most of a byte",
-            ),
-        ];
-        for (workload, message) in table {
+        let table = cases(
+            r"
+            parameter = [{}] => parameter 0: parameter type not specified; expected stop, void,
+            parameter = [{type = 'u8'}] => parameter 0: unknown parameter type: u8; expected stop,
+            parameter = [{type = 'struct'}] => parameter 0: a struct requires 'id'
+            parameter = [{type = 'list', id = 1}] => parameter 0: a list requires 'contains'
+            parameter = [{type = 'i32', contains = 'i32'}] => parameter 0: 'contains' requires a list, set or map
+            parameter = [{type = 'byte', seed = 200}] => parameter 0: seed 200 exceeds 127, the most of a byte
+        ",
+        );
+        for [workload, message] in table {
             let error = call(workload).unwrap_err();
             assert!(error.starts_with(message), "{workload}: {error}");
         }

@@ -3,31 +3,23 @@
 
 use super::*;
 use crate::simulated::sim::{ConnectFault, ConnectTrouble};
-use brunt_server::Outage as Script;
 use brunt_stats::server::ServerCounts;
-
-/// A server that goes at this time and comes back after that.
-fn gone(at_ns: u64, for_ns: u64) -> CoreOptions {
-    CoreOptions { outages: vec![Script { at_ns, for_ns }], ..CoreOptions::default() }
-}
 
 const FOR_GOOD: u64 = 1_000_000 * SECOND;
 
 /// A server that stands still from this time on, but takes connections and requests.
 fn frozen(at_ns: u64) -> CoreOptions {
-    CoreOptions { stalls: vec![Stall { at_ns, for_ns: FOR_GOOD }], ..CoreOptions::default() }
+    stalled(at_ns, FOR_GOOD)
 }
 
 /// Three servers, the second of which is this one. There and back again takes a millisecond.
 fn world(second: CoreOptions) -> SimOptions {
-    SimOptions { others: vec![second, CoreOptions::default()], latency_ns: 500 * US, ..SimOptions::default() }
+    SimOptions { others: vec![second, CoreOptions::default()], ..SimOptions::default().latency(500 * US) }
 }
 
 /// A plan over three servers.
 fn three(rest: &str) -> String {
-    format!(
-        "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\npreload = false\nkeys = 999\npopularity = 'sequential'\n{rest}"
-    )
+    format!("server = ['a:1', 'b:2', 'c:3']\npreload = false\nkeys = 999\npopularity = 'sequential'\n{rest}")
 }
 
 /// What each server did.
@@ -64,8 +56,7 @@ fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
             )),
             world(gone(SECOND, FOR_GOOD)),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let slots = 6 * depth;
         // A slot soon finds a key behind the server that is gone, and has it for half a second: within nine seconds 18 times, the
         // last of them after the window.
@@ -84,7 +75,6 @@ fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
         let [a, b, c] = servers(&outcome)[..] else { panic!() };
         assert_eq!((a.unsent, c.unsent, b.unsent), (0, 0, requests.unsent));
         assert_eq!((a.failed, c.failed), (0, 0));
-        assert_eq!(outcome.allocations, 0);
     }
 }
 
@@ -97,18 +87,15 @@ fn a_stop_of_the_client_is_no_silence_of_a_server_that_is_down() {
     {
         let outcome = simulate(
             &format!(
-                "{load}\nwarmup = '0s'\npreload = false\nkeys = 99\nconnections = 4\ndepth = 2\ntime = '5s'\ntimeout = '1s'"
+                "{load}\npreload = false\nkeys = 99\nconnections = 4\ndepth = 2\ntime = '5s'\ntimeout = '1s'"
             ),
             SimOptions {
-                server: gone(SECOND, 1_500 * MS),
-                latency_ns: 500 * US,
                 pause: Some((EPOCH_NS + START_AHEAD_NS + 1_300 * MS, 1_500 * MS)),
                 pauses_behind_poll: is_behind_poll,
-                ..SimOptions::default()
+                ..SimOptions::of(gone(SECOND, 1_500 * MS)).latency(500 * US)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(
             (requests.unsent, requests.abandoned, requests.in_flight),
             (0, 0, 0),
@@ -126,16 +113,13 @@ fn a_stop_of_the_client_is_no_silence_of_a_server_that_is_down() {
 fn a_stop_of_the_client_does_not_give_up_a_server() {
     for (pause_ns, is_whole) in [(7 * SECOND, true), (100 * MS, false)] {
         let outcome = simulate(
-            "warmup = '0s'\npreload = false\nkeys = 99\nconnections = 4\nrequests = 20000\ntimeout = '1s'",
+            "preload = false\nkeys = 99\nconnections = 4\nrequests = 20000\ntimeout = '1s'",
             SimOptions {
-                server: gone(SECOND, 8 * SECOND),
-                latency_ns: 500 * US,
                 pause: Some((EPOCH_NS + START_AHEAD_NS + 2 * SECOND, pause_ns)),
-                ..SimOptions::default()
+                ..SimOptions::of(gone(SECOND, 8 * SECOND)).latency(500 * US)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(requests.scheduled == 20_000, is_whole, "{pause_ns}: {requests:?}");
     }
 }
@@ -160,25 +144,23 @@ fn every_slot_is_there_when_the_server_is_back() {
         ("'a:1', 'b:2', 'c:3'", "get", "transport = 'udp'\nprotocol = 'memcached-meta'"),
     ] {
         let toml = format!(
-            "server = [{servers}]\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = '{mix}'\nconnections = 6\n\
-             depth = 4\ntime = '5s'\ntimeout = '500ms'\n{rest}"
+            "server = [{servers}]\npreload = false\nkeys = 999\nmix = '{mix}'\nconnections = 6\ndepth = 4\n\
+             time = '5s'\ntimeout = '500ms'\n{rest}"
         );
         let second = gone(SECOND, 2 * SECOND);
         let options = match servers.len() {
-            5 => SimOptions { server: second, ..SimOptions::default() },
+            5 => SimOptions::of(second),
             _ => world(second),
         };
         let options = SimOptions { latency_ns: 2 * MS, ..options };
         let outcome = simulate(&toml, options);
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let before = answered(&outcome, 500 * MS, 400 * MS);
         let after = answered(&outcome, 4_500 * MS, 400 * MS);
         assert!(before > 500 && after.abs_diff(before) <= before / 20, "{toml}: {before}, then {after}");
         let in_vain = requests.abandoned + requests.failed();
         assert!(in_vain > 48 && requests.abandoned == requests.unsent, "{toml}: {requests:?}");
         assert_eq!(requests.in_flight, 0, "{toml}");
-        assert_eq!(outcome.allocations, 0, "{toml}");
     }
 }
 
@@ -194,8 +176,7 @@ fn short_outages_abandon_nothing() {
             )),
             world(slow),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.unsent, requests.in_flight), (0, 0), "{load} {requests:?}");
         if !load.is_empty() {
             // Half as much again as it can do: at the outage the queue was longer than a time-out already.
@@ -208,16 +189,15 @@ fn short_outages_abandon_nothing() {
 #[test]
 fn slow_servers_are_not_down() {
     for noreply in [false, true] {
-        let server = CoreOptions { service: Service::Fixed(MS), ..CoreOptions::default() };
+        let server = serving(MS);
         let outcome = simulate(
             &format!(
-                "rate = 2000\narrival = 'uniform'\nmix = 'set'\nnoreply = {noreply}\nconnections = 1\ndepth = 2\n\
-                 time = '3s'\nwarmup = '0s'\npreload = false\nkeys = 10\ntimeout = '200ms'\ndrain = '200ms'"
+                "rate = 2000\narrival = 'uniform'\nmix = 'set'\nnoreply = {noreply}\nconnections = 1\n\
+                 depth = 2\ntime = '3s'\npreload = false\nkeys = 10\ntimeout = '200ms'\ndrain = '200ms'"
             ),
-            SimOptions { server, buffer_bytes: 600, ..SimOptions::default() },
+            SimOptions { buffer_bytes: 600, ..SimOptions::of(server) },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.abandoned, requests.failed()), (0, 0), "{requests:?}");
         assert!(noreply || requests.unsent > 2_000, "{requests:?}");
     }
@@ -234,8 +214,7 @@ fn a_multi_get_fails_with_its_part() {
             )),
             world(gone(SECOND + 7 * MS, FOR_GOOD)),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let homes = super::servers::homes("modulo", 999);
         let keys_there =
             |nth: usize| [2 * nth, 2 * nth + 1].iter().filter(|key| homes[**key % 999] == 1).count();
@@ -274,8 +253,7 @@ fn requests_behind_a_frozen_server_are_abandoned() {
             )),
             world(frozen(SECOND)),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert!(requests.outcome(OutcomeClass::Timeout) > 12 && requests.abandoned > 12, "{requests:?}");
         assert_eq!((requests.unsent, requests.in_flight), (requests.abandoned, 0), "{load} {mix}");
         // It waited for a time-out at the most before it was sent, and then for its own.
@@ -294,12 +272,11 @@ fn requests_behind_a_frozen_server_are_abandoned() {
 #[test]
 fn slots_of_abandoned_requests_wait_for_no_pipeline() {
     let outcome = simulate(
-        "server = ['a:1', 'b:2']\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = 'get'\nconnections = 2\n\
-         depth = 16\ntime = '6s'\ntimeout = '500ms'\ndrain = '2s'\nrefill = 'batch'",
-        SimOptions { others: vec![frozen(SECOND)], latency_ns: 500 * US, ..SimOptions::default() },
+        "server = ['a:1', 'b:2']\npreload = false\nkeys = 999\nmix = 'get'\nconnections = 2\ndepth = 16\n\
+         time = '6s'\ntimeout = '500ms'\ndrain = '2s'\nrefill = 'batch'",
+        SimOptions { others: vec![frozen(SECOND)], ..SimOptions::default().latency(500 * US) },
     );
-    check_counts(&outcome);
-    assert!(outcome.op_counts(Phase::Measure).requests.abandoned > 100);
+    assert!(outcome.requests().abandoned > 100);
     // A pipeline is answered in a millisecond, and its slots wait for no longer.
     outcome
         .samples
@@ -319,8 +296,7 @@ fn full_queues_hold_up_no_other_server() {
             ),
             world(second),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(requests.abandoned, requests.unsent);
         assert!(requests.unsent > 50_000, "{requests:?}");
         // Three routes share the room for 131 072.
@@ -336,10 +312,9 @@ fn full_queues_hold_up_no_other_server() {
 /// The time of a preload is nobody's response time: it waits for as long as it has patience.
 #[test]
 fn a_preload_waits_for_its_servers() {
-    let toml = "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 3000\ntime = '100ms'\nconnections = 3\n\
+    let toml = "server = ['a:1', 'b:2', 'c:3']\nkeys = 3000\ntime = '100ms'\nconnections = 3\n\
                 timeout = '100ms'";
     let outcome = simulate(toml, world(gone(5 * MS, 3 * SECOND)));
-    check_counts(&outcome);
     assert_eq!((outcome.notice.is_none(), outcome.items.iter().sum::<usize>()), (true, 3_000));
 }
 
@@ -348,12 +323,11 @@ fn a_preload_waits_for_its_servers() {
 fn requests_waiting_for_an_opening_are_not_abandoned() {
     let server = gone(10 * MS, MS);
     let outcome = simulate(
-        "connect-rate = 0.5\nconnections = 1\nrate = 20\narrival = 'uniform'\ntime = '5s'\ndrain = '5s'\nwarmup = '0s'\n\
+        "connect-rate = 0.5\nconnections = 1\nrate = 20\narrival = 'uniform'\ntime = '5s'\ndrain = '5s'\n\
          preload = false\nkeys = 10\ntimeout = '300ms'",
-        SimOptions { server, latency_ns: 20 * US, ..SimOptions::default() },
+        SimOptions::of(server).latency(20 * US),
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.completed(), requests.unsent), (100, 0), "{requests:?}");
 }
 
@@ -365,14 +339,12 @@ fn crowded_workers_check_queues_less_often() {
         // Ten times what the server answers, for a while.
         let servers = if second { "['a:1', 'b:2']" } else { "['a:1']" };
         let toml = format!(
-            "server = {servers}\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = 'get'\nrate = 10000\n\
+            "server = {servers}\npreload = false\nkeys = 999\nmix = 'get'\nrate = 10000\n\
              arrival = 'uniform'\nconnections = 2\ntime = '1s'\ndrain = '30s'\ntimeout = '30s'"
         );
-        let slow = || CoreOptions { service: Service::Fixed(MS), ..CoreOptions::default() };
+        let slow = || serving(MS);
         let others = if second { vec![slow()] } else { Vec::new() };
-        let outcome =
-            simulate(&toml, SimOptions { server: slow(), others, is_crowded, ..SimOptions::default() });
-        check_counts(&outcome);
+        let outcome = simulate(&toml, SimOptions { others, is_crowded, ..SimOptions::of(slow()) });
         assert_eq!((outcome.samples.len(), outcome.allocations), (10_000, 0), "{toml}");
         outcome.samples
     };
@@ -408,18 +380,15 @@ fn slots_of_a_connection_that_never_comes_back_go_on() {
         let faults = Faults { reset_every: Some("1000000:1000".parse().unwrap()), ..Faults::default() };
         let outcome = simulate(
             &format!(
-                "warmup = '0s'\npreload = false\nkeys = 99\nmix = 'get'\nconnections = 3\ndepth = {depth}\ntime = '10s'\n\
+                "preload = false\nkeys = 99\nmix = 'get'\nconnections = 3\ndepth = {depth}\ntime = '10s'\n\
                  timeout = '500ms'\ndrain = '2s'\nrefill = '{refill}'"
             ),
             SimOptions {
-                server: CoreOptions { faults, ..CoreOptions::default() },
                 connect_faults: vec![ConnectFault { first: 3, every: 1, count: u64::MAX, trouble }],
-                latency_ns: MS,
-                ..SimOptions::default()
+                ..SimOptions::of(CoreOptions { faults, ..CoreOptions::default() }).latency(MS)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let is_lost = |sample: &&Sample| {
             sample.outcome.class == OutcomeClass::Lost && sample.times.done_ns < outcome.end.data.times.end_ns
         };
@@ -444,7 +413,6 @@ fn slots_of_a_connection_that_never_comes_back_go_on() {
         // Two connections do what three did, in two milliseconds there and back.
         let rate = answered(&outcome, 5 * SECOND, SECOND);
         assert!(rate.abs_diff(2 * depth * 500) <= 4 * depth, "{rate}");
-        assert_eq!(outcome.allocations, 0);
     }
 }
 
@@ -454,16 +422,13 @@ fn slots_of_a_connection_that_comes_back_lose_nothing() {
     let faults = Faults { reset_every: Some("1000000:1000".parse().unwrap()), ..Faults::default() };
     let trouble = ConnectTrouble::Later(libc::ECONNREFUSED);
     let outcome = simulate(
-        "warmup = '0s'\npreload = false\nkeys = 99\nmix = 'get'\nconnections = 3\ndepth = 2\ntime = '5s'\ntimeout = '2s'",
+        "preload = false\nkeys = 99\nmix = 'get'\nconnections = 3\ndepth = 2\ntime = '5s'\ntimeout = '2s'",
         SimOptions {
-            server: CoreOptions { faults, ..CoreOptions::default() },
             connect_faults: vec![ConnectFault { first: 3, every: 1, count: 8, trouble }],
-            latency_ns: MS,
-            ..SimOptions::default()
+            ..SimOptions::of(CoreOptions { faults, ..CoreOptions::default() }).latency(MS)
         },
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.unsent, requests.in_flight), (0, 0), "{requests:?}");
     assert!((1..=2).contains(&requests.outcome(OutcomeClass::Lost)), "{requests:?}");
     assert_eq!(answered(&outcome, 4 * SECOND, 500 * MS), 6 * 250);
@@ -473,10 +438,7 @@ fn slots_of_a_connection_that_comes_back_lose_nothing() {
 /// the first reply is waited for.
 #[test]
 fn a_preload_of_a_server_that_never_answers_ends_soon() {
-    let silent = |seconds: u64| CoreOptions {
-        stalls: vec![Stall { at_ns: 0, for_ns: seconds * SECOND }],
-        ..CoreOptions::default()
-    };
+    let silent = |seconds: u64| stalled(0, seconds * SECOND);
     for (timeout, stall_s, ends_s) in [
         ("10s", 1_000, Some(8)),
         ("1s", 1_000, Some(8)),
@@ -486,7 +448,8 @@ fn a_preload_of_a_server_that_never_answers_ends_soon() {
         ("30s", 29, None),
     ] {
         let toml = format!(
-            "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 3000\ntime = '100ms'\nconnections = 3\ntimeout = '{timeout}'"
+            "server = ['a:1', 'b:2', 'c:3']\nkeys = 3000\ntime = '100ms'\nconnections = 3\n\
+             timeout = '{timeout}'"
         );
         let bound_ns = ends_s.map_or(VIRTUAL_NS_MAX, |ends_s| (ends_s + 1) * SECOND);
         let outcome = simulate_within(plan(&toml), world(silent(stall_s)), bound_ns);
@@ -513,13 +476,9 @@ fn a_preload_of_a_server_that_never_answers_ends_soon() {
         faults: Faults { error_every: Some("1".parse().unwrap()), ..Faults::default() },
         ..CoreOptions::default()
     };
-    let toml = "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 1\ntime = '100ms'\nconnections = 3";
-    let options = SimOptions {
-        server: refuses(),
-        others: vec![refuses(), refuses()],
-        latency_ns: 10 * MS,
-        ..SimOptions::default()
-    };
+    let toml = "server = ['a:1', 'b:2', 'c:3']\nkeys = 1\ntime = '100ms'\nconnections = 3";
+    let options =
+        SimOptions { others: vec![refuses(), refuses()], ..SimOptions::of(refuses()).latency(10 * MS) };
     let outcome = simulate(toml, options);
     let notice = outcome.notice;
     assert!(

@@ -21,7 +21,7 @@ const TRIP_NS: u64 = 100 * US;
 const CONNECT_NS: u64 = 300 * US;
 
 fn world() -> SimOptions {
-    SimOptions { latency_ns: TRIP_NS / 2, connect_ns: CONNECT_NS, ..SimOptions::default() }
+    SimOptions { connect_ns: CONNECT_NS, ..SimOptions::default().latency(TRIP_NS / 2) }
 }
 
 /// Attempts that all go wrong so.
@@ -33,8 +33,8 @@ fn all(trouble: ConnectTrouble) -> SimOptions {
 /// So many attempts of `connections` at a time, each for so many calls.
 fn counted(connections: u64, total: u64, calls: u64, more: &str) -> String {
     format!(
-        "connections = {connections}\nconnections-total = {total}\ncalls-per-connection = {calls}\nreconnect = 'never'\n\
-         preload = false\nkeys = 100\nmix = 'set'\n{more}"
+        "connections = {connections}\nconnections-total = {total}\ncalls-per-connection = {calls}\n\
+         reconnect = 'never'\npreload = false\nmix = 'set'\n{more}"
     )
 }
 
@@ -68,7 +68,6 @@ fn failed_attempts_are_not_repeated() {
     ];
     for (trouble, kind, each_ns) in table {
         let outcome = simulate(&counted(1, 3, 5, "connect-timeout = '50ms'"), all(trouble));
-        check_counts(&outcome);
         assert!(outcome.notice.is_none(), "{trouble:?}");
         assert_eq!(attempts_ns(&outcome), [0, each_ns, 2 * each_ns], "{trouble:?}");
         assert_eq!(taken_ns(&outcome), 3 * each_ns, "{trouble:?}");
@@ -82,7 +81,6 @@ fn failed_attempts_are_not_repeated() {
         for calls in ["", "call-rate = 1000"] {
             let more = format!("timeout = '500ms'\nconnect-rate = 1000\n{calls}");
             let outcome = simulate(&counted(300, 300, 5, &more), all(trouble));
-            check_counts(&outcome);
             let expected: Vec<u64> = (0..300).map(|nth| nth * MS).collect();
             assert_eq!(attempts_ns(&outcome), expected, "{trouble:?} {calls}");
             assert_eq!(taken_ns(&outcome), 299 * MS + each_ns, "{trouble:?} {calls}");
@@ -104,10 +102,9 @@ fn established_connections_carry_their_calls() {
             &counted(1, 9, 5, &format!("{more}\nmeter = ['connection-time', 'response-size']")),
             SimOptions { connect_faults: refused(), ..world() },
         );
-        check_counts(&outcome);
         let counts = outcome.connections();
         assert_eq!((counts.begun, counts.failed, counts.established, counts.retired), (9, 3, 6, 6), "{more}");
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.scheduled, requests.sent, requests.unsent), (30, 30, 0), "{more}");
         assert_eq!(outcome.end.data.counts.connections_most, 1);
         if more.contains("noreply") {
@@ -134,14 +131,13 @@ fn the_peak_of_connections_is_counted() {
         // One is born each millisecond and stands for 8.1 ms: until the last of five calls, 2 ms apart, has its reply.
         let outcome =
             simulate(&counted(total.min(20), total, 5, "connect-rate = 1000\ncall-rate = 500"), world());
-        check_counts(&outcome);
         assert_eq!(
             (outcome.end.data.counts.connections_most, outcome.connections().retired),
             (expected, total)
         );
     }
     // Without lifetimes all are open from the start of the schedule on, whatever was open before.
-    let outcome = simulate("time = '10ms'\nwarmup = '0s'\nkeys = 10\nconnections = 7", world());
+    let outcome = simulate("time = '10ms'\nkeys = 10\nconnections = 7", world());
     assert_eq!(outcome.end.data.counts.connections_most, 7);
 }
 
@@ -159,9 +155,8 @@ fn lost_connections_count_towards_the_total() {
                 &counted(connections, 4, 10, &format!("timeout = '20ms'\n{more}")),
                 SimOptions { server, ..world() },
             );
-            check_counts(&outcome);
             assert_eq!(rows(&outcome), [(kind, 4)], "{more}");
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert_eq!((requests.sent, requests.completed(), requests.unsent), (12, 8, 0), "{kind:?} {more}");
             assert_eq!(outcome.attempts.len(), 4);
             assert_eq!(requests.reply(ReplyKind::Stored), 8);
@@ -180,9 +175,8 @@ fn the_oldest_call_ends_its_connection() {
         &counted(1, 2, 100, "timeout = '20ms'\nconnect-rate = 1\ncall-rate = 1000"),
         SimOptions { server, ..world() },
     );
-    check_counts(&outcome);
     assert_eq!(rows(&outcome), [(FaultKind::TimedOut, 2)]);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     // One call each millisecond until the first has waited for the time-out; that one times out, the others are lost.
     assert_eq!((requests.outcome(OutcomeClass::Timeout), requests.completed()), (2, 0), "{requests:?}");
     assert_eq!(taken_ns(&outcome), SECOND + TRIP_NS + CONNECT_NS + 20 * MS);
@@ -219,8 +213,7 @@ fn first_notice(worker: &mut Worker<RespCodec, Sim>) -> Notice {
         .expect("no notice will come")
 }
 
-const PLAN: &str =
-    "protocol = 'resp3'\nserver = 'a'\nconnections = 1\nrequests = 10\nwarmup = '0s'\npreload = false";
+const PLAN: &str = "protocol = 'resp3'\nserver = 'a'\nconnections = 1\nrequests = 10\npreload = false";
 
 /// The setup cannot be sent at either of the two addresses.
 #[test]

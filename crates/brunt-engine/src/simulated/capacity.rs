@@ -4,9 +4,9 @@
 //! one service time, and what `brunt search` is made of decides what a step came to and which rate is next. Here is only what
 //! `brunt/src/campaign/search.rs` wires. Nothing in this world disturbs a measurement, so a capacity that is off is the decision's fault.
 
-use super::{SECOND, check_counts, plan, simulate_within};
+use super::{SECOND, plan, serving, simulate_within};
 use crate::simulated::sim::SimOptions;
-use brunt_server::{CoreOptions, Service, m_d_1};
+use brunt_server::{CoreOptions, m_d_1};
 use brunt_stats::bottleneck::{Limit, LimitFacts};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::capacity_search::{CapacitySearch, NextStep, RateRange, StepResult};
@@ -42,16 +42,9 @@ fn step(known: &Known, rate: f64, seed: u64, seconds: u64) -> Summary {
          mix = 'get'\nkeys = 1000\ntimeout = '60s'"
     ));
     (plan.seed, plan.samples_max) = (seed, 0);
-    let options = SimOptions {
-        server: CoreOptions {
-            script_after: 1_000,
-            service: Service::Fixed(u64::from(known.service_us) * 1_000),
-            ..CoreOptions::default()
-        },
-        ..SimOptions::default()
-    };
+    let options =
+        SimOptions::of(CoreOptions { script_after: 1_000, ..serving(u64::from(known.service_us) * 1_000) });
     let outcome = simulate_within(plan.clone(), options, 100 * SECOND);
-    check_counts(&outcome);
     Summary::build(outcome.record(plan)).with_assertions(&[known.slo().parse().unwrap()])
 }
 

@@ -185,7 +185,7 @@ fn run(toml: &str, script: Script) -> Ended {
 /// The same with a client that reads each reply so long after it came.
 fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     let plan = plan(&format!(
-        "protocol = 'resp2'\nserver = ['a:1', 'b:2', 'c:3']\ncluster = true\nwarmup = '0s'\npreload = false\n{toml}"
+        "protocol = 'resp2'\nserver = ['a:1', 'b:2', 'c:3']\ncluster = true\npreload = false\n{toml}"
     ));
     let nodes = ["a", "b", "c"].into_iter().zip(1..);
     let nodes = nodes.map(|(host, port)| NodeAddress { host: host.to_owned(), port }).collect();
@@ -221,14 +221,14 @@ fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
 
 /// A request each millisecond, of keys in turn.
 const OPEN: &str =
-    "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 4\nkeys = 100\npopularity = 'sequential'\n";
+    "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 4\npopularity = 'sequential'\n";
 
 /// Each command is counted and recorded by itself: as often as the nodes have heard it, in the proportion of the weights.
 #[test]
 fn commands_are_counted_by_themselves() {
-    let toml = "requests = 12000\nconnections = 6\nkeys = 100\ncommand = ['PFADD@3=PFADD {key} x', '@1=STRLEN {key}']\n\
-                [[class]]\nname = 'a'\nmix = 'get=2'\n\
-                [[class]]\nname = 'b'\ncommand = ['STRLEN {key}', 'count=INCR n:{key}', 'INCR m:{key}']";
+    let toml = "requests = 12000\nconnections = 6\ncommand = ['PFADD@3=PFADD {key} x', '@1=STRLEN {key}']\n\
+                [[class]]\nname = 'a'\nmix = 'get=2'\n[[class]]\nname = 'b'\n\
+                command = ['STRLEN {key}', 'count=INCR n:{key}', 'INCR m:{key}']";
     let ended = run(toml, |_, _| None);
     let count = |class: ClassId, op: OpId| {
         let (sent, responses) = ended.by_op[&(class, op)];
@@ -473,8 +473,8 @@ fn runs_ending_between_hops_balance() {
     let script: Script = |_, _| Some("TRYAGAIN".to_owned());
     for (mix, keys) in [("get", 1), ("mget", 4)] {
         let toml = format!(
-            "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 50\nkeys = 100\nmix = '{mix}'\nmultiget = {keys}\n\
-             time = '30ms'\ndrain = '1ms'"
+            "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 50\nmix = '{mix}'\n\
+             multiget = {keys}\ntime = '30ms'\ndrain = '1ms'"
         );
         let toml = if keys == 1 { toml.replace("multiget = 1\n", "") } else { toml };
         let ended = run(&toml, script);
@@ -534,8 +534,7 @@ fn requests_for_a_node_that_is_down_are_abandoned() {
         1 => Some(SILENCE.to_owned()),
         _ => None,
     };
-    let toml = "connections = 3\nkeys = 100\nmix = 'get=1,set=1'\ntime = '2s'\ntimeout = '200ms'\n\
-                drain = '1s'";
+    let toml = "connections = 3\nmix = 'get=1,set=1'\ntime = '2s'\ntimeout = '200ms'\ndrain = '1s'";
     for (load, depth) in [("rate = 1000", 1), ("rate = 1000", 4), ("", 4)] {
         let ended = run(&format!("{load}\ndepth = {depth}\n{toml}"), script);
         let requests = &ended.op_counts.requests;

@@ -9,17 +9,10 @@ const START_NS: u64 = EPOCH_NS + START_AHEAD_NS;
 
 fn run(load: &str, service_ns: u64, pause: Option<(u64, u64)>) -> Outcome {
     let outcome = simulate(
-        &format!(
-            "{load}\narrival = 'uniform'\nconnections = 4\nwarmup = '0s'\ndrain = '20s'\nkeys = 10\npreload = false"
-        ),
-        SimOptions {
-            server: CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() },
-            pause,
-            ..SimOptions::default()
-        },
+        &format!("{load}\narrival = 'uniform'\nconnections = 4\ndrain = '20s'\nkeys = 10\npreload = false"),
+        SimOptions { pause, ..SimOptions::of(serving(service_ns)) },
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.completed(), requests.unsent), (requests.scheduled, 0));
     outcome
 }
@@ -41,8 +34,8 @@ fn operations_behind_full_queues_wait_for_a_connection() {
 #[test]
 fn operations_that_a_stop_made_late_are_the_clients() {
     let stop = START_NS + 100 * MS..START_NS + 1_100 * MS;
-    let outcome = run("rate = 300000\ntime = '2s'", 2 * US, Some((stop.start, SECOND)));
-    assert_eq!(outcome.samples.len(), 600_000);
+    let outcome = run("rate = 150000\ntime = '2s'", 2 * US, Some((stop.start, SECOND)));
+    assert_eq!(outcome.samples.len(), 300_000);
     for sample in &outcome.samples {
         let times = &sample.times;
         let late_ns =
@@ -75,18 +68,11 @@ fn operations_due_in_a_stop_behind_full_queues_are_the_clients() {
 #[test]
 fn operations_behind_full_queues_of_a_down_server_wait_for_it() {
     let outcome = simulate(
-        "rate = 1500000\narrival = 'uniform'\nconnections = 4\ntime = '200ms'\nwarmup = '0s'\ndrain = '100ms'\n\
+        "rate = 1500000\narrival = 'uniform'\nconnections = 4\ntime = '200ms'\ndrain = '100ms'\n\
          timeout = '240ms'\nkeys = 10\npreload = false",
-        SimOptions {
-            server: CoreOptions {
-                stalls: vec![Stall { at_ns: 50 * MS, for_ns: 100 * SECOND }],
-                ..CoreOptions::default()
-            },
-            ..SimOptions::default()
-        },
+        SimOptions::of(stalled(50 * MS, 100 * SECOND)),
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.scheduled, requests.unsent), (300_000, requests.abandoned));
     assert!(requests.abandoned > 200_000, "{requests:?}");
     // A quarter was answered at once, the others have waited for 100 to 240 ms.
@@ -98,18 +84,14 @@ fn operations_behind_full_queues_of_a_down_server_wait_for_it() {
 /// Service time, the client's stop (from the start of the schedule), more of the plan → unsent requests, and the client's of them.
 fn unsent(service_ns: u64, stop: Option<(u64, u64)>, plan: &str) -> [u64; 2] {
     let outcome = simulate(
-        &format!(
-            "rate = 2000\narrival = 'uniform'\ntime = '1s'\nwarmup = '0s'\nkeys = 10\npreload = false\n{plan}"
-        ),
+        &format!("rate = 2000\narrival = 'uniform'\ntime = '1s'\nkeys = 10\npreload = false\n{plan}"),
         SimOptions {
-            server: CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() },
-            others: vec![CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() }; 7],
+            others: vec![serving(service_ns); 7],
             pause: stop.map(|(at_ns, for_ns)| (START_NS + at_ns, for_ns)),
-            ..SimOptions::default()
+            ..SimOptions::of(serving(service_ns))
         },
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.scheduled, requests.abandoned), (2_000, 0));
     assert_eq!(requests.unsent_connection() + requests.unsent_client, requests.unsent);
     [requests.unsent, requests.unsent_client]

@@ -6,7 +6,7 @@ use super::*;
 const TRIP_NS: u64 = 100 * US;
 
 fn world() -> SimOptions {
-    SimOptions { latency_ns: TRIP_NS / 2, connect_ns: 300 * US, ..SimOptions::default() }
+    SimOptions { connect_ns: 300 * US, ..SimOptions::default().latency(TRIP_NS / 2) }
 }
 
 /// Attempts to connect from the start of the schedule on, counted from it.
@@ -22,12 +22,11 @@ fn calls_wait_for_their_connection() {
     for (calls, requests) in [(1, 100), (7, 1_000), (7, 700), (250, 1_000)] {
         let outcome = simulate(
             &format!(
-                "connections = 1\nrequests = {requests}\nwarmup = '0s'\nkeys = 10\ncalls-per-connection = {calls}\n\
+                "connections = 1\nrequests = {requests}\nkeys = 10\ncalls-per-connection = {calls}\n\
                  meter = ['connection-time']"
             ),
             world(),
         );
-        check_counts(&outcome);
         let mut free_ns = outcome.start_ns();
         for (nth, sample) in outcome.samples.iter().enumerate() {
             assert_eq!(sample.times.intended_ns, free_ns, "request {nth} of {calls} a connection");
@@ -53,13 +52,12 @@ fn open_loops_wait_for_connections_beside_their_schedule() {
     for (rate, connections, depth, calls) in [(1_000, 1, 1, 5), (2_000, 4, 1, 1), (5_000, 3, 4, 9)] {
         let outcome = simulate(
             &format!(
-                "rate = {rate}\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\ntime = '1s'\n\
-                 warmup = '0s'\nkeys = 10\ncalls-per-connection = {calls}"
+                "rate = {rate}\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\n\
+                 time = '1s'\nkeys = 10\ncalls-per-connection = {calls}"
             ),
             world(),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.scheduled, requests.completed()), (rate, rate));
         for (nth, sample) in outcome.samples.iter().enumerate() {
             assert_eq!(sample.times.intended_ns, outcome.start_ns() + nth as u64 * SECOND / rate);
@@ -86,13 +84,12 @@ fn pipelines_end_with_the_last_call() {
             let noreply = mix == "get,set";
             let outcome = simulate(
                 &format!(
-                    "{load}\nconnections = {connections}\ndepth = {depth}\nrequests = 3000\nwarmup = '0s'\nkeys = 10\n\
+                    "{load}\nconnections = {connections}\ndepth = {depth}\nrequests = 3000\nkeys = 10\n\
                      mix = '{mix}'\nnoreply = {noreply}\ncalls-per-connection = {calls}",
                 ),
                 world(),
             );
-            check_counts(&outcome);
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert_eq!((requests.scheduled, requests.failed(), requests.unsent), (3_000, 0, 0));
             let counts = outcome.connections();
             let bounds = counts.retired * calls..=(counts.retired + connections) * calls;
@@ -115,13 +112,12 @@ fn the_last_connection_ends_the_run() {
         {
             let outcome = simulate(
                 &format!(
-                    "{load}\nconnections = {connections}\ndepth = {depth}\nwarmup = '0s'\nkeys = 10\nmix = 'set'\n\
+                    "{load}\nconnections = {connections}\ndepth = {depth}\nkeys = 10\nmix = 'set'\n\
                      noreply = {noreply}\ncalls-per-connection = {calls}\nconnections-total = {total}"
                 ),
                 world(),
             );
-            check_counts(&outcome);
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert_eq!(requests.sent, total * calls, "{load} {total} connections");
             assert_eq!((requests.failed(), requests.in_flight), (0, 0));
             assert!(load.starts_with("rate") || requests.unsent == 0, "{requests:?}");
@@ -147,15 +143,14 @@ fn requests_without_connections_are_no_reason_to_wait() {
     ] {
         let outcome = simulate(
             &format!(
-                "warmup = '0s'\nrequests = 1000\n{}\n{load}\nconnections = 4\nkeys = 10\nmix = 'get'\n\
+                "requests = 1000\n{}\n{load}\nconnections = 4\nkeys = 10\nmix = 'get'\n\
                  calls-per-connection = 7\nconnections-total = 21\n{}",
                 if classes == servers { servers } else { "" },
                 if classes == servers { "" } else { classes },
             ),
             SimOptions { others: vec![CoreOptions::default()], ..world() },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.failed(), requests.in_flight), (0, 0));
         let carried = if classes.contains("class") { 21 * 7 + 500 } else { 21 * 7 };
         // Of several servers the one whose connections were used up first leaves those of the other unused.
@@ -169,13 +164,12 @@ fn requests_without_connections_are_no_reason_to_wait() {
 #[test]
 fn connections_end_by_age_evenly_spread() {
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '10s'\nwarmup = '0s'\nkeys = 10\nreconnect-every = '1s'",
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '10s'\nkeys = 10\nreconnect-every = '1s'",
         SimOptions::default(),
     );
-    check_counts(&outcome);
     let expected: Vec<u64> = (1..40).map(|nth| nth * 250 * MS).collect();
     assert_eq!(attempts_ns(&outcome), expected);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.scheduled, requests.completed()), (10_000, 10_000));
     assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == 0));
 }
@@ -186,15 +180,12 @@ fn an_end_by_age_waits_for_replies() {
     for (load, total) in [("", ""), ("rate = 3000", ""), ("", "connections-total = 30")] {
         let outcome = simulate(
             &format!(
-                "{load}\nconnections = 3\ndepth = 4\ntime = '2s'\nwarmup = '0s'\nkeys = 10\nreconnect-every = '50ms'\n{total}"
+                "{load}\nconnections = 3\ndepth = 4\ntime = '2s'\nkeys = 10\nreconnect-every = '50ms'\n\
+                 {total}"
             ),
-            SimOptions {
-                server: CoreOptions { service: Service::Fixed(200 * US), ..CoreOptions::default() },
-                ..world()
-            },
+            SimOptions { server: serving(200 * US), ..world() },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.failed(), requests.unsent, requests.in_flight), (0, 0, 0), "{load} {total}");
         let counts = outcome.connections();
         if total.is_empty() {
@@ -212,12 +203,11 @@ fn connections_open_on_their_schedule() {
     for (rate, load) in [(100, ""), (3_000, ""), (100, "rate = 500\narrival = 'uniform'")] {
         let outcome = simulate(
             &format!(
-                "{load}\nconnections = 10\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = {rate}\n\
+                "{load}\nconnections = 10\ntime = '1s'\nkeys = 10\nconnect-rate = {rate}\n\
                  calls-per-connection = 1"
             ),
             world(),
         );
-        check_counts(&outcome);
         let expected: Vec<u64> = (0..rate).map(|nth| nth * SECOND / rate).collect();
         let mut attempts = attempts_ns(&outcome);
         // What is left of an open loop's requests when the window is over needs connections, too.
@@ -237,7 +227,7 @@ fn connections_open_on_their_schedule() {
 fn connections_open_by_a_distribution() {
     for law in ["poisson", "uniform:0,2", "exponential:1", "mmpp:4,100ms,0.1"] {
         let plan = plan(&format!(
-            "connections = 200\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 500\nconnect-arrival = '{law}'\n\
+            "connections = 200\ntime = '1s'\nkeys = 10\nconnect-rate = 500\nconnect-arrival = '{law}'\n\
              rate = 1000\narrival = 'poisson'\ncalls-per-connection = 1"
         ));
         let rate = brunt_plan::units::Rate::per_second(500);
@@ -245,7 +235,6 @@ fn connections_open_by_a_distribution() {
         let mut births =
             brunt_workload::arrivals::Arrivals::of_connects(&law.parse().unwrap(), rate, whole, plan.seed, 0);
         let outcome = simulate_plan(plan, world());
-        check_counts(&outcome);
         let mut attempts = attempts_ns(&outcome);
         attempts.retain(|at_ns| *at_ns < SECOND);
         let mut expected = Vec::new();
@@ -264,10 +253,9 @@ fn connections_open_by_a_distribution() {
 #[test]
 fn connections_never_exceed_the_limit() {
     let outcome = simulate(
-        "connections = 2\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 1",
-        SimOptions { latency_ns: 5 * MS, ..SimOptions::default() },
+        "connections = 2\ntime = '1s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 1",
+        SimOptions::default().latency(5 * MS),
     );
-    check_counts(&outcome);
     let attempts = attempts_ns(&outcome);
     // Each takes 10 ms to be there and 10 ms for its call.
     let expected: Vec<u64> = (0..50).flat_map(|nth| [nth * 20 * MS, nth * 20 * MS + MS]).collect();
@@ -280,8 +268,7 @@ fn attempts_under_way_at_the_start_count() {
     for load in ["", "rate = 1000", "connect-rate = 500", "connect-rate = 500\nrate = 1000"] {
         let outcome = simulate(
             &format!(
-                "{load}\nconnections = 2\nwarmup = '0s'\nkeys = 100\nmix = 'get'\ncalls-per-connection = 5\n\
-                 connections-total = 10"
+                "{load}\nconnections = 2\nmix = 'get'\ncalls-per-connection = 5\nconnections-total = 10"
             ),
             SimOptions {
                 // The last store of the preload is made again on the other connection, while this one is replaced.
@@ -293,8 +280,7 @@ fn attempts_under_way_at_the_start_count() {
                 ..world()
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.sent, requests.completed()), (50, 50), "{load}");
         let counts = outcome.connections();
         // Births by a schedule replace those of the preload.
@@ -308,13 +294,11 @@ fn attempts_under_way_at_the_start_count() {
 #[test]
 fn sessions_of_one_connection_have_lifetimes() {
     for load in ["", "rate = 2000"] {
-        let mut plan = plan(&format!(
-            "{load}\nconnections = 5\nrequests = 2000\nwarmup = '0s'\nkeys = 10\ncalls-per-connection = 3"
-        ));
+        let mut plan =
+            plan(&format!("{load}\nconnections = 5\nrequests = 2000\nkeys = 10\ncalls-per-connection = 3"));
         plan.classes[0].sessions = brunt_plan::plan::SessionScope::Connection;
         let outcome = simulate_plan(plan, world());
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
         assert!(outcome.connections().retired.abs_diff(2_000 / 3) <= 5);
     }
@@ -325,10 +309,10 @@ fn sessions_of_one_connection_have_lifetimes() {
 #[test]
 fn connections_are_the_unit_of_load() {
     let outcome = simulate(
-        "connections = 100\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 30\nconnections-total = 100",
+        "connections = 100\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 30\n\
+         connections-total = 100",
         world(),
     );
-    check_counts(&outcome);
     let expected: Vec<u64> = (0..100).map(|nth| nth * MS).collect();
     assert_eq!(attempts_ns(&outcome), expected);
     // Each lives for longer than the next one waits.
@@ -355,15 +339,11 @@ fn connections_have_schedules_of_their_own() {
     for (service_ns, depth, calls) in [(0, "", 10), (3 * MS, "", 40), (3 * MS, "depth = 2", 25)] {
         let outcome = simulate(
             &format!(
-                "connections = 20\n{depth}\nwarmup = '0s'\nkeys = 10\nmix = 'get'\nconnect-rate = 100\ncall-rate = 1000\n\
+                "connections = 20\n{depth}\nkeys = 10\nmix = 'get'\nconnect-rate = 100\ncall-rate = 1000\n\
                  calls-per-connection = {calls}\nconnections-total = 20"
             ),
-            SimOptions {
-                server: CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() },
-                ..world()
-            },
+            SimOptions { server: serving(service_ns), ..world() },
         );
-        check_counts(&outcome);
         let births: Vec<u64> = (0..20).map(|nth| nth * 10 * MS).collect();
         assert_eq!(attempts_ns(&outcome), births);
         let mut due_ns: Vec<u64> = births
@@ -374,7 +354,7 @@ fn connections_have_schedules_of_their_own() {
         let mut intended_ns = outcome.intended_ns();
         intended_ns.sort_unstable();
         assert_eq!(intended_ns, due_ns, "{service_ns} {depth}");
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (20 * calls, 20 * calls, 0));
         for sample in &outcome.samples {
             match (service_ns, depth) {
@@ -397,16 +377,12 @@ fn gaps_of_calls_are_drawn_for_each_connection() {
         let intended_ns = |service_ns| {
             let outcome = simulate(
                 &format!(
-                    "connections = 1\nwarmup = '0s'\nkeys = 10\nmix = 'get'\nconnect-rate = 10\ncall-rate = 1000\n\
+                    "connections = 1\nkeys = 10\nmix = 'get'\nconnect-rate = 10\ncall-rate = 1000\n\
                      call-arrival = '{law}'\ncalls-per-connection = 20\nconnections-total = 30"
                 ),
-                SimOptions {
-                    server: CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() },
-                    ..world()
-                },
+                SimOptions { server: serving(service_ns), ..world() },
             );
-            check_counts(&outcome);
-            assert_eq!(outcome.op_counts(Phase::Measure).requests.completed(), 600, "{law}");
+            assert_eq!(outcome.requests().completed(), 600, "{law}");
             let mut intended_ns = outcome.intended_ns();
             intended_ns.sort_unstable();
             intended_ns
@@ -429,20 +405,18 @@ fn calls_end_with_their_connection() {
     for (service_ns, depth) in [(0, 8), (3 * MS, 1)] {
         let outcome = simulate(
             &format!(
-                "connections = 1\ndepth = {depth}\npreload = false\nwarmup = '0s'\nkeys = 10\nmix = 'get'\ncall-rate = 1000\n\
-                 time = '1s'\ncalls-per-connection = 40"
+                "connections = 1\ndepth = {depth}\npreload = false\nkeys = 10\nmix = 'get'\n\
+                 call-rate = 1000\ntime = '1s'\ncalls-per-connection = 40"
             ),
             SimOptions {
                 server: CoreOptions {
-                    service: Service::Fixed(service_ns),
                     faults: Faults { reset_every: brunt_server::Every::new(25), ..Faults::default() },
-                    ..CoreOptions::default()
+                    ..serving(service_ns)
                 },
                 ..world()
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let counts = outcome.connections();
         assert!(counts.lost > 5, "{counts:?}");
         let lives = counts.lost + counts.retired;
@@ -472,13 +446,10 @@ fn schedules_of_connections_end_with_the_run() {
         ("noreply = true\nconnect-rate = 20\ncalls-per-connection = 30\nconnections-total = 50", 5, 1_500),
     ] {
         let outcome = simulate(
-            &format!(
-                "connections = {connections}\nwarmup = '0s'\nkeys = 10\nmix = 'set'\ncall-rate = 1000\n{bound}"
-            ),
+            &format!("connections = {connections}\nkeys = 10\nmix = 'set'\ncall-rate = 1000\n{bound}"),
             world(),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(
             (requests.scheduled, requests.sent, requests.in_flight),
             (expected, expected, 0),

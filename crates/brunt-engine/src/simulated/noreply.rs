@@ -7,10 +7,9 @@ use crate::simulated::sim::Deaf;
 #[test]
 fn a_slot_is_free_when_its_request_is_out() {
     let outcome = simulate(
-        "connections = 1\nrequests = 1000\nwarmup = '0s'\nkeys = 20\nmix = 'set,delete,incr'\nnoreply = true",
-        SimOptions { latency_ns: 50 * US, send_cost_ns: 3 * US, ..SimOptions::default() },
+        "connections = 1\nrequests = 1000\nkeys = 20\nmix = 'set,delete,incr'\nnoreply = true",
+        SimOptions { send_cost_ns: 3 * US, ..SimOptions::default().latency(50 * US) },
     );
-    check_counts(&outcome);
     assert_eq!(outcome.count(OutcomeClass::Unacknowledged), 1_000);
     let mut free_ns = outcome.start_ns();
     for sample in &outcome.samples {
@@ -38,10 +37,9 @@ fn replies_find_their_requests_between_silent_ones() {
                 "{load}\nconnections = 3\ndepth = {depth}\nrequests = 3000\nwarmup = '5ms'\nkeys = 20\n\
                  mix = 'get=2,mget=1,set=2,incr=1,touch=1'\nmultiget = 3\nnoreply = true"
             ),
-            SimOptions { latency_ns: 50 * US, ..SimOptions::default() },
+            SimOptions::default().latency(50 * US),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(requests.offered(), 3_000);
         assert_eq!(
             requests.outcome(OutcomeClass::Hit) + requests.outcome(OutcomeClass::Unacknowledged),
@@ -63,7 +61,7 @@ fn replies_find_their_requests_between_silent_ones() {
 fn silent_requests_wait_behind_a_full_buffer() {
     // Sets of about 270 bytes; the server reads nothing from 100 ms to 400 ms.
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 1\ndepth = 8\ntime = '1s'\nwarmup = '0s'\nkeys = 20\nmix = 'set'\n\
+        "rate = 1000\narrival = 'uniform'\nconnections = 1\ndepth = 8\ntime = '1s'\nkeys = 20\nmix = 'set'\n\
          noreply = true\npreload = false",
         SimOptions {
             buffer_bytes: 1_000,
@@ -71,7 +69,6 @@ fn silent_requests_wait_behind_a_full_buffer() {
             ..SimOptions::default()
         },
     );
-    check_counts(&outcome);
     assert_eq!((outcome.samples.len(), outcome.count(OutcomeClass::Unacknowledged)), (1_000, 1_000));
     assert_eq!(outcome.counters[0].cmd_set, 1_000);
     let end_ns = EPOCH_NS + 400 * MS + MS / 2;
@@ -89,18 +86,16 @@ fn stuck_pipelines_go_on_where_they_stopped() {
     for depth in [1, 3, 8] {
         let outcome = simulate(
             &format!(
-                "connections = 2\ndepth = {depth}\nrequests = 500\nwarmup = '0s'\nkeys = 20\nmix = 'get,set'\nnoreply = true\n\
-                 value-size = 'uniform:0,9000'"
+                "connections = 2\ndepth = {depth}\nrequests = 500\nkeys = 20\nmix = 'get,set'\n\
+                 noreply = true\nvalue-size = 'uniform:0,9000'"
             ),
             SimOptions {
                 buffer_bytes: 700,
-                latency_ns: 20 * US,
                 deaf: vec![Deaf { server: 0, at_ns: EPOCH_NS + 50 * MS, for_ns: 100 * MS }],
-                ..SimOptions::default()
+                ..SimOptions::default().latency(20 * US)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.offered(), requests.failed(), requests.unsent), (500, 0, 0), "{requests:?}");
         assert_eq!(outcome.counters[0].cmd_set, requests.outcome(OutcomeClass::Unacknowledged) + 20);
     }

@@ -8,12 +8,11 @@ fn the_slot_is_free_when_the_key_is_stored() {
     for noreply in [false, true] {
         let outcome = simulate(
             &format!(
-                "connections = 1\nrequests = 400\nwarmup = '0s'\nkeys = 150\nmix = 'get,set'\npopularity = 'sequential'\n\
+                "connections = 1\nrequests = 400\nkeys = 150\nmix = 'get,set'\npopularity = 'sequential'\n\
                  preload = false\non-miss = 'set'\nnoreply = {noreply}"
             ),
-            SimOptions { latency_ns: 30 * US, send_cost_ns: US, ..SimOptions::default() },
+            SimOptions { send_cost_ns: US, ..SimOptions::default().latency(30 * US) },
         );
-        check_counts(&outcome);
         let mut free_ns = outcome.start_ns();
         let mut is_fill = false;
         for sample in &outcome.samples {
@@ -34,11 +33,10 @@ fn the_slot_is_free_when_the_key_is_stored() {
 #[test]
 fn the_missing_keys_of_a_multi_get_are_stored() {
     let outcome = simulate(
-        "connections = 1\nrequests = 6\nwarmup = '0s'\nkeys = 10\nmix = 'mget'\nmultiget = 4\npopularity = 'sequential'\n\
+        "connections = 1\nrequests = 6\nkeys = 10\nmix = 'mget'\nmultiget = 4\npopularity = 'sequential'\n\
          preload = false\non-miss = 'set'",
-        SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
+        SimOptions::default().latency(30 * US),
     );
-    check_counts(&outcome);
     let kinds: Vec<(OpKind, OutcomeClass)> =
         outcome.samples.iter().map(|sample| (sample.op.kind(), sample.outcome.class)).collect();
     let fill = (OpKind::Set, OutcomeClass::Done);
@@ -74,16 +72,14 @@ fn as_many_stores_follow_as_keys_were_missed() {
             let names = ["['a']", "", "['a', 'b', 'c']"][servers - 1];
             let outcome = simulate(
                 &format!(
-                    "{load}\nserver = {names}\nconnections = {connections}\ndepth = {depth}\nrequests = 1500\n\
-                     warmup = '0s'\nkeys = 60\nmix = '{mix}'\n{multiget}\npreload = false\non-miss = 'set'"
+                    "{load}\nserver = {names}\nconnections = {connections}\ndepth = {depth}\n\
+                     requests = 1500\nkeys = 60\nmix = '{mix}'\n{multiget}\npreload = false\non-miss = 'set'"
                 ),
                 SimOptions {
                     others: vec![CoreOptions::default(); servers - 1],
-                    latency_ns: 30 * US,
-                    ..SimOptions::default()
+                    ..SimOptions::default().latency(30 * US)
                 },
             );
-            check_counts(&outcome);
             let op_counts = outcome.op_counts(Phase::Measure);
             assert_eq!(op_counts.requests.offered(), 1_500, "{load} {mix}");
             assert_eq!(op_counts.requests.followup, op_counts.keys.miss, "{load} {mix}");
@@ -102,11 +98,10 @@ fn as_many_stores_follow_as_keys_were_missed() {
 #[test]
 fn in_open_loop_stores_follow_beside_the_schedule() {
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 64\ntime = '500ms'\nwarmup = '0s'\nkeys = 100\nmix = 'get'\n\
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 64\ntime = '500ms'\nmix = 'get'\n\
          popularity = 'sequential'\npreload = false\non-miss = 'set'",
-        SimOptions { latency_ns: 20 * MS, ..SimOptions::default() },
+        SimOptions::default().latency(20 * MS),
     );
-    check_counts(&outcome);
     let of = |kind| outcome.samples.iter().filter(move |sample| sample.op.kind() == kind);
     for (nth, get) in of(OpKind::Get).enumerate() {
         assert_eq!(get.times.intended_ns, outcome.start_ns() + nth as u64 * MS);
@@ -125,12 +120,11 @@ fn stores_after_the_end_belong_to_the_drain() {
     for load in ["rate = 1000\narrival = 'uniform'\ndepth = 64", "depth = 10\nthink = '10ms'"] {
         let outcome = simulate(
             &format!(
-                "{load}\nconnections = 4\ntime = '500ms'\nwarmup = '0s'\nkeys = 100000\nmix = 'get'\n\
+                "{load}\nconnections = 4\ntime = '500ms'\nkeys = 100000\nmix = 'get'\n\
                  popularity = 'sequential'\npreload = false\non-miss = 'set'"
             ),
-            SimOptions { latency_ns: 15 * MS, ..SimOptions::default() },
+            SimOptions::default().latency(15 * MS),
         );
-        check_counts(&outcome);
         let (measured, drained) = (outcome.op_counts(Phase::Measure), outcome.op_counts(Phase::Drain));
         let late = outcome.samples.iter().filter(|sample| {
             sample.op.kind() == OpKind::Get && sample.times.done_ns >= outcome.end.data.times.end_ns
@@ -147,11 +141,10 @@ fn stores_after_the_end_belong_to_the_drain() {
 #[test]
 fn expired_keys_are_stored_again() {
     let outcome = simulate(
-        "rate = 130\narrival = 'uniform'\nconnections = 1\ntime = '20s'\nwarmup = '0s'\nkeys = 1\nmix = 'get'\nttl = '1s'\n\
+        "rate = 130\narrival = 'uniform'\nconnections = 1\ntime = '20s'\nkeys = 1\nmix = 'get'\nttl = '1s'\n\
          on-miss = 'set'",
         SimOptions::default(),
     );
-    check_counts(&outcome);
     let mut expires_ns = outcome.start_ns() - START_AHEAD_NS + SECOND;
     let mut misses = 0;
     for get in outcome.samples.iter().filter(|sample| sample.op.kind() == OpKind::Get) {

@@ -70,11 +70,10 @@ fn one_key_answers_as_the_protocol_says() {
         let multiget = if mix.contains("mget") { "multiget = 3" } else { "" };
         let outcome = simulate(
             &format!(
-                "connections = 1\nrequests = 3000\nwarmup = '0s'\nkeys = 1\nvalue-size = 40\nmix = '{mix}'\n{multiget}"
+                "connections = 1\nrequests = 3000\nkeys = 1\nvalue-size = 40\nmix = '{mix}'\n{multiget}"
             ),
-            SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+            SimOptions::default().latency(10 * US),
         );
-        check_counts(&outcome);
         let mut key = OneKey { unique: Some(0), stores: 0, read: Vec::new() };
         let mut expected = [OpCounts::default(); OpKind::COUNT];
         for (nth, sample) in outcome.samples.iter().enumerate() {
@@ -173,14 +172,10 @@ fn pipelines_of_all_kinds_agree_with_the_server() {
                 "{load}\nconnections = 5\ndepth = 6\nrequests = 4000\nwarmup = '10ms'\nkeys = 40\nmix = '{mix}'\n\
                  value-size = 'uniform:0,5000'\npopularity = 'zipf:0.8'"
             ),
-            SimOptions {
-                server: CoreOptions { service: Service::Exponential(30 * US), ..CoreOptions::default() },
-                latency_ns: 40 * US,
-                ..SimOptions::default()
-            },
+            SimOptions::of(CoreOptions { service: Service::Exponential(30 * US), ..CoreOptions::default() })
+                .latency(40 * US),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.offered(), requests.completed(), requests.failed()), (4_000, 4_000, 0), "{mix}");
         check_counters(&outcome, mix);
     }
@@ -193,13 +188,12 @@ fn keys_live_as_long_as_they_were_told() {
         let toucher = "[[class]]\nname = 'toucher'\nmix = 'touch'\nrate = 10\narrival = 'uniform'\n";
         let outcome = simulate(
             &format!(
-                "time = '3s'\nwarmup = '0s'\nkeys = 1\nttl = '1s'\nconnections = 1\n{}[[class]]\nname = 'reader'\n\
+                "time = '3s'\nkeys = 1\nttl = '1s'\nconnections = 1\n{}[[class]]\nname = 'reader'\n\
                  mix = 'get'\nrate = 1000\narrival = 'uniform'\n",
                 if touches { toucher } else { "" }
             ),
             SimOptions::default(),
         );
-        check_counts(&outcome);
         let reader = u16::from(touches);
         // Preload took no time: the schedule began with its end, but for the time ahead.
         let stored_ns = outcome.start_ns() - START_AHEAD_NS;
@@ -279,12 +273,9 @@ fn values_that_were_not_stored_are_mismatches() {
     for (what, mix, tamper, class) in table {
         let multiget = if mix == "mget" { "multiget = 2\npopularity = 'sequential'" } else { "" };
         let outcome = simulate(
-            &format!(
-                "connections = 1\nrequests = 100\nwarmup = '0s'\nkeys = 2\nvalue-size = 40\nmix = '{mix}'\n{multiget}"
-            ),
-            SimOptions { tamper: Some(tamper), latency_ns: 10 * US, ..SimOptions::default() },
+            &format!("connections = 1\nrequests = 100\nkeys = 2\nvalue-size = 40\nmix = '{mix}'\n{multiget}"),
+            SimOptions { tamper: Some(tamper), ..SimOptions::default().latency(10 * US) },
         );
-        check_counts(&outcome);
         assert_eq!(outcome.count(class), 100, "{what}: {:?}", outcome.op_counts(Phase::Measure));
         let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!(keys.failed, if class == Hit { 0 } else { keys.requested }, "{what}");
@@ -297,14 +288,12 @@ fn values_that_were_not_stored_are_mismatches() {
 #[test]
 fn values_of_others_are_foreign() {
     let outcome = simulate(
-        "connections = 1\nrequests = 500\nwarmup = '0s'\nkeys = 2\nvalue-size = 40\nmix = 'get,set'\npreload = false",
+        "connections = 1\nrequests = 500\nkeys = 2\nvalue-size = 40\nmix = 'get,set'\npreload = false",
         SimOptions {
             tamper: Some(|reply| rewrite(reply, |id| (id, vec![b'x'; 40]))),
-            latency_ns: 10 * US,
-            ..SimOptions::default()
+            ..SimOptions::default().latency(10 * US)
         },
     );
-    check_counts(&outcome);
     let hits = outcome.count(OutcomeClass::Hit);
     assert!(hits > 200);
     assert_eq!((outcome.end.data.counts.values_foreign, outcome.count(OutcomeClass::Mismatch)), (hits, 0));
@@ -314,11 +303,10 @@ fn values_of_others_are_foreign() {
 #[test]
 fn values_that_grow_are_known_by_their_heads() {
     let outcome = simulate(
-        "connections = 3\ndepth = 4\nrequests = 2000\nwarmup = '0s'\nkeys = 10\nvalue-size = 'uniform:0,60'\n\
+        "connections = 3\ndepth = 4\nrequests = 2000\nkeys = 10\nvalue-size = 'uniform:0,60'\n\
          mix = 'get=3,gets,append,prepend,set'",
-        SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+        SimOptions::default().latency(10 * US),
     );
-    check_counts(&outcome);
     let op_counts = outcome.op_counts(Phase::Measure);
     assert_eq!((op_counts.requests.completed(), op_counts.keys.hit), (2_000, op_counts.keys.requested));
 }
@@ -327,18 +315,14 @@ fn values_that_grow_are_known_by_their_heads() {
 #[test]
 fn wrong_values_fail_all_keys_of_their_request() {
     let outcome = simulate(
-        "connections = 1\nrequests = 1000\nwarmup = '0s'\nkeys = 50\nmix = 'mget'\nmultiget = 7",
-        SimOptions {
-            server: CoreOptions {
-                script_after: 50,
-                faults: Faults { wrong_every: Every::new(10), ..Faults::default() },
-                ..CoreOptions::default()
-            },
-            latency_ns: 10 * US,
-            ..SimOptions::default()
-        },
+        "connections = 1\nrequests = 1000\nkeys = 50\nmix = 'mget'\nmultiget = 7",
+        SimOptions::of(CoreOptions {
+            script_after: 50,
+            faults: Faults { wrong_every: Every::new(10), ..Faults::default() },
+            ..CoreOptions::default()
+        })
+        .latency(10 * US),
     );
-    check_counts(&outcome);
     let op_counts = outcome.measured(OpKind::Mget);
     assert_eq!((outcome.count(OutcomeClass::Mismatch), outcome.count(OutcomeClass::Hit)), (100, 900));
     assert_eq!((op_counts.keys.requested, op_counts.keys.hit, op_counts.keys.failed), (7_000, 6_300, 700));
@@ -349,21 +333,15 @@ fn wrong_values_fail_all_keys_of_their_request() {
 fn values_that_are_cut_off_are_lost() {
     for (mix, depth) in [("get", 1), ("mget", 1), ("mget,get,set", 8)] {
         let outcome = simulate(
-            &format!(
-                "connections = 1\ndepth = {depth}\nrequests = 2000\nwarmup = '0s'\nkeys = 50\nmix = '{mix}'"
-            ),
-            SimOptions {
-                server: CoreOptions {
-                    script_after: 50,
-                    faults: Faults { cut_every: Every::new(40), ..Faults::default() },
-                    ..CoreOptions::default()
-                },
-                latency_ns: 10 * US,
-                ..SimOptions::default()
-            },
+            &format!("connections = 1\ndepth = {depth}\nrequests = 2000\nkeys = 50\nmix = '{mix}'"),
+            SimOptions::of(CoreOptions {
+                script_after: 50,
+                faults: Faults { cut_every: Every::new(40), ..Faults::default() },
+                ..CoreOptions::default()
+            })
+            .latency(10 * US),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let cuts = outcome.counters[0].faults_cut;
         assert_eq!(requests.failed(), requests.outcome(OutcomeClass::Lost), "{mix}: nothing worse than lost");
         assert_eq!(requests.completed() + requests.failed() + requests.unsent, 2_000);
@@ -393,13 +371,12 @@ fn a_quantity_is_metered_without_the_others() {
         for (mix, multiget) in [("get", ""), ("get,mget", "multiget = 1")] {
             let outcome = simulate(
                 &format!(
-                    "connections = 2\ndepth = 3\nrequests = {REQUESTS}\nwarmup = '0s'\nkeys = 10\n\
-                     mix = '{mix}'\n{multiget}\nmeter = ['{}']",
+                    "connections = 2\ndepth = 3\nrequests = {REQUESTS}\nkeys = 10\nmix = '{mix}'\n\
+                     {multiget}\nmeter = ['{}']",
                     kind.name()
                 ),
-                SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+                SimOptions::default().latency(10 * US),
             );
-            check_counts(&outcome);
             assert_eq!(outcome.meter(kind).histogram.count(), REQUESTS, "{} of {mix}", kind.name());
         }
     }
@@ -412,16 +389,11 @@ fn first_bytes_are_metered_as_samples_have_them() {
         let faults = Faults { drop_every: brunt_server::Every::new(50), ..Faults::default() };
         let outcome = simulate(
             &format!(
-                "connections = 2\ndepth = {depth}\nrequests = 2000\nwarmup = '0s'\nkeys = 10\nmix = 'get,mget'\n\
+                "connections = 2\ndepth = {depth}\nrequests = 2000\nkeys = 10\nmix = 'get,mget'\n\
                  multiget = 5\ntimeout = '5ms'\npreload = false\nmeter = ['first-byte']"
             ),
-            SimOptions {
-                server: CoreOptions { faults, service: Service::Fixed(30 * US), ..CoreOptions::default() },
-                latency_ns: 10 * US,
-                ..SimOptions::default()
-            },
+            SimOptions::of(CoreOptions { faults, ..serving(30 * US) }).latency(10 * US),
         );
-        check_counts(&outcome);
         let answered: Vec<u64> = outcome
             .samples
             .iter()
@@ -444,15 +416,10 @@ fn first_bytes_are_metered_as_samples_have_them() {
 fn hits_and_misses_are_metered_apart() {
     let faults = Faults { error_every: brunt_server::Every::new(40), ..Faults::default() };
     let outcome = simulate(
-        "connections = 2\ndepth = 3\nrequests = 2000\nwarmup = '0s'\nkeys = 10\nmix = 'get=5,delete=1,set=1'\npreload = false\n\
-         meter = ['hit-time', 'miss-time']",
-        SimOptions {
-            server: CoreOptions { faults, service: Service::Fixed(30 * US), ..CoreOptions::default() },
-            latency_ns: 10 * US,
-            ..SimOptions::default()
-        },
+        "connections = 2\ndepth = 3\nrequests = 2000\nkeys = 10\nmix = 'get=5,delete=1,set=1'\n\
+         preload = false\nmeter = ['hit-time', 'miss-time']",
+        SimOptions::of(CoreOptions { faults, ..serving(30 * US) }).latency(10 * US),
     );
-    check_counts(&outcome);
     for (kind, reply) in [(MeterKind::HitTime, ReplyKind::Value), (MeterKind::MissTime, ReplyKind::NotFound)]
     {
         let of_kind = outcome.samples.iter().filter(|sample| sample.outcome.reply == reply);
@@ -479,12 +446,11 @@ fn replies_are_metered_by_their_bytes() {
     ] {
         let outcome = simulate(
             &format!(
-                "connections = 2\ndepth = {depth}\nrequests = 500\nwarmup = '0s'\nkeys = 50\nkey-size = 20\nvalue-size = 100\n\
-                 mix = '{mix}'\nmeter = ['response-size']"
+                "connections = 2\ndepth = {depth}\nrequests = 500\nkeys = 50\nkey-size = 20\n\
+                 value-size = 100\nmix = '{mix}'\nmeter = ['response-size']"
             ),
-            SimOptions { latency_ns: 10 * US, piece_bytes, ..SimOptions::default() },
+            SimOptions { piece_bytes, ..SimOptions::default().latency(10 * US) },
         );
-        check_counts(&outcome);
         let moments = outcome.meter(MeterKind::ResponseSize).histogram.moments();
         assert_eq!(moments.count, 500, "{mix}");
         let received = outcome.store.bytes_in(Phase::Measure).rx;
@@ -494,9 +460,9 @@ fn replies_are_metered_by_their_bytes() {
         }
     }
     let outcome = simulate(
-        "transport = 'udp'\ndepth = 16\nconnections = 1\nrequests = 100\nwarmup = '0s'\nkeys = 50\nkey-size = 20\n\
+        "transport = 'udp'\ndepth = 16\nconnections = 1\nrequests = 100\nkeys = 50\nkey-size = 20\n\
          value-size = 1000\nmix = 'mget'\nmultiget = 5\nmeter = ['response-size']",
-        SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+        SimOptions::default().latency(10 * US),
     );
     let moments = outcome.meter(MeterKind::ResponseSize).histogram.moments();
     // In four datagrams, whose headers are no part of it.

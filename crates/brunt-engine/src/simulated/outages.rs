@@ -17,14 +17,13 @@ fn an_outage_shows_in_response_times_from_the_intended_times() {
     for (connections, depth) in [(1, 64), (4, 16), (16, 1), (64, 1)] {
         let outcome = simulate(
             &format!(
-                "rate = 1000\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\ntime = '10s'\n\
-                 warmup = '0s'\npreload = false\nkeys = 100"
+                "rate = 1000\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\n\
+                 time = '10s'\npreload = false"
             ),
             // Half a gap after an arrival, so that nothing is on the wire.
-            SimOptions { server: gone(&[(4 * SECOND + MS / 2, 2 * SECOND)]), ..SimOptions::default() },
+            SimOptions::of(gone(&[(4 * SECOND + MS / 2, 2 * SECOND)])),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(
             (requests.scheduled, requests.completed(), requests.unsent, requests.failed()),
             (10_000, 10_000, 0, 0),
@@ -84,13 +83,12 @@ fn requests_on_the_wire_are_lost() {
             CoreOptions { service: Service::Fixed(2 * MS), ..gone(&[(4 * SECOND + MS / 2, 2 * SECOND)]) };
         let outcome = simulate(
             &format!(
-                "rate = 450\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\ntime = '10s'\n\
-                 warmup = '0s'\npreload = false\nkeys = 100"
+                "rate = 450\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\n\
+                 time = '10s'\npreload = false"
             ),
-            SimOptions { server, latency_ns: 3 * MS, ..SimOptions::default() },
+            SimOptions::of(server).latency(3 * MS),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let lost = requests.outcome(OutcomeClass::Lost);
         assert_eq!((requests.scheduled, requests.completed() + lost), (4_500, 4_500));
         assert_eq!(requests.unsent, 0);
@@ -105,10 +103,9 @@ fn requests_on_the_wire_are_lost() {
 fn each_outage_is_one_row() {
     let spans = [(SECOND, 300 * MS), (2 * SECOND, 50 * MS), (4 * SECOND, 700 * MS)];
     let outcome = simulate(
-        "rate = 2000\narrival = 'uniform'\nconnections = 8\ndepth = 4\ntime = '6s'\nwarmup = '0s'\npreload = false\nkeys = 100",
-        SimOptions { server: gone(&spans), latency_ns: 20 * US, ..SimOptions::default() },
+        "rate = 2000\narrival = 'uniform'\nconnections = 8\ndepth = 4\ntime = '6s'\npreload = false",
+        SimOptions::of(gone(&spans)).latency(20 * US),
     );
-    check_counts(&outcome);
     let outages = outcome.outages();
     assert_eq!(outages.len(), 3, "{outages:?}");
     for (outage, (at_ns, for_ns)) in outages.iter().zip(spans) {
@@ -123,12 +120,10 @@ fn each_outage_is_one_row() {
 #[test]
 fn an_outage_may_be_open_at_the_end() {
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '6s'\ndrain = '1s'\nwarmup = '0s'\npreload = false\n\
-         keys = 100",
-        SimOptions { server: gone(&[(4 * SECOND + MS / 2, 100 * SECOND)]), ..SimOptions::default() },
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '6s'\ndrain = '1s'\npreload = false",
+        SimOptions::of(gone(&[(4 * SECOND + MS / 2, 100 * SECOND)])),
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (6_000, 4_001, 1_999));
     let outages = outcome.outages();
     assert_eq!(outages.len(), 1);
@@ -141,13 +136,9 @@ fn an_outage_may_be_open_at_the_end() {
 fn a_stall_is_an_outage() {
     let stall = Stall { at_ns: 3 * SECOND + MS / 2, for_ns: SECOND };
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '6s'\nwarmup = '0s'\npreload = false\nkeys = 100",
-        SimOptions {
-            server: CoreOptions { stalls: vec![stall], ..CoreOptions::default() },
-            ..SimOptions::default()
-        },
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '6s'\npreload = false",
+        SimOptions::of(CoreOptions { stalls: vec![stall], ..CoreOptions::default() }),
     );
-    check_counts(&outcome);
     let outages = outcome.outages();
     assert_eq!(outages.len(), 1);
     // From the first request that had no reply.
@@ -164,21 +155,15 @@ fn a_stall_is_an_outage() {
 fn closed_loops_survive_outages() {
     for (connections, depth, think) in [(1, 1, "0s"), (8, 4, "0s"), (8, 1, "1ms")] {
         let outcome = simulate(
-            &format!(
-                "connections = {connections}\ndepth = {depth}\nthink = '{think}'\nrequests = 20000\nwarmup = '0s'\nkeys = 100"
-            ),
-            SimOptions {
-                server: CoreOptions {
-                    script_after: 100,
-                    service: Service::Fixed(10 * US),
-                    ..gone(&[(50 * MS, 100 * MS), (200 * MS, 3 * MS)])
-                },
-                latency_ns: 20 * US,
-                ..SimOptions::default()
-            },
+            &format!("connections = {connections}\ndepth = {depth}\nthink = '{think}'\nrequests = 20000"),
+            SimOptions::of(CoreOptions {
+                script_after: 100,
+                service: Service::Fixed(10 * US),
+                ..gone(&[(50 * MS, 100 * MS), (200 * MS, 3 * MS)])
+            })
+            .latency(20 * US),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         let lost = requests.outcome(OutcomeClass::Lost);
         assert_eq!((requests.scheduled, requests.completed() + lost + requests.unsent), (20_000, 20_000));
         assert!(lost + requests.unsent <= 2 * connections * depth, "{requests:?}");
@@ -196,17 +181,12 @@ fn a_server_that_dies_ends_a_run_by_number() {
         for connections in [1, 4] {
             let outcome = simulate(
                 &format!(
-                    "{load}\nconnections = {connections}\nrequests = 1000000\nwarmup = '0s'\nkeys = 100\ntimeout = '1s'\n\
+                    "{load}\nconnections = {connections}\nrequests = 1000000\ntimeout = '1s'\n\
                      preload = false"
                 ),
-                SimOptions {
-                    server: gone(&[(500 * MS, 1_000_000 * SECOND)]),
-                    latency_ns: 20 * US,
-                    ..SimOptions::default()
-                },
+                SimOptions::of(gone(&[(500 * MS, 1_000_000 * SECOND)])).latency(20 * US),
             );
-            check_counts(&outcome);
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert!(requests.completed() > 0 && requests.scheduled < 1_000_000);
             assert_eq!(requests.scheduled, requests.ended() + requests.unsent, "{requests:?}");
             let lasted_ns = outcome.end.data.times.drained_ns - outcome.start_ns();
@@ -220,11 +200,11 @@ fn a_server_that_dies_ends_a_run_by_number() {
 #[test]
 fn a_pause_between_connections_is_no_outage() {
     let outcome = simulate(
-        "connect-rate = 0.1\ncalls-per-connection = 2\nconnections = 1\nrequests = 7\nwarmup = '0s'\nkeys = 10\ntimeout = '1s'",
-        SimOptions { latency_ns: 20 * US, ..SimOptions::default() },
+        "connect-rate = 0.1\ncalls-per-connection = 2\nconnections = 1\nrequests = 7\nkeys = 10\n\
+         timeout = '1s'",
+        SimOptions::default().latency(20 * US),
     );
-    check_counts(&outcome);
-    assert_eq!(outcome.op_counts(Phase::Measure).requests.completed(), 7);
+    assert_eq!(outcome.requests().completed(), 7);
     assert_eq!(outcome.outages(), []);
 }
 
@@ -232,15 +212,11 @@ fn a_pause_between_connections_is_no_outage() {
 #[test]
 fn preload_survives_an_outage() {
     let outcome = simulate(
-        "time = '100ms'\nwarmup = '0s'\nkeys = 5000\n[[class]]\nname = 'first'\nconnections = 2\nmix = 'get'\n[[class]]\n\
+        "time = '100ms'\nkeys = 5000\n[[class]]\nname = 'first'\nconnections = 2\nmix = 'get'\n[[class]]\n\
          name = 'second'\nconnections = 3\nmix = 'get'\nrate = 100",
-        SimOptions {
-            server: CoreOptions { service: Service::Fixed(10 * US), ..gone(&[(20 * MS, 30 * MS)]) },
-            latency_ns: 20 * US,
-            ..SimOptions::default()
-        },
+        SimOptions::of(CoreOptions { service: Service::Fixed(10 * US), ..gone(&[(20 * MS, 30 * MS)]) })
+            .latency(20 * US),
     );
-    check_counts(&outcome);
     assert_eq!((outcome.notice.is_none(), outcome.items), (true, vec![5_000]));
 }
 
@@ -249,16 +225,11 @@ fn preload_survives_an_outage() {
 fn attempts_that_hang_are_given_up() {
     let silence = ConnectFault { first: 200, every: 1, count: 300, trouble: ConnectTrouble::Silence };
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 200\ntime = '10s'\nwarmup = '0s'\npreload = false\nkeys = 100\n\
+        "rate = 1000\narrival = 'uniform'\nconnections = 200\ntime = '10s'\npreload = false\n\
          timeout = '500ms'\ndrain = '10s'",
-        SimOptions {
-            server: gone(&[(SECOND + MS / 2, MS / 4)]),
-            connect_faults: vec![silence],
-            ..SimOptions::default()
-        },
+        SimOptions { connect_faults: vec![silence], ..SimOptions::of(gone(&[(SECOND + MS / 2, MS / 4)])) },
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     // A second without a connection, half of it longer than the time-out.
     assert_eq!((requests.unsent, requests.completed() + requests.abandoned), (requests.abandoned, 10_000));
     assert!((450..=550).contains(&requests.abandoned), "{requests:?}");
@@ -278,16 +249,14 @@ fn attempts_that_fail_here_are_counted() {
     ] {
         for trouble in [ConnectTrouble::AtOnce(errno), ConnectTrouble::Later(errno)] {
             let outcome = simulate(
-                "rate = 1000\narrival = 'uniform'\nconnections = 1\ndepth = 4\ntime = '2s'\nwarmup = '0s'\n\
-                 calls-per-connection = 100\npreload = false\nkeys = 100",
+                "rate = 1000\narrival = 'uniform'\nconnections = 1\ndepth = 4\ntime = '2s'\n\
+                 calls-per-connection = 100\npreload = false",
                 SimOptions {
                     connect_faults: vec![ConnectFault { first: 5, every: 1, count: 6, trouble }],
-                    latency_ns: 10 * US,
-                    ..SimOptions::default()
+                    ..SimOptions::default().latency(10 * US)
                 },
             );
-            check_counts(&outcome);
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
             let rows = outcome.store.faults().rows();
             assert_eq!((rows.len(), rows[0].kind, rows[0].count), (1, kind, 6), "{rows:?}");

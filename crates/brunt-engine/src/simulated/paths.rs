@@ -7,7 +7,7 @@ use brunt_server::{Every, Faults, Outage};
 
 /// A world with three servers, of which these are two.
 fn world(one: CoreOptions, two: CoreOptions) -> SimOptions {
-    SimOptions { latency_ns: 20 * US, server: one, others: vec![two, served(30)], ..SimOptions::default() }
+    SimOptions { others: vec![two, served(30)], ..SimOptions::of(one).latency(20 * US) }
 }
 
 /// One that takes so long for each request, on average.
@@ -17,7 +17,7 @@ fn served(mean_us: u64) -> CoreOptions {
 
 fn replicated(load: &str) -> String {
     format!(
-        "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nreplicas = 2\nconnections = 6\ndepth = 2\nkeys = 300\n\
+        "server = ['a:1', 'b:2', 'c:3']\nreplicas = 2\nconnections = 6\ndepth = 2\nkeys = 300\n\
          mix = 'get=3,mget=1,set=3,delete=1'\nmultiget = 5\n{load}"
     )
 }
@@ -32,7 +32,6 @@ fn changes_go_to_every_replica_and_gets_to_one() {
     for load in ["requests = 6000", "requests = 6000\nrate = 20000"] {
         let toml = replicated(load).replace(",delete=1", "");
         let outcome = simulate(&toml, world(served(10), served(20)));
-        check_counts(&outcome);
         let homes = homes("modulo", 300);
         let holds =
             |server: usize| homes.iter().filter(|home| [**home, (**home + 1) % 3].contains(&server)).count();
@@ -55,7 +54,6 @@ fn a_change_holds_its_slot_until_the_last_replica_has_answered() {
         .replace("get=3,mget=1,set=3,delete=1", "set")
         .replace("multiget = 5\n", "");
     let outcome = simulate(&toml, world(served(10), served(80)));
-    check_counts(&outcome);
     let mut ends: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.done_ns).collect();
     ends.sort_unstable();
     let slots = 6 * 2 / 2;
@@ -71,8 +69,7 @@ fn trouble_with_a_replica_is_counted_once() {
         let faults = Faults { reset_every: Every::new(97), ..Faults::default() };
         let broken = CoreOptions { faults, script_after: 700, ..served(10) };
         let outcome = simulate(&replicated(load), world(broken, served(20)));
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
         assert!(outcome.count(OutcomeClass::Lost) > 0 && outcome.count(OutcomeClass::Rejected) > 0, "{load}");
         let gone =
@@ -80,8 +77,7 @@ fn trouble_with_a_replica_is_counted_once() {
         let toml = replicated("requests = 20000\ntimeout = '1s'\npreload = false\n")
             + load.split('\n').nth(1).unwrap_or("");
         let outcome = simulate(&toml, world(gone, served(20)));
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
     }
 }
@@ -94,12 +90,11 @@ fn gets_take_turns_over_the_others() {
             // Two at a time, each key in turn would always have the same turn.
             let popularity = if replicas == 2 { "sequential" } else { "uniform" };
             let toml = format!(
-                "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nreplicas = {replicas}\nconnections = 6\ndepth = 2\nkeys = 300\n\
-                 popularity = '{popularity}'\nmix = '{mix}'\nrequests = 3000\n{load}"
+                "server = ['a:1', 'b:2', 'c:3']\nreplicas = {replicas}\nconnections = 6\ndepth = 2\n\
+                 keys = 300\npopularity = '{popularity}'\nmix = '{mix}'\nrequests = 3000\n{load}"
             );
             let toml = if mix == "mget" { format!("multiget = 10\n{toml}") } else { toml };
             let outcome = simulate(&toml, world(served(10), served(20)));
-            check_counts(&outcome);
             let homes = homes("modulo", 300);
             let asked = outcome.op_counts(Phase::Measure).keys.requested;
             assert_eq!(outcome.op_counts(Phase::Measure).keys.hit, asked, "{replicas} {mix} {load}");
@@ -127,7 +122,7 @@ fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
         for mix in ["'get=9,set=1'", "'mget=4,set=1'\nmultiget = 7"] {
             for which in [0, 1] {
                 let toml = format!(
-                    "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\ntime = '600ms'\n\
+                    "server = ['a:1', 'b:2']\nreplicas = 2\nconnections = 8\nkeys = 300\ntime = '600ms'\n\
                      timeout = '500ms'\nmix = {mix}\n{load}"
                 );
                 let plan = plan(&toml);
@@ -138,10 +133,8 @@ fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
                 }
                 servers[which].outages = vec![Outage { at_ns: 200 * MS, for_ns: 200 * MS }];
                 let [server, other] = servers;
-                let options =
-                    SimOptions { latency_ns: 20 * US, server, others: vec![other], ..SimOptions::default() };
+                let options = SimOptions { others: vec![other], ..SimOptions::of(server).latency(20 * US) };
                 let outcome = simulate_plan(plan, options);
-                check_counts(&outcome);
                 let case = format!("{which} {mix} {load}");
                 let sets = outcome.measured(OpKind::Set).requests;
                 assert_eq!((sets.completed(), sets.failed(), sets.unsent), (sets.scheduled, 0, 0), "{case}");
@@ -149,7 +142,7 @@ fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
                 assert!(missed > 0 && sets.wire_requests <= 2 * sets.scheduled, "{case}: {missed}");
                 assert!(sets.wire_requests + missed >= 2 * sets.scheduled, "{case}: {missed} {sets:?}");
                 // What was on the wire when the server went is lost, and nothing else.
-                let requests = outcome.op_counts(Phase::Measure).requests;
+                let requests = outcome.requests();
                 let lost = requests.scheduled - requests.completed();
                 assert!(lost <= 32 && requests.unsent == 0, "{case}: {requests:?}");
                 let slow = outcome.samples.iter().filter(|sample| sample.times.response_ns() > 20 * MS);
@@ -179,34 +172,26 @@ fn a_run_needs_one_of_its_replicas() {
         |at_ns| CoreOptions { outages: vec![Outage { at_ns, for_ns: 100_000 * SECOND }], ..served(100) };
     let toml = |more: &str| {
         format!(
-            "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\npreload = false\ntimeout = '1s'\n\
-             mix = 'get=4,mget=1,set=1'\n{more}"
+            "server = ['a:1', 'b:2']\nreplicas = 2\nconnections = 8\nkeys = 300\npreload = false\n\
+             timeout = '1s'\nmix = 'get=4,mget=1,set=1'\n{more}"
         )
     };
-    let options = |one, two| SimOptions {
-        latency_ns: 20 * US,
-        server: one,
-        others: vec![two],
-        ..SimOptions::default()
-    };
+    let options = |one, two| SimOptions { others: vec![two], ..SimOptions::of(one).latency(20 * US) };
     for load in ["", "think = '5ms'", "rate = 4000"] {
         let reached =
             simulate(&toml(&format!("requests = 30000\n{load}")), options(gone(300 * MS), served(100)));
-        check_counts(&reached);
-        let requests = reached.op_counts(Phase::Measure).requests;
+        let requests = reached.requests();
         assert_eq!(requests.scheduled, 30_000, "{load}");
         assert!(requests.completed() > 30_000 - 32, "{load}: {requests:?}");
         for stop in ["time = '20s'", "requests = 1000000"] {
             let more = format!("{stop}\nreconnect = 'while-one-stands'\n{load}");
             let over = simulate(&toml(&more), options(gone(300 * MS), gone(900 * MS)));
-            check_counts(&over);
             let ended_ns = over.end.data.times.end_ns - over.start_ns();
             assert!((900 * MS..920 * MS).contains(&ended_ns), "{load} {stop}: {ended_ns}");
             assert_eq!(over.end.data.counts.workers_cut_off, 1, "{load} {stop}");
         }
         let over =
             simulate(&toml(&format!("requests = 1000000\n{load}")), options(gone(300 * MS), gone(900 * MS)));
-        check_counts(&over);
         let ended_ns = over.end.data.times.end_ns - over.start_ns();
         assert!((5_900 * MS..6_200 * MS).contains(&ended_ns), "{load}: {ended_ns}");
     }
@@ -217,12 +202,11 @@ fn a_run_needs_one_of_its_replicas() {
 fn kinds_of_operations_have_servers_of_their_own() {
     for (load, batch) in [("", "eager"), ("", "batch"), ("rate = 20000\n", "eager")] {
         let toml = format!(
-            "warmup = '0s'\nrequests = 4000\nconnections = 6\ndepth = 2\nkeys = 300\non-miss = 'set'\nmix = 'get=3,mget=1,set=1'\n\
-             multiget = 3\nrefill = '{batch}'\n{load}[[class]]\nserver = ['a:1', 'b:2']\n[[class.route]]\nops = ['get', 'mget']\n\
-             server = 'c:3'\n"
+            "requests = 4000\nconnections = 6\ndepth = 2\nkeys = 300\non-miss = 'set'\n\
+             mix = 'get=3,mget=1,set=1'\nmultiget = 3\nrefill = '{batch}'\n{load}[[class]]\n\
+             server = ['a:1', 'b:2']\n[[class.route]]\nops = ['get', 'mget']\nserver = 'c:3'\n"
         );
         let outcome = simulate(&toml, world(served(10), served(20)));
-        check_counts(&outcome);
         let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!((keys.hit, keys.miss), (0, keys.requested), "{load} {batch}");
         let [one, two, three] = &outcome.counters[..] else { panic!("three servers") };
@@ -238,13 +222,12 @@ fn kinds_of_operations_have_servers_of_their_own() {
     }
 }
 
-const TWO: &str = "warmup = '0s'\n[[class]]\nname = 'gets'\nmix = 'get'\n";
+const TWO: &str = "[[class]]\nname = 'gets'\nmix = 'get'\n";
 const OTHER: &str =
     "[[class]]\nname = 'sets'\nmix = 'set'\nconnections-of = 'gets'\nprefix = 'two'\nvalue-size = 40\n";
 
 fn served_in(us: u64) -> SimOptions {
-    let server = CoreOptions { service: Service::Fixed(us * US), ..CoreOptions::default() };
-    SimOptions { latency_ns: 5 * US, server, ..SimOptions::default() }
+    SimOptions::of(serving(us * US)).latency(5 * US)
 }
 
 /// Each class has its own rate, keys and rows, and the server sees one pool.
@@ -254,7 +237,6 @@ fn every_operation_belongs_to_its_own_class() {
         "{TWO}connections = 2\ndepth = 4\nrate = 3000\narrival = 'uniform'\nkeys = 50\n{OTHER}rate = 1000\narrival = 'uniform'\nkeys = 70\n"
     );
     let outcome = simulate(&format!("time = '1s'\n{toml}"), served_in(20));
-    check_counts(&outcome);
     assert_eq!((outcome.counters[0].total_connections, outcome.connections().established), (2, 2));
     // Both data sets were stored over them.
     assert_eq!(outcome.items, [120]);
@@ -278,7 +260,6 @@ fn a_closed_loop_lets_others_have_their_turn() {
         "time = '1s'\n{TWO}connections = 1\ndepth = 1\nkeys = 10\n{OTHER}rate = 100\narrival = 'uniform'\nkeys = 10\n"
     );
     let outcome = simulate(&toml, served_in(90));
-    check_counts(&outcome);
     assert_eq!(outcome.counters[0].total_connections, 1);
     let round_ns = 100 * US;
     let mut by_sent = outcome.samples.clone();
@@ -300,7 +281,6 @@ fn a_closed_loop_lets_others_have_their_turn() {
 fn closed_loops_share_evenly() {
     let toml = format!("time = '1s'\n{TWO}connections = 3\ndepth = 2\nkeys = 10\n{OTHER}keys = 10\n");
     let outcome = simulate(&toml, served_in(40));
-    check_counts(&outcome);
     assert_eq!(outcome.counters[0].total_connections, 3);
     let (gets, sets) = (outcome.measured(OpKind::Get).requests, outcome.measured(OpKind::Set).requests);
     assert!(gets.completed().abs_diff(sets.completed()) <= 12, "{gets:?} {sets:?}");

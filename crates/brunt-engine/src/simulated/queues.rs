@@ -5,7 +5,7 @@
 //! the server's service times, computed here, to the nanosecond. And the quantiles that come out of the production
 //! histograms agree with the *distribution* that theory gives the queue, within the error of that number of dependent requests.
 
-use super::{SECOND, check_counts, plan, simulate, simulate_within};
+use super::{SECOND, plan, simulate, simulate_within};
 use crate::simulated::sim::SimOptions;
 use brunt_plan::quantile::Quantile;
 use brunt_server::{CoreOptions, Service};
@@ -62,7 +62,7 @@ const QUEUES: [Queue; 9] = {
 /// A plan with this number of requests over one connection, so that the order of arrival is the order of the schedule.
 fn toml(queue: &Queue, requests: u64) -> String {
     format!(
-        "rate = {}\narrival = '{}'\nconnections = 1\ndepth = 100000\nrequests = {requests}\nwarmup = '0s'\n\
+        "rate = {}\narrival = '{}'\nconnections = 1\ndepth = 100000\nrequests = {requests}\n\
          preload = false\nkeys = 1000\ntimeout = '60s'",
         queue.rho_percent * 100,
         queue.arrival
@@ -70,10 +70,7 @@ fn toml(queue: &Queue, requests: u64) -> String {
 }
 
 fn options(service: Service) -> SimOptions {
-    SimOptions {
-        server: CoreOptions { service, seed: SERVICE_SEED, ..CoreOptions::default() },
-        ..SimOptions::default()
-    }
+    SimOptions::of(CoreOptions { service, seed: SERVICE_SEED, ..CoreOptions::default() })
 }
 
 /// Compares the first `quantiles` of the response times with theory.
@@ -99,7 +96,6 @@ fn queues_follow_their_path_and_their_distribution() {
     let (requests, errors, quantiles) = if is_full() { (200_000, 1.0, 4) } else { (50_000, 2.0, 3) };
     for queue in &QUEUES {
         let outcome = simulate(&toml(queue, requests), options(queue.service));
-        check_counts(&outcome);
         assert_eq!(outcome.samples.len() as u64, requests);
         let mut departure_ns = 0;
         for (number, sample) in outcome.samples.iter().enumerate() {
@@ -122,7 +118,6 @@ fn the_p99_of_a_million_requests_is_that_of_theory() {
     let mut plan = plan(&toml(queue, requests));
     plan.samples_max = 0;
     let outcome = simulate_within(plan, options(queue.service), 3_000 * SECOND);
-    check_counts(&outcome);
     let (_, _, row) = outcome.store.rows().next().unwrap();
     let (p99_ns, theory_ns) = (row.latencies.response.quantile(Quantile::P99).unwrap(), 921_034.0);
     let off = p99_ns as f64 / theory_ns - 1.0;
@@ -139,6 +134,5 @@ fn the_p99_of_a_million_requests_is_that_of_theory() {
 fn a_queue_without_chance_has_no_queue() {
     let queue = Queue { arrival: "uniform", service: Service::Fixed(MEAN_NS), ..QUEUES[1] };
     let outcome = simulate(&toml(&queue, 100_000), options(queue.service));
-    check_counts(&outcome);
     assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == MEAN_NS));
 }

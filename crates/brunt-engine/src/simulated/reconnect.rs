@@ -8,17 +8,17 @@ const FOR_EVER: u64 = 100_000 * SECOND;
 /// A server that is gone after half a second, for so long.
 fn gone(for_ns: u64) -> CoreOptions {
     let outages = vec![Outage { at_ns: 500 * MS, for_ns }];
-    CoreOptions { outages, service: Service::Fixed(20 * US), ..CoreOptions::default() }
+    CoreOptions { outages, ..serving(20 * US) }
 }
 
 /// One that stays.
 fn calm() -> CoreOptions {
-    CoreOptions { service: Service::Fixed(20 * US), ..CoreOptions::default() }
+    serving(20 * US)
 }
 
 fn world(servers: [CoreOptions; 2]) -> SimOptions {
     let [server, other] = servers;
-    SimOptions { latency_ns: 50 * US, server, others: vec![other], ..SimOptions::default() }
+    SimOptions { others: vec![other], ..SimOptions::of(server).latency(50 * US) }
 }
 
 const LOADS: [&str; 5] =
@@ -26,8 +26,8 @@ const LOADS: [&str; 5] =
 
 fn two(placement: &str, reconnect: &str, load: &str) -> String {
     format!(
-        "server = ['a:1', 'b:2']\nplacement = '{placement}'\nreconnect = '{reconnect}'\nconnections = 6\nkeys = 300\n\
-         warmup = '0s'\npreload = false\n{load}\n"
+        "server = ['a:1', 'b:2']\nplacement = '{placement}'\nreconnect = '{reconnect}'\nconnections = 6\n\
+         keys = 300\npreload = false\n{load}\n"
     )
 }
 
@@ -52,19 +52,15 @@ fn a_run_ends_with_its_last_connection() {
             ("while-one-stands", "requests = 1000000"),
         ] {
             let case = format!("{reconnect} {stop} {load}");
-            let toml = format!(
-                "reconnect = '{reconnect}'\nconnections = 4\nkeys = 100\nwarmup = '0s'\npreload = false\n{stop}\n{load}"
-            );
+            let toml = format!("reconnect = '{reconnect}'\nconnections = 4\npreload = false\n{stop}\n{load}");
             let server = gone(FOR_EVER);
-            let outcome =
-                simulate(&toml, SimOptions { latency_ns: 50 * US, server, ..SimOptions::default() });
-            check_counts(&outcome);
+            let outcome = simulate(&toml, SimOptions::of(server).latency(50 * US));
             assert!((500 * MS..503 * MS).contains(&ended_ns(&outcome)), "{case}: {}", ended_ns(&outcome));
             assert_eq!(abandoned(&outcome), (4, 1), "{case}");
             // While one connection is open the others are tried again at once.
             let tries = if reconnect == "never" { 4..=4 } else { 4..=8 };
             assert!(tries.contains(&outcome.attempts.len()), "{case}: {}", outcome.attempts.len());
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert!(requests.completed() > 1_000, "{case}: {requests:?}");
             assert_eq!(requests.scheduled, requests.ended() + requests.unsent, "{case}");
             let slots = if load == "depth = 3" { 12 } else { 4 };
@@ -83,11 +79,10 @@ fn remaining_connections_go_on() {
             let case = format!("{placement} {load}");
             let toml = two(placement, "never", load) + "time = '1s'";
             let outcome = simulate(&toml, world([calm(), gone(FOR_EVER)]));
-            check_counts(&outcome);
             assert_eq!(ended_ns(&outcome), SECOND, "{case}");
             assert_eq!(abandoned(&outcome), (3, 0), "{case}");
             assert_eq!(outcome.attempts.len(), 6, "{case}");
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             let failed = requests.scheduled - requests.completed();
             match placement {
                 "modulo" => assert!(failed > requests.scheduled / 10, "{case}: {failed}"),
@@ -109,8 +104,7 @@ fn a_number_is_reached_by_those_that_are_left() {
         for placement in ["round-robin", "random"] {
             let toml = two(placement, "never", load) + &format!("requests = {count}");
             let outcome = simulate(&toml, world([calm(), gone(FOR_EVER)]));
-            check_counts(&outcome);
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert_eq!((requests.scheduled, abandoned(&outcome)), (count, (3, 0)), "{placement} {load}");
             assert!(requests.completed() >= count - 9, "{placement} {load}");
         }
@@ -125,14 +119,12 @@ fn the_last_connection_ends_its_class() {
             &(two("round-robin", "while-one-stands", load) + "time = '2s'"),
             world([calm(), gone(300 * MS)]),
         );
-        check_counts(&back);
         assert_eq!((ended_ns(&back), abandoned(&back)), (2 * SECOND, (0, 0)), "{load}");
         assert_eq!(back.connections().open(), 6, "{load}");
         // The second goes half a second after the first, which is not back yet.
         let later = CoreOptions { outages: vec![Outage { at_ns: SECOND, for_ns: FOR_EVER }], ..calm() };
         let toml = two("round-robin", "while-one-stands", load) + "time = '5s'";
         let over = simulate(&toml, world([later, gone(FOR_EVER)]));
-        check_counts(&over);
         assert!((SECOND..1_003 * MS).contains(&ended_ns(&over)), "{load}: {}", ended_ns(&over));
         assert_eq!(abandoned(&over), (6, 1), "{load}");
     }
@@ -144,7 +136,6 @@ fn the_last_one_ends_every_client() {
     let later = CoreOptions { outages: vec![Outage { at_ns: SECOND, for_ns: FOR_EVER }], ..calm() };
     let toml = two("modulo", "while-one-stands", "client-connections = 2\nreplicas = 2") + "time = '5s'";
     let over = simulate(&toml, world([later, gone(FOR_EVER)]));
-    check_counts(&over);
     assert!((SECOND..1_003 * MS).contains(&ended_ns(&over)), "{}", ended_ns(&over));
     assert_eq!(abandoned(&over), (6, 1));
 }
@@ -154,10 +145,9 @@ fn the_last_one_ends_every_client() {
 fn a_preload_is_not_left_alone() {
     let server = CoreOptions { outages: vec![Outage { at_ns: MS, for_ns: 200 * MS }], ..calm() };
     let outcome = simulate(
-        "reconnect = 'never'\nconnections = 4\nkeys = 3000\ntime = '100ms'\nwarmup = '0s'",
-        SimOptions { latency_ns: 50 * US, server, ..SimOptions::default() },
+        "reconnect = 'never'\nconnections = 4\nkeys = 3000\ntime = '100ms'",
+        SimOptions::of(server).latency(50 * US),
     );
-    check_counts(&outcome);
     assert_eq!((outcome.items[0], abandoned(&outcome)), (3_000, (0, 0)));
     assert_eq!(ended_ns(&outcome), 100 * MS);
 }

@@ -154,8 +154,8 @@ fn check(file: &str, settings: &str, render: Render) {
                 _ => 3,
             };
             let toml = format!(
-                "server = 'a'\nwarmup = '0s'\nkeys = 100\nconnections = 1\npreload = false\n\
-                 requests = {requests}\ntimeout = '5ms'\n{settings}\n{more}"
+                "server = 'a'\nconnections = 1\npreload = false\nrequests = {requests}\ntimeout = '5ms'\n\
+                 {settings}\n{more}"
             );
             for piece_bytes in [usize::MAX, 1] {
                 let ended = run(plan(&toml), &row, render, piece_bytes);

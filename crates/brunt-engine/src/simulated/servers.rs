@@ -8,7 +8,7 @@ const NAMES: [&str; 3] = ["a:1", "b:2", "c:3"];
 
 /// The options of a plan with three servers.
 fn three(placement: &str) -> String {
-    format!("server = ['a:1', 'b:2', 'c:3']\nplacement = '{placement}'\nwarmup = '0s'\n")
+    format!("server = ['a:1', 'b:2', 'c:3']\nplacement = '{placement}'\n")
 }
 
 /// Where the keys of `0..keys` live.
@@ -21,7 +21,7 @@ pub(super) fn homes(placement: &str, keys: u64) -> Vec<usize> {
 /// A world with these servers.
 fn world(servers: [CoreOptions; 3]) -> SimOptions {
     let [server, others @ ..] = servers;
-    SimOptions { server, others: others.to_vec(), ..SimOptions::default() }
+    SimOptions { others: others.to_vec(), ..SimOptions::of(server) }
 }
 
 fn calm() -> CoreOptions {
@@ -37,9 +37,8 @@ fn keys_live_where_the_placement_says() {
                     "{}{load}\nconnections = 6\ndepth = 3\nrequests = 5000\nkeys = 1000\nmix = 'get=5,mget=1'",
                     three(placement)
                 ),
-                SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
+                world([calm(), calm(), calm()]).latency(20 * US),
             );
-            check_counts(&outcome);
             let homes = homes(placement, 1_000);
             let expected = [0, 1, 2].map(|server| homes.iter().filter(|home| **home == server).count());
             assert_eq!(outcome.items, expected, "{placement}");
@@ -61,9 +60,8 @@ fn servers_in_turn_and_at_random_hold_every_key() {
                     "{}{load}\nconnections = 6\ndepth = 3\nrequests = 9000\nkeys = 500\nmix = 'get'",
                     three(placement)
                 ),
-                SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
+                world([calm(), calm(), calm()]).latency(20 * US),
             );
-            check_counts(&outcome);
             assert_eq!(outcome.items, [500; 3], "{placement}");
             assert_eq!(outcome.op_counts(Phase::Preload).requests.completed(), 1_500);
             assert_eq!(outcome.op_counts(Phase::Measure).keys.hit, 9_000);
@@ -82,12 +80,11 @@ fn by_thread_a_worker_has_one_server() {
     for load in ["", "rate = 20000"] {
         let outcome = simulate(
             &format!(
-                "{}{load}\nconnections = 6\ndepth = 3\nrequests = 3000\nkeys = 100\nmix = 'get=3,mget=1,set=1'",
+                "{}{load}\nconnections = 6\ndepth = 3\nrequests = 3000\nmix = 'get=3,mget=1,set=1'",
                 three("by-thread")
             ),
-            SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
+            world([calm(), calm(), calm()]).latency(20 * US),
         );
-        check_counts(&outcome);
         let keys = outcome.op_counts(Phase::Measure).keys;
         assert_eq!(
             (outcome.items[..].to_vec(), keys.miss, keys.hit),
@@ -103,20 +100,15 @@ fn by_thread_a_worker_has_one_server() {
 /// Each server has response times of its own, of requests and of parts of multi-gets.
 #[test]
 fn servers_are_timed_each_by_itself() {
-    let taking =
-        |service_ns: u64| CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() };
+    let taking = |service_ns: u64| serving(service_ns);
     for mix in ["'get'", "'mget'\nmultiget = 3", "'get=2,set=1,mget=1'"] {
         for load in ["rate = 100\narrival = 'uniform'", "think = '10ms'\nconnections = 3"] {
             let outcome = simulate(
                 &format!("{}{load}\ntime = '2s'\npreload = false\nkeys = 1000\nmix = {mix}", three("modulo")),
-                SimOptions {
-                    latency_ns: 20 * US,
-                    ..world([taking(100 * US), taking(200 * US), taking(800 * US)])
-                },
+                world([taking(100 * US), taking(200 * US), taking(800 * US)]).latency(20 * US),
             );
-            check_counts(&outcome);
             let counts = outcome.store.servers();
-            let requests = outcome.op_counts(Phase::Measure).requests;
+            let requests = outcome.requests();
             assert_eq!(counts.iter().map(|counts| counts.answered).sum::<u64>(), requests.wire_requests);
             for (server, expected_us) in [(0, 140), (1, 240), (2, 840)] {
                 let times = &outcome.store.server_responses()[server];
@@ -128,7 +120,7 @@ fn servers_are_timed_each_by_itself() {
             }
         }
     }
-    let alone = simulate("requests = 50\nwarmup = '0s'\nkeys = 10", SimOptions::default());
+    let alone = simulate("requests = 50\nkeys = 10", SimOptions::default());
     assert!(alone.store.server_responses().is_empty());
 }
 
@@ -137,8 +129,7 @@ fn servers_are_timed_each_by_itself() {
 #[test]
 fn a_multi_get_over_servers_is_one_sample() {
     let service_us = [100, 400, 200];
-    let servers = service_us
-        .map(|service_us| CoreOptions { service: Service::Fixed(service_us * US), ..CoreOptions::default() });
+    let servers = service_us.map(|service_us| serving(service_us * US));
     let plan = plan(&format!(
         "{}rate = 500\narrival = 'uniform'\nconnections = 3\nrequests = 400\nkeys = 97\nmix = 'mget'\nmultiget = 4\n\
          popularity = 'sequential'",
@@ -149,7 +140,6 @@ fn a_multi_get_over_servers_is_one_sample() {
     options.server.script_after = stores[0];
     options.others.iter_mut().zip(&stores[1..]).for_each(|(other, stores)| other.script_after = *stores);
     let outcome = simulate_plan(plan, options);
-    check_counts(&outcome);
     let homes = homes("modulo", 97);
     let mut parts_in_all = 0;
     for (nth, sample) in outcome.samples.iter().enumerate() {
@@ -200,10 +190,8 @@ fn pipelines_of_several_servers_are_refilled() {
                          multiget = 3",
                         three("modulo")
                     ),
-                    SimOptions { latency_ns: 50 * US, ..world([server(), server(), server()]) },
+                    world([server(), server(), server()]).latency(50 * US),
                 );
-                check_counts(&outcome);
-                assert_eq!(outcome.allocations, 0, "{refill} {depth} {mix}");
                 let half_ns = outcome.start_ns() + 50 * MS;
                 let early =
                     outcome.samples.iter().filter(|sample| sample.times.intended_ns < half_ns).count();
@@ -235,7 +223,6 @@ fn closed_loops_wait_for_all_parts() {
                 }))
             },
         );
-        check_counts(&outcome);
         let op_counts = outcome.op_counts(Phase::Measure);
         assert_eq!((op_counts.requests.scheduled, op_counts.requests.completed()), (3_000, 3_000));
         assert_eq!(op_counts.keys.hit, op_counts.keys.requested);
@@ -262,7 +249,6 @@ fn one_server_stalls_alone() {
         ),
         world([calm(), stalled, calm()]),
     );
-    check_counts(&outcome);
     let homes = homes("modulo", 1_000);
     let is_stalled = |nth: usize| homes[nth % 1_000] == 1;
     // The script counts from the first request that the server got.
@@ -299,8 +285,7 @@ fn one_server_goes_and_comes_back() {
             ),
             world([calm(), gone, calm()]),
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (9_000, 9_000, 0));
         let outages = outcome.outages();
         assert_eq!(outages.len(), 1, "{placement}: {outages:?}");
@@ -327,14 +312,13 @@ fn one_server_that_dies_ends_a_run_by_number() {
                 let gone = CoreOptions { outages: vec![outage], ..CoreOptions::default() };
                 let outcome = simulate(
                     &format!(
-                        "{}{load}\nconnections = 6\ndepth = 2\nrequests = 1000000\nkeys = 100\nmix = '{mix}'\n\
+                        "{}{load}\nconnections = 6\ndepth = 2\nrequests = 1000000\nmix = '{mix}'\n\
                          timeout = '1s'\npreload = false",
                         three(placement)
                     ),
-                    SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), gone]) },
+                    world([calm(), calm(), gone]).latency(20 * US),
                 );
-                check_counts(&outcome);
-                let requests = outcome.op_counts(Phase::Measure).requests;
+                let requests = outcome.requests();
                 assert!(requests.scheduled < 1_000_000);
                 assert_eq!(
                     requests.scheduled,

@@ -143,6 +143,18 @@ impl Default for SimOptions {
     }
 }
 
+impl SimOptions {
+    /// A world of one server, without latency.
+    pub(crate) fn of(server: CoreOptions) -> Self {
+        Self { server, ..Self::default() }
+    }
+
+    /// The same with a network.
+    pub(crate) fn latency(self, latency_ns: u64) -> Self {
+        Self { latency_ns, ..self }
+    }
+}
+
 /// The server's number for the client that empties it: no client of the run has it.
 const FLUSHER: ConnectionId = 5_000;
 

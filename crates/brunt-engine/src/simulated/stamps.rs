@@ -3,18 +3,13 @@
 use super::*;
 use brunt_stats::worker_counts::StampLoss;
 
-const STAMPED: &str = "timestamps = 'kernel'\nwarmup = '0s'\nkeys = 100\n";
+const STAMPED: &str = "timestamps = 'kernel'\n";
 /// There and back, and the server's part.
 const WIRE_NS: u64 = 2 * 50 * US + 200 * US;
 const SEND_NS: u64 = 3 * US;
 
 fn options() -> SimOptions {
-    SimOptions {
-        server: CoreOptions { service: Service::Fixed(200 * US), ..CoreOptions::default() },
-        latency_ns: 50 * US,
-        send_cost_ns: SEND_NS,
-        ..SimOptions::default()
-    }
+    SimOptions { send_cost_ns: SEND_NS, ..SimOptions::of(serving(200 * US)).latency(50 * US) }
 }
 
 /// Sum, smallest and largest of the three spans.
@@ -36,7 +31,6 @@ fn spans_are_exact_and_a_client_that_stands_still_shows_in_its_own() {
             &format!("rate = 100\narrival = 'uniform'\ntime = '5s'\nconnections = 40\n{STAMPED}"),
             SimOptions { pause, latency_ns, ..options() },
         );
-        check_counts(&outcome);
         let (wire_ns, mut in_ns, mut next_ns) = (2 * latency_ns + 200 * US, Vec::new(), 0);
         for sample in &outcome.samples {
             let before_ns = sample.times.sent_ns - SEND_NS;
@@ -60,11 +54,10 @@ fn spans_are_exact_and_a_client_that_stands_still_shows_in_its_own() {
 /// At any rate it is one every 5 ms, and what is asked of the kernel changes no other number.
 #[test]
 fn timestamps_change_no_request() {
-    let toml = "connections = 8\nrequests = 100000\nwarmup = '0s'\nkeys = 100\n";
-    let fast = || SimOptions { latency_ns: 10 * US, ..SimOptions::default() };
+    let toml = "connections = 8\nrequests = 100000\n";
+    let fast = || SimOptions::default().latency(10 * US);
     let with = simulate(&format!("{toml}timestamps = 'kernel'"), fast());
     let without = simulate(toml, fast());
-    check_counts(&with);
     // 100 000 requests of 20 us, eight at a time.
     assert_eq!(with.end.data.counts.stamps.requested, 250_000u64.div_ceil(5_000));
     assert_eq!(with.end.data.counts.stamps.matched, with.end.data.counts.stamps.requested);
@@ -81,7 +74,6 @@ fn at_low_rates_there_is_one_every_5_ms() {
         &format!("rate = 1000\narrival = 'uniform'\ntime = '10s'\nconnections = 4\n{STAMPED}"),
         options(),
     );
-    check_counts(&outcome);
     assert_eq!(
         (outcome.end.data.counts.stamps.requested, outcome.end.data.counts.stamps.matched),
         (2_000, 2_000)
@@ -95,7 +87,6 @@ fn pipelines_are_stamped_where_they_are_empty() {
         &format!("rate = 20000\ntime = '2s'\nconnections = 2\ndepth = 16\n{STAMPED}"),
         SimOptions { server: CoreOptions::default(), ..options() },
     );
-    check_counts(&outcome);
     let counts = outcome.end.data.counts.stamps;
     assert!(counts.matched > 50 && counts.requested < 401, "{counts:?}");
     let [(_, out_min, out_max), (_, wire_min, wire_max), (_, in_min, _)] = spans(&outcome);
@@ -109,7 +100,6 @@ fn a_wall_clock_that_is_set_costs_a_window() {
         &format!("rate = 100\narrival = 'uniform'\ntime = '5s'\nconnections = 40\n{STAMPED}"),
         SimOptions { wall_step: Some((EPOCH_NS + 2 * SECOND, SECOND)), ..options() },
     );
-    check_counts(&outcome);
     let counts = outcome.end.data.counts.stamps;
     let lost = counts.discarded(StampLoss::ClockStep);
     // A window is read every 100 ms, or up to 20 ms later.
@@ -127,7 +117,6 @@ fn requests_without_a_reply_yield_no_spans() {
         &format!("rate = 100\narrival = 'uniform'\ntime = '5s'\nconnections = 4\npreload = false\n{STAMPED}"),
         SimOptions { server: CoreOptions { faults, ..options().server }, ..options() },
     );
-    check_counts(&outcome);
     let (counts, lost) = (outcome.end.data.counts.stamps, outcome.count(OutcomeClass::Lost));
     assert_eq!((counts.requested, counts.discarded(StampLoss::Unanswered)), (500, lost));
     assert_eq!(lost, 50);

@@ -16,7 +16,7 @@ fn unread_requests_are_abandoned() {
     for noreply in [false, true] {
         let outcome = simulate(
             &format!(
-                "connections = 1\ntime = '10s'\ndrain = '0s'\nwarmup = '0s'\nkeys = 10\nvalue-size = 1000\nmix = 'set'\n\
+                "connections = 1\ntime = '10s'\ndrain = '0s'\nkeys = 10\nvalue-size = 1000\nmix = 'set'\n\
                  noreply = {noreply}\ntimeout = '1s'\npreload = false"
             ),
             SimOptions {
@@ -25,8 +25,7 @@ fn unread_requests_are_abandoned() {
                 ..SimOptions::default()
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         // One after the other, with pauses of 0, 1, 2, 4 … ms between them, which grow to 256 ms.
         assert_eq!((requests.sent, requests.unsent), (0, requests.scheduled), "{requests:?}");
         assert_eq!(faults(&outcome, FaultKind::TimedOut), 9);
@@ -48,11 +47,10 @@ fn unread_requests_are_abandoned() {
 fn idle_connections_do_not_time_out() {
     for pause in [None, Some((EPOCH_NS + 500 * MS, 100 * MS))] {
         let outcome = simulate(
-            "rate = 2000\nconnections = 200\ntime = '2s'\nwarmup = '0s'\nkeys = 10\nmix = 'incr'\ntimeout = '50ms'",
-            SimOptions { latency_ns: 10 * US, pause, ..SimOptions::default() },
+            "rate = 2000\nconnections = 200\ntime = '2s'\nkeys = 10\nmix = 'incr'\ntimeout = '50ms'",
+            SimOptions { pause, ..SimOptions::default().latency(10 * US) },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.sent, requests.unsent), (requests.scheduled, 0), "{pause:?}");
         assert_eq!(outcome.store.faults().total(), 0, "{pause:?}");
     }
@@ -64,18 +62,16 @@ fn requests_read_late_are_only_late() {
     for (noreply, buffer_bytes) in [(false, 100), (true, 100), (false, 5_000), (true, 5_000)] {
         let outcome = simulate(
             &format!(
-                "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 4\ntime = '2s'\nwarmup = '0s'\nkeys = 10\n\
+                "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 4\ntime = '2s'\nkeys = 10\n\
                  mix = 'set,get'\nnoreply = {noreply}\ntimeout = '1s'"
             ),
             SimOptions {
                 buffer_bytes,
                 deaf: vec![Deaf { server: 0, at_ns: EPOCH_NS + 500 * MS, for_ns: 900 * MS }],
-                latency_ns: 10 * US,
-                ..SimOptions::default()
+                ..SimOptions::default().latency(10 * US)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.scheduled, requests.failed(), requests.unsent), (2_000, 0, 0));
         assert_eq!(outcome.store.faults().total(), 0);
     }
@@ -87,22 +83,19 @@ fn a_stuck_connection_is_given_up_with_all_that_is_on_it() {
     for (load, noreply) in [("", false), ("rate = 2000", false), ("", true), ("rate = 2000", true)] {
         let outcome = simulate(
             &format!(
-                "{load}\nconnections = 2\ndepth = 8\nrequests = 4000\nwarmup = '0s'\nkeys = 10\nmix = 'set,get'\n\
+                "{load}\nconnections = 2\ndepth = 8\nrequests = 4000\nkeys = 10\nmix = 'set,get'\n\
                  noreply = {noreply}\ntimeout = '100ms'"
             ),
             SimOptions {
-                server: CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() },
                 buffer_bytes: 600,
                 deaf: vec![
                     Deaf { server: 0, at_ns: EPOCH_NS + 50 * MS, for_ns: 250 * MS },
                     Deaf { server: 0, at_ns: EPOCH_NS + 400 * MS, for_ns: 110 * MS },
                 ],
-                latency_ns: 10 * US,
-                ..SimOptions::default()
+                ..SimOptions::of(serving(100 * US)).latency(10 * US)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.offered(), requests.in_flight), (4_000, 0), "{load} {noreply}");
         assert_eq!(requests.sent + requests.unsent, 4_000, "{load} {noreply} {requests:?}");
         assert!(faults(&outcome, FaultKind::TimedOut) >= 4);
@@ -128,18 +121,15 @@ fn half_replies_seen_after_the_timeout_do_not_count() {
         };
         let outcome = simulate(
             &format!(
-                "server = {servers}\nconnections = 2\nrequests = 1\nwarmup = '0s'\nkeys = 100\nmix = '{mix}'\n\
-                 timeout = '50ms'\npreload = false"
+                "server = {servers}\nconnections = 2\nrequests = 1\nmix = '{mix}'\ntimeout = '50ms'\n\
+                 preload = false"
             ),
             SimOptions {
-                server: dripping,
                 others: vec![CoreOptions::default()],
-                latency_ns: MS,
                 pause: Some((EPOCH_NS + START_AHEAD_NS + 2 * MS + MS / 2, 60 * MS)),
-                ..SimOptions::default()
+                ..SimOptions::of(dripping).latency(MS)
             },
         );
-        check_counts(&outcome);
         assert_eq!(outcome.count(OutcomeClass::Timeout), 1, "{mix}");
         let times = &outcome.samples[0].times;
         let resumed_ns = EPOCH_NS + START_AHEAD_NS + 62 * MS + MS / 2;
@@ -153,7 +143,7 @@ fn half_replies_seen_after_the_timeout_do_not_count() {
 #[test]
 fn establishing_may_take_too_long() {
     let outcome = simulate(
-        "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64\ntime = '2s'\nwarmup = '0s'\nkeys = 10\n\
+        "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64\ntime = '2s'\nkeys = 10\n\
          timeout = '50ms'\ncalls-per-connection = 300",
         SimOptions {
             connect_faults: vec![crate::simulated::sim::ConnectFault {
@@ -165,8 +155,7 @@ fn establishing_may_take_too_long() {
             ..SimOptions::default()
         },
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
     assert_eq!((faults(&outcome, FaultKind::TimedOut), outcome.connections().failed), (3, 3));
 }
@@ -177,19 +166,14 @@ fn stopped_clients_read_before_they_give_up() {
     let kinds = ["", "protocol = 'memcached-meta'", "transport = 'udp'"];
     for (kind, load) in kinds.into_iter().flat_map(|kind| ["", "rate = 5000"].map(|load| (kind, load))) {
         let outcome = simulate(
-            &format!(
-                "{kind}\n{load}\nconnections = 4\ndepth = 2\ntime = '4s'\nwarmup = '0s'\nkeys = 10\ntimeout = '300ms'"
-            ),
+            &format!("{kind}\n{load}\nconnections = 4\ndepth = 2\ntime = '4s'\nkeys = 10\ntimeout = '300ms'"),
             SimOptions {
-                server: CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() },
-                latency_ns: 300 * US,
                 pause: Some((EPOCH_NS + SECOND, SECOND)),
                 pauses_behind_poll: true,
-                ..SimOptions::default()
+                ..SimOptions::of(serving(100 * US)).latency(300 * US)
             },
         );
-        check_counts(&outcome);
-        let requests = outcome.op_counts(Phase::Measure).requests;
+        let requests = outcome.requests();
         assert_eq!((requests.failed(), requests.unsent, requests.in_flight), (0, 0, 0), "{kind} {load}");
         assert_eq!((outcome.store.faults().total(), outcome.outages().len()), (0, 0), "{kind} {load}");
         let services = outcome.samples.iter().map(|sample| sample.times.service_ns());
@@ -201,18 +185,16 @@ fn stopped_clients_read_before_they_give_up() {
 #[test]
 fn stopped_clients_take_up_connections_before_they_give_them_up() {
     let outcome = simulate(
-        "rate = 1000\nconnections = 4\ndepth = 64\ntime = '4s'\nwarmup = '0s'\nkeys = 10\ntimeout = '50ms'\n\
+        "rate = 1000\nconnections = 4\ndepth = 64\ntime = '4s'\nkeys = 10\ntimeout = '50ms'\n\
          calls-per-connection = 20",
         SimOptions {
-            latency_ns: 5 * MS,
             pause: Some((EPOCH_NS + 300 * MS, 100 * MS)),
             pause_every_ns: 303 * MS,
             pauses_behind_poll: true,
-            ..SimOptions::default()
+            ..SimOptions::default().latency(5 * MS)
         },
     );
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.failed(), outcome.connections().failed), (0, 0));
     assert_eq!(outcome.store.faults().total(), 0);
 }
@@ -222,15 +204,14 @@ fn stopped_clients_take_up_connections_before_they_give_them_up() {
 fn stopped_clients_read_before_the_drain_ends() {
     let run = |pause| {
         simulate(
-            "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 4\ntime = '1s'\ndrain = '50ms'\nwarmup = '0s'\n\
+            "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 4\ntime = '1s'\ndrain = '50ms'\n\
              keys = 10",
-            SimOptions { latency_ns: 2 * MS, pause, pauses_behind_poll: true, ..SimOptions::default() },
+            SimOptions { pause, pauses_behind_poll: true, ..SimOptions::default().latency(2 * MS) },
         )
     };
     let end_ns = run(None).end.data.times.end_ns;
     let outcome = run(Some((end_ns + MS, 200 * MS)));
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.scheduled, requests.completed(), requests.in_flight), (1_000, 1_000, 0));
     assert_eq!(
         (outcome.end.data.times.end_ns, outcome.end.data.times.drained_ns),

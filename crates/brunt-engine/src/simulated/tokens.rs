@@ -69,9 +69,7 @@ impl Ended {
 
 /// Runs a plan of one thread and one connection against a script.
 fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> Ended {
-    let toml = format!(
-        "protocol = '{protocol}'\nserver = 'a'\nwarmup = '0s'\nkeys = 100\nconnections = 1\npreload = false\n{toml}"
-    );
+    let toml = format!("protocol = '{protocol}'\nserver = 'a'\nconnections = 1\npreload = false\n{toml}");
     let plan = plan(&toml);
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());

@@ -25,10 +25,7 @@ fn key(line: usize) -> String {
 }
 
 fn plan_of(path: &Path, more: &str) -> String {
-    format!(
-        "trace = '{}'\ntrace-layout = 'words'\nprefix = 'p:'\nwarmup = '0s'\npreload = false\n{more}",
-        path.display()
-    )
+    format!("trace = '{}'\ntrace-layout = 'words'\nprefix = 'p:'\npreload = false\n{more}", path.display())
 }
 
 /// One connection: the bytes on the wire are those of the lines, one behind the other.
@@ -38,9 +35,8 @@ fn lines_are_sent_in_their_order() {
     for load in ["", "think = '200us'", "rate = 8000"] {
         let outcome = simulate(
             &plan_of(&path, &format!("connections = 1\ndepth = 4\n{load}")),
-            SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
+            SimOptions::default().latency(30 * US),
         );
-        check_counts(&outcome);
         let sent = String::from_utf8_lossy(&outcome.sent);
         let heads: Vec<String> = sent
             .split("\r\n")
@@ -75,11 +71,9 @@ fn every_line_counts_once() {
             &plan_of(&path, &format!("on-miss = 'set'\n{more}")),
             SimOptions {
                 others: vec![CoreOptions::default(); servers - 1],
-                latency_ns: 30 * US,
-                ..SimOptions::default()
+                ..SimOptions::default().latency(30 * US)
             },
         );
-        check_counts(&outcome);
         let op_counts = outcome.op_counts(Phase::Measure);
         assert_eq!(op_counts.requests.offered(), 3_000, "{more}");
         assert_eq!(op_counts.requests.followup, op_counts.keys.miss, "{more}");
@@ -107,9 +101,8 @@ fn the_schedule_says_when_a_line_is_due() {
     let path = file("schedule", 500);
     let outcome = simulate(
         &plan_of(&path, "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64"),
-        SimOptions { latency_ns: 20 * MS, ..SimOptions::default() },
+        SimOptions::default().latency(20 * MS),
     );
-    check_counts(&outcome);
     let intended: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.intended_ns).collect();
     let expected: Vec<u64> = (0..500).map(|line| outcome.start_ns() + line * MS).collect();
     assert_eq!(intended, expected);
@@ -124,11 +117,10 @@ fn the_schedule_says_when_a_line_is_due() {
 #[test]
 fn a_purge_comes_after_half_of_the_requests() {
     let outcome = simulate(
-        "connections = 1\nrequests = 300\nwarmup = '0s'\nkeys = 50\nmix = 'get'\npopularity = 'sequential'\npurge = 10\n\
+        "connections = 1\nrequests = 300\nkeys = 50\nmix = 'get'\npopularity = 'sequential'\npurge = 10\n\
          on-miss = 'set'",
-        SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
+        SimOptions::default().latency(30 * US),
     );
-    check_counts(&outcome);
     let asked: Vec<OpKind> =
         outcome.samples.iter().map(|sample| sample.op.kind()).filter(|op| *op != OpKind::Set).collect();
     let expected = [vec![OpKind::Get; 150], vec![OpKind::Delete; 45], vec![OpKind::Get; 150]].concat();

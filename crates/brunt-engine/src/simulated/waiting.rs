@@ -19,14 +19,11 @@ fn run(options: &str, load: &str, wire_ns: u64, service: Service) -> (Outcome, f
          samples-max = 1000000"
     ));
     let options = SimOptions {
-        server: CoreOptions { service, ..CoreOptions::default() },
-        latency_ns: wire_ns / 2,
         look_cost_ns: 500,
         wake_ns: WAKE_NS,
-        ..SimOptions::default()
+        ..SimOptions::of(CoreOptions { service, ..CoreOptions::default() }).latency(wire_ns / 2)
     };
     let outcome = simulate_within(plan, options, VIRTUAL_NS_MAX);
-    check_counts(&outcome);
     let ran_ns = outcome.end.data.times.drained_ns - EPOCH_NS;
     let awake = 1.0 - outcome.slept_ns as f64 / ran_ns as f64;
     (outcome, awake)
@@ -122,13 +119,11 @@ fn workers_that_lack_a_cpu_sleep() {
         let options = SimOptions {
             pause,
             pause_every_ns: 40 * MS,
-            latency_ns: NEAR_NS / 2,
             look_cost_ns: 500,
             wake_ns: WAKE_NS,
-            ..SimOptions::default()
+            ..SimOptions::default().latency(NEAR_NS / 2)
         };
         let outcome = simulate_within(plan(), options, VIRTUAL_NS_MAX);
-        check_counts(&outcome);
         1.0 - outcome.slept_ns as f64 / (outcome.end.data.times.drained_ns - EPOCH_NS) as f64
     };
     let (contended, alone) = (awake(Some((EPOCH_NS + 40 * MS, 4 * MS))), awake(None));

@@ -4,17 +4,12 @@
 use crate::simulated::*;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
-use brunt_server::Outage as Script;
 
 /// Half a gap between requests.
 const HALF_NS: u64 = 250 * US;
 
 fn world(server: CoreOptions) -> SimOptions {
-    SimOptions {
-        server: CoreOptions { script_after: 200, ..server },
-        latency_ns: 20 * US,
-        ..SimOptions::default()
-    }
+    SimOptions::of(CoreOptions { script_after: 200, ..server }).latency(20 * US)
 }
 
 /// 2 000 requests/s, every 500 us, of which the server takes 100 us each.
@@ -35,7 +30,6 @@ fn warmup_ns(outcome: &Outcome) -> u64 {
 
 /// Every operation is on its side of the beginning, and none is missing.
 fn check_sides(outcome: &Outcome, gap_ns: u64) {
-    check_counts(outcome);
     let window = outcome.end.data.times;
     let scheduled = |phase| outcome.op_counts(phase).requests.scheduled;
     assert_eq!(scheduled(Phase::Warmup), (window.measure_ns - window.start_ns).div_ceil(gap_ns));
@@ -64,12 +58,11 @@ fn a_server_that_is_warm_is_measured_after_a_second() {
 #[test]
 fn a_closed_loop_begins_its_window_likewise() {
     for stop in ["time = '1s'", "requests = 3000"] {
-        let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
+        let server = serving(100 * US);
         let outcome = simulate(
             &format!("connections = 4\ndepth = 2\n{stop}\nwarmup = 'auto'\nkeys = 200\nmix = 'get'"),
             world(server),
         );
-        check_counts(&outcome);
         assert_eq!((outcome.warmup_end, warmup_ns(&outcome)), (Some(WarmupEnd::Level), 1_100 * MS), "{stop}");
         let window = outcome.end.data.times;
         assert!(outcome.samples.iter().all(|sample| sample.times.intended_ns >= window.measure_ns));
@@ -85,12 +78,8 @@ fn a_cache_that_fills_is_waited_for() {
     let outcome = simulate(
         "rate = 4000\nconnections = 8\ndepth = 64\ntime = '2s'\nwarmup = 'auto'\nkeys = 8000\nmix = 'get'\n\
          preload = false\non-miss = 'set'",
-        SimOptions {
-            server: CoreOptions { service: Service::Fixed(20 * US), ..CoreOptions::default() },
-            ..SimOptions::default()
-        },
+        SimOptions::of(serving(20 * US)),
     );
-    check_counts(&outcome);
     // The part of keys that were never asked for is exp(-t · 4 000 / 8 000).
     let seconds = warmup_ns(&outcome) as f64 / 1e9;
     assert_eq!(outcome.warmup_end, Some(WarmupEnd::Level));
@@ -103,14 +92,8 @@ fn a_cache_that_fills_is_waited_for() {
 /// What goes wrong in the warm-up begins the window with the next slice but one, and what follows it is measured.
 #[test]
 fn trouble_in_the_warm_up_is_measured() {
-    let gone = |at_ms: u64, for_ms: u64| CoreOptions {
-        outages: vec![Script { at_ns: at_ms * MS + HALF_NS, for_ns: for_ms * MS }],
-        ..CoreOptions::default()
-    };
-    let stopped = |at_ms: u64, for_ms: u64| CoreOptions {
-        stalls: vec![Stall { at_ns: at_ms * MS + HALF_NS, for_ns: for_ms * MS }],
-        ..CoreOptions::default()
-    };
+    let gone = |at_ms: u64, for_ms: u64| gone(at_ms * MS + HALF_NS, for_ms * MS);
+    let stopped = |at_ms: u64, for_ms: u64| stalled(at_ms * MS + HALF_NS, for_ms * MS);
     // What happens → when the window begins, and how long who comes in it waits at most.
     for (what, server, begins_ms, waits_ms) in [
         ("killed", gone(450, 2_000), 600, 1_850),
@@ -132,26 +115,22 @@ fn trouble_in_the_warm_up_is_measured() {
 
 #[test]
 fn a_run_may_be_ended_in_its_warm_up() {
-    let plan = plan("rate = 2000\nconnections = 2\ntime = '2s'\nwarmup = 'auto'\nkeys = 100\nmix = 'get'");
+    let plan = plan("rate = 2000\nconnections = 2\ntime = '2s'\nwarmup = 'auto'\nmix = 'get'");
     assert_eq!(plan.warmup, Warmup::Auto);
     let outcome =
         simulate_observed(plan, SimOptions::default(), VIRTUAL_NS_MAX, &mut |observed| match observed {
             RunEvent::Tick { now_ns, .. } if now_ns > EPOCH_NS + 500 * MS => RunDecision::Finish,
             _ => RunDecision::Continue,
         });
-    check_counts(&outcome);
-    assert_eq!((outcome.samples.len(), outcome.op_counts(Phase::Measure).requests.scheduled), (0, 0));
+    assert_eq!((outcome.samples.len(), outcome.requests().scheduled), (0, 0));
 }
 
 /// A run that asks for it, of a server that takes this long and is this far away.
 fn run(load: &str, service_ns: u64, latency_ns: u64, stalls: Vec<Stall>) -> Outcome {
-    let toml = format!(
-        "{load}\narrival = 'uniform'\ntime = '200ms'\nwarmup = '0s'\nkeys = 10\nprotocol = 'memcached-text'"
-    );
+    let toml = format!("{load}\narrival = 'uniform'\ntime = '200ms'\nkeys = 10\nprotocol = 'memcached-text'");
     let plan = Plan { measures_unloaded: true, ..plan(&toml) };
-    let server = CoreOptions { service: Service::Fixed(service_ns), stalls, ..CoreOptions::default() };
-    let outcome = simulate_plan(plan, SimOptions { server, latency_ns, ..SimOptions::default() });
-    check_counts(&outcome);
+    let server = CoreOptions { stalls, ..serving(service_ns) };
+    let outcome = simulate_plan(plan, SimOptions::of(server).latency(latency_ns));
     outcome
 }
 
@@ -193,5 +172,5 @@ fn a_silent_server_has_none() {
         stalls,
     );
     assert_eq!(outcome.end.data.unloaded_service_ns, None);
-    assert!(outcome.op_counts(Phase::Measure).requests.scheduled > 0);
+    assert!(outcome.requests().scheduled > 0);
 }

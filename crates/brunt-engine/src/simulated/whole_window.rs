@@ -39,7 +39,7 @@ impl Trouble {
     fn run(self, at_ns: u64) -> (Plan, Outcome) {
         let from_start_ns = WARMUP_NS + at_ns;
         let script = |for_ns| vec![Script { at_ns: from_start_ns, for_ns }];
-        let server = CoreOptions { service: Service::Fixed(300 * US), ..CoreOptions::default() };
+        let server = serving(300 * US);
         let server = match self {
             Self::Killed => CoreOptions { outages: script(GONE_NS), outage_forgets: true, ..server },
             Self::Stopped => {
@@ -61,7 +61,7 @@ impl Trouble {
              on-miss = 'set'\n{others}"
         ));
         let flush_ns = (self == Self::Flushed).then_some(EPOCH_NS + START_AHEAD_NS + from_start_ns);
-        let options = SimOptions { server, flush_ns, latency_ns: 20 * US, ..SimOptions::default() };
+        let options = SimOptions { flush_ns, ..SimOptions::of(server).latency(20 * US) };
         let outcome = simulate_plan(plan.clone(), options);
         (plan, outcome)
     }
@@ -104,8 +104,7 @@ fn check_row(what: &str, row: &OpSummary, samples: &[&Sample]) {
 fn check_whole(trouble: Trouble, at_ns: u64) {
     let what = format!("{trouble:?} at {} ms", at_ns / MS);
     let (plan, outcome) = trouble.run(at_ns);
-    check_counts(&outcome);
-    let requests = outcome.op_counts(Phase::Measure).requests;
+    let requests = outcome.requests();
     assert_eq!((requests.abandoned, requests.unsent), (0, 0), "{what}");
     let objectives = ["max < 100ms", "p99 < 100ms"].map(|text| text.parse().unwrap());
     let summary = Summary::build(outcome.record(plan)).with_assertions(&objectives);
@@ -169,9 +168,8 @@ const OVERLOAD: &str = "rate = 30000\narrival = 'uniform'\nconnections = 1\ndept
                         drain = '10ms'\nmix = 'get=1,set=1'";
 
 fn run(more: &str) -> Outcome {
-    let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
-    let outcome = simulate(&format!("{OVERLOAD}\n{more}"), SimOptions { server, ..SimOptions::default() });
-    check_counts(&outcome);
+    let server = serving(100 * US);
+    let outcome = simulate(&format!("{OVERLOAD}\n{more}"), SimOptions::of(server));
     outcome
 }
 
@@ -179,7 +177,7 @@ fn run(more: &str) -> Outcome {
 fn counts(outcome: &Outcome) -> (WindowCounts, u64) {
     let mut sum = WindowCounts::default();
     outcome.store.request_counts().entries().for_each(|entry| sum.merge(&entry.in_window()));
-    (sum, outcome.op_counts(Phase::Measure).requests.scheduled)
+    (sum, outcome.requests().scheduled)
 }
 
 /// By when they were due none of the window's requests was even sent in it: 30 000 wait from the first second, and the
@@ -204,7 +202,7 @@ fn an_overloaded_server_is_seen_at_its_pace() {
 #[test]
 fn consecutive_windows_add_up() {
     let parts = [0, 1, 2].map(|warmup| counts(&run(&format!("warmup = '{warmup}s'\ntime = '1s'"))));
-    let (whole, due) = counts(&run("warmup = '0s'\ntime = '3s'"));
+    let (whole, due) = counts(&run("time = '3s'"));
     assert_eq!(parts.map(|(_, due)| due).iter().sum::<u64>(), due);
     for pair in parts.windows(2) {
         let [(one, _), (next, _)] = pair else { unreachable!("pairs") };
@@ -224,14 +222,13 @@ fn consecutive_windows_add_up() {
 fn windows_that_are_cut_short_balance() {
     for (at_ns, is_empty) in [(500 * MS, true), (1_500 * MS, false), (1_700 * MS + 7, false)] {
         for defers_sends in [false, true] {
-            let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
-            let options = SimOptions { server, defers_sends, ..SimOptions::default() };
+            let server = serving(100 * US);
+            let options = SimOptions { defers_sends, ..SimOptions::of(server) };
             let plan = plan(&format!("{OVERLOAD}\non-miss = 'set'\nwarmup = '1s'\ntime = '1s'"));
             let outcome = simulate_observed(plan, options, VIRTUAL_NS_MAX, &mut |observed| match observed {
                 RunEvent::Tick { now_ns, .. } if now_ns >= EPOCH_NS + at_ns => RunDecision::Finish,
                 _ => RunDecision::Continue,
             });
-            check_counts(&outcome);
             let (window, _) = counts(&outcome);
             assert_eq!(window.completed() == 0, is_empty, "{window:?}");
         }

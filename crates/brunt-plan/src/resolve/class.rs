@@ -265,7 +265,7 @@ pub(super) fn check_shared(plan: &Plan, index: usize) -> Resolved {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::resolved;
+    use super::super::tests::{cases, resolved};
 
     #[test]
     fn trace_options_resolve() {
@@ -340,44 +340,23 @@ mod tests {
     #[test]
     fn unshareable_connections_are_refused() {
         let two = "[[class]]\nname = 'two'\nconnections-of = ";
-        let table = [
-            (
-                "",
-                "'three'",
-                "invalid value 'three' for connections-of (class 'two'): expected the name of another class",
-            ),
-            (
-                "",
-                "'two'",
-                "invalid value 'two' for connections-of (class 'two'): expected the name of another class",
-            ),
-            (
-                "",
-                "'one'\nconnections = 3",
-                "connections-of (class 'two') cannot be used with connections: connections are those of class 'one'",
-            ),
-            (
-                "",
-                "'one'\ncall-rate = 3",
-                "connections-of (class 'two') cannot be used with replicas, call-rate or client-connections",
-            ),
-            (
-                "calls-per-connection = 9\n",
-                "'one'",
-                "connections-of (class 'two') cannot be used with connect-rate, calls-per-connection, connections-total or reconnect-every of class 'one'",
-            ),
-            (
-                "call-rate = 9\n",
-                "'one'",
-                "connections-of (class 'two') cannot be used with call-rate or client-connections of class 'one'",
-            ),
-            (
-                "[[class]]\nname = 'three'\nconnections-of = 'one'\n",
-                "'three'",
-                "invalid value 'three' for connections-of (class 'two'): expected a class with its own connections",
-            ),
-        ];
-        for (more, name, expected) in table {
+        let table = cases(
+            r"
+            '' => 'three' => invalid value 'three' for connections-of (class 'two'): expected the name of another class
+            '' => 'two' => invalid value 'two' for connections-of (class 'two'): expected the name of another class
+            ''
+                => 'one'\nconnections = 3 => connections-of (class 'two') cannot be used with connections: connections are those of class 'one'
+            ''
+                => 'one'\ncall-rate = 3 => connections-of (class 'two') cannot be used with replicas, call-rate or client-connections
+            calls-per-connection = 9\n
+                => 'one' => connections-of (class 'two') cannot be used with connect-rate, calls-per-connection, connections-total or reconnect-every of class 'one'
+            call-rate = 9\n
+                => 'one' => connections-of (class 'two') cannot be used with call-rate or client-connections of class 'one'
+            [[class]]\nname = 'three'\nconnections-of = 'one'\n
+                => 'three' => invalid value 'three' for connections-of (class 'two'): expected a class with its own connections
+        ",
+        );
+        for [more, name, expected] in table {
             let message = resolved(&format!("{OWNER}{more}{two}{name}")).unwrap_err();
             assert_eq!(message, expected);
         }

@@ -222,29 +222,19 @@ mod tests {
 
     #[test]
     fn options_that_agents_lack_are_refused() {
-        check_refused(&[
-            (
-                "agent = ['a']",
-                "--agent requires --server: the reference server of a run listens on this host only",
-            ),
-            (
-                "server = 'a'\nagent = ['::1']",
-                "invalid value '::1' for --agent: expected HOST or HOST:PORT, an IPv6 address in brackets",
-            ),
-            (
-                "server = 'a'\nagent = ['b']\nruns-on = 'controller'",
-                "--agent requires a class without runs-on = 'controller'",
-            ),
-            (
-                "server = 'a'\nagent = ['b']\nverify = '100%'",
-                "--agent cannot be used with --verify and writes: agents do not know each other's writes",
-            ),
-            (
-                "server = 'unix:/run/a.sock'\nagent = ['b']",
-                "--agent cannot be used with unix: servers: no agent opens a file that a plan names",
-            ),
-            ("server = 'a'\nmeasure-depth = 2", "measure-depth requires --agent"),
-        ]);
+        check_refused(
+            r"
+            agent = ['a'] => --agent requires --server: the reference server of a run listens on this host only
+            server = 'a'\nagent = ['::1']
+                => invalid value '::1' for --agent: expected HOST or HOST:PORT, an IPv6 address in brackets
+            server = 'a'\nagent = ['b']\nruns-on = 'controller' => --agent requires a class without runs-on = 'controller'
+            server = 'a'\nagent = ['b']\nverify = '100%'
+                => --agent cannot be used with --verify and writes: agents do not know each other's writes
+            server = 'unix:/run/a.sock'\nagent = ['b']
+                => --agent cannot be used with unix: servers: no agent opens a file that a plan names
+            server = 'a'\nmeasure-depth = 2 => measure-depth requires --agent
+        ",
+        );
     }
 
     fn plan(toml: &str) -> Plan {

@@ -9,7 +9,7 @@ use crate::memcached::tests::transcript::{self, positions};
 use crate::template::{Framing, Template};
 use crate::{Keys, Value};
 use brunt_plan::login::{Login, Password};
-use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_plan::outcome::Outcome;
 use handshake::Version;
 use proptest::prelude::*;
 
@@ -38,145 +38,91 @@ fn encode(codec: &RespCodec, request: &Request<'_>) -> Vec<u8> {
     bytes
 }
 
-/// One op, what it is on the wire, what a server answered, and what that comes to.
-struct Exchange<'a> {
-    request: Request<'a>,
-    bytes: &'static str,
-    answer: &'static str,
-    /// Where version 3 differs.
-    answer3: Option<&'static str>,
-    outcome: (OutcomeClass, ReplyKind),
-}
-
-fn one(text: &'static str) -> Keys<'static> {
-    match text.len() {
-        1 => Keys { bytes: text.as_bytes(), ends: &[1] },
-        3 => Keys { bytes: text.as_bytes(), ends: &[3] },
-        len => panic!("no key of {len} bytes is in the table"),
-    }
-}
-
 fn value(text: &'static str) -> Value<'static> {
     let (head, block) = text.as_bytes().split_at(text.len() / 2);
     Value { head, block, offset: 0, len: block.len() }
 }
 
-/// An op without a value.
-fn ask(kind: OpKind, text: &'static str) -> Request<'static> {
-    request(kind, one(text), Value::NONE)
+/// An op: its kind, its keys with commas between them, and what else it has.
+fn op(text: &'static str) -> Request<'static> {
+    let mut words = text.split(' ');
+    let (name, keys) = (words.next().unwrap(), words.next().unwrap());
+    let kind = OpKind::ALL.into_iter().find(|kind| kind.name() == name).unwrap();
+    let mut ends: Vec<u32> = Vec::new();
+    keys.split(',').for_each(|key| ends.push(ends.last().unwrap_or(&0) + key.len() as u32));
+    let keys = Keys { bytes: keys.replace(',', "").leak().as_bytes(), ends: ends.leak() };
+    let mut op = request(kind, keys, Value::NONE);
+    for word in words {
+        match word.split_once('=').unwrap() {
+            ("value", text) => op.value = value(text),
+            ("ttl", seconds) => op.ttl_s = seconds.parse().unwrap(),
+            ("by", number) => op.operand = number.parse().unwrap(),
+            ("command", place) => op.command = place.parse().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    op
 }
 
-/// An op with a value.
-fn store(kind: OpKind, text: &'static str, stored: &'static str) -> Request<'static> {
-    request(kind, one(text), value(stored))
-}
-
-fn exchange(
-    request: Request<'static>,
-    bytes: &'static str,
-    answer: &'static str,
-    outcome: (OutcomeClass, ReplyKind),
-) -> Exchange<'static> {
-    Exchange { request, bytes, answer, answer3: None, outcome }
-}
-
-/// As `exchange`, for an answer that version 3 writes otherwise.
-fn exchange3(
-    request: Request<'static>,
-    bytes: &'static str,
-    answers: (&'static str, &'static str),
-    outcome: (OutcomeClass, ReplyKind),
-) -> Exchange<'static> {
-    Exchange { answer3: Some(answers.1), ..exchange(request, bytes, answers.0, outcome) }
+/// An op, what it is on the wire, what a server answered (in version 2 / in version 3), and what that comes to.
+fn exchanges(table: &str) -> impl Iterator<Item = (Request<'static>, [&'static str; 4])> {
+    let table: &'static str = table.replace("\n        =>", " =>").leak();
+    let rows = table.lines().map(str::trim).filter(|row| row.contains("=>"));
+    rows.map(|row| {
+        let fields: Vec<&str> = row.split("=>").map(str::trim).collect();
+        let [text, bytes, answer, outcome] = fields[..] else { panic!("{row}") };
+        let (two, three) = answer.split_once(" / ").unwrap_or((answer, answer));
+        (op(text), [bytes, two, three, outcome])
+    })
 }
 
 /// What an empty redis-server 7.0.15 answered to just these bytes, one behind the other.
-fn exchanges() -> Vec<Exchange<'static>> {
-    use OpKind::{Add, Append, Decr, Delete, Get, Incr, Mget, Raw, Replace, Set, Touch};
-    let (done, refused) = (OutcomeClass::Done, OutcomeClass::Rejected);
-    let ttl = |ttl_s, request| Request { ttl_s, ..request };
-    let by = |operand, request| Request { operand, ..request };
-    let three = Keys { bytes: b"keynkno", ends: &[3, 4, 7] };
-    let miss = (OutcomeClass::Miss, ReplyKind::NotFound);
-    let hit = (OutcomeClass::Hit, ReplyKind::Value);
-    let (stored, not_stored) = ((done, ReplyKind::Stored), (refused, ReplyKind::NotStored));
-    let number = (done, ReplyKind::Number);
-    let error = (OutcomeClass::Error, ReplyKind::Error);
-    vec![
-        exchange3(ask(Get, "key"), "*2|$3|GET|$3|key|", ("$-1|", "_|"), miss),
-        exchange(store(Set, "key", "head"), "*3|$3|SET|$3|key|$4|head|", "+OK|", stored),
-        exchange(ask(Get, "key"), "*2|$3|GET|$3|key|", "$4|head|", hit),
-        exchange(ttl(60, store(Set, "key", "HEAD")), "*5|$3|SET|$3|key|$4|HEAD|$2|EX|$2|60|", "+OK|", stored),
-        exchange3(store(Add, "key", "head"), "*4|$3|SET|$3|key|$4|head|$2|NX|", ("$-1|", "_|"), not_stored),
-        exchange(
-            ttl(u32::MAX, store(Add, "n", "41")),
-            "*6|$3|SET|$1|n|$2|41|$2|EX|$10|4294967295|$2|NX|",
-            "+OK|",
-            stored,
-        ),
-        exchange(store(Replace, "key", ""), "*4|$3|SET|$3|key|$0||$2|XX|", "+OK|", stored),
-        exchange3(
-            ttl(7, store(Replace, "nil", "x")),
-            "*6|$3|SET|$3|nil|$1|x|$2|EX|$1|7|$2|XX|",
-            ("$-1|", "_|"),
-            not_stored,
-        ),
-        exchange(ask(Get, "key"), "*2|$3|GET|$3|key|", "$0||", hit),
-        exchange(ttl(9, store(Append, "key", "tail")), "*3|$6|APPEND|$3|key|$4|tail|", ":4|", stored),
-        exchange(by(1, ask(Incr, "n")), "*2|$4|INCR|$1|n|", ":42|", number),
-        exchange(by(5, ask(Incr, "n")), "*3|$6|INCRBY|$1|n|$1|5|", ":47|", number),
-        exchange(by(0, ask(Incr, "n")), "*3|$6|INCRBY|$1|n|$1|0|", ":47|", number),
-        exchange(by(1, ask(Decr, "n")), "*2|$4|DECR|$1|n|", ":46|", number),
-        exchange(by(100, ask(Decr, "n")), "*3|$6|DECRBY|$1|n|$3|100|", ":-54|", number),
-        exchange(
-            by(1, ask(Incr, "key")),
-            "*2|$4|INCR|$3|key|",
-            "-ERR value is not an integer or out of range|",
-            error,
-        ),
-        exchange(
-            by(u64::MAX, ask(Incr, "n")),
-            "*3|$6|INCRBY|$1|n|$20|18446744073709551615|",
-            "-ERR value is not an integer or out of range|",
-            error,
-        ),
-        exchange3(
-            request(Mget, three, Value::NONE),
-            "*4|$4|MGET|$3|key|$1|n|$3|kno|",
-            ("*3|$4|tail|$3|-54|$-1|", "*3|$4|tail|$3|-54|_|"),
-            hit,
-        ),
-        exchange3(request(Mget, one("nil"), Value::NONE), "*2|$4|MGET|$3|nil|", ("*1|$-1|", "*1|_|"), miss),
-        exchange(ask(Touch, "key"), "*2|$5|TOUCH|$3|key|", ":1|", (done, ReplyKind::Touched)),
-        exchange(ttl(90, ask(Touch, "key")), "*3|$6|EXPIRE|$3|key|$2|90|", ":1|", (done, ReplyKind::Touched)),
-        exchange(
-            ttl(90, ask(Touch, "nil")),
-            "*3|$6|EXPIRE|$3|nil|$2|90|",
-            ":0|",
-            (refused, ReplyKind::NotFound),
-        ),
-        exchange(ask(Touch, "nil"), "*2|$5|TOUCH|$3|nil|", ":0|", (refused, ReplyKind::NotFound)),
-        exchange(ask(Delete, "n"), "*2|$3|DEL|$1|n|", ":1|", (done, ReplyKind::Deleted)),
-        exchange(ask(Delete, "n"), "*2|$3|DEL|$1|n|", ":0|", (refused, ReplyKind::NotFound)),
-        exchange(store(Raw, "h", "fish"), "*4|$4|HSET|$1|h|$1|f|$4|fish|", ":1|", number),
-        exchange3(
-            Request { command: 2, ..ask(Raw, "h") },
-            "*2|$7|HGETALL|$1|h|",
-            ("*2|$1|f|$4|fish|", "%1|$1|f|$4|fish|"),
-            (done, ReplyKind::Value),
-        ),
-        exchange(Request { command: 3, ..ask(Raw, "h") }, "*1|$4|PING|", "+PONG|", (done, ReplyKind::Ok)),
-        exchange(
-            ask(Get, "h"),
-            "*2|$3|GET|$1|h|",
-            "-WRONGTYPE Operation against a key holding the wrong kind of value|",
-            (OutcomeClass::Error, ReplyKind::ClientError),
-        ),
-    ]
-}
+const EXCHANGES: &str = "
+    get key => *2|$3|GET|$3|key| => $-1| / _| => Miss NotFound
+    set key value=head => *3|$3|SET|$3|key|$4|head| => +OK| => Done Stored
+    get key => *2|$3|GET|$3|key| => $4|head| => Hit Value
+    set key value=HEAD ttl=60 => *5|$3|SET|$3|key|$4|HEAD|$2|EX|$2|60| => +OK| => Done Stored
+    add key value=head => *4|$3|SET|$3|key|$4|head|$2|NX| => $-1| / _| => Rejected NotStored
+    add n value=41 ttl=4294967295 => *6|$3|SET|$1|n|$2|41|$2|EX|$10|4294967295|$2|NX| => +OK| => Done Stored
+    replace key value= => *4|$3|SET|$3|key|$0||$2|XX| => +OK| => Done Stored
+    replace nil value=x ttl=7 => *6|$3|SET|$3|nil|$1|x|$2|EX|$1|7|$2|XX| => $-1| / _| => Rejected NotStored
+    get key => *2|$3|GET|$3|key| => $0|| => Hit Value
+    append key value=tail ttl=9 => *3|$6|APPEND|$3|key|$4|tail| => :4| => Done Stored
+    incr n by=1 => *2|$4|INCR|$1|n| => :42| => Done Number
+    incr n by=5 => *3|$6|INCRBY|$1|n|$1|5| => :47| => Done Number
+    incr n by=0 => *3|$6|INCRBY|$1|n|$1|0| => :47| => Done Number
+    decr n by=1 => *2|$4|DECR|$1|n| => :46| => Done Number
+    decr n by=100 => *3|$6|DECRBY|$1|n|$3|100| => :-54| => Done Number
+    incr key by=1 => *2|$4|INCR|$3|key| => -ERR value is not an integer or out of range| => Error Error
+    incr n by=18446744073709551615 => *3|$6|INCRBY|$1|n|$20|18446744073709551615|
+        => -ERR value is not an integer or out of range| => Error Error
+    mget key,n,kno => *4|$4|MGET|$3|key|$1|n|$3|kno| => *3|$4|tail|$3|-54|$-1| / *3|$4|tail|$3|-54|_| => Hit Value
+    mget nil => *2|$4|MGET|$3|nil| => *1|$-1| / *1|_| => Miss NotFound
+    touch key => *2|$5|TOUCH|$3|key| => :1| => Done Touched
+    touch key ttl=90 => *3|$6|EXPIRE|$3|key|$2|90| => :1| => Done Touched
+    touch nil ttl=90 => *3|$6|EXPIRE|$3|nil|$2|90| => :0| => Rejected NotFound
+    touch nil => *2|$5|TOUCH|$3|nil| => :0| => Rejected NotFound
+    delete n => *2|$3|DEL|$1|n| => :1| => Done Deleted
+    delete n => *2|$3|DEL|$1|n| => :0| => Rejected NotFound
+    raw h value=fish => *4|$4|HSET|$1|h|$1|f|$4|fish| => :1| => Done Number
+    raw h command=2 => *2|$7|HGETALL|$1|h| => *2|$1|f|$4|fish| / %1|$1|f|$4|fish| => Done Value
+    raw h command=3 => *1|$4|PING| => +PONG| => Done Ok
+    get h => *2|$3|GET|$1|h| => -WRONGTYPE Operation against a key holding the wrong kind of value| => Error ClientError
+";
+
+/// What it answered where keys end with the field of a hash.
+const HASH_FIELDS: &str = "
+    get 000123456789 => *3|$4|HGET|$8|00012345|$4|6789| => $-1| => Miss NotFound
+    set 000123456789 value=fish => *4|$4|HSET|$8|00012345|$4|6789|$4|fish| => :1| => Done Stored
+    set 000123456789 value= => *4|$4|HSET|$8|00012345|$4|6789|$0|| => :0| => Done Stored
+    delete 000123456789 => *3|$4|HDEL|$8|00012345|$4|6789| => :1| => Done Deleted
+    // As long as a field and one byte more.
+    get 56789 => *2|$3|GET|$5|56789| => $-1| => Miss NotFound
+    set 56789 value=x => *3|$3|SET|$5|56789|$1|x| => +OK| => Done Stored
+";
 
 /// How a reply ends: the outcome of an op of this kind.
-fn outcome_of(mut codec: RespCodec, kind: OpKind, answer: &[u8]) -> (OutcomeClass, ReplyKind) {
+fn outcome_of(mut codec: RespCodec, kind: OpKind, answer: &[u8]) -> String {
     let mut used = 0;
     loop {
         let (step, event) = codec.decode(&answer[used..]);
@@ -188,73 +134,32 @@ fn outcome_of(mut codec: RespCodec, kind: OpKind, answer: &[u8]) -> (OutcomeClas
         };
         assert_eq!(used, answer.len());
         let Outcome { class, reply } = Outcome::of_reply(kind, reply.expect("the op can have it"));
-        return (class, reply);
+        return format!("{class:?} {reply:?}");
     }
 }
 
 #[test]
 fn golden_exchanges_with_redis() {
-    for Exchange { request, bytes, answer, answer3, outcome } in exchanges() {
+    for (request, [bytes, answer, answer3, outcome]) in exchanges(EXCHANGES) {
         for request in [request, Request { noreply: true, flags: 7, token: 9, ..request }] {
-            assert_eq!(
-                encode(&codec(), &request).escape_ascii().to_string(),
-                wire(bytes).escape_ascii().to_string()
-            );
+            let written = encode(&codec(), &request).escape_ascii().to_string();
+            assert_eq!(written, wire(bytes).escape_ascii().to_string());
         }
         assert_eq!(outcome_of(codec(), request.kind, &wire(answer)), outcome, "{bytes} {answer}");
-        let outcome = match answer3 {
-            // A map is no list of values.
-            Some(answer3) if answer3.starts_with('%') => (outcome.0, ReplyKind::Ok),
-            _ => outcome,
-        };
-        assert_eq!(
-            outcome_of(codec(), request.kind, &wire(answer3.unwrap_or(answer))),
-            outcome,
-            "{bytes} {answer3:?}"
-        );
+        // A map is no list of values.
+        let outcome3 =
+            if answer3.starts_with('%') { outcome.replace("Value", "Ok") } else { outcome.to_owned() };
+        assert_eq!(outcome_of(codec(), request.kind, &wire(answer3)), outcome3, "{bytes} {answer3}");
     }
-    let tried = |kind: &OpKind| exchanges().iter().any(|exchange| exchange.request.kind == *kind);
+    let tried = |kind: &OpKind| exchanges(EXCHANGES).any(|(request, _)| request.kind == *kind);
     for kind in OpKind::ALL {
         assert_eq!(tried(&kind), RespCodec::supports(kind), "{kind}");
     }
 }
 
-/// What a redis-server 7.0.15 answered where keys end with the field of a hash.
 #[test]
 fn keys_may_be_hash_fields() {
-    let keys = |text: &'static [u8], ends| Keys { bytes: text, ends };
-    let (split, short) = (keys(b"000123456789", &[12]), keys(b"56789", &[5]));
-    let (done, miss) = (OutcomeClass::Done, (OutcomeClass::Miss, ReplyKind::NotFound));
-    let table = [
-        (request(OpKind::Get, split, Value::NONE), "*3|$4|HGET|$8|00012345|$4|6789|", "$-1|", miss),
-        (
-            request(OpKind::Set, split, value("fish")),
-            "*4|$4|HSET|$8|00012345|$4|6789|$4|fish|",
-            ":1|",
-            (done, ReplyKind::Stored),
-        ),
-        (
-            request(OpKind::Set, split, value("")),
-            "*4|$4|HSET|$8|00012345|$4|6789|$0||",
-            ":0|",
-            (done, ReplyKind::Stored),
-        ),
-        (
-            request(OpKind::Delete, split, Value::NONE),
-            "*3|$4|HDEL|$8|00012345|$4|6789|",
-            ":1|",
-            (done, ReplyKind::Deleted),
-        ),
-        // As long as a field and one byte more.
-        (request(OpKind::Get, short, Value::NONE), "*2|$3|GET|$5|56789|", "$-1|", miss),
-        (
-            request(OpKind::Set, short, value("x")),
-            "*3|$3|SET|$5|56789|$1|x|",
-            "+OK|",
-            (done, ReplyKind::Stored),
-        ),
-    ];
-    for (request, bytes, answer, outcome) in table {
+    for (request, [bytes, answer, _, outcome]) in exchanges(HASH_FIELDS) {
         let mut codec = codec().with_hash_field(4);
         assert_eq!(
             encode(&codec, &request).escape_ascii().to_string(),
@@ -731,36 +636,9 @@ fn lines_end_within_the_unit() {
 
 #[test]
 fn a_large_value_passes_through_in_the_pieces_that_arrive() {
-    let value = vec![b'v'; 5_000_000];
-    for (head, behind) in [("", ""), ("*2|$1|a|", ""), ("*2|", "_|")] {
-        let head = wire(&format!("{head}${}|", value.len()));
-        let stream = [&head[..], &value, b"\r\n", &wire(behind)[..]].concat();
-        let mut codec = RespCodec::default();
-        let (mut position, mut passed, mut replies) = (0, 0, 0);
-        let mut arrived = 0;
-        while arrived < stream.len() {
-            arrived = stream.len().min(arrived + 1500);
-            loop {
-                match codec.decode(&stream[position..arrived]) {
-                    (used, Some(Event::Value(piece))) => {
-                        assert_eq!(
-                            piece.as_ptr(),
-                            stream[position..].as_ptr(),
-                            "a piece is the input itself"
-                        );
-                        passed += piece.len();
-                        position += used;
-                    }
-                    (used, Some(event)) => {
-                        replies += usize::from(matches!(event, Event::End { reply: ReplyKind::Value, .. }));
-                        position += used;
-                    }
-                    (_, None) => break,
-                }
-            }
-            assert!(arrived - position < 32, "only a line may wait");
-        }
-        assert_eq!((passed / value.len(), replies), (1, 1));
+    for (front, behind) in [("", ""), ("*2|$1|a|", ""), ("*2|", "_|")] {
+        let (front, behind) = (wire(&format!("{front}$5000000|")), wire(&format!("|{behind}")));
+        assert_eq!(transcript::check_large_value(RespCodec::default(), &front, &behind, 31), 1);
     }
 }
 
@@ -771,20 +649,8 @@ fn string(value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_whole_reply_of_one_value_is_one_event() {
-    for len in (2..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 99_999]) {
-        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        let mut stream = string(&value);
-        let used = stream.len();
-        for behind in [&b""[..], b"$", b"\r\n\r\n"] {
-            stream.truncate(used);
-            stream.extend_from_slice(behind);
-            let (step, event) = RespCodec::default().decode(&stream);
-            assert_eq!(
-                (step, event),
-                (used, Some(Event::Found(crate::Found { key: &[], flags: 0, value: &value, token: 0 })))
-            );
-        }
-    }
+    let lens = (2..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 99_999]);
+    transcript::check_found(RespCodec::default, lens, string, &[b"", b"$", b"\r\n\r\n"], (b"", 0, 0));
 }
 
 #[test]
@@ -792,31 +658,15 @@ fn damaged_values_decode_alike_on_both_paths() {
     // Every byte of it replaced by each of those that mean something; and cut everywhere, with more behind it or not.
     for value in [&b"abc"[..], b"\r\n$3\r\n", b"", b"0123456789", &[b'x'; 150]] {
         let whole = string(value);
-        for at in 0..whole.len().min(12) {
-            for byte in *b"\r\n 019$*>-+?x\0\x7f\xff" {
-                let mut damaged = whole.clone();
-                damaged[at] = byte;
-                for behind in [&b""[..], &whole, b"\r\n+OK\r\n:1\r\n"] {
-                    let stream = [&damaged[..], behind].concat();
-                    let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_general_path(&stream);
-                    assert_eq!(decode(&stream), expected, "{}", stream.escape_ascii());
-                    assert_eq!(
-                        decode_cut(&stream, &everywhere, usize::MAX),
-                        expected,
-                        "{}",
-                        stream.escape_ascii()
-                    );
-                }
-            }
-        }
+        let bytes = *b"\r\n 019$*>-+?x\0\x7f\xff";
+        let behind = [&b""[..], &whole, b"\r\n+OK\r\n:1\r\n"];
+        transcript::check_damaged(note, &RespCodec::default(), &whole, 12, bytes.into_iter(), &behind);
         check_cuts(&[&whole[..], &whole].concat());
     }
 }
 
 #[test]
 fn header_reuse_matches_the_general_parser() {
-    // All pairs: the second reply is read by a codec that has the head of the first one in mind.
     let replies = [
         string(&[b'x'; 200]),
         string(&[b'y'; 201]),
@@ -836,12 +686,7 @@ fn header_reuse_matches_the_general_parser() {
         b":1\r\n".to_vec(),
         b">1\r\n$2\r\nab\r\n".to_vec(),
     ];
-    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
-        for second in &replies {
-            let stream = [first, second].concat();
-            assert_eq!(decode(&stream), decode_general_path(&stream), "{}", stream.escape_ascii());
-        }
-    }
+    transcript::check_pairs(note, &RespCodec::default(), &replies);
 }
 
 /// A value before it has bytes.

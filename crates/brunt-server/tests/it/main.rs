@@ -19,6 +19,22 @@ mod transcripts;
 
 use brunt_server::core::{ConnectionId, Core, End};
 
+/// Rows of text, whose fields ` => ` separates; a field may stand on a line of its own. Control characters, and a blank at
+/// the beginning, are written as escapes, a field of nothing as `''`.
+fn cases<const N: usize>(text: &str) -> Vec<[String; N]> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let rows = lines.collect::<Vec<_>>().join("\u{1}").replace("\u{1}=>", " =>");
+    let control =
+        [(r"\n", "\n"), (r"\r", "\r"), (r"\t", "\t"), (r"\0", "\0"), (r"\x20", " "), (r"\x7f", "\u{7f}")];
+    let text = control.iter().fold(rows, |text, (escape, character)| text.replace(escape, character));
+    let fields = |row: &str| {
+        row.split(" => ")
+            .map(|field| if field == "''" { String::new() } else { field.to_owned() })
+            .collect::<Vec<_>>()
+    };
+    text.split('\u{1}').map(|row| fields(row).try_into().expect("as many fields as all rows have")).collect()
+}
+
 /// Takes everything that leaves by `now_ns` and gives the bytes of one connection.
 fn drain(core: &mut Core, connection: ConnectionId, now_ns: u64) -> Vec<u8> {
     let mut bytes = Vec::new();

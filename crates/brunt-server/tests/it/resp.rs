@@ -2,7 +2,7 @@
 //! credentials, cuts.
 
 use crate::real::Real;
-use crate::{Random, drain};
+use crate::{Random, cases, drain};
 use brunt_server::core::{Core, CoreOptions, QUEUED_BYTES_MAX};
 use brunt_server::{Credentials, End, Every, Faults};
 use proptest::prelude::*;
@@ -29,123 +29,67 @@ fn lines(text: &str) -> Vec<u8> {
 }
 
 /// (sent, answered); what is answered in version 3 has `_` for a null.
-const SHARED: &[(&str, &str)] = &[
+const SHARED: &str = r"
     // Strings.
-    ("GET a\nSET a hello\nGET a\nget a\nSTRLEN a\nSTRLEN none", "$-1|+OK|$5|hello|$5|hello|:5|:0|"),
-    ("SET a ''\nGET a\nSTRLEN a", "+OK|$0||:0|"),
-    ("SET a 1\nSET b 2\nMGET a none b a\nMGET none", "+OK|+OK|*4|$1|1|$-1|$1|2|$1|1|*1|$-1|"),
-    ("SET a 1 NX\nSET a 2 NX\nSET a 3 XX\nSET b 1 XX\nGET a\nGET b", "+OK|$-1|+OK|$-1|$1|3|$-1|"),
-    (
-        "SET a 1 EX 100\nTTL a\nSET a 2 PX 100000 xx\nTTL a\nSET a 3\nTTL a\nTTL none",
-        "+OK|:100|+OK|:100|+OK|:-1|:-2|",
-    ),
-    ("SETEX a 100 x\nTTL a\nPSETEX a 50000 y\nTTL a\nGET a", "+OK|:100|+OK|:50|$1|y|"),
-    (
-        "SET a 1 EX 0\nSET a 1 EX x\nSET a 1 EX\nSET a 1 NX XX\nSET a 1 EX 1 PX 1\nSET a 1 no\nSETEX a -1 x\nSETEX a x x\nPSETEX a 0 x\nGET a",
-        "-ERR invalid expire time in 'set' command|-ERR value is not an integer or out of range|-ERR syntax error|\
-         -ERR syntax error|-ERR syntax error|-ERR syntax error|-ERR invalid expire time in 'setex' command|\
-         -ERR value is not an integer or out of range|-ERR invalid expire time in 'psetex' command|$-1|",
-    ),
-    ("APPEND a x\nAPPEND a yz\nGET a\nSETEX b 100 1\nAPPEND b 2\nTTL b", ":1|:3|$3|xyz|+OK|:2|:100|"),
+    GET a\nSET a hello\nGET a\nget a\nSTRLEN a\nSTRLEN none => $-1|+OK|$5|hello|$5|hello|:5|:0|
+    SET a ''\nGET a\nSTRLEN a => +OK|$0||:0|
+    SET a 1\nSET b 2\nMGET a none b a\nMGET none => +OK|+OK|*4|$1|1|$-1|$1|2|$1|1|*1|$-1|
+    SET a 1 NX\nSET a 2 NX\nSET a 3 XX\nSET b 1 XX\nGET a\nGET b => +OK|$-1|+OK|$-1|$1|3|$-1|
+    SET a 1 EX 100\nTTL a\nSET a 2 PX 100000 xx\nTTL a\nSET a 3\nTTL a\nTTL none => +OK|:100|+OK|:100|+OK|:-1|:-2|
+    SETEX a 100 x\nTTL a\nPSETEX a 50000 y\nTTL a\nGET a => +OK|:100|+OK|:50|$1|y|
+    SET a 1 EX 0\nSET a 1 EX x\nSET a 1 EX\nSET a 1 NX XX\nSET a 1 EX 1 PX 1\nSET a 1 no\nSETEX a -1 x\nSETEX a x x\nPSETEX a 0 x\nGET a
+        => -ERR invalid expire time in 'set' command|-ERR value is not an integer or out of range|-ERR syntax error|-ERR syntax error|-ERR syntax error|-ERR syntax error|-ERR invalid expire time in 'setex' command|-ERR value is not an integer or out of range|-ERR invalid expire time in 'psetex' command|$-1|
+    APPEND a x\nAPPEND a yz\nGET a\nSETEX b 100 1\nAPPEND b 2\nTTL b => :1|:3|$3|xyz|+OK|:2|:100|
     // Numbers, with a sign and from nothing.
-    (
-        "INCR n\nINCR n\nINCRBY n 40\nDECR n\nDECRBY n 100\nGET n\nDECR m\nINCRBY k 7\nMGET m k",
-        ":1|:2|:42|:41|:-59|$3|-59|:-1|:7|*2|$2|-1|$1|7|",
-    ),
-    (
-        "SET n 9223372036854775806\nINCR n\nINCR n\nDECRBY n -1\nINCRBY n 9223372036854775808\nSET n -9223372036854775808\nDECR n",
-        "+OK|:9223372036854775807|-ERR increment or decrement would overflow|-ERR increment or decrement would overflow|\
-         -ERR value is not an integer or out of range|+OK|-ERR increment or decrement would overflow|",
-    ),
-    (
-        "SET n 007\nINCR n\nSET n +1\nINCR n\nSET n ''\nINCR n\nSET n -0\nINCR n\nSET n x\nDECRBY n 5\nINCRBY n x",
-        "+OK|-ERR value is not an integer or out of range|+OK|-ERR value is not an integer or out of range|+OK|\
-         -ERR value is not an integer or out of range|+OK|-ERR value is not an integer or out of range|+OK|\
-         -ERR value is not an integer or out of range|-ERR value is not an integer or out of range|",
-    ),
-    ("SETEX n 100 5\nINCR n\nTTL n\nINCRBY n 100\nGET n", "+OK|:6|:100|:106|$3|106|"),
+    INCR n\nINCR n\nINCRBY n 40\nDECR n\nDECRBY n 100\nGET n\nDECR m\nINCRBY k 7\nMGET m k
+        => :1|:2|:42|:41|:-59|$3|-59|:-1|:7|*2|$2|-1|$1|7|
+    SET n 9223372036854775806\nINCR n\nINCR n\nDECRBY n -1\nINCRBY n 9223372036854775808\nSET n -9223372036854775808\nDECR n
+        => +OK|:9223372036854775807|-ERR increment or decrement would overflow|-ERR increment or decrement would overflow|-ERR value is not an integer or out of range|+OK|-ERR increment or decrement would overflow|
+    SET n 007\nINCR n\nSET n +1\nINCR n\nSET n ''\nINCR n\nSET n -0\nINCR n\nSET n x\nDECRBY n 5\nINCRBY n x
+        => +OK|-ERR value is not an integer or out of range|+OK|-ERR value is not an integer or out of range|+OK|-ERR value is not an integer or out of range|+OK|-ERR value is not an integer or out of range|+OK|-ERR value is not an integer or out of range|-ERR value is not an integer or out of range|
+    SETEX n 100 5\nINCR n\nTTL n\nINCRBY n 100\nGET n => +OK|:6|:100|:106|$3|106|
     // Removal and times to live.
-    ("DEL a\nSET a 1\nSET b 1\nDEL a none b a\nUNLINK a", ":0|+OK|+OK|:2|:0|"),
-    (
-        "SET a 1\nEXISTS a none a\nTOUCH a none a\nEXPIRE a 100\nTTL a\nPEXPIRE a 30000\nTTL a\nEXPIRE none 1",
-        "+OK|:2|:2|:1|:100|:1|:30|:0|",
-    ),
-    (
-        "SET a 1\nEXPIRE a 0\nGET a\nSET a 1\nEXPIRE a -5\nEXISTS a\nEXPIRE a x",
-        "+OK|:1|$-1|+OK|:1|:0|-ERR value is not an integer or out of range|",
-    ),
-    ("SETEX a 100 x\nTOUCH a\nTTL a\nSET a y XX\nTTL a", "+OK|:1|:100|+OK|:-1|"),
+    DEL a\nSET a 1\nSET b 1\nDEL a none b a\nUNLINK a => :0|+OK|+OK|:2|:0|
+    SET a 1\nEXISTS a none a\nTOUCH a none a\nEXPIRE a 100\nTTL a\nPEXPIRE a 30000\nTTL a\nEXPIRE none 1
+        => +OK|:2|:2|:1|:100|:1|:30|:0|
+    SET a 1\nEXPIRE a 0\nGET a\nSET a 1\nEXPIRE a -5\nEXISTS a\nEXPIRE a x
+        => +OK|:1|$-1|+OK|:1|:0|-ERR value is not an integer or out of range|
+    SETEX a 100 x\nTOUCH a\nTTL a\nSET a y XX\nTTL a => +OK|:1|:100|+OK|:-1|
     // Hashes.
-    (
-        "HSET h f 1\nHSET h f 22 g ''\nHGET h f\nHGET h g\nHGET h none\nHGET none f\nTTL h",
-        ":1|:1|$2|22|$0||$-1|$-1|:-1|",
-    ),
-    ("HSET h f 1\nEXPIRE h 100\nHSET h g 2\nTTL h\nHGET h g\nDEL h\nHGET h f", ":1|:1|:1|:100|$1|2|:1|$-1|"),
-    (
-        "HSET h f 1\nGET h\nAPPEND h x\nINCR h\nSTRLEN h\nMGET h\nSET s x\nHGET s f\nHGETALL s\nHSET s f 1\nSET h x\nGET h",
-        ":1|-WRONGTYPE Operation against a key holding the wrong kind of value|\
-         -WRONGTYPE Operation against a key holding the wrong kind of value|\
-         -WRONGTYPE Operation against a key holding the wrong kind of value|\
-         -WRONGTYPE Operation against a key holding the wrong kind of value|*1|$-1|+OK|\
-         -WRONGTYPE Operation against a key holding the wrong kind of value|\
-         -WRONGTYPE Operation against a key holding the wrong kind of value|\
-         -WRONGTYPE Operation against a key holding the wrong kind of value|+OK|$1|x|",
-    ),
-    (
-        "HSET h f\nHSET h f 1 g",
-        "-ERR wrong number of arguments for 'hset' command|-ERR wrong number of arguments for 'hset' command|",
-    ),
+    HSET h f 1\nHSET h f 22 g ''\nHGET h f\nHGET h g\nHGET h none\nHGET none f\nTTL h => :1|:1|$2|22|$0||$-1|$-1|:-1|
+    HSET h f 1\nEXPIRE h 100\nHSET h g 2\nTTL h\nHGET h g\nDEL h\nHGET h f => :1|:1|:1|:100|$1|2|:1|$-1|
+    HSET h f 1\nGET h\nAPPEND h x\nINCR h\nSTRLEN h\nMGET h\nSET s x\nHGET s f\nHGETALL s\nHSET s f 1\nSET h x\nGET h
+        => :1|-WRONGTYPE Operation against a key holding the wrong kind of value|-WRONGTYPE Operation against a key holding the wrong kind of value|-WRONGTYPE Operation against a key holding the wrong kind of value|-WRONGTYPE Operation against a key holding the wrong kind of value|*1|$-1|+OK|-WRONGTYPE Operation against a key holding the wrong kind of value|-WRONGTYPE Operation against a key holding the wrong kind of value|-WRONGTYPE Operation against a key holding the wrong kind of value|+OK|$1|x|
+    HSET h f\nHSET h f 1 g => -ERR wrong number of arguments for 'hset' command|-ERR wrong number of arguments for 'hset' command|
     // Control.
-    (
-        "PING\nPING hi\nECHO x\nDBSIZE\nSET a 1\nDBSIZE\nFLUSHALL\nGET a",
-        "+PONG|$2|hi|$1|x|:0|+OK|:1|+OK|$-1|",
-    ),
-    (
-        "SELECT 15\nSELECT 16\nSELECT -1\nSELECT 0\nCLIENT SETNAME me\nCLIENT SETNAME a\u{7f}b",
-        "+OK|-ERR DB index is out of range|\
-         -ERR DB index is out of range|+OK|+OK|-ERR Client names cannot contain spaces, newlines or special characters.|",
-    ),
-    (
-        "AUTH x\nAUTH default x\nAUTH nobody x\nAUTH a b c",
-        "-ERR AUTH <password> called without any password configured for the default user. \
-         Are you sure your configuration is correct?|+OK|\
-         -WRONGPASS invalid username-password pair or user is disabled.|-ERR syntax error|",
-    ),
-    (
-        "HELLO 4\nHELLO x\nHELLO 3 AUTH nobody x\nHELLO 2 no",
-        "-NOPROTO unsupported protocol version|\
-         -ERR Protocol version is not an integer or out of range|\
-         -WRONGPASS invalid username-password pair or user is disabled.|-ERR Syntax error in HELLO option 'no'|",
-    ),
+    PING\nPING hi\nECHO x\nDBSIZE\nSET a 1\nDBSIZE\nFLUSHALL\nGET a => +PONG|$2|hi|$1|x|:0|+OK|:1|+OK|$-1|
+    SELECT 15\nSELECT 16\nSELECT -1\nSELECT 0\nCLIENT SETNAME me\nCLIENT SETNAME a\x7fb
+        => +OK|-ERR DB index is out of range|-ERR DB index is out of range|+OK|+OK|-ERR Client names cannot contain spaces, newlines or special characters.|
+    AUTH x\nAUTH default x\nAUTH nobody x\nAUTH a b c
+        => -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?|+OK|-WRONGPASS invalid username-password pair or user is disabled.|-ERR syntax error|
+    HELLO 4\nHELLO x\nHELLO 3 AUTH nobody x\nHELLO 2 no
+        => -NOPROTO unsupported protocol version|-ERR Protocol version is not an integer or out of range|-WRONGPASS invalid username-password pair or user is disabled.|-ERR Syntax error in HELLO option 'no'|
     // Mistakes.
-    (
-        "GET\nGET a b\nSET a\nNONE\nnone a bc\nPING",
-        "-ERR wrong number of arguments for 'get' command|\
-         -ERR wrong number of arguments for 'get' command|-ERR wrong number of arguments for 'set' command|\
-         -ERR unknown command 'NONE', with args beginning with: |\
-         -ERR unknown command 'none', with args beginning with: 'a' 'bc' |+PONG|",
-    ),
-    ("~*0|\n~*-1|\nPING", "+PONG|"),
-    ("PING\n~*x|\nPING", "+PONG|-ERR Protocol error: invalid multibulk length|"),
-    ("~*1|$-1|\nPING", "-ERR Protocol error: invalid bulk length|"),
-    ("PING\nQUIT\nPING", "+PONG|+OK|"),
-];
+    GET\nGET a b\nSET a\nNONE\nnone a bc\nPING
+        => -ERR wrong number of arguments for 'get' command|-ERR wrong number of arguments for 'get' command|-ERR wrong number of arguments for 'set' command|-ERR unknown command 'NONE', with args beginning with: |-ERR unknown command 'none', with args beginning with: 'a' 'bc' |+PONG|
+    ~*0|\n~*-1|\nPING => +PONG|
+    PING\n~*x|\nPING => +PONG|-ERR Protocol error: invalid multibulk length|
+    ~*1|$-1|\nPING => -ERR Protocol error: invalid bulk length|
+    PING\nQUIT\nPING => +PONG|+OK|
+";
 
 /// What version 3 writes otherwise: (sent, answered in 2, answered in 3).
-const VERSIONS: &[(&str, &str, &str)] = &[
-    ("GET a\nMGET a\nSET a 1 XX\nHGET h f", "$-1|*1|$-1|$-1|$-1|", "_|*1|_|_|_|"),
-    (
-        "HGETALL none\nHSET h f 1 g 22\nHGETALL h",
-        "*0|:2|*4|$1|f|$1|1|$1|g|$2|22|",
-        "%0|:2|%2|$1|f|$1|1|$1|g|$2|22|",
-    ),
-    ("INCR n\nDEL n none\nPING", ":1|:1|+PONG|", ":1|:1|+PONG|"),
-];
+const VERSIONS: &str = r"
+    GET a\nMGET a\nSET a 1 XX\nHGET h f => $-1|*1|$-1|$-1|$-1| => _|*1|_|_|_|
+    HGETALL none\nHSET h f 1 g 22\nHGETALL h => *0|:2|*4|$1|f|$1|1|$1|g|$2|22| => %0|:2|%2|$1|f|$1|1|$1|g|$2|22|
+    INCR n\nDEL n none\nPING => :1|:1|+PONG| => :1|:1|+PONG|
+";
 
 /// All of them in one version or the other, with what asks for the version in front.
 fn shared() -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut all: Vec<_> = SHARED.iter().map(|(sent, answered)| (wire(sent), lines(answered))).collect();
-    for (sent, two, three) in VERSIONS {
+    let mut all: Vec<_> =
+        cases(SHARED).iter().map(|[sent, answered]| (wire(sent), lines(answered))).collect();
+    for [sent, two, three] in &cases(VERSIONS) {
         all.push((wire(sent), lines(two)));
         all.push((wire(&format!("HELLO 3\nPING marker\n{sent}")), lines(three)));
         all.push((wire(&format!("HELLO 3\nHELLO 2 SETNAME me\nPING marker\n{sent}")), lines(two)));

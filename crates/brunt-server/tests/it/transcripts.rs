@@ -1,6 +1,6 @@
 //! Every command as a transcript: what is sent, what comes back, on a fresh server.
 
-use crate::{Random, drain, meta};
+use crate::{Random, cases, drain, meta};
 use brunt_server::core::{Core, CoreOptions, End};
 use proptest::prelude::*;
 
@@ -10,153 +10,100 @@ fn bytes(text: &str) -> Vec<u8> {
 }
 
 /// What memcached 1.6 and this server answer alike: (sent, answered).
-const SHARED: &[(&str, &str)] = &[
+const SHARED: &str = r"
     // Retrieval. (With a bad key behind good ones memcached 1.6.18 takes back what it has found, and with it the replies
     // to requests before this one that it has not sent yet; hence no reply is before that transcript's.)
-    ("get a\n", "END\n"),
-    ("set a 7 0 3\nabc\nget a\n", "STORED\nVALUE a 7 3\nabc\nEND\n"),
-    ("set a 1 0 1\nx\nget a no a\n", "STORED\nVALUE a 1 1\nx\nVALUE a 1 1\nx\nEND\n"),
-    (
-        "set a 0 0 1\nx\nset b 0 0 1\ny\ngets b a\n",
-        "STORED\nSTORED\nVALUE b 0 1 2\ny\nVALUE a 0 1 1\nx\nEND\n",
-    ),
-    ("set a 0 0 0\n\nget a\n", "STORED\nVALUE a 0 0\n\nEND\n"),
-    ("set § 0 0 1\nx\nget §\n", "STORED\nVALUE § 0 1\nx\nEND\n"),
-    (
-        "set a 0 0 1 noreply\nx\nget a §x a\nget a\n",
-        "CLIENT_ERROR bad command line format\nVALUE a 0 1\nx\nEND\n",
-    ),
-    ("get\ngets\nget \n", "ERROR\nERROR\nERROR\n"),
+    get a\n => END\n
+    set a 7 0 3\nabc\nget a\n => STORED\nVALUE a 7 3\nabc\nEND\n
+    set a 1 0 1\nx\nget a no a\n => STORED\nVALUE a 1 1\nx\nVALUE a 1 1\nx\nEND\n
+    set a 0 0 1\nx\nset b 0 0 1\ny\ngets b a\n => STORED\nSTORED\nVALUE b 0 1 2\ny\nVALUE a 0 1 1\nx\nEND\n
+    set a 0 0 0\n\nget a\n => STORED\nVALUE a 0 0\n\nEND\n
+    set § 0 0 1\nx\nget §\n => STORED\nVALUE § 0 1\nx\nEND\n
+    set a 0 0 1 noreply\nx\nget a §x a\nget a\n => CLIENT_ERROR bad command line format\nVALUE a 0 1\nx\nEND\n
+    get\ngets\nget \n => ERROR\nERROR\nERROR\n
     // Values are bytes, not text.
-    ("set a 0 0 9\nget b\n\0 \ngets a\n", "STORED\nVALUE a 0 9 1\nget b\n\0 \nEND\n"),
+    set a 0 0 9\nget b\n\0 \ngets a\n => STORED\nVALUE a 0 9 1\nget b\n\0 \nEND\n
     // Blanks and bare line feeds.
-    ("  set a 0  0 1  \nx\n get  a  ␊get a␊", "STORED\nVALUE a 0 1\nx\nEND\nVALUE a 0 1\nx\nEND\n"),
-    ("get a\r\n", "END\n"),
+    \x20\x20set a 0  0 1  \nx\n get  a  ␊get a␊ => STORED\nVALUE a 0 1\nx\nEND\nVALUE a 0 1\nx\nEND\n
+    get a\r\n => END\n
     // Writes.
-    ("set a 4294967295 0 1\nx\nget a\n", "STORED\nVALUE a 4294967295 1\nx\nEND\n"),
-    ("set a 01 0 +1\nx\nget a\n", "STORED\nVALUE a 1 1\nx\nEND\n"),
-    ("add a 1 0 1\nx\nadd a 2 0 1\ny\nget a\n", "STORED\nNOT_STORED\nVALUE a 1 1\nx\nEND\n"),
-    (
-        "replace a 0 0 1\nx\nset a 1 0 1\nx\nreplace a 2 0 2\nyz\nget a\n",
-        "NOT_STORED\nSTORED\nSTORED\nVALUE a 2 2\nyz\nEND\n",
-    ),
-    (
-        "append a 0 0 1\nx\nprepend a 0 0 1\nx\nset a 5 0 1\nm\nappend a 7 0 2\nyz\nprepend a 9 9 2\nvw\ngets a\n",
-        "NOT_STORED\nNOT_STORED\nSTORED\nSTORED\nSTORED\nVALUE a 5 5 3\nvwmyz\nEND\n",
-    ),
-    ("set a 0 -1 1\nx\nget a\nadd a 0 0 1\ny\n", "STORED\nEND\nSTORED\n"),
-    ("set a 0 1 1\nx\nset a 0 100 1\ny\nget a\n", "STORED\nSTORED\nVALUE a 0 1\ny\nEND\n"),
-    ("set a 0 2592001 1\nx\nget a\n", "STORED\nEND\n"),
-    ("set a 0 2147483647 1\nx\nget a\n", "STORED\nVALUE a 0 1\nx\nEND\n"),
+    set a 4294967295 0 1\nx\nget a\n => STORED\nVALUE a 4294967295 1\nx\nEND\n
+    set a 01 0 +1\nx\nget a\n => STORED\nVALUE a 1 1\nx\nEND\n
+    add a 1 0 1\nx\nadd a 2 0 1\ny\nget a\n => STORED\nNOT_STORED\nVALUE a 1 1\nx\nEND\n
+    replace a 0 0 1\nx\nset a 1 0 1\nx\nreplace a 2 0 2\nyz\nget a\n => NOT_STORED\nSTORED\nSTORED\nVALUE a 2 2\nyz\nEND\n
+    append a 0 0 1\nx\nprepend a 0 0 1\nx\nset a 5 0 1\nm\nappend a 7 0 2\nyz\nprepend a 9 9 2\nvw\ngets a\n
+        => NOT_STORED\nNOT_STORED\nSTORED\nSTORED\nSTORED\nVALUE a 5 5 3\nvwmyz\nEND\n
+    set a 0 -1 1\nx\nget a\nadd a 0 0 1\ny\n => STORED\nEND\nSTORED\n
+    set a 0 1 1\nx\nset a 0 100 1\ny\nget a\n => STORED\nSTORED\nVALUE a 0 1\ny\nEND\n
+    set a 0 2592001 1\nx\nget a\n => STORED\nEND\n
+    set a 0 2147483647 1\nx\nget a\n => STORED\nVALUE a 0 1\nx\nEND\n
     // Compare and swap.
-    ("cas a 0 0 1 1\nx\n", "NOT_FOUND\n"),
-    (
-        "set a 0 0 1\nx\ncas a 3 0 1 1\ny\ncas a 0 0 1 1\nz\ngets a\n",
-        "STORED\nSTORED\nEXISTS\nVALUE a 3 1 2\ny\nEND\n",
-    ),
-    (
-        "set a 0 0 1\nx\ncas a 0 0 1 9 noreply\ny\ncas a 0 0 1 1 noreply\nz\ngets a\n",
-        "STORED\nVALUE a 0 1 2\nz\nEND\n",
-    ),
-    ("cas a 0 0 1\nx\n", "ERROR\nERROR\n"),
-    ("cas a 0 0 1 -5\nx\n", "CLIENT_ERROR bad command line format\nERROR\n"),
+    cas a 0 0 1 1\nx\n => NOT_FOUND\n
+    set a 0 0 1\nx\ncas a 3 0 1 1\ny\ncas a 0 0 1 1\nz\ngets a\n => STORED\nSTORED\nEXISTS\nVALUE a 3 1 2\ny\nEND\n
+    set a 0 0 1\nx\ncas a 0 0 1 9 noreply\ny\ncas a 0 0 1 1 noreply\nz\ngets a\n => STORED\nVALUE a 0 1 2\nz\nEND\n
+    cas a 0 0 1\nx\n => ERROR\nERROR\n
+    cas a 0 0 1 -5\nx\n => CLIENT_ERROR bad command line format\nERROR\n
     // Numbers.
-    ("incr a 1\ndecr a 1\n", "NOT_FOUND\nNOT_FOUND\n"),
-    ("set n 3 0 2\n10\nincr n 5\ngets n\n", "STORED\n15\nVALUE n 3 2 2\n15\nEND\n"),
-    (
-        "set n 0 0 2\n10\ndecr n 1\nget n\nincr n 1\nget n\n",
-        "STORED\n9\nVALUE n 0 2\n9 \nEND\n10\nVALUE n 0 2\n10\nEND\n",
-    ),
-    (
-        "set n 0 0 2\n99\nincr n 1\ngets n\ndecr n 1000\nget n\n",
-        "STORED\n100\nVALUE n 0 3 2\n100\nEND\n0\nVALUE n 0 3\n0  \nEND\n",
-    ),
-    (
-        "set n 0 0 1\n0\nincr n 18446744073709551615\nincr n 2\nget n\n",
-        "STORED\n18446744073709551615\n1\nVALUE n 0 20\n1                   \nEND\n",
-    ),
-    ("set n 0 0 1\n5\nincr n 2 noreply\ndecr n 1 noreply\nget n\n", "STORED\nVALUE n 0 1\n6\nEND\n"),
-    ("set n 0 0 3\n 12\nincr n 1\n", "STORED\n13\n"),
-    (
-        "set n 0 0 3\n12a\nincr n 1\nset n 0 0 0\n\ndecr n 1\nset n 0 0 20\n99999999999999999999\nincr n 1\n",
-        "STORED\nCLIENT_ERROR cannot increment or decrement non-numeric value\n\
-         STORED\nCLIENT_ERROR cannot increment or decrement non-numeric value\n\
-         STORED\nCLIENT_ERROR cannot increment or decrement non-numeric value\n",
-    ),
-    (
-        "incr n x\nincr n -1\ndecr n 18446744073709551616\n",
-        "CLIENT_ERROR invalid numeric delta argument\nCLIENT_ERROR invalid numeric delta argument\nCLIENT_ERROR invalid numeric delta argument\n",
-    ),
-    (
-        "incr\nincr n\nincr n 1 2 3\nincr §x 1\n",
-        "ERROR\nERROR\nERROR\nCLIENT_ERROR bad command line format\n",
-    ),
+    incr a 1\ndecr a 1\n => NOT_FOUND\nNOT_FOUND\n
+    set n 3 0 2\n10\nincr n 5\ngets n\n => STORED\n15\nVALUE n 3 2 2\n15\nEND\n
+    set n 0 0 2\n10\ndecr n 1\nget n\nincr n 1\nget n\n => STORED\n9\nVALUE n 0 2\n9 \nEND\n10\nVALUE n 0 2\n10\nEND\n
+    set n 0 0 2\n99\nincr n 1\ngets n\ndecr n 1000\nget n\n => STORED\n100\nVALUE n 0 3 2\n100\nEND\n0\nVALUE n 0 3\n0  \nEND\n
+    set n 0 0 1\n0\nincr n 18446744073709551615\nincr n 2\nget n\n
+        => STORED\n18446744073709551615\n1\nVALUE n 0 20\n1                   \nEND\n
+    set n 0 0 1\n5\nincr n 2 noreply\ndecr n 1 noreply\nget n\n => STORED\nVALUE n 0 1\n6\nEND\n
+    set n 0 0 3\n 12\nincr n 1\n => STORED\n13\n
+    set n 0 0 3\n12a\nincr n 1\nset n 0 0 0\n\ndecr n 1\nset n 0 0 20\n99999999999999999999\nincr n 1\n
+        => STORED\nCLIENT_ERROR cannot increment or decrement non-numeric value\nSTORED\nCLIENT_ERROR cannot increment or decrement non-numeric value\nSTORED\nCLIENT_ERROR cannot increment or decrement non-numeric value\n
+    incr n x\nincr n -1\ndecr n 18446744073709551616\n
+        => CLIENT_ERROR invalid numeric delta argument\nCLIENT_ERROR invalid numeric delta argument\nCLIENT_ERROR invalid numeric delta argument\n
+    incr\nincr n\nincr n 1 2 3\nincr §x 1\n => ERROR\nERROR\nERROR\nCLIENT_ERROR bad command line format\n
     // Removal.
-    ("delete a\nset a 0 0 1\nx\ndelete a\nget a\n", "NOT_FOUND\nSTORED\nDELETED\nEND\n"),
-    (
-        "set a 0 0 1\nx\ndelete a 0\nset a 0 0 1\nx\ndelete a noreply\nset b 0 0 1\nx\ndelete b 0 noreply\nget a b\n",
-        "STORED\nDELETED\nSTORED\nSTORED\nEND\n",
-    ),
-    (
-        "delete a 1\ndelete a 0 0\ndelete\ndelete a 0 0 0\ndelete §x\n",
-        "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\n\
-         CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\n\
-         ERROR\nERROR\nCLIENT_ERROR bad command line format\n",
-    ),
+    delete a\nset a 0 0 1\nx\ndelete a\nget a\n => NOT_FOUND\nSTORED\nDELETED\nEND\n
+    set a 0 0 1\nx\ndelete a 0\nset a 0 0 1\nx\ndelete a noreply\nset b 0 0 1\nx\ndelete b 0 noreply\nget a b\n
+        => STORED\nDELETED\nSTORED\nSTORED\nEND\n
+    delete a 1\ndelete a 0 0\ndelete\ndelete a 0 0 0\ndelete §x\n
+        => CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\nCLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\nERROR\nERROR\nCLIENT_ERROR bad command line format\n
     // Expiry.
-    (
-        "touch a 0\nset a 0 0 1\nx\ntouch a 0\ntouch a 100 noreply\ngets a\ntouch a -1\nget a\n",
-        "NOT_FOUND\nSTORED\nTOUCHED\nVALUE a 0 1 1\nx\nEND\nTOUCHED\nEND\n",
-    ),
-    (
-        "touch\ntouch a\ntouch a x\ntouch §x 0\n",
-        "ERROR\nERROR\nCLIENT_ERROR invalid exptime argument\nCLIENT_ERROR bad command line format\n",
-    ),
+    touch a 0\nset a 0 0 1\nx\ntouch a 0\ntouch a 100 noreply\ngets a\ntouch a -1\nget a\n
+        => NOT_FOUND\nSTORED\nTOUCHED\nVALUE a 0 1 1\nx\nEND\nTOUCHED\nEND\n
+    touch\ntouch a\ntouch a x\ntouch §x 0\n
+        => ERROR\nERROR\nCLIENT_ERROR invalid exptime argument\nCLIENT_ERROR bad command line format\n
     // The whole store.
-    (
-        "set a 0 0 1\nx\nflush_all\nget a\nadd a 0 0 1\ny\nget a\n",
-        "STORED\nOK\nEND\nSTORED\nVALUE a 0 1\ny\nEND\n",
-    ),
-    ("set a 0 0 1\nx\nflush_all noreply\nget a\nflush_all 0\nflush_all 0 noreply\n", "STORED\nEND\nOK\n"),
-    ("set a 0 0 1\nx\nflush_all 1000\nget a\n", "STORED\nOK\nVALUE a 0 1\nx\nEND\n"),
-    ("flush_all x\nflush_all 1 2 3\n", "CLIENT_ERROR invalid exptime argument\nERROR\n"),
+    set a 0 0 1\nx\nflush_all\nget a\nadd a 0 0 1\ny\nget a\n => STORED\nOK\nEND\nSTORED\nVALUE a 0 1\ny\nEND\n
+    set a 0 0 1\nx\nflush_all noreply\nget a\nflush_all 0\nflush_all 0 noreply\n => STORED\nEND\nOK\n
+    set a 0 0 1\nx\nflush_all 1000\nget a\n => STORED\nOK\nVALUE a 0 1\nx\nEND\n
+    flush_all x\nflush_all 1 2 3\n => CLIENT_ERROR invalid exptime argument\nERROR\n
     // Control.
-    (
-        "verbosity\nverbosity 1\nverbosity x\nverbosity 0 noreply\nverbosity noreply\nverbosity 0 1 2\n",
-        "ERROR\nOK\nCLIENT_ERROR bad command line format\nERROR\n",
-    ),
-    ("stats reset\nstats nonsense\n", "RESET\nERROR\n"),
-    ("quit\nget a\n", ""),
-    ("get a\nquit now\nget a\n", "END\n"),
+    verbosity\nverbosity 1\nverbosity x\nverbosity 0 noreply\nverbosity noreply\nverbosity 0 1 2\n
+        => ERROR\nOK\nCLIENT_ERROR bad command line format\nERROR\n
+    stats reset\nstats nonsense\n => RESET\nERROR\n
+    quit\nget a\n => ''
+    get a\nquit now\nget a\n => END\n
     // noreply of every write.
-    (
-        "set a 0 0 1 noreply\nx\nadd b 0 0 1 noreply\nx\nreplace b 0 0 1 noreply\ny\nappend b 0 0 1 noreply\nz\n\
-         prepend b 0 0 1 noreply\nx\nadd a 0 0 1 noreply\nno\nget a b\n",
-        "ERROR\nVALUE a 0 1\nx\nVALUE b 0 3\nxyz\nEND\n",
-    ),
-    ("set a 0 0 1 loud\nx\nget a\n", "STORED\nVALUE a 0 1\nx\nEND\n"),
+    set a 0 0 1 noreply\nx\nadd b 0 0 1 noreply\nx\nreplace b 0 0 1 noreply\ny\nappend b 0 0 1 noreply\nz\nprepend b 0 0 1 noreply\nx\nadd a 0 0 1 noreply\nno\nget a b\n
+        => ERROR\nVALUE a 0 1\nx\nVALUE b 0 3\nxyz\nEND\n
+    set a 0 0 1 loud\nx\nget a\n => STORED\nVALUE a 0 1\nx\nEND\n
     // Mistakes.
-    ("\n␊x\nGET a\nset\ta 0 0 1\n", "ERROR\nERROR\nERROR\nERROR\nERROR\n"),
-    ("set\nset a 0 0\nx\nset a 0 0 1 2 3\nx\n", "ERROR\nERROR\nERROR\nERROR\nERROR\n"),
-    (
-        "set a x 0 1\nx\nset a 0 x 1\nx\nset a 0 0 x\nx\nset a -1 0 1\nx\nset a 0 0 -1\nx\nset a 1x 0 1\nx\n",
-        "CLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\n\
-      CLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\n\
-      CLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\n",
-    ),
-    ("set a 0 0 2147483646\n", "CLIENT_ERROR bad command line format\n"),
-    ("set §x 0 0 1\nx\nset §x 0 0 1 noreply\nx\n", "CLIENT_ERROR bad command line format\nERROR\nERROR\n"),
-    ("set a 0 0 2\nxyz\nget a\n", "CLIENT_ERROR bad data chunk\nERROR\nEND\n"),
-    ("set a 0 0 2\nx\nget a\n", "CLIENT_ERROR bad data chunk\nERROR\n"),
-    ("set a 0 0 1␊x␊get a\n", "CLIENT_ERROR bad data chunk\nERROR\n"),
-    ("set a 0 0 1 noreply\nxyz\nget a\n", "ERROR\nEND\n"),
-    ("a b c d e f g h i j k l m n o p q r s t u v w x y z a b c\nget a\n", "ERROR\nEND\n"),
-];
+    \n␊x\nGET a\nset\ta 0 0 1\n => ERROR\nERROR\nERROR\nERROR\nERROR\n
+    set\nset a 0 0\nx\nset a 0 0 1 2 3\nx\n => ERROR\nERROR\nERROR\nERROR\nERROR\n
+    set a x 0 1\nx\nset a 0 x 1\nx\nset a 0 0 x\nx\nset a -1 0 1\nx\nset a 0 0 -1\nx\nset a 1x 0 1\nx\n
+        => CLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\nCLIENT_ERROR bad command line format\nERROR\n
+    set a 0 0 2147483646\n => CLIENT_ERROR bad command line format\n
+    set §x 0 0 1\nx\nset §x 0 0 1 noreply\nx\n => CLIENT_ERROR bad command line format\nERROR\nERROR\n
+    set a 0 0 2\nxyz\nget a\n => CLIENT_ERROR bad data chunk\nERROR\nEND\n
+    set a 0 0 2\nx\nget a\n => CLIENT_ERROR bad data chunk\nERROR\n
+    set a 0 0 1␊x␊get a\n => CLIENT_ERROR bad data chunk\nERROR\n
+    set a 0 0 1 noreply\nxyz\nget a\n => ERROR\nEND\n
+    a b c d e f g h i j k l m n o p q r s t u v w x y z a b c\nget a\n => ERROR\nEND\n
+";
 
 /// The transcripts that the real memcached must answer alike, as bytes; those with long values are made here.
 pub(crate) fn shared() -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut all: Vec<_> =
-        SHARED.iter().chain(meta::SHARED).map(|(sent, answered)| (bytes(sent), bytes(answered))).collect();
+    let mut all: Vec<_> = [SHARED, meta::SHARED]
+        .into_iter()
+        .flat_map(cases)
+        .map(|[sent, answered]| (bytes(&sent), bytes(&answered)))
+        .collect();
     let long = |verb: &str, len: usize, rest: &str| {
         format!("set a 0 0 1\nx\n{verb} a 0 0 {len}{rest}\n{}\nget a\n", "z".repeat(len))
     };

@@ -5,8 +5,7 @@ use crate::run_record::RunData;
 use crate::server_stats::{ServerRecord, Snapshot};
 use crate::simulated_run::plan;
 use crate::usage::{ClientUsage, Colocation, HostEvidence};
-use ClientPart::{OwnWork, Stopped, WokenLate};
-use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
+use ClientPart::{OwnWork, WokenLate};
 
 const MS: u64 = 1_000_000;
 /// Length of the window.
@@ -56,6 +55,33 @@ const QUIET: Given = Given {
 };
 
 impl Given {
+    /// Quiet, but for these.
+    fn of(text: &str) -> Self {
+        let mut given = QUIET;
+        for (name, value) in text.split(", ").filter_map(|one| one.split_once(' ')) {
+            let number = || value.parse().unwrap();
+            match name {
+                "workers" => given.workers = value.parse().unwrap(),
+                "cpus" => given.cpus = number(),
+                "own_work" => given.own_work = number(),
+                "delay" => given.delay = value.parse().ok(),
+                "stalls" => given.stalls = number(),
+                "longest" => {
+                    let (longest, delay) = value.split_once('/').unwrap();
+                    given.longest = (longest.parse().unwrap(), delay.parse().unwrap());
+                }
+                "sleeps" => given.sleeps = number(),
+                "busy" => given.busy = number(),
+                "stolen" => given.stolen = number(),
+                "throttled" => given.throttled = number(),
+                "server" => given.server = value.parse().ok(),
+                "shared_looks" => given.shared_looks = number(),
+                _ => panic!("{name}"),
+            }
+        }
+        given
+    }
+
     fn run(&self) -> RunData {
         let worker = |worker| WorkerUsage {
             worker,
@@ -112,150 +138,60 @@ impl Given {
     }
 }
 
-/// What was given → own work, waiting, stopped, woken late in milliseconds; what the budget says and advises.
-type Row = (Given, [u64; 4], ClientPart, &'static str, &'static str);
-
-const BUDGETS: [Row; 18] = [
-    (QUIET, [1_000, 0, 0, 0], OwnWork, "worker worked for 10.0 % of", "processors are free"),
-    (
-        Given { own_work: 9_800, busy: 19_800, ..QUIET },
-        [9_800, 0, 0, 0],
-        OwnWork,
-        "worker worked for 98.0 % of",
-        "offer less (--rate",
-    ),
+/// What was given beside quiet → own work, waiting, stopped, woken late in milliseconds → the largest part → what the budget says →
+/// what it advises.
+const BUDGETS: &str = "
+    quiet => 1000 0 0 0 => OwnWork => worker worked for 10.0 % of => processors are free
+    own_work 9800, busy 19800 => 9800 0 0 0 => OwnWork => worker worked for 98.0 % of => offer less (--rate
     // A worker that idles most of the time is not late by its own work.
-    (
-        Given { own_work: 4_000, delay: Some(300), busy: 12_000, ..QUIET },
-        [4_000, 300, 0, 0],
-        ClientPart::Waiting(Neighbour),
-        "waited for a processor for 3.00 % of the window, which another process had",
-        "pin the workers to free ones",
-    ),
+    own_work 4000, delay 300, busy 12000 => 4000 300 0 0 => Waiting(Neighbour)
+        => waited for a processor for 3.00 % of the window, which another process had => pin the workers to free ones
     // Own work beyond one half counts twice.
-    (
-        Given { own_work: 6_000, delay: Some(1_999), busy: 15_000, ..QUIET },
-        [6_000, 1_999, 0, 0],
-        OwnWork,
-        "worked for 60.0 %",
-        "use more --threads (pro",
-    ),
-    (
-        Given { own_work: 6_000, delay: Some(2_001), busy: 19_000, ..QUIET },
-        [6_000, 2_001, 0, 0],
-        ClientPart::Waiting(Neighbour),
-        "waited for a processor for 20.0 %",
-        "stop what else runs on this host: no processor is free",
-    ),
+    own_work 6000, delay 1999, busy 15000 => 6000 1999 0 0 => OwnWork => worked for 60.0 % => use more --threads (pro
+    own_work 6000, delay 2001, busy 19000 => 6000 2001 0 0 => Waiting(Neighbour)
+        => waited for a processor for 20.0 % => stop what else runs on this host: no processor is free
     // Three neighbours beside a server that is met by chance.
-    (
-        Given {
-            own_work: 2_000,
-            delay: Some(4_000),
-            busy: 19_900,
-            server: Some(3_000),
-            shared_looks: 15,
-            ..QUIET
-        },
-        [2_000, 4_000, 0, 0],
-        ClientPart::Waiting(Neighbour),
-        "for 40.0 % of the window, which another process had",
-        "no processor is free",
-    ),
-    (
-        Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), cpus: 1, ..QUIET },
-        [4_000, 4_000, 0, 0],
-        ClientPart::Waiting(Server),
-        "which the server had",
-        "client host of its own",
-    ),
-    (
-        Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), ..QUIET },
-        [4_000, 4_000, 0, 0],
-        ClientPart::Waiting(Server),
-        "which the server had",
-        "put them on different processors",
-    ),
+    own_work 2000, delay 4000, busy 19900, server 3000, shared_looks 15 => 2000 4000 0 0 => Waiting(Neighbour)
+        => for 40.0 % of the window, which another process had => no processor is free
+    own_work 4000, delay 4000, busy 9900, server 5900, cpus 1 => 4000 4000 0 0 => Waiting(Server)
+        => which the server had => client host of its own
+    own_work 4000, delay 4000, busy 9900, server 5900 => 4000 4000 0 0 => Waiting(Server)
+        => which the server had => put them on different processors
     // A server that does not tell: where it sends from decides.
-    (
-        Given { delay: Some(4_000), server: None, shared_looks: 15, ..QUIET },
-        [1_000, 4_000, 0, 0],
-        ClientPart::Waiting(Server),
-        "which the server had",
-        "put them",
-    ),
-    (
-        Given { delay: Some(4_000), server: None, shared_looks: 14, ..QUIET },
-        [1_000, 4_000, 0, 0],
-        ClientPart::Waiting(Neighbour),
-        "which another process had",
-        "stop what else",
-    ),
-    (
-        Given { workers: 4, cpus: 1, own_work: 2_000, delay: Some(5_000), busy: 9_000, ..QUIET },
-        [8_000, 20_000, 0, 0],
-        ClientPart::Waiting(Workers),
-        "the client's 4 workers waited for a processor for 50.0 % of the window, which other workers had",
-        "no more --threads",
-    ),
-    (
-        Given { delay: Some(4_000), throttled: 3_000, ..QUIET },
-        [1_000, 4_000, 0, 0],
-        ClientPart::Waiting(Quota),
-        "as the CPU quota was used up",
-        "larger CPU quota",
-    ),
+    delay 4000, server none, shared_looks 15 => 1000 4000 0 0 => Waiting(Server) => which the server had => put them
+    delay 4000, server none, shared_looks 14 => 1000 4000 0 0 => Waiting(Neighbour) => which another process had => stop what else
+    workers 4, cpus 1, own_work 2000, delay 5000, busy 9000 => 8000 20000 0 0 => Waiting(Workers)
+        => the client's 4 workers waited for a processor for 50.0 % of the window, which other workers had => no more --threads
+    delay 4000, throttled 3000 => 1000 4000 0 0 => Waiting(Quota) => as the CPU quota was used up => larger CPU quota
     // A kernel that keeps no account of run delays.
-    (
-        Given { delay: None, throttled: 3_000, ..QUIET },
-        [1_000, 3_000, 0, 0],
-        ClientPart::Waiting(Quota),
-        "30.0 %",
-        "quota",
-    ),
+    delay none, throttled 3000 => 1000 3000 0 0 => Waiting(Quota) => 30.0 % => quota
     // Half of what ran was ours, and so half of what was stolen.
-    (
-        Given { delay: Some(100), stolen: 800, ..QUIET },
-        [1_000, 500, 0, 0],
-        ClientPart::Waiting(Hypervisor),
-        "for 5.00 % of the window, which the hypervisor gave to others",
-        "nothing in this guest helps",
-    ),
-    (Given { stolen: 20, ..QUIET }, [1_000, 0, 0, 0], OwnWork, "10.0 %", "more --threads"),
-    (
-        Given { delay: Some(100), stalls: 1_500, longest: (948, 0), ..QUIET },
-        [1_000, 100, 1_400, 0],
-        Stopped,
-        "the client's worker was stopped for 14.0 % of the window, longest for 948 ms at +700 ms",
-        "find what stopped it",
-    ),
+    delay 100, stolen 800 => 1000 500 0 0 => Waiting(Hypervisor)
+        => for 5.00 % of the window, which the hypervisor gave to others => nothing in this guest helps
+    stolen 20 => 1000 0 0 0 => OwnWork => 10.0 % => more --threads
+    delay 100, stalls 1500, longest 948/0 => 1000 100 1400 0 => Stopped
+        => the client's worker was stopped for 14.0 % of the window, longest for 948 ms at +700 ms => find what stopped it
     // A stall that was run delay is no stop.
-    (
-        Given { delay: Some(948), stalls: 948, longest: (948, 940), ..QUIET },
-        [1_000, 948, 8, 0],
-        ClientPart::Waiting(Server),
-        "waited for a processor for 9.48 %",
-        "put them",
-    ),
+    delay 948, stalls 948, longest 948/940 => 1000 948 8 0 => Waiting(Server) => waited for a processor for 9.48 % => put them
     // No more than what is left of the time.
-    (
-        Given { delay: Some(2_000), sleeps: 9_000, ..QUIET },
-        [1_000, 2_000, 0, 7_000],
-        WokenLate,
-        "the client's worker woke late from sleep, for 70.0 % of the window (1.00 ms each time)",
-        "--wait spin",
-    ),
-];
+    delay 2000, sleeps 9000 => 1000 2000 0 7000 => WokenLate
+        => the client's worker woke late from sleep, for 70.0 % of the window (1.00 ms each time) => --wait spin
+";
 
 #[test]
 fn one_part_is_named_and_the_advice_follows_from_it() {
-    for (given, expected, part, sentence, fix) in BUDGETS {
-        let budget = given.budget();
+    let lines = BUDGETS.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let rows = lines.collect::<Vec<_>>().join("\r").replace("\r=>", " =>");
+    for row in rows.split('\r') {
+        let [given, expected, part, sentence, fix] = row.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let budget = Given::of(given).budget();
         let ClientBudget { own_work_ns, waiting_ns, stopped_ns, woken_late_ns, .. } = budget;
         let times = [own_work_ns, waiting_ns, stopped_ns, woken_late_ns].map(|ns| ns / MS);
-        assert_eq!(times, expected, "{budget:?}");
+        assert_eq!(times.map(|ms| ms.to_string()).join(" "), expected, "{row}: {budget:?}");
         assert!(times.iter().sum::<u64>() <= budget.wall_ns / MS, "{budget:?}");
-        assert_eq!(budget.largest().0, part, "{budget:?}");
+        assert_eq!(format!("{:?}", budget.largest().0), part, "{row}: {budget:?}");
         assert!(budget.sentence().contains(sentence), "{}", budget.sentence());
         assert!(budget.fix().contains(fix), "{}: {}", budget.sentence(), budget.fix());
     }

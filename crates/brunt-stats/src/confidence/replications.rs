@@ -11,6 +11,7 @@ use crate::convergence::Convergence;
 use crate::histogram::{Histogram, RecordingHistogram};
 use crate::interval::{IntervalRow, Latencies, SLICE_NS};
 use crate::recorder::{Layout, RecorderSet};
+use crate::simulated_run::Random;
 use crate::store::IntervalStore;
 use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
@@ -29,24 +30,6 @@ const SHOWN: &[Quantile] = match IS_FULL {
 
 /// A window begins at no round time.
 const MEASURE_NS: u64 = 1_234_567_890;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    /// In (0, 1].
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((mixed ^ (mixed >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Exponential, with this rate.
-    fn gap(&mut self, rate: f64) -> f64 {
-        -self.unit().ln() / rate
-    }
-}
 
 /// An M/M/1 queue in steady state whose requests are recorded slice by slice.
 struct Queue {
@@ -78,9 +61,10 @@ impl Queue {
         let (arrival, service) = (rate / 1e9, rate / load / 1e9);
         let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95) + 1);
         // The stationary law of the wait: none for the share of time in which the server is idle.
-        let wait_ns = if random.unit() <= 1.0 - load { 0.0 } else { random.gap(service - arrival) };
-        let at_ns = MEASURE_NS as f64 + random.gap(arrival);
-        let service_ns = random.gap(service);
+        let wait_ns =
+            if random.unit() <= 1.0 - load { 0.0 } else { random.exponential(1.0 / (service - arrival)) };
+        let at_ns = MEASURE_NS as f64 + random.exponential(1.0 / arrival);
+        let service_ns = random.exponential(1.0 / service);
         Self {
             random,
             arrival,
@@ -107,10 +91,10 @@ impl Queue {
         self.until_ns += SLICE_NS;
         while self.at_ns + self.wait_ns + self.service_ns < self.until_ns as f64 {
             self.histogram.record((self.wait_ns + self.service_ns).round() as u64);
-            let gap_ns = self.random.gap(self.arrival);
+            let gap_ns = self.random.exponential(1.0 / self.arrival);
             self.at_ns += gap_ns;
             self.wait_ns = (self.wait_ns + self.service_ns - gap_ns).max(0.0);
-            self.service_ns = self.random.gap(self.service);
+            self.service_ns = self.random.exponential(1.0 / self.service);
         }
         let response = self.histogram.take();
         let latencies = Latencies { response, ..Latencies::default() };
@@ -198,7 +182,7 @@ fn check_batches(name: &str, count: u64, factor: impl Fn(&mut Random) -> f64, tr
             let rate = 1e-6 / factor(&mut random);
             histogram.clear();
             let own = count * (index + 1) / BATCHES - count * index / BATCHES;
-            (0..own).for_each(|_| histogram.record(random.gap(rate).round() as u64));
+            (0..own).for_each(|_| histogram.record(random.exponential(1.0 / rate).round() as u64));
             Batch { response: histogram.to_sparse(), ..Batch::default() }
         };
         let batches: Vec<Batch> = (0..BATCHES).map(&mut batch).collect();

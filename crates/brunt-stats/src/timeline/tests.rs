@@ -324,7 +324,7 @@ fn add(sum: &mut Interval, other: &Interval) {
     sum.servers[0].answered += other.servers[0].answered;
 }
 
-/// Two workers that hand over again and again what is prepared, in intervals half as long as a slice is, or 100 ms.
+/// Two workers that hand over again and again what is prepared, in intervals as long as a slice is.
 struct Load {
     prepared: Vec<Interval>,
     length_ns: u64,
@@ -338,7 +338,7 @@ impl Load {
 
     fn go_on(&mut self, held: &mut Timeline, until_ns: u64) {
         while self.until_ns < MEASURE + until_ns {
-            while 4 * self.length_ns <= held.slice_ns()
+            while 2 * self.length_ns <= held.slice_ns()
                 && (self.until_ns - MEASURE).is_multiple_of(2 * self.length_ns)
             {
                 self.length_ns *= 2;
@@ -569,15 +569,20 @@ fn wandering(slices: u64) -> Vec<Interval> {
 fn confidence_intervals_from_wide_slices_are_those_from_narrow_ones() {
     let intervals = wandering(36_000);
     let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99];
-    let mut closed = 0;
+    let (mut closed, mut pushed) = (0, 0);
+    let (mut wide, mut narrow) = (timeline(None, []), unbounded([]));
     for tenths in [601, 777, 1_199, 1_200, 1_999, 3_333, 6_000, 9_601, 19_199, 36_000] {
         let end_ns = MEASURE + tenths * SLICE_NS;
         let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE, end_ns, drained_ns: end_ns };
-        let found = |held: Timeline| {
-            crate::confidence::intervals(&batches(&held, &window, MEASURE, |_, _| true), &quantiles)
+        for interval in &intervals[pushed..tenths as usize] {
+            wide.push(interval);
+            push_unmerged(&mut narrow, interval);
+        }
+        pushed = tenths as usize;
+        let found = |held: &Timeline| {
+            crate::confidence::intervals(&batches(held, &window, MEASURE, |_, _| true), &quantiles)
         };
-        let recorded = || intervals[..tenths as usize].iter().cloned();
-        let (wide, narrow) = (found(timeline(None, recorded())), found(unbounded(recorded())));
+        let (wide, narrow) = (found(&wide), found(&narrow));
         assert_eq!((wide.len(), narrow.len()), (3, 3));
         for (one, other) in wide.iter().zip(&narrow) {
             assert_eq!(

@@ -4,6 +4,7 @@ use super::*;
 use crate::connection::FaultKind;
 use crate::recorder::{Layout, RecorderSet};
 use crate::server::{OutageKind, OutageKinds, OutageSpan};
+use crate::simulated_run::Random;
 use crate::simulated_run::{self, answered, times};
 use brunt_plan::op::{KeyRef, Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
@@ -14,23 +15,6 @@ const START_NS: u64 = 5_057 * MS;
 
 fn plan(toml: &str) -> Plan {
     simulated_run::plan(&format!("warmup = 'auto'\nthreads = 1\nmix = 'get'\n{toml}"))
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((mixed ^ (mixed >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self, mean: f64) -> f64 {
-        -self.unit().ln() * mean
-    }
 }
 
 /// One server, first come first served, of which a get is asked at random instants. Times in seconds from the start.

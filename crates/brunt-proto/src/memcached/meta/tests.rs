@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::memcached::tests::transcript::{
-    self, ODD, TOKEN, check_cuts, check_exchanges, decode, decode_cut, encode, request,
+    self, ODD, TOKEN, check_cuts, check_cuts_at_ends, check_exchanges, decode, decode_cut, encode, note,
+    request,
 };
 use crate::{Keys, Value};
 use proptest::prelude::*;
@@ -266,21 +267,11 @@ fn lines_end_within_the_unit() {
                 accepted,
                 "{front} {len}: {seen:?}"
             );
-            check_cuts_at_ends(&line);
+            check_cuts_at_ends(note, &codec(), line.as_bytes());
             // The same line when it is looked at together with the line end of a value.
-            check_cuts_at_ends(&format!("VA 1 ka f0 Om@@@@@@@A\r\nx\r\n{line}"));
+            check_cuts_at_ends(note, &codec(), format!("VA 1 ka f0 Om@@@@@@@A\r\nx\r\n{line}").as_bytes());
         }
     }
-}
-
-/// As [`check_cuts`], but for long streams: cuts near both ends only, and byte by byte.
-fn check_cuts_at_ends(stream: &str) {
-    let (stream, expected) = (stream.as_bytes(), decode(codec(), stream.as_bytes()));
-    for cut in (0..20).chain(stream.len() - 20..stream.len()) {
-        assert_eq!(decode_cut(codec(), stream, &[cut], usize::MAX), expected, "cut at {cut}");
-    }
-    let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(decode_cut(codec(), stream, &everywhere, MetaCodec::UNIT_BYTES_MAX), expected, "byte by byte");
 }
 
 /// The reply to a get of one key.
@@ -292,17 +283,9 @@ fn one_value(flags: &str, token: u32, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_whole_reply_of_one_value_is_one_event() {
-    for len in (0..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 999_999, 1_000_000, 1_048_576]) {
-        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        let mut stream = one_value("0", TOKEN, &value);
-        let used = stream.len();
-        for behind in [&b""[..], b"V", b"MN\r\n"] {
-            stream.truncate(used);
-            stream.extend_from_slice(behind);
-            let found = Event::Found(crate::Found { key: &[], flags: 0, value: &value, token: TOKEN });
-            assert_eq!(codec().decode(&stream), (used, Some(found)), "{len} bytes");
-        }
-    }
+    let lens = (0..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 999_999, 1_000_000, 1_048_576]);
+    let reply = |value: &[u8]| one_value("0", TOKEN, value);
+    transcript::check_found(codec, lens, reply, &[b"", b"V", b"MN\r\n"], (b"", 0, TOKEN));
 }
 
 #[test]
@@ -310,24 +293,9 @@ fn damaged_values_decode_alike_on_both_paths() {
     // Every byte of it replaced by each of those that mean something; with more behind it or not.
     for (flags, token, value) in [("0", 1, &b"abc"[..]), ("7", TOKEN, b"\r\nMN\r\n"), ("12", 0, b"")] {
         let whole = one_value(flags, token, value);
-        for at in 0..whole.len() {
-            for byte in *b"\r\n 019VAfgnmqO@P\0\x1f\x7f\x80\xff" {
-                let mut damaged = whole.clone();
-                damaged[at] = byte;
-                for behind in [&b""[..], &whole, b"\r\nMN\r\nMN\r\n"] {
-                    let stream = [&damaged[..], behind].concat();
-                    let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_general_path(&stream);
-                    assert_eq!(decode(codec(), &stream), expected, "{}", stream.escape_ascii());
-                    assert_eq!(
-                        decode_cut(codec(), &stream, &everywhere, usize::MAX),
-                        expected,
-                        "{}",
-                        stream.escape_ascii()
-                    );
-                }
-            }
-        }
+        let bytes = *b"\r\n 019VAfgnmqO@P\0\x1f\x7f\x80\xff";
+        let behind = [&b""[..], &whole, b"\r\nMN\r\nMN\r\n"];
+        transcript::check_damaged(note, &codec(), &whole, usize::MAX, bytes.into_iter(), &behind);
     }
 }
 
@@ -360,7 +328,6 @@ fn the_fast_key_line_matches_the_general_parser() {
 
 #[test]
 fn header_reuse_matches_the_general_parser() {
-    // All pairs: the second reply is read by a codec that has the form of the first one in mind.
     let replies = [
         one_value("0", 1, &[b'x'; 200]),
         one_value("0", 2, &[b'y'; 200]),
@@ -376,32 +343,13 @@ fn header_reuse_matches_the_general_parser() {
         b"VA 200 f0 Og@@@@@@@A\r\n".to_vec(),
         vec![0; 300],
     ];
-    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
-        for second in &replies {
-            let stream = [first, second].concat();
-            assert_eq!(decode(codec(), &stream), decode_general_path(&stream), "{}", stream.escape_ascii());
-        }
-    }
+    transcript::check_pairs(note, &codec(), &replies);
 }
 
 #[test]
 fn a_large_value_passes_through_in_the_pieces_that_arrive() {
-    let value = vec![b'v'; 5_000_000];
-    let stream = one_value("0", 1, &value);
-    let mut codec = codec();
-    let (mut position, mut passed, mut arrived) = (0, 0, 0);
-    while arrived < stream.len() {
-        arrived = stream.len().min(arrived + 1500);
-        while let (used, Some(event)) = codec.decode(&stream[position..arrived]) {
-            if let Event::Value(piece) = event {
-                assert_eq!(piece.as_ptr(), stream[position..].as_ptr(), "a piece is the input itself");
-                passed += piece.len();
-            }
-            position += used;
-        }
-        assert!(arrived - position < 32, "only a line may wait");
-    }
-    assert_eq!((passed, position), (value.len(), stream.len()));
+    let front = [&b"VA 5000000 f0 Og"[..], &token_letters(1), b"\r\n"].concat();
+    assert_eq!(transcript::check_large_value(codec(), &front, b"\r\n", 31), 1);
 }
 
 /// Text that is nearly a reply: the pieces that replies are made of, in any order, with some noise.

@@ -254,6 +254,95 @@ pub(crate) fn check_cuts_at_ends<C: Codec>(note: Note, codec: &C, stream: &[u8])
     check_some_cuts(note, codec, stream, (0..20).chain(stream.len() - 20..stream.len()));
 }
 
+/// A reply of one value that is there whole is one event, of any length and whatever is behind it.
+pub(crate) fn check_found<C: Codec>(
+    codec: impl Fn() -> C,
+    lens: impl Iterator<Item = usize>,
+    reply: impl Fn(&[u8]) -> Vec<u8>,
+    behind: &[&[u8]],
+    (key, flags, token): (&[u8], u32, u32),
+) {
+    for len in lens {
+        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let mut stream = reply(&value);
+        let used = stream.len();
+        for behind in behind {
+            stream.truncate(used);
+            stream.extend_from_slice(behind);
+            let found = Event::Found(crate::Found { key, flags, value: &value, token });
+            assert_eq!(
+                codec().decode(&stream),
+                (used, Some(found)),
+                "{len} bytes, key {}",
+                key.escape_ascii()
+            );
+        }
+    }
+}
+
+/// A reply decodes alike on both paths when one of its first bytes is replaced by each of these, and however it is cut.
+pub(crate) fn check_damaged<C: Codec>(
+    note: Note,
+    codec: &C,
+    whole: &[u8],
+    places: usize,
+    bytes: impl Iterator<Item = u8> + Clone,
+    behind: &[&[u8]],
+) {
+    for (at, byte) in (0..whole.len().min(places)).flat_map(|at| bytes.clone().map(move |byte| (at, byte))) {
+        let mut damaged = whole.to_vec();
+        damaged[at] = byte;
+        for behind in behind {
+            let stream = [&damaged[..], behind].concat();
+            let everywhere: Vec<usize> = (0..stream.len()).collect();
+            let expected = decode_general_path(note, codec.clone(), &stream);
+            for cuts in [&[][..], &everywhere] {
+                let said = decode_cut_by(note, codec.clone(), &stream, cuts, usize::MAX);
+                assert_eq!(said, expected, "{}", stream.escape_ascii());
+            }
+        }
+    }
+}
+
+/// All pairs: the second reply is read by a codec that has the form of the first one in mind.
+pub(crate) fn check_pairs<C: Codec>(note: Note, codec: &C, replies: &[Vec<u8>]) {
+    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
+        for second in replies {
+            let stream = [first, second].concat();
+            let said = decode_cut_by(note, codec.clone(), &stream, &[], usize::MAX);
+            assert_eq!(said, decode_general_path(note, codec.clone(), &stream), "{}", stream.escape_ascii());
+        }
+    }
+}
+
+/// A value of 5 MB behind these bytes and before those is handed on where it lies, as it arrives; no more than `waits` bytes
+/// are kept waiting. Returns how many replies with a value that was.
+pub(crate) fn check_large_value<C: Codec>(mut codec: C, front: &[u8], behind: &[u8], waits: usize) -> usize {
+    let value = vec![b'v'; 5_000_000];
+    let stream = [front, &value, behind].concat();
+    let (mut position, mut passed, mut arrived, mut replies) = (0, 0, 0, 0);
+    while arrived < stream.len() {
+        arrived = stream.len().min(arrived + 1500);
+        while let (used, Some(event)) = codec.decode(&stream[position..arrived]) {
+            position += used;
+            match event {
+                Event::Value(piece) => {
+                    let at = piece.as_ptr() as usize - stream.as_ptr() as usize;
+                    if at >= front.len() {
+                        assert_eq!(at, front.len() + passed, "a piece is the input itself");
+                        passed += piece.len();
+                    }
+                }
+                Event::End { reply: ReplyKind::Value, .. } => replies += 1,
+                _ => {}
+            }
+        }
+        assert!(arrived - position <= waits, "only a line may wait");
+    }
+    assert_eq!((passed, position), (value.len(), stream.len()));
+    replies
+}
+
 /// Where a stream is cut, in order.
 pub(crate) fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
     let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();

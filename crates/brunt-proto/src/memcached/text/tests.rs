@@ -201,62 +201,18 @@ proptest! {
 
 // --- Replies ---
 
-/// What an event says, one phrase for each thing said.
-fn phrases(event: &Event<'_>) -> Vec<String> {
-    let phrase = match event {
-        Event::Begin => "begin".to_owned(),
-        Event::Key { hit, key, flags, bytes, unique, token, recache } => {
-            assert_eq!((*token, *recache), (0, Recache::NONE));
-            assert!(hit, "only found keys are spoken of");
-            format!("key {} {flags} {bytes} {unique}", key.escape_ascii())
-        }
-        Event::Value(piece) => {
-            assert!(!piece.is_empty());
-            format!("value {}", piece.escape_ascii())
-        }
-        Event::Found(crate::Found { key, flags, value, token }) => {
-            let bytes = value.len() as u32;
-            let all = [
-                Event::Begin,
-                Event::Key {
-                    hit: true,
-                    key,
-                    flags: *flags,
-                    bytes,
-                    unique: 0,
-                    token: *token,
-                    recache: Recache::NONE,
-                },
-                Event::Value(value),
-                Event::End {
-                    reply: ReplyKind::Value,
-                    form: TextCodec::FOUND,
-                    number: 0,
-                    token: *token,
-                    text: &[],
-                },
-            ];
-            let said = all.iter().filter(|event| **event != Event::Value(&[]));
-            return said.flat_map(phrases).collect();
-        }
-        Event::End { reply, number, token, text, .. } => {
-            assert_eq!(*token, 0);
-            assert!(*number == 0 || *reply == ReplyKind::Number);
-            match reply {
-                ReplyKind::Number => format!("end number {number}"),
-                _ if text.is_empty() => format!("end {}", reply.name()),
-                _ => format!("end {}: {}", reply.name(), text.escape_ascii()),
-            }
-        }
-        Event::Control(line) => format!("control {}", line.escape_ascii()),
-        Event::Push { .. } => unreachable!("this protocol has none"),
-        Event::Bad(malformed) => format!("bad {malformed:?}"),
-    };
-    vec![phrase]
-}
-
+/// Adds what an event says, without the token, which this protocol has not, and without quotes.
 fn note(event: &Event<'_>, seen: &mut Vec<String>) {
-    phrases(event).into_iter().for_each(|said| transcript::join(seen, said));
+    for said in transcript::phrases(event) {
+        assert!(!said.starts_with("miss "), "only found keys are spoken of");
+        let is_of_key = said.starts_with("key '");
+        let said = match is_of_key || said.starts_with("end ") {
+            true => said.replacen(" @0", "", 1),
+            false => said,
+        };
+        let said = if is_of_key { said.replacen('\'', "", 1).replacen("' ", " ", 1) } else { said };
+        transcript::join(seen, said);
+    }
 }
 
 fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
@@ -441,30 +397,10 @@ fn lines_end_within_the_unit() {
 
 #[test]
 fn a_large_value_passes_through_in_the_pieces_that_arrive() {
-    let value = vec![b'v'; 5_000_000];
-    let stream = [format!("VALUE k 0 {}\r\n", value.len()).as_bytes(), &value, b"\r\nEND\r\n"].concat();
-    let mut codec = TextCodec::new();
-    let (mut position, mut passed, mut replies) = (0, 0, 0);
-    let mut arrived = 0;
-    while arrived < stream.len() {
-        arrived = stream.len().min(arrived + 1500);
-        loop {
-            match codec.decode(&stream[position..arrived]) {
-                (used, Some(Event::Value(piece))) => {
-                    assert_eq!(piece.as_ptr(), stream[position..].as_ptr(), "a piece is the input itself");
-                    passed += piece.len();
-                    position += used;
-                }
-                (used, Some(event)) => {
-                    replies += usize::from(matches!(event, Event::End { reply: ReplyKind::Value, .. }));
-                    position += used;
-                }
-                (_, None) => break,
-            }
-        }
-        assert!(arrived - position < 32, "only a line may wait");
-    }
-    assert_eq!((passed, replies), (value.len(), 1));
+    assert_eq!(
+        transcript::check_large_value(TextCodec::new(), b"VALUE k 0 5000000\r\n", b"\r\nEND\r\n", 31),
+        1
+    );
 }
 
 /// A reply of one value, and what it is.
@@ -474,23 +410,17 @@ fn one_value(key: &str, flags: &str, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_whole_reply_of_one_value_is_one_event() {
-    let lens =
-        (0..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 100_000, 999_999, 1_000_000, 1_048_576]);
-    for len in lens {
-        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        for key_len in [1, 7, 8, 9, 30, 250] {
-            let key = "k".repeat(key_len);
-            let mut stream = one_value(&key, "0", &value);
-            let used = stream.len();
-            for behind in [&b""[..], b"V", b"END\r\n"] {
-                stream.truncate(used);
-                stream.extend_from_slice(behind);
-                let (step, event) = TextCodec::new().decode(&stream);
-                let found =
-                    Event::Found(crate::Found { key: key.as_bytes(), flags: 0, value: &value, token: 0 });
-                assert_eq!((step, event), (used, Some(found)), "{len} bytes under a key of {key_len}");
-            }
-        }
+    for key in [1, 7, 8, 9, 30, 250].map(|len| "k".repeat(len)) {
+        let lens =
+            (0..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 100_000, 999_999, 1_000_000, 1_048_576]);
+        let reply = |value: &[u8]| one_value(&key, "0", value);
+        transcript::check_found(
+            TextCodec::new,
+            lens,
+            reply,
+            &[b"", b"V", b"END\r\n"],
+            (key.as_bytes(), 0, 0),
+        );
     }
 }
 
@@ -504,31 +434,15 @@ fn damaged_values_decode_alike_on_both_paths() {
         ("key:0123", "12", b"0123456789"),
     ] {
         let whole = one_value(key, flags, value);
-        for at in 0..whole.len() {
-            for byte in *b"\r\n 019VEk\0\x1f\x20\x21\x2f\x3a\x7f\x80\xff" {
-                let mut damaged = whole.clone();
-                damaged[at] = byte;
-                for behind in [&b""[..], &whole, b"\r\nEND\r\nEND\r\n"] {
-                    let stream = [&damaged[..], behind].concat();
-                    let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_general_path(&stream);
-                    assert_eq!(decode(&stream), expected, "{}", stream.escape_ascii());
-                    assert_eq!(
-                        decode_cut(&stream, &everywhere, usize::MAX),
-                        expected,
-                        "{}",
-                        stream.escape_ascii()
-                    );
-                }
-            }
-        }
+        let bytes = *b"\r\n 019VEk\0\x1f\x20\x21\x2f\x3a\x7f\x80\xff";
+        let behind = [&b""[..], &whole, b"\r\nEND\r\nEND\r\n"];
+        transcript::check_damaged(note, &TextCodec::new(), &whole, usize::MAX, bytes.into_iter(), &behind);
         check_cuts(&[&whole[..], &whole].concat());
     }
 }
 
 #[test]
 fn header_reuse_matches_the_general_parser() {
-    // All pairs: the second reply is read by a codec that has the form of the first one in mind.
     let replies = [
         one_value("key-0001", "0", &[b'x'; 200]),
         one_value("key-0002", "0", &[b'y'; 200]),
@@ -550,12 +464,7 @@ fn header_reuse_matches_the_general_parser() {
         b"VALUE \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\nEND\r\n".to_vec(),
         [b"VALUE key-0001".to_vec(), vec![0; 2013], b"\r\nEND\r\n".to_vec()].concat(),
     ];
-    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
-        for second in &replies {
-            let stream = [first, second].concat();
-            assert_eq!(decode(&stream), decode_general_path(&stream), "{}", stream.escape_ascii());
-        }
-    }
+    transcript::check_pairs(note, &TextCodec::new(), &replies);
 }
 
 /// A reply before it has bytes.

@@ -112,6 +112,17 @@ fn is_planned(protocol: Protocol, toml: &str) -> bool {
     resolve(&PlanSpec::from_toml(&toml).expect("a plan"), &host).is_ok()
 }
 
+/// The last number from 1 that `fits`, where no greater one does and all up to it do.
+fn most_that(fits: impl Fn(usize) -> bool, max: usize) -> usize {
+    let (mut most, mut over) = (1, max + 1);
+    assert!(fits(most));
+    while most + 1 < over {
+        let middle = usize::midpoint(most, over);
+        if fits(middle) { most = middle } else { over = middle }
+    }
+    most
+}
+
 /// What a plan takes for the longest request fits into a datagram as it is written, and little room is given away.
 #[test]
 fn planned_requests_fit_a_datagram() {
@@ -126,26 +137,27 @@ fn planned_requests_fit_a_datagram() {
                     }
                     let mix =
                         if kind == OpKind::Cas { "gets=1,cas=1".to_owned() } else { format!("{kind}=1") };
-                    let fits = |value: &usize| {
+                    let fits = |value: usize| {
                         let toml = format!(
                             "key-size = {key_bytes}\nvalue-size = {value}\nmix = '{mix}'\nnoreply = {noreply}"
                         );
                         is_planned(protocol, &toml)
                     };
                     let what = format!("{protocol} {kind} key {key_bytes} noreply {noreply}");
-                    let most = (1..=REQUEST_BYTES_MAX).rev().find(fits).expect("some value fits");
+                    let most = most_that(fits, REQUEST_BYTES_MAX);
                     let bytes = request_bytes(protocol, kind, one, most, noreply);
                     assert!(bytes <= REQUEST_BYTES_MAX, "{what}: {bytes} with a value of {most}");
                     let given_away = REQUEST_BYTES_MAX - bytes;
                     assert!(!kind.carries_value() || given_away < 100, "{what}: {given_away}");
                 }
             }
-            let fits = |keys: &usize| {
+            let fits = |keys: usize| {
                 let toml =
                     format!("key-size = {key_bytes}\nvalue-size = 1\nmix = 'mget=1'\nmultiget = {keys}");
                 is_planned(protocol, &toml)
             };
-            let most = (2..=200).rev().find(fits).expect("two keys fit");
+            let most = most_that(fits, 200);
+            assert!(most >= 2, "two keys fit");
             let ends: Vec<u32> = (1..=most).map(|nth| (nth * key_bytes) as u32).collect();
             let all = Keys { bytes: &key.repeat(most), ends: &ends };
             let bytes = request_bytes(protocol, OpKind::Mget, all, 0, false);
