@@ -149,7 +149,7 @@ compare --live h:1 => --live | 2 values
 compare --live h:1 h:2 -s h:3 => --server | cannot be used with --live
 compare --live h:1 h:2 --repeat 0 => --repeat | '0'
 compare --live h:1 h:2 --assert 'p99 <= 5%' => --assert | invalid bound '5%' for p99 | such as 1ms | +5%
-compare --live h:1 h:2 --assert 'mget.p99 <= +5%' => --assert | 'mget' is not sent
+compare --live memcached://h:1 memcached://h:2 --assert 'mget.p99 <= +5%' => --assert | 'mget' is not sent
 agent --listen here => invalid value 'here' for --listen: expected ADDRESS:PORT
 serve --port 70000 => invalid value '70000' for --port: expected a whole number from 0 to 65535
 brew => brew";
