@@ -29,8 +29,7 @@ fn world(is_stopped: bool) -> SimOptions {
 }
 
 fn run(toml: &str, is_stopped: bool) -> Outcome {
-    let outcome = simulate(&format!("{PLAN}{toml}"), world(is_stopped));
-    outcome
+    simulate(&format!("{PLAN}{toml}"), world(is_stopped))
 }
 
 /// A request, or a part of one, at a server.

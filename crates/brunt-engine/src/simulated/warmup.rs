@@ -130,8 +130,7 @@ fn run(load: &str, service_ns: u64, latency_ns: u64, stalls: Vec<Stall>) -> Outc
     let toml = format!("{load}\narrival = 'uniform'\ntime = '200ms'\nkeys = 10\nprotocol = 'memcached-text'");
     let plan = Plan { measures_unloaded: true, ..plan(&toml) };
     let server = CoreOptions { stalls, ..serving(service_ns) };
-    let outcome = simulate_plan(plan, SimOptions::of(server).latency(latency_ns));
-    outcome
+    simulate_plan(plan, SimOptions::of(server).latency(latency_ns))
 }
 
 /// Those of the warm-up that were answered.

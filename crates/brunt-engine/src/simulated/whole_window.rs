@@ -169,8 +169,7 @@ const OVERLOAD: &str = "rate = 30000\narrival = 'uniform'\nconnections = 1\ndept
 
 fn run(more: &str) -> Outcome {
     let server = serving(100 * US);
-    let outcome = simulate(&format!("{OVERLOAD}\n{more}"), SimOptions::of(server));
-    outcome
+    simulate(&format!("{OVERLOAD}\n{more}"), SimOptions::of(server))
 }
 
 /// The counts of all operations, and how many were due in the window.

@@ -18,10 +18,13 @@ const SET: u8 = 0x01;
 const NOOP: u8 = 0x0a;
 const GETKQ: u8 = 0x0d;
 
+/// What precedes the value in the reply to a get of this key with a value of this length.
+type Head = fn(&[u8], usize) -> Vec<u8>;
+
 impl Replies {
     /// Those of this protocol.
     pub(crate) fn of(protocol: Protocol) -> Self {
-        let (answer, head): (super::Answer, fn(&[u8], usize) -> Vec<u8>) = match protocol {
+        let (answer, head): (super::Answer, Head) = match protocol {
             Protocol::MemcachedText => return Self::TEXT,
             // The flags are before the line end.
             Protocol::MemcachedMeta => (answer_meta, |_, len| format!("VA {len}\r\n").into_bytes()),
