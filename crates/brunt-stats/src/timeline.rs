@@ -136,7 +136,7 @@ impl Timeline {
         Arc::make_mut(slice).add(interval, self.bucket_bits);
         // Once in so many new ones: in between, they double at most.
         if self.slices.len() > count && self.slices.len().is_multiple_of(SLICES_MIN as usize) {
-            self.fit(ENCODED_BYTES_MAX);
+            self.join_buckets(ENCODED_BYTES_MAX);
         }
     }
 
@@ -207,14 +207,25 @@ impl Timeline {
         self.slices().all(fits)
     }
 
-    /// Joins buckets until the histograms of all slices take no more than this, or buckets are the widest. Counts and moments stay exact.
-    pub(crate) fn fit(&mut self, bytes_max: usize) {
-        while self.slices().map(Slice::encoded_bytes).sum::<usize>() > bytes_max
-            && self.bucket_bits < GROUPING_POWER
-        {
+    /// Joins buckets in pairs until the histograms of all slices take no more than this. False: they take more at the widest, too.
+    fn join_buckets(&mut self, bytes_max: usize) -> bool {
+        while self.slices().map(Slice::encoded_bytes).sum::<usize>() > bytes_max {
+            if self.bucket_bits == GROUPING_POWER {
+                return false;
+            }
             self.bucket_bits += 1;
             let bits = self.bucket_bits;
             self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).join_buckets(bits));
+        }
+        true
+    }
+
+    /// Joins buckets until the histograms of all slices take no more than this. Counts and moments stay exact. If that is not enough, the
+    /// times of the client are left out.
+    pub(crate) fn fit(&mut self, bytes_max: usize) {
+        if !self.join_buckets(bytes_max) {
+            // What hundreds of servers did takes most of it.
+            self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).client = ClientTime::default());
         }
     }
 

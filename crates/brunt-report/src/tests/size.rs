@@ -170,7 +170,8 @@ fn check_grid(name: &str, summary: &Summary) {
             "{name}: {rows:?}"
         );
         let steps: Vec<u64> = rows.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let (_, steps) = steps.split_last().unwrap();
+        // The last one ends the run; that before it may be the nearest to a row behind the end.
+        let steps = &steps[..steps.len().saturating_sub(2)];
         assert!(steps.iter().all(|step| step.is_power_of_two() && *step == steps[0]), "{name}: {rows:?}");
     }
 }
