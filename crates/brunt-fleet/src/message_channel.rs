@@ -329,7 +329,7 @@ pub(crate) mod tests {
     #[test]
     fn unsent_bytes_are_queued() {
         let (mut link, mut far) = pair();
-        let message = vec![5_u8; 30 << 20];
+        let message = vec![5_u8; 16 << 20];
         link.send_message(&message).unwrap();
         let reader = std::thread::spawn(move || {
             let mut reader = FrameReader::new(FRAME_BYTES_MAX);

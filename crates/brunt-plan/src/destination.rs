@@ -152,21 +152,13 @@ impl Plan {
     /// `None` where the plan does not name it.
     pub fn server_name(&self, index: usize) -> Option<String> {
         let servers = self.servers();
-        let server = servers.get(index)?;
-        let address = server.address.as_ref().map(ToString::to_string);
-        let same = || servers.iter().filter(|other| other.address == server.address && *other != server);
-        if same().next().is_none() {
-            return address;
-        }
-        let (protocol, transport) = (server.protocol.name(), server.transport.name());
-        let has_own_transport = same().all(|other| other.transport != server.transport);
-        let has_own_protocol = same().all(|other| other.protocol != server.protocol);
-        let way = match (has_own_transport, has_own_protocol) {
-            (true, _) => transport.to_owned(),
-            (false, true) => protocol.to_owned(),
-            (false, false) => format!("{protocol} over {transport}"),
-        };
-        Some(format!("{} ({way})", address.unwrap_or("embedded".to_owned())))
+        name_among(&servers, servers.get(index)?)
+    }
+
+    /// The names of all.
+    pub fn server_names(&self) -> Vec<Option<String>> {
+        let servers = self.servers();
+        servers.iter().map(|server| name_among(&servers, server)).collect()
     }
 
     /// The servers whose statistics are polled: each address once, by whatever transport it is reached.
@@ -176,10 +168,11 @@ impl Plan {
         (0..servers.len()).filter(|index| known.insert(&servers[*index].address)).collect()
     }
 
-    /// The address of one that is asked, by its place among these.
-    pub fn polled_server_name(&self, index: usize) -> Option<String> {
-        let server = *self.polled_servers().get(index)?;
-        self.servers()[server].address.as_ref().map(ToString::to_string)
+    /// The addresses of these.
+    pub fn polled_server_names(&self) -> Vec<Option<String>> {
+        let servers = self.servers();
+        let name = |index: usize| servers[index].address.as_ref().map(ToString::to_string);
+        self.polled_servers().into_iter().map(name).collect()
     }
 
     /// Is one address spoken to as a memcached and as a Redis? Then its counts cannot be divided between the two.
@@ -271,6 +264,24 @@ impl Plan {
         let group = self.worker_groups().into_iter().find(|group| group.protocol == protocol);
         group.map_or(0..self.threads, |group| group.workers)
     }
+}
+
+/// The name of one of these servers.
+fn name_among(servers: &[Server], server: &Server) -> Option<String> {
+    let address = server.address.as_ref().map(ToString::to_string);
+    let same = || servers.iter().filter(|other| other.address == server.address && *other != server);
+    if same().next().is_none() {
+        return address;
+    }
+    let (protocol, transport) = (server.protocol.name(), server.transport.name());
+    let has_own_transport = same().all(|other| other.transport != server.transport);
+    let has_own_protocol = same().all(|other| other.protocol != server.protocol);
+    let way = match (has_own_transport, has_own_protocol) {
+        (true, _) => transport.to_owned(),
+        (false, true) => protocol.to_owned(),
+        (false, false) => format!("{protocol} over {transport}"),
+    };
+    Some(format!("{} ({way})", address.unwrap_or("embedded".to_owned())))
 }
 
 /// The servers of a way; without any that are named, the one that is started for the run.

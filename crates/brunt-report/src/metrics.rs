@@ -445,9 +445,8 @@ struct RowName<'a> {
 impl<'a> RunNames<'a> {
     /// The names of a plan whose histograms have this number of bounds.
     fn of(plan: &'a Plan, bounds: usize) -> Self {
-        let servers = server_names(plan.server_count(), |index| plan.server_name(index));
-        let polled_servers =
-            server_names(plan.polled_servers().len(), |index| plan.polled_server_name(index));
+        let servers = server_names(plan.server_names());
+        let polled_servers = server_names(plan.polled_server_names());
         // Its bounds, the rest, count and sum.
         let of_histogram = bounds + 3;
         let of_row = COUNTS_OF_ROW + HISTOGRAMS_OF_ROW * of_histogram;
@@ -492,10 +491,12 @@ fn plan_rows(plan: &Plan) -> Vec<(usize, OpId)> {
 }
 
 /// Servers by name, in their order. The plan does not name the one that is started for it.
-fn server_names(count: usize, name: impl Fn(usize) -> Option<String>) -> Vec<String> {
-    let own = if count > SERVERS_MAX { SERVERS_MAX - 1 } else { count };
-    let names = (0..own).map(|index| name(index).unwrap_or_else(|| "embedded".to_owned()));
-    names.chain((own < count).then(|| OTHER.to_owned())).collect()
+fn server_names(mut names: Vec<Option<String>>) -> Vec<String> {
+    if names.len() > SERVERS_MAX {
+        names.truncate(SERVERS_MAX - 1);
+        names.push(Some(OTHER.to_owned()));
+    }
+    names.into_iter().map(|name| name.unwrap_or_else(|| "embedded".to_owned())).collect()
 }
 
 /// The place of the name of a server.

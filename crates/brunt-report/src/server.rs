@@ -13,22 +13,32 @@ pub(crate) fn name(summary: &Summary, index: usize) -> String {
     summary.record.plan.server_name(index).unwrap_or_else(|| "embedded".to_owned())
 }
 
-/// The same as a cell of a table, without blanks.
-pub(crate) fn cell(summary: &Summary, index: usize) -> String {
-    printable(&name(summary, index)).replace(' ', "_")
+/// The names of all servers of the plan, without end.
+pub(crate) fn names(summary: &Summary) -> impl Iterator<Item = String> {
+    with_embedded(summary.record.plan.server_names())
 }
 
-/// That of one which was asked for its statistics, by its place among those.
-pub(crate) fn polled_server_name(summary: &Summary, index: usize) -> String {
-    summary.record.plan.polled_server_name(index).unwrap_or_else(|| "embedded".to_owned())
+/// A name as a cell of a table, without blanks.
+pub(crate) fn cell(name: &str) -> String {
+    printable(name).replace(' ', "_")
+}
+
+/// Of those that were asked for their statistics.
+pub(crate) fn polled_server_names(summary: &Summary) -> impl Iterator<Item = String> {
+    with_embedded(summary.record.plan.polled_server_names())
+}
+
+fn with_embedded(names: Vec<Option<String>>) -> impl Iterator<Item = String> {
+    let names = names.into_iter().chain(std::iter::repeat(None));
+    names.map(|name| name.unwrap_or_else(|| "embedded".to_owned()))
 }
 
 /// Servers that do not tell of themselves, or no more: the name, where there are several, what they told, and why.
 pub(crate) fn troubles(summary: &Summary) -> impl Iterator<Item = (String, &ServerRecord, &str)> {
     let records = &summary.record.run.server_records;
-    records.iter().enumerate().filter_map(move |(index, record)| {
+    polled_server_names(summary).zip(records).filter_map(move |(name, record)| {
         let trouble = record.trouble.as_deref()?;
-        let name = polled_server_name(summary, index) + ": ";
+        let name = name + ": ";
         Some((if records.len() > 1 { name } else { String::new() }, record, trouble))
     })
 }

@@ -47,7 +47,9 @@ impl ServerEvidence {
         if records.is_empty() || records.iter().any(|record| !record.is_complete) {
             return evidence;
         }
-        let name = |index: usize| plan.polled_server_name(index).unwrap_or_else(|| "the server".to_owned());
+        let names = plan.polled_server_names();
+        let name =
+            |index: usize| names.get(index).cloned().flatten().unwrap_or_else(|| "the server".to_owned());
         let resets = records.iter().enumerate();
         let resets = resets.filter_map(|(index, record)| Some((name(index), record.counter_reset()?)));
         evidence.counter_resets = resets.collect();

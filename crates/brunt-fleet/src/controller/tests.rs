@@ -183,8 +183,17 @@ fn agents_that_never_end_are_lost() {
     }
 }
 
-/// However long its plan may take, an agent has four seconds after a signal.
+/// Three waits of four seconds each, at a time.
 #[test]
+fn agents_that_do_not_answer_are_awaited_for_four_seconds() {
+    std::thread::scope(|scope| {
+        scope.spawn(signals_end_the_wait_for_results);
+        scope.spawn(agents_without_a_clock_are_named);
+        scope.spawn(clocks_that_stop_before_the_start_are_named);
+    });
+}
+
+/// However long its plan may take, an agent has four seconds after a signal.
 fn signals_end_the_wait_for_results() {
     let mut fleet = fake_agent(ready).unwrap();
     let shares = split_plan("");
@@ -193,7 +202,6 @@ fn signals_end_the_wait_for_results() {
     assert_eq!(measure(&mut side, Some(Stop::Interrupted)).as_deref(), Some("did not end within 4 s"));
 }
 
-#[test]
 fn agents_without_a_clock_are_named() {
     let refused = fake_agent(|_| Vec::new()).map(drop).unwrap_err();
     assert!(
@@ -202,7 +210,6 @@ fn agents_without_a_clock_are_named() {
     );
 }
 
-#[test]
 fn clocks_that_stop_before_the_start_are_named() {
     let mut answers = 0;
     let mut fleet = fake_agent(move |message| {

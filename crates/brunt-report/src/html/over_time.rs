@@ -429,10 +429,8 @@ struct Servers(Vec<(String, Vec<ServerPiece>)>);
 
 impl Servers {
     fn of(summary: &Summary) -> Self {
-        let records = summary.record.run.server_records.iter().enumerate();
-        let named =
-            |(index, record)| (server::polled_server_name(summary, index), server_pieces(summary, record));
-        Self(records.map(named).collect())
+        let records = server::polled_server_names(summary).zip(&summary.record.run.server_records);
+        Self(records.map(|(name, record)| (name, server_pieces(summary, record))).collect())
     }
 
     fn spans(&self) -> impl Iterator<Item = &ServerSpan> {

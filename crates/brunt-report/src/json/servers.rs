@@ -30,13 +30,13 @@ pub struct Server {
 impl Server {
     pub(crate) fn all(summary: &Summary) -> Vec<Self> {
         let slots = summary.record.run.cluster.as_ref().map(|cluster| &cluster.slots.of_servers);
-        let server = |(index, counts): (usize, &ServerCounts)| Self {
-            server: server::name(summary, index),
+        let server = |((index, counts), server): ((usize, &ServerCounts), String)| Self {
+            server,
             counts: *counts,
             slots: slots.and_then(|slots| slots.get(index).copied()),
             response_ns: summary.server_responses.get(index).map(Distribution::from),
         };
-        summary.servers().iter().enumerate().map(server).collect()
+        summary.servers().iter().enumerate().zip(server::names(summary)).map(server).collect()
     }
 }
 
@@ -106,22 +106,22 @@ pub struct Span {
 impl ServerStats {
     pub(crate) fn of(summary: &Summary) -> Option<Self> {
         let records = &summary.record.run.server_records;
-        let accounts = records.iter().enumerate();
+        let accounts = server::polled_server_names(summary).zip(records);
         (!records.is_empty()).then(|| Self {
             window: server::window(summary).map(|span| Span::of(summary, &span)),
             agreement: summary.agreement.clone(),
-            servers: accounts.map(|(index, record)| ServerAccount::of(summary, index, record)).collect(),
+            servers: accounts.map(|(name, record)| ServerAccount::of(summary, name, record)).collect(),
         })
     }
 }
 
 impl ServerAccount {
-    fn of(summary: &Summary, index: usize, record: &ServerRecord) -> Self {
+    fn of(summary: &Summary, server: String, record: &ServerRecord) -> Self {
         let snapshots = record.snapshots();
         let is_told = SizeShare::of(summary.record.run.server_records.len()).is_told;
         let answer = |held: Option<&Snapshot>| held.filter(|_| is_told).map(|held| Answer::of(summary, held));
         Self {
-            server: server::polled_server_name(summary, index),
+            server,
             version: snapshots.last().and_then(|snapshot| snapshot.version.clone()),
             trouble: record.trouble.clone(),
             first: answer(snapshots.first()),

@@ -79,7 +79,9 @@ fn in_seconds(ns: u64) -> String {
 fn outage_table(summary: &Summary, outages: &[&Outage]) -> Grid {
     let recovery_ns = |outage: &Outage| Some(outage.recovered_ns?.saturating_sub(outage.start_ns));
     Rows::of(outages, |_| Style::Plain)
-        .texts(Column::of_words("outage, s", 17), |outage| server::cell(summary, outage.server.into()))
+        .texts(Column::of_words("outage, s", 17), |outage| {
+            server::cell(&server::name(summary, outage.server.into()))
+        })
         .texts(Column::spaced("start", 9), |outage| in_run(summary, outage.start_ns))
         .texts(Column::spaced("down", 7), |outage| outage.length_ns().map_or("open".to_owned(), in_seconds))
         .texts(Column::spaced("back to 95 %", 0).lost_as(0), |outage| {

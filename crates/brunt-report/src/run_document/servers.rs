@@ -85,7 +85,7 @@ pub(super) fn write(document: &mut Document, summary: &Summary) {
 pub(super) fn part(document: &mut Document, summary: &Summary, layout: &Layout) {
     document.heading("servers");
     document.table(server_table(summary, ROWS_MAX));
-    let names = (0..).map(|index| shortened(&server::cell(summary, index), 30));
+    let names = server::names(summary).map(|name| shortened(&server::cell(&name), 30));
     let times = names.zip(&summary.server_responses);
     let times = times.map(|(name, times)| (name, vec![times.p50_ns(), times.p99_ns(), times.max_ns]));
     let times: Vec<_> = times.collect();
@@ -156,8 +156,8 @@ fn cluster_part(document: &mut Document, summary: &Summary) {
     let Some(record) = &summary.record.run.cluster else { return };
     let counts = &summary.counts().redirections;
     document.heading("cluster");
-    let table = Rows::of(record.slots.of_servers.iter().enumerate(), |_| Style::Plain)
-        .texts(Column::of_words("node", 19), |(index, _)| server::cell(summary, *index))
+    let table = Rows::of(server::names(summary).zip(&record.slots.of_servers), |_| Style::Plain)
+        .texts(Column::of_words("node", 19), |(name, _)| server::cell(name))
         .texts(Column::spaced("slots", 8), |(_, slots)| **slots)
         .texts(Column::spaced("share%", 8), |(_, slots)| {
             format!("{:.1}", 100.0 * f64::from(**slots) / SLOTS as f64)
@@ -200,9 +200,11 @@ fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
     let seconds = summary.window.seconds();
     let cpu_ns = server::cpu_ns_per_request(summary);
     let mut lines: Vec<ServerLine> = Vec::new();
-    for (index, (window, counts)) in since_window(summary).into_iter().enumerate() {
+    for ((index, (window, counts)), name) in
+        since_window(summary).into_iter().enumerate().zip(server::names(summary))
+    {
         lines.push(ServerLine {
-            name: server::cell(summary, index),
+            name: server::cell(&name),
             counts,
             done_per_s: if seconds > 0.0 { window.answered as f64 / seconds } else { 0.0 },
             cpu_ns: cpu_ns[index],

@@ -158,16 +158,16 @@ fn server_table(mut rows: Vec<ServerRow>, layout: &Layout, lines_max: usize) -> 
 
 fn server_rows(summary: &Summary, done_per_s: &[f64]) -> Vec<ServerRow> {
     let cpu_ns = server::cpu_ns_per_request(summary);
-    let row = |(index, done_per_s): (usize, &f64)| {
+    let row = |((index, done_per_s), name): ((usize, &f64), String)| {
         let own = summary.outages.iter().filter(|outage| usize::from(outage.server) == index);
         ServerRow {
-            name: server::name(summary, index),
+            name,
             done_per_s: *done_per_s,
             down_ns: own.filter_map(Outage::length_ns).sum(),
             cpu_ns: cpu_ns.get(index).copied().flatten(),
         }
     };
-    done_per_s.iter().enumerate().map(row).collect()
+    done_per_s.iter().enumerate().zip(server::names(summary)).map(row).collect()
 }
 
 /// Each worker: the share of the last second in which it was busy, and ready without a CPU; the worst first.

@@ -50,168 +50,150 @@ const MANY: [&str; 25] = [
 ];
 
 /// By modulo, which does not look at the names of servers.
-const MODULO: [&str; 6] = [
-    "\
-        bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab\
-        bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb\
-        baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba",
-    "\
-        caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb\
-        bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab\
-        bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba",
-    "\
-        bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd\
-        dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb\
-        dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc",
-    "\
-        edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb\
-        aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb\
-        adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe",
-    "\
-        fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb\
-        bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb\
-        bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba",
-    "\
-        ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe\
-        addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead\
-        fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb",
-];
+const MODULO: &str = "
+    bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab
+    bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb
+    baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba
 
-/// Placement, servers, and the server of every key: with this number of servers, with one more, and so on.
-pub(super) const ANSWERS: [(Placement, &[&str], usize, &[&str]); 7] = [
-    (Placement::Modulo, &MIXED, 2, &MODULO),
-    (Placement::Modulo, &LOCAL, 2, &MODULO),
-    (
-        Placement::Ketama,
-        &MIXED,
-        2,
-        &[
-            "\
-        bbabaababaaaabaaabaabaabaaabbbaaababbbaabbabbaabbaabaababbabbaaaaaaaaaaabaabbaaaaabbbbaabbabaabababb\
-        baabbbbbabbabbaababbbbbaabaabbabbabbbabbaabbbaababbbaaabababbbaaaabbabaaabaabaaaababaabababbabbabbaa\
-        baaaaabbabaabbbabbbabaababbbaaababbbaaaababaabaaabaaabbbabbaaabbbbabbbababababababaaabbabaabbbbbaaaa",
-            "\
-        bbabccbccaccabaaabacbaccaaabbcaaababbcaabcabbaacbccbacbcbbabcaacaaccaacabacbbcaaacbbbbccbbcbaacababc\
-        baabbbbbcbcabbcabcbbcbcaacaabbabbccbcccbaacbbaacaccbaaabcbabbcaaaabcabaacbaabcacababcacabacbabbcbbaa\
-        baaccabcacccbbbabccaccacabbbacacabccccccbabaabacabaaabcbabbaaabbccabbcabaccccbabcbcacbbabaacbccbcaaa",
-            "\
-        dbabcdbdcaccddadabacbaccaaaddcdaadabbcadbcabbadcbddbacddbbddcaadaaccaacadadbbcaaacbdbbcdbbdbadcabdbc\
-        daddbbbbcbdabbdabcbbcbdaacaadbdbbcdbcdcbadcbbadcadcbdaabcbabbcaaadbcddaacbaabcdcdbabcadabacbabbcbbaa\
-        daacdabcadcdbbbddccaccdcdbbbdcacdddcccdcbabaabdcabaaadcbdbbaaabbccabdcdbaddccbabcddadbbabaacdccbcaaa",
-            "\
-        dbabcdbdcaecddedaeecbaecaaeddcdaaeaebcadbcabbedcbedbacddbbeecaedeaccaacadeebbceaecbdbbcdbbdbedcabdec\
-        deddebbecbdabbdabcbecbdaecaedbebbedecdebadcbeadceecbdaabceebbcaeadecedaeebaebcdcdbabeadaeaceabbcbbaa\
-        daaceabcadcebbbedcceccdcdbebdceeeddccceeeaeeabdeabaeedeedbbaeabbccabdcdbeddcceabcddadbeabeeedccbcaaa",
-            "\
-        dfaffdbdcafcdfedffecfffcfaeddcdaaeaffcadbcabffdfbedfacddfbeecaefeaccaacadeefbcefecbfbfcdbffbedcabdec\
-        dfddebfecfdabffabcbecbdaecfedbefbedefdfbadffefdceecbdafbceebfcaffdecefaeebaefffcdfafefdaeaceabfcfbaa\
-        daaceabcafcebbfefcceccfcdbfbdceeeddffceeeaeeaffeabaeedfedfbaeabbccabdfdbeddcceabcdfadbeafeefdccfcaaf",
-            "\
-        dfaffdbdcafcdfedffecfffgfgegdcdaaeaffcadbgabgfdfbedfacddfbgecagfeaccaacadegfbcefecbfbfcdbffbegcabdgc\
-        dfddebfecfdabffabcbecgdgecfgdbefbgdefdfbgdgfefgceecbdafbcgebfcgffgecefaeeggefffcgfafefgaeaceabfcfbga\
-        daggeabcafcebbfefcceccfcdbfbdceeeddffcgeeaeeaffeabaegdgedfbaeabgccgbdfdgeddcceabcdfadbeafeegdccfgaaf",
-        ],
-    ),
-    (
-        Placement::Ketama,
-        &LOCAL,
-        2,
-        &[
-            "\
-        baaaaaabbbabbbaaaaaaaaaaababaabaaabaaaaaaabaabbaabaabaababbbbabaabaaababaabaabbaaabbaaaabaaabbaababb\
-        aaabbaabaaabaaaabaaaababbabaaaaaaabaaaabaaaaabbabbabbaaabbbaaabbbbbabaabaababaabbaaabbaaabababaaaaab\
-        abaabbaababbabbbabbaaababaaabbbbbbbbaababbabbbabbabbbaabbaabaaabababbbbabbbaaaaabaaaaabaaabaaaabaabb",
-            "\
-        bcaacaacccaccbaccacacccacbcbccbcaacacccacaccaccacbcabaabacbbbaccacacabacaacaabccaabbcaacbccabbaacabc\
-        aaabbcabacabcacccacacbabcacaaaaacacccaacaaaaabbcbccbcacacbbaaacbcbcacaabacbaccccbaacccaacbabacaaaaac\
-        accaccaababbcbcbcbcacacacacabcbbcbcbcacabcabbbccbabccacbbacbacabababbcbabccacaaacacccacaacbcaacbaacc",
-            "\
-        bdadcdddccaccbaccadaccdacdddccdcaadaddcacacdacdacbcdddabdcbbbadcadacaddcaacaadcdaabbddddbcdabbaacdbc\
-        aaabbcabdcabcacccacacbdbcacadaadcdcdcdadadaaabbcbccbdadddbdaadcbcbcdcaabdddaccccbdadcddacbabadadaadd\
-        acddccdababbcbcbcdcacadacadabcbbcbcbcacdbdabdbcddabdcdcbdacbadabababddbabcdddaaacdccdacaddbcdacbddcc",
-            "\
-        bdedcdddccaecbeccaeacceacdedcedceaeadecacacdacdacbcddeebdcbbbadcaeacaddcaaceadcdaaebddedbcdabbaecdbc\
-        aeabbeabdcabcacccacacbdbcacedaadcdcecdeeadaaabbcbcebdedddbdeadcbcbcdeeabdddaccecbdadcddacbabadadaedd\
-        ecdeccdebabbcbcecdcacadaeadebcbbebcbcacdeeebdbeedabdcdcbdacbeeababaeedeebcdddaaacdcceaceddbcdaceedcc",
-            "\
-        bdedcdddccaecbefcafacceacffdfefceaeadfcacacdfcfafbcddefbdcbbbadfafacfddfaaceadcdaaebddedbcdabbaecdfc\
-        aeabbfabffabfafccacafbdbcacfdaadcdfefdeeadfaabbcbfebfeddffdffdcbcbcdefabddfaccecfdfdcddafbabfdadaedd\
-        ecdeccdebafbcbcecdcafafaeadefcbfebfbcacdffebdbeedabdcdfbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc",
-            "\
-        gdedcdddccaecbefcgfaccegcffdfgfceaeagfcacacdfcfafbcddefbdcbbbagfagacfdgfgaceadcdgaebddedbgdabbgecdfc\
-        aeabbfabffabfafccacafbdbcacfdagdcdfefdeeadgaabbcgfggfeddffgffdgbcbcdegabddfaccecfdfgcddafbabfdadaedg\
-        ecdeccdebafbcbcgcdcafafagadefcbgebfbcacdggebgbeedabdcdgbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc",
-        ],
-    ),
-    (
-        Placement::KetamaWeighted,
-        &MIXED,
-        2,
-        &[
-            "\
-        aaaabbbaaaaabaaabbabbaaabbbbabaaabbbbabbabababbabaabbbabbaaaabaabababbababbbbaaaaaaabbabbabbaabbabab\
-        aabaaaabaaaabbbaaabbaaaaababaaaaabaabbbabaaaabaabbbabababbbbbbbaabbbaabaababbaaaabaabaaaaabaaaaaabbb\
-        aababaaaaabaabaaaabbbaaababaababbbabbababbbaaaabbbbaababbabaaaabaabbbaaabbbabaabbbaabbbababababababa",
-            "\
-        aaaabbbaaaaabccabbabbaacbbbcabaaacbbcccbacabacbacaabbcabbaaacbacbaccbbacacbbbaccccccbcabbabbacbbccab\
-        cccaaaabcacabbbaacbbacacacabaaacccacbcccbaaacbaacccaccbacbcbcbbaccbcaacaababbacccbccbcaccaccacaacbbc\
-        cacabaaaacbaabacacbbbaacbcbcababcbaccccabcbcaaabbcccababcabcaccbaabcccacbbbacaabcbcacbcacacabccababa",
-            "\
-        aaaabbdddaaabdcaddadbdacbdbdabadacbbdccbdcabadbacaabbcabbaaadbacbaccddadddbbdadcccccbcddbdbbdcbbddab\
-        cddadaabcacabbbdacdbacacadabaaaccdacbcccdaaacbaadccaccbacbcbdbbaccbcaddaadabdacccbdcdcacddccacadcbdd\
-        cacadadadcdaadacacbbbaacbdbdadabcbaddccdbcbcaaddbcdcadabcddcaccbddbdccacbbbacaabcbcacbcadacabccababd",
-            "\
-        eaaebbdddaaaeeceddadbdaebdbdaeaeacbbdccbdcabedbaceabbcabbeaadbacbeccddadddbbdeecccecbcddedbbdebbddab\
-        cddadeeecacabbbdacdbacaeaeabeaaccdaceeccdaaacbaadccaccbecbcbdbbacebcaedaadabdacccbdcdcacddecacadceee\
-        eecadadaecdaaeeeaeebbeacbdbdadebeeadeccdbebcaaddbcdcadabcddcacceddbdccacbbbacaebcbcacecadeeabccabebd",
-            "\
-        eaaebbfddfaaefcfddafbdaebfbdfefeacbbdccbdcffedfaceabbcabbefadfffbecfddfdfdbbdeecccefbcddefbbdfbbddaf\
-        cddadeeecacabbbdafdbfcaefeabeffccffceeccdfafcbaadcfaccfecbcbfbbacebcaefaadabdacccbdcdfacddecacadfeee\
-        eecfdafafcdaafeeaeebfeacbdbdadebeeadecfdbebfaaffbcdcadafcddcacceddbdccafbbbfcafbcbcfcfcafeeaffcabfbd",
-            "\
-        eaaebbfddfaaefgfddafbdaebfbdfegeacbbdcgbdcffedgacgagbcabggfadfggbegfddfdfdbbdeeccgefgcddefbbdfgbddaf\
-        cddadeeecagabggdafdbfcgefeabeffccffceeccdfafcbaadcfaccfecgcbfbbacebcaefaadabdacgcbdcdfacddgcacadgeee\
-        gecfdafgfcdaafeeagebfeacbgbdadgbegagecfdbebfaaffbcdcgdafcddcacceddbdcgafbbbfcafbgbcfcfcafeeaffcagfbd",
-        ],
-    ),
-    (
-        Placement::KetamaWeighted,
-        &LOCAL,
-        2,
-        &[
-            "\
-        bbbbaaabababbabbaaaaaabbbbabbababbabaaabbbbabbabbbaaaabaabaaabbbabbaabbbbbababaababbbbbbbabbbbaababb\
-        aaabaabbbaaaabaabbaabbabbbabaabaabbbabaabbbbbaababababbaaaaaabbaaaababaaababababbabaaabbbbbbbabbbaaa\
-        abaaaaabbbaababbaabbbabaabbaaababbbbbbababbabbbbbbbbabbaabbaaaabbaabaaababababaaababaabbabababbbaabb",
-            "\
-        bccccacbababbabbcaaacabcbcabbccabbcbcaabbbbcbbacbbcaacbaacaaabbbabccaccbcbabacaaccbbcbbbcccbcbaababc\
-        acabaabbcaaaabaabcaabbabbccccabaabcbabcabbcbbccbacacabbaacaaabbaacacabaaababacabcabacabbbbbbbccbbaca\
-        ccaacacccbccbccbaccbbacaabbacccabbcbbcababbabbbcbcbcabcaabbaacacbcabcaababcbabcacbabcaccabcbcbcbacbc",
-            "\
-        ddcccacbababbdbdcdaacabdbcabbcdabbcbdaabbbdcbbacbbcdacbaacaaabdbabccadcbdbadaddaccbbcbbbcdcbcbdadadd\
-        acabaadbdaaaabaabcaabdabbcdccabaabcbdddabbcbbccdadaddbbdddaaabbaacacabaaababdcabcdbadddbbbbbbddbddca\
-        ccdacadccdcdbcdbdccddddaadbacdcabbcdbcababbabbbcbcbdabcaabbaacacbcabcaababcbabcadbabcacdaddbcbcbacbd",
-            "\
-        edeccecbabaebdbdcdaacabdbeabeceabbcbdaabebdcbbacbbcdaebeeceeabdbabccadcbdbadaddaccbbcbbbedeecbdadadd\
-        ecebaadbdaaaaeaabcaabeebbedceebaebcbdedebbebbeedadaddbbdedaaabbaacaeaeaaaeaedcabcdbededbebebbddbdeca\
-        ccdecedeedcdbcdbeccddddaadeecdceeecdbceeabeaebeebcbdeecaebbaacaebcaecaabaecbabcaebabeacdaedbcbcbeced",
-            "\
-        edfccecbabfeffbdcdaacafdbeafeceabbfbdaabebdfbfacbbcdaebfeceeffffabccafcfdbafafdacfbbcbfbedfecbdadadf\
-        ecebaafbdaaaaeafbfaabeebbefceebaefcbdedebbfbbeedadaddbbdedaaabbaaffeaeaaaeffdcfbcdbefefbeffbbddbdeca\
-        fcdecedeedcdbcdbeccddddaadffcdceeecdbceeabeaebeebfbdeecaefbaacaebcaecaabfecfabcaebabeacdaedfcbfbecfd",
-            "\
-        edfccecbagfeffbdcdaacafdbeafeceabggbdaabggdfbfgcbbcdagbfegeeffffabcgafcfdbafafdacggbcggbgdfecbdadadf\
-        ecebaafgdaaaaeafbgagbegbbgfceebaefcbdegggbfbbeegadaddbbdedaaabgaafgeaeaaagffdcfbcdbegefbeffbbdggdeca\
-        fcdecgdeedcdbcgbeccdgddaadffcdceegcdbgeeabeaebgebfbdggcagfbaacaggcaecaabfgcfgbcaebabeacdaedfcbfbecgd",
-        ],
-    ),
-    (
-        Placement::KetamaWeighted,
-        &MANY,
-        25,
-        &["\
-        pmucjyfpwtferdtuwgjcqgqiughwrhfvbphjbwpnviinaviuxxpcsjygfdrtqfsbkoldmuglekwsbgccheudhshpwkfqylqvjacv\
-        uxebypnagltwgckryrxwbhfvxfgxrxxksjgmegshfluddcuuavsujuvgxgpyqnswwdccmtgmuqxsgigwccaaqwbgqvsrtmpsvrtm\
-        rhjnwvktwfwryhmjanvoygrnkjyvbgmcryiunvuyrwtoqiynliwgnvgecyxuhdyvqwvnbafuexhabcdamclyjokfgqrqjiiotvsm"],
-    ),
+    caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb
+    bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab
+    bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba
+
+    bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd
+    dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb
+    dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc
+
+    edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb
+    aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb
+    adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe
+
+    fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb
+    bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb
+    bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba
+
+    ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe
+    addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead
+    fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb
+";
+
+const KETAMA_MIXED: &str = "
+    bbabaababaaaabaaabaabaabaaabbbaaababbbaabbabbaabbaabaababbabbaaaaaaaaaaabaabbaaaaabbbbaabbabaabababb
+    baabbbbbabbabbaababbbbbaabaabbabbabbbabbaabbbaababbbaaabababbbaaaabbabaaabaabaaaababaabababbabbabbaa
+    baaaaabbabaabbbabbbabaababbbaaababbbaaaababaabaaabaaabbbabbaaabbbbabbbababababababaaabbabaabbbbbaaaa
+
+    bbabccbccaccabaaabacbaccaaabbcaaababbcaabcabbaacbccbacbcbbabcaacaaccaacabacbbcaaacbbbbccbbcbaacababc
+    baabbbbbcbcabbcabcbbcbcaacaabbabbccbcccbaacbbaacaccbaaabcbabbcaaaabcabaacbaabcacababcacabacbabbcbbaa
+    baaccabcacccbbbabccaccacabbbacacabccccccbabaabacabaaabcbabbaaabbccabbcabaccccbabcbcacbbabaacbccbcaaa
+
+    dbabcdbdcaccddadabacbaccaaaddcdaadabbcadbcabbadcbddbacddbbddcaadaaccaacadadbbcaaacbdbbcdbbdbadcabdbc
+    daddbbbbcbdabbdabcbbcbdaacaadbdbbcdbcdcbadcbbadcadcbdaabcbabbcaaadbcddaacbaabcdcdbabcadabacbabbcbbaa
+    daacdabcadcdbbbddccaccdcdbbbdcacdddcccdcbabaabdcabaaadcbdbbaaabbccabdcdbaddccbabcddadbbabaacdccbcaaa
+
+    dbabcdbdcaecddedaeecbaecaaeddcdaaeaebcadbcabbedcbedbacddbbeecaedeaccaacadeebbceaecbdbbcdbbdbedcabdec
+    deddebbecbdabbdabcbecbdaecaedbebbedecdebadcbeadceecbdaabceebbcaeadecedaeebaebcdcdbabeadaeaceabbcbbaa
+    daaceabcadcebbbedcceccdcdbebdceeeddccceeeaeeabdeabaeedeedbbaeabbccabdcdbeddcceabcddadbeabeeedccbcaaa
+
+    dfaffdbdcafcdfedffecfffcfaeddcdaaeaffcadbcabffdfbedfacddfbeecaefeaccaacadeefbcefecbfbfcdbffbedcabdec
+    dfddebfecfdabffabcbecbdaecfedbefbedefdfbadffefdceecbdafbceebfcaffdecefaeebaefffcdfafefdaeaceabfcfbaa
+    daaceabcafcebbfefcceccfcdbfbdceeeddffceeeaeeaffeabaeedfedfbaeabbccabdfdbeddcceabcdfadbeafeefdccfcaaf
+
+    dfaffdbdcafcdfedffecfffgfgegdcdaaeaffcadbgabgfdfbedfacddfbgecagfeaccaacadegfbcefecbfbfcdbffbegcabdgc
+    dfddebfecfdabffabcbecgdgecfgdbefbgdefdfbgdgfefgceecbdafbcgebfcgffgecefaeeggefffcgfafefgaeaceabfcfbga
+    daggeabcafcebbfefcceccfcdbfbdceeeddffcgeeaeeaffeabaegdgedfbaeabgccgbdfdgeddcceabcdfadbeafeegdccfgaaf
+";
+
+const KETAMA_LOCAL: &str = "
+    baaaaaabbbabbbaaaaaaaaaaababaabaaabaaaaaaabaabbaabaabaababbbbabaabaaababaabaabbaaabbaaaabaaabbaababb
+    aaabbaabaaabaaaabaaaababbabaaaaaaabaaaabaaaaabbabbabbaaabbbaaabbbbbabaabaababaabbaaabbaaabababaaaaab
+    abaabbaababbabbbabbaaababaaabbbbbbbbaababbabbbabbabbbaabbaabaaabababbbbabbbaaaaabaaaaabaaabaaaabaabb
+
+    bcaacaacccaccbaccacacccacbcbccbcaacacccacaccaccacbcabaabacbbbaccacacabacaacaabccaabbcaacbccabbaacabc
+    aaabbcabacabcacccacacbabcacaaaaacacccaacaaaaabbcbccbcacacbbaaacbcbcacaabacbaccccbaacccaacbabacaaaaac
+    accaccaababbcbcbcbcacacacacabcbbcbcbcacabcabbbccbabccacbbacbacabababbcbabccacaaacacccacaacbcaacbaacc
+
+    bdadcdddccaccbaccadaccdacdddccdcaadaddcacacdacdacbcdddabdcbbbadcadacaddcaacaadcdaabbddddbcdabbaacdbc
+    aaabbcabdcabcacccacacbdbcacadaadcdcdcdadadaaabbcbccbdadddbdaadcbcbcdcaabdddaccccbdadcddacbabadadaadd
+    acddccdababbcbcbcdcacadacadabcbbcbcbcacdbdabdbcddabdcdcbdacbadabababddbabcdddaaacdccdacaddbcdacbddcc
+
+    bdedcdddccaecbeccaeacceacdedcedceaeadecacacdacdacbcddeebdcbbbadcaeacaddcaaceadcdaaebddedbcdabbaecdbc
+    aeabbeabdcabcacccacacbdbcacedaadcdcecdeeadaaabbcbcebdedddbdeadcbcbcdeeabdddaccecbdadcddacbabadadaedd
+    ecdeccdebabbcbcecdcacadaeadebcbbebcbcacdeeebdbeedabdcdcbdacbeeababaeedeebcdddaaacdcceaceddbcdaceedcc
+
+    bdedcdddccaecbefcafacceacffdfefceaeadfcacacdfcfafbcddefbdcbbbadfafacfddfaaceadcdaaebddedbcdabbaecdfc
+    aeabbfabffabfafccacafbdbcacfdaadcdfefdeeadfaabbcbfebfeddffdffdcbcbcdefabddfaccecfdfdcddafbabfdadaedd
+    ecdeccdebafbcbcecdcafafaeadefcbfebfbcacdffebdbeedabdcdfbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc
+
+    gdedcdddccaecbefcgfaccegcffdfgfceaeagfcacacdfcfafbcddefbdcbbbagfagacfdgfgaceadcdgaebddedbgdabbgecdfc
+    aeabbfabffabfafccacafbdbcacfdagdcdfefdeeadgaabbcgfggfeddffgffdgbcbcdegabddfaccecfdfgcddafbabfdadaedg
+    ecdeccdebafbcbcgcdcafafagadefcbgebfbcacdggebgbeedabdcdgbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc
+";
+
+const KETAMA_WEIGHTED_MIXED: &str = "
+    aaaabbbaaaaabaaabbabbaaabbbbabaaabbbbabbabababbabaabbbabbaaaabaabababbababbbbaaaaaaabbabbabbaabbabab
+    aabaaaabaaaabbbaaabbaaaaababaaaaabaabbbabaaaabaabbbabababbbbbbbaabbbaabaababbaaaabaabaaaaabaaaaaabbb
+    aababaaaaabaabaaaabbbaaababaababbbabbababbbaaaabbbbaababbabaaaabaabbbaaabbbabaabbbaabbbababababababa
+
+    aaaabbbaaaaabccabbabbaacbbbcabaaacbbcccbacabacbacaabbcabbaaacbacbaccbbacacbbbaccccccbcabbabbacbbccab
+    cccaaaabcacabbbaacbbacacacabaaacccacbcccbaaacbaacccaccbacbcbcbbaccbcaacaababbacccbccbcaccaccacaacbbc
+    cacabaaaacbaabacacbbbaacbcbcababcbaccccabcbcaaabbcccababcabcaccbaabcccacbbbacaabcbcacbcacacabccababa
+
+    aaaabbdddaaabdcaddadbdacbdbdabadacbbdccbdcabadbacaabbcabbaaadbacbaccddadddbbdadcccccbcddbdbbdcbbddab
+    cddadaabcacabbbdacdbacacadabaaaccdacbcccdaaacbaadccaccbacbcbdbbaccbcaddaadabdacccbdcdcacddccacadcbdd
+    cacadadadcdaadacacbbbaacbdbdadabcbaddccdbcbcaaddbcdcadabcddcaccbddbdccacbbbacaabcbcacbcadacabccababd
+
+    eaaebbdddaaaeeceddadbdaebdbdaeaeacbbdccbdcabedbaceabbcabbeaadbacbeccddadddbbdeecccecbcddedbbdebbddab
+    cddadeeecacabbbdacdbacaeaeabeaaccdaceeccdaaacbaadccaccbecbcbdbbacebcaedaadabdacccbdcdcacddecacadceee
+    eecadadaecdaaeeeaeebbeacbdbdadebeeadeccdbebcaaddbcdcadabcddcacceddbdccacbbbacaebcbcacecadeeabccabebd
+
+    eaaebbfddfaaefcfddafbdaebfbdfefeacbbdccbdcffedfaceabbcabbefadfffbecfddfdfdbbdeecccefbcddefbbdfbbddaf
+    cddadeeecacabbbdafdbfcaefeabeffccffceeccdfafcbaadcfaccfecbcbfbbacebcaefaadabdacccbdcdfacddecacadfeee
+    eecfdafafcdaafeeaeebfeacbdbdadebeeadecfdbebfaaffbcdcadafcddcacceddbdccafbbbfcafbcbcfcfcafeeaffcabfbd
+
+    eaaebbfddfaaefgfddafbdaebfbdfegeacbbdcgbdcffedgacgagbcabggfadfggbegfddfdfdbbdeeccgefgcddefbbdfgbddaf
+    cddadeeecagabggdafdbfcgefeabeffccffceeccdfafcbaadcfaccfecgcbfbbacebcaefaadabdacgcbdcdfacddgcacadgeee
+    gecfdafgfcdaafeeagebfeacbgbdadgbegagecfdbebfaaffbcdcgdafcddcacceddbdcgafbbbfcafbgbcfcfcafeeaffcagfbd
+";
+
+const KETAMA_WEIGHTED_LOCAL: &str = "
+    bbbbaaabababbabbaaaaaabbbbabbababbabaaabbbbabbabbbaaaabaabaaabbbabbaabbbbbababaababbbbbbbabbbbaababb
+    aaabaabbbaaaabaabbaabbabbbabaabaabbbabaabbbbbaababababbaaaaaabbaaaababaaababababbabaaabbbbbbbabbbaaa
+    abaaaaabbbaababbaabbbabaabbaaababbbbbbababbabbbbbbbbabbaabbaaaabbaabaaababababaaababaabbabababbbaabb
+
+    bccccacbababbabbcaaacabcbcabbccabbcbcaabbbbcbbacbbcaacbaacaaabbbabccaccbcbabacaaccbbcbbbcccbcbaababc
+    acabaabbcaaaabaabcaabbabbccccabaabcbabcabbcbbccbacacabbaacaaabbaacacabaaababacabcabacabbbbbbbccbbaca
+    ccaacacccbccbccbaccbbacaabbacccabbcbbcababbabbbcbcbcabcaabbaacacbcabcaababcbabcacbabcaccabcbcbcbacbc
+
+    ddcccacbababbdbdcdaacabdbcabbcdabbcbdaabbbdcbbacbbcdacbaacaaabdbabccadcbdbadaddaccbbcbbbcdcbcbdadadd
+    acabaadbdaaaabaabcaabdabbcdccabaabcbdddabbcbbccdadaddbbdddaaabbaacacabaaababdcabcdbadddbbbbbbddbddca
+    ccdacadccdcdbcdbdccddddaadbacdcabbcdbcababbabbbcbcbdabcaabbaacacbcabcaababcbabcadbabcacdaddbcbcbacbd
+
+    edeccecbabaebdbdcdaacabdbeabeceabbcbdaabebdcbbacbbcdaebeeceeabdbabccadcbdbadaddaccbbcbbbedeecbdadadd
+    ecebaadbdaaaaeaabcaabeebbedceebaebcbdedebbebbeedadaddbbdedaaabbaacaeaeaaaeaedcabcdbededbebebbddbdeca
+    ccdecedeedcdbcdbeccddddaadeecdceeecdbceeabeaebeebcbdeecaebbaacaebcaecaabaecbabcaebabeacdaedbcbcbeced
+
+    edfccecbabfeffbdcdaacafdbeafeceabbfbdaabebdfbfacbbcdaebfeceeffffabccafcfdbafafdacfbbcbfbedfecbdadadf
+    ecebaafbdaaaaeafbfaabeebbefceebaefcbdedebbfbbeedadaddbbdedaaabbaaffeaeaaaeffdcfbcdbefefbeffbbddbdeca
+    fcdecedeedcdbcdbeccddddaadffcdceeecdbceeabeaebeebfbdeecaefbaacaebcaecaabfecfabcaebabeacdaedfcbfbecfd
+
+    edfccecbagfeffbdcdaacafdbeafeceabggbdaabggdfbfgcbbcdagbfegeeffffabcgafcfdbafafdacggbcggbgdfecbdadadf
+    ecebaafgdaaaaeafbgagbegbbgfceebaefcbdegggbfbbeegadaddbbdedaaabgaafgeaeaaagffdcfbcdbegefbeffbbdggdeca
+    fcdecgdeedcdbcgbeccdgddaadffcdceegcdbgeeabeaebgebfbdggcagfbaacaggcaecaabfgcfgbcaebabeacdaedfcbfbecgd
+";
+
+const KETAMA_WEIGHTED_MANY: &str = "
+    pmucjyfpwtferdtuwgjcqgqiughwrhfvbphjbwpnviinaviuxxpcsjygfdrtqfsbkoldmuglekwsbgccheudhshpwkfqylqvjacv
+    uxebypnagltwgckryrxwbhfvxfgxrxxksjgmegshfluddcuuavsujuvgxgpyqnswwdccmtgmuqxsgigwccaaqwbgqvsrtmpsvrtm
+    rhjnwvktwfwryhmjanvoygrnkjyvbgmcryiunvuyrwtoqiynliwgnvgecyxuhdyvqwvnbafuexhabcdamclyjokfgqrqjiiotvsm
+";
+
+/// Placement, servers, and the server of every key: with this number of servers, behind a blank line with one
+/// more, and so on.
+pub(super) const ANSWERS: [(Placement, &[&str], usize, &str); 7] = [
+    (Placement::Modulo, &MIXED, 2, MODULO),
+    (Placement::Modulo, &LOCAL, 2, MODULO),
+    (Placement::Ketama, &MIXED, 2, KETAMA_MIXED),
+    (Placement::Ketama, &LOCAL, 2, KETAMA_LOCAL),
+    (Placement::KetamaWeighted, &MIXED, 2, KETAMA_WEIGHTED_MIXED),
+    (Placement::KetamaWeighted, &LOCAL, 2, KETAMA_WEIGHTED_LOCAL),
+    (Placement::KetamaWeighted, &MANY, 25, KETAMA_WEIGHTED_MANY),
 ];
