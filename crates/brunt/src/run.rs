@@ -277,6 +277,8 @@ fn ask_servers(spec: &mut PlanSpec, host: &Host) -> Result<(), Failure> {
     let check = |protocol| {
         let mut spec = spec.clone();
         spec.run.protocol = Some(protocol);
+        // Of a search it may be the length of steps alone, which is no plan's.
+        spec.run.until.take_if(|until| until.precisions.is_empty());
         let agents = spec.run.agent.as_ref().map_or(0, Vec::len) as u64;
         if agents > 0 {
             // Their workers are not counted yet.

@@ -509,7 +509,7 @@ fn open_agents_listen_to_their_own_host() {
     std::fs::remove_file(folder.0.join("key.pem")).unwrap();
     let said = refused(&["--auth", &path]);
     assert!(said.starts_with(&format!("error: --auth: '{path}/key.pem' cannot be read (")), "{said}");
-    let said = brunt(&["run", "-s", "h", "--agent", "h", "--auth", &path]).output().unwrap();
+    let said = brunt(&["run", "-s", "memcached://h", "--agent", "h", "--auth", &path]).output().unwrap();
     assert_eq!(said.status.code(), Some(2), "{said:?}");
 }
 

@@ -214,7 +214,7 @@ fn reports_of_campaigns_match_snapshots() {
     let server = Server::reference(&[]);
     let step =
         ["-s", &server.address, "--keys", "200", "-t", "300ms", "--warmup", "100ms", "--wait", "sleep"];
-    // With the number of runs; a search may make more, where the host keeps the client from its rate.
+    // With the number of runs; a search may make more or fewer, where the host keeps the client from its rate.
     let table: [(&str, &[&str], usize); 4] = [
         ("scan", &["--over", "rate=2k,4k,3.5k"], 3),
         ("scan", &["--over", "connections=1,2", "--repeat", "2", "--think", "1ms"], 4),
@@ -224,7 +224,7 @@ fn reports_of_campaigns_match_snapshots() {
     for (command, flags, runs) in table {
         let words = [&[command], &step[..], flags].concat();
         let (found, _) = check_again(command, &words, &["json", "html", "csv"], whole);
-        assert!(found == runs || command == "search" && found > runs, "{command} {flags:?}: {found}");
+        assert!(found == runs || command == "search" && found > 0, "{command} {flags:?}: {found}");
     }
 }
 
