@@ -498,7 +498,8 @@ fn open_agents_listen_to_their_own_host() {
     );
     let token = format!("{path}/token");
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let warned = brunt(&["run", "-s", "h", "--agent", "127.0.0.1:1", "--auth", &path]).output().unwrap();
+    let warned =
+        brunt(&["run", "-s", "memcached://h", "--agent", "127.0.0.1:1", "--auth", &path]).output().unwrap();
     let warned = String::from_utf8_lossy(&warned.stderr).into_owned();
     let expected = format!("warning: '{token}' is accessible to other users: chmod 600 '{token}'");
     assert_eq!(warned.lines().next(), Some(&*expected), "{warned}");
