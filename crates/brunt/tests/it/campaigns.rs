@@ -298,9 +298,11 @@ fn searches_confirm_both_rates_in_turns() {
     let pairs = runs(&measured).iter().map(|run| &run["step"]).filter(|step| step["purpose"] == "pair");
     let pairs: Vec<f64> = pairs.map(|step| step["setting"].as_f64().unwrap()).collect();
     assert!((6..=12).contains(&pairs.len()), "{pairs:?}");
-    // A rate at the capacity may fail its first run of a pair, so that two others take its place.
-    let last = &pairs[pairs.len() - 6..];
-    assert!(last.chunks(2).all(|pair| pair[0] < pair[1]), "in turns, the lower one first: {pairs:?}");
+    assert!(pairs[0] < pairs[1], "in turns, the lower one first: {pairs:?}");
+    // A rate at the capacity may fail one of its runs, so that a lower one takes its place: the lowest has held in all of its three.
+    let made = |rate: f64| pairs.iter().filter(|held| **held == rate).count();
+    let [lowest, highest] = [f64::min, f64::max].map(|pick| pairs.iter().copied().reduce(pick).unwrap());
+    assert!(made(lowest) == 3 && made(highest) >= 2, "{pairs:?}");
     let last = measured.text.lines().find(|line| line.contains("holds, 3 of 3"));
     assert!(last.is_some(), "{}", measured.text);
 }

@@ -157,12 +157,12 @@ fn failed_servers_do_not_delay_others() {
         (&gone_address.as_str().into(), None),
         "{text}"
     );
-    // A second of three has passed, or more where this host is busy: two thirds of a third are never sent.
+    // A second of three has passed, or more where this host is busy: two thirds of what goes there, 37 % of all, are never sent.
     let count = |key: &str| measured.count(&format!("counts.requests.{key}"));
     assert_eq!(count("scheduled"), 9_000);
     assert_eq!(count("completed") + count("lost") + count("unsent"), 9_000, "{text}");
     let unsent_min = if is_full() { 1_700 } else { 1_000 };
-    assert!((unsent_min..2_200).contains(&count("unsent")) && count("lost") <= 36, "{text}");
+    assert!((unsent_min..2_300).contains(&count("unsent")) && count("lost") <= 36, "{text}");
     check_rows(&measured, &servers, &gone_address);
     // Nothing that was answered had waited for the one that is gone, which would have been two seconds.
     let limit_ms = if is_full() { 200.0 } else { 1_000.0 };
