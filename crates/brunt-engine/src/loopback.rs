@@ -417,7 +417,7 @@ fn stamps_change_no_operation() {
 }
 
 /// A server that resets connections, and one that closes them in the middle of a reply: what is out yields nothing, the
-/// error queue of a dead socket harms nobody, and every other request is recorded as ever.
+/// error queue of a dead socket affects no other connection, and every other request is recorded as ever.
 #[test]
 fn stamps_survive_connections_that_end() {
     let every = Every::new(7);

@@ -201,26 +201,23 @@ pub struct ByteSize(pub u64);
 
 /// Those that sizes are printed in.
 const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-const OTHER_SIZE_UNITS: [(&str, u64); 12] = [
+/// Decimal multiples, of counts and of bytes.
+const DECIMAL_UNITS: [(&str, u64); 7] = [
     ("", 1),
-    ("B", 1),
     ("k", 1_000),
     ("K", 1_000),
     ("m", 1_000_000),
     ("M", 1_000_000),
     ("g", 1_000_000_000),
     ("G", 1_000_000_000),
-    ("KB", 1_000),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
 ];
 
 impl ByteSize {
     fn of_text(text: &str) -> Result<Self, String> {
         const EXPECTED: &str = "expected a size in bytes, such as 200, 4KiB, 1MiB";
+        let without_unit = text.trim_end().strip_suffix('B').unwrap_or(text);
         let size = quantity(text, &SIZE_UNITS, EXPECTED);
-        size.or_else(|_| quantity(text, &OTHER_SIZE_UNITS, EXPECTED)).map(Self)
+        size.or_else(|_| quantity(without_unit, &DECIMAL_UNITS, EXPECTED)).map(Self)
     }
 
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -238,16 +235,7 @@ pub struct Count(pub u64);
 
 impl Count {
     fn of_text(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, u64); 7] = [
-            ("", 1),
-            ("k", 1_000),
-            ("K", 1_000),
-            ("m", 1_000_000),
-            ("M", 1_000_000),
-            ("g", 1_000_000_000),
-            ("G", 1_000_000_000),
-        ];
-        quantity(text, &UNITS, "expected a whole number, such as 1000, 100k, 2M").map(Self)
+        quantity(text, &DECIMAL_UNITS, "expected a whole number, such as 1000, 100k, 2M").map(Self)
     }
 
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

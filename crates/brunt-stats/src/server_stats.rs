@@ -489,7 +489,7 @@ impl ServerRecord {
 
     /// What went on in the measured window: between the snapshots that are nearest to its ends, however far they are,
     /// because there is only one window and the span says its own times. Of a window so short that both are the same
-    /// one, between that and its neighbour on the other side of the window; `None` where there is none.
+    /// one, between that and the next snapshot on the other side of the window; `None` where there is none.
     pub fn span_of_window(&self, window: &MeasuredWindow) -> Option<ServerSpan> {
         self.span(window.measure_ns, window.end_ns, u64::MAX).or_else(|| {
             let one = self.nearest(window.measure_ns, u64::MAX)?;

@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(fs::read_to_string(other).unwrap(), "new");
     }
 
-    /// Whoever opens a pipe waits for its reader: what else is written directly is open by then.
+    /// Opening a pipe waits for its reader: what else is written directly is open by then.
     #[test]
     fn pipes_are_opened_last() {
         let directory = tempdir().unwrap();

@@ -106,7 +106,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     }
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
-        // The limit of a run that nobody set.
+        // The default limit of a run, which no option set.
         run.preload_rate = spec.run.preload_rate;
         (run.warmup, run.time) = (Some(Warmup::NONE), Some(DurationNs(0)));
         (run.requests, run.until) = (None, None);

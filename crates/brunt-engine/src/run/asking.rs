@@ -1,4 +1,4 @@
-//! What a server speaks, asked where nobody says it: memcached or Redis.
+//! Asks a server what it speaks, where no option and no URL says it: memcached or Redis.
 //!
 //! Not a check that a server fits a plan. Invariant: one harmless request on a connection of its own, which ends within two seconds.
 
