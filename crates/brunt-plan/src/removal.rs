@@ -6,6 +6,7 @@
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{DataSet, Placement, Plan, Transport};
+use crate::resolve::DEFAULT_CONNECTIONS;
 use crate::size::SizeDistribution;
 use crate::spec::{OPTIONS, OptionForm, PlanOption, PlanSpec};
 use crate::units::Count;
@@ -40,8 +41,12 @@ impl Plan {
         run.data_seed = (self.data_seed != 1).then_some(Count(self.data_seed));
         if self.placement == Placement::ByThread {
             run.threads = Some(Count(self.threads.into()));
+        }
+        // Each server needs one.
+        if self.placement == Placement::ByThread || self.server_count() as u64 > DEFAULT_CONNECTIONS {
             base.connections = Some(Count(class.connections.into()));
         }
+        let is_bare = class.keyspace.prefix.is_empty();
         base.key_size = base.key_size.take().filter(|size| *size != USUAL_KEY_SIZE);
         base.mix = set.has_counters.then(|| Mix::of([(OpKind::Incr, 1)]));
         let mut words = vec!["brunt load --delete".to_owned()];
@@ -49,6 +54,7 @@ impl Plan {
         words.extend(servers.addresses().map(|server| format!("-s {}", quoted(&server.to_string()))));
         words.extend(arguments(&spec));
         words.extend(self.login.password.is_some().then(|| "--password @FILE".to_owned()));
+        words.extend(is_bare.then(|| "--yes".to_owned()));
         Some(words.join(" "))
     }
 }
@@ -62,7 +68,14 @@ fn arguments(spec: &PlanSpec) -> Vec<String> {
             other => other.to_string(),
         };
         Some(match option.form {
-            OptionForm::Switch(_) if option.has_flag => format!("--{}", option.flag()),
+            OptionForm::Switch(switched) if option.has_flag => match value == switched.to_string() {
+                true => format!("--{}", option.flag()),
+                false => return None,
+            },
+            // A value may be empty, or begin with a hyphen.
+            _ if option.has_flag && (value.is_empty() || value.starts_with('-')) => {
+                format!("--{}={}", option.key(), if value.is_empty() { value } else { quoted(&value) })
+            }
             _ if option.has_flag => format!("--{} {}", option.key(), quoted(&value)),
             _ => format!("--set {}", quoted(&format!("{}={value}", option.key()))),
         })
@@ -87,9 +100,13 @@ mod tests {
 
     #[test]
     fn commands_have_what_decides_which_keys_there_are() {
-        let table: [(&str, &[&str]); 12] = [
+        let table: [(&str, &[&str]); 13] = [
             ("", &[]),
             ("server = 'a'", &["-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:"]),
+            (
+                "server = 'a'\ncluster = false\nprefix = '-x'",
+                &["-s a:11211 --protocol memcached-text --keys 100000 --prefix=-x"],
+            ),
             (
                 "server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2",
                 &[
@@ -106,7 +123,7 @@ mod tests {
             (
                 "server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7",
                 &[
-                    "-s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix '' --set data-seed=7",
+                    "-s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix= --set data-seed=7 --yes",
                 ],
             ),
             (

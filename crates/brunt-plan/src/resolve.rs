@@ -25,6 +25,7 @@ use crate::spec::{PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs, Rate};
 use crate::url::ServerList;
 use crate::warmup::Warmup;
+pub(crate) use class::DEFAULT_CONNECTIONS;
 pub use destination::of_nodes;
 pub use error::PlanError;
 use error::{ErrorContext, Resolved};

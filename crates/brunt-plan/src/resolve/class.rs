@@ -18,7 +18,7 @@ use crate::units::{Count, DurationNs};
 const OF_CONNECTIONS: &str = "connections, depth, server, protocol, transport, route, reconnect, runs-on, connect-rate, \
      connect-arrival, calls-per-connection, connections-total, reconnect-every";
 
-const DEFAULT_CONNECTIONS: u64 = 16;
+pub(crate) const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
 const DEFAULT_CALLS_DEPTH: u64 = 128;
 const DEFAULT_MULTIGET: u64 = 10;

@@ -89,18 +89,21 @@ fn refused_preloads_end_or_go_on() {
     ];
     std::thread::scope(|scope| {
         for row in table {
-            scope.spawn(move || check(row));
+            // A rate does not put off the end.
+            for rate in ["", " --set preload-rate=100k"] {
+                scope.spawn(move || check(row, rate));
+            }
         }
     });
 }
 
-fn check((reply, times, exit, words, stores_max): (&'static str, u64, i32, &[&str], u64)) {
+fn check((reply, times, exit, words, stores_max): (&'static str, u64, i32, &[&str], u64), rate: &str) {
     let (address, stores) = refusing(reply, times);
-    let flags = "--keys 100 -T 1 -c 4 --timeout 1s --progress 500ms --protocol memcached-text";
+    let flags = format!("--keys 100 -T 1 -c 4 --timeout 1s --progress 500ms --protocol memcached-text{rate}");
     let arguments: Vec<&str> = ["load", "-s", &address].into_iter().chain(flags.split(' ')).collect();
     let output = plain(&arguments).output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(exit), "{reply}: {said}");
+    assert_eq!(output.status.code(), Some(exit), "{reply}{rate}: {said}");
     words.iter().for_each(|word| assert!(said.contains(word), "{reply}, {word}: {said}"));
     let stores: u64 = stores.lock().unwrap().values().sum();
     assert!(stores <= stores_max, "{reply}: {stores} stores\n{said}");
