@@ -156,7 +156,7 @@ options! {
         hash_field: Count = text("BYTES", "Redis: HGET, HSET, HDEL; the last BYTES of a key, e.g. 4, are the field, the rest the hash [default: off]").only_key(),
         trailing_blank: bool = switch("memcached-text: end command lines except retrievals with a blank, as mcperf does; cas needs no gets, and sends the unique 1").only_key(),
         nodelay: bool = switch_off("TCP, TLS: leave Nagle's algorithm on").only_key(),
-        linger: DurationNs = text("DURATION", "TCP, TLS: longest wait for acknowledgements when a connection is closed, e.g. 5s; 0s resets it (SO_LINGER) [default: no wait]").only_key(),
+        linger: DurationNs = text("DURATION", "TCP, TLS: longest wait for acknowledgements when a connection is closed, in whole seconds, e.g. 5s; 0s resets it (SO_LINGER) [default: no wait]").only_key(),
         send_buffer: Count = text("BYTES", "Send buffer of a connection, e.g. 4096 (SO_SNDBUF) [default: the host's]").only_key(),
         receive_buffer: Count = text("BYTES", "Receive buffer of a connection, e.g. 16384 (SO_RCVBUF) [default: the host's]").only_key(),
         connect_timeout: DurationNs = text("DURATION", "Time limit of connecting, e.g. 500ms [default: as --timeout]").only_key(),
@@ -209,7 +209,7 @@ options! {
     } class {
         drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },
         delta: SizeDistribution = text("SIZES", "Change by incr and decr: 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file().only_key(),
-        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits) [default: decimal]").words(&KeyForm::NAMES).only_key(),
+        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits); with windows memaslap or memaslap-printable [default: decimal]").words(&KeyForm::NAMES).only_key(),
         first_key: Count = text("N", "Number of the first key, e.g. 1 [default: 0]").only_key(),
         value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]").words(&ValueForm::NAMES).only_key(),
     }
@@ -245,7 +245,7 @@ options! {
         percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
         label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
         interval: DurationNs = text("DURATION", "Length of the rows over time (-o x.csv, x.json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
-        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram, e.g. connect-time, or a list, as ['hit-time', 'miss-time']: outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in").words(&MeterKind::NAMES).only_key(),
+        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram, e.g. connect-time, or a list, as ['hit-time', 'miss-time']: outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in, without-client").words(&MeterKind::NAMES).only_key(),
         samples_max: Count = text("N", "Raw samples kept at most for -o samples [default: 1000000 with -o samples]").only_key(),
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts").only_key(),
     } class {}

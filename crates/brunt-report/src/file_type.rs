@@ -1,6 +1,6 @@
 //! The files that a result can be written as: the type of each, its endings, what it can be of, and how figures look.
 //!
-//! Not how they are written (that is `subject`'s). Invariant: a request that [`FileForm::check`] accepts has a writer.
+//! Not how they are written (that is `subject`'s). Invariant: a request that [`FileForm::check`] accepts has a writer; the lines of a campaign in NDJSON are written while it goes on.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,10 @@ impl FileForm {
     /// What has it; for a user.
     pub fn check(self, subject: SubjectKind) -> Result<(), String> {
         let file_type = self.of(subject);
-        if file_type.subjects().contains(&subject) {
+        // Side by side only the chart is of several.
+        let is_list =
+            (file_type, self.medium, subject) == (FileType::Spectrum, Medium::Text, SubjectKind::Runs);
+        if file_type.subjects().contains(&subject) && !is_list {
             return Ok(());
         }
         let subjects: Vec<&str> = file_type.subjects().iter().map(|kind| kind.name()).collect();
@@ -287,6 +290,7 @@ mod tests {
             Err("curve is of a scan or search, not of a run".to_owned())
         );
         assert!(check("x.hlog", SubjectKind::Repeat).is_err());
+        assert!(check("x.hgrm", SubjectKind::Runs).is_err() && check("x.svg", SubjectKind::Runs).is_ok());
         assert!(check("x.svg", SubjectKind::Repeat).is_err());
     }
 }

@@ -273,7 +273,7 @@ struct SerializedRun<'a> {
 /// The JSON of a value as a zlib stream in base64.
 ///
 /// # Errors
-/// It has none.
+/// That the value is none of JSON's.
 pub fn packed(value: &impl Serialize) -> serde_json::Result<String> {
     let mut value = serde_json::to_value(value)?;
     make_printable(&mut value);
@@ -350,7 +350,7 @@ fn check_run(run: &RunData, plan: &Plan) -> Result<(), &'static str> {
     }
     let timeline = run.intervals.timeline();
     let least_ns = timeline.row_ns(times.start_ns, 1).min(timeline.slice_ns());
-    if times.end_ns.saturating_sub(times.start_ns) / least_ns > PIECES_MAX {
+    if times.measure_ns.max(times.end_ns).saturating_sub(times.start_ns) / least_ns > PIECES_MAX {
         return Err("a run that is longer than its slices of time");
     }
     if !run.server_records.is_empty() && run.server_records.len() != plan.polled_servers().len() {

@@ -60,7 +60,8 @@ impl Subject<'_> {
             (FileType::Timeline, Self::Run(run)) => timeline(run, is_wide),
             (FileType::Curve, Self::Campaign(campaign)) => curve(campaign, is_wide),
             (FileType::Changes, Self::Comparison(comparison)) => changes(comparison),
-            _ => spectrum(&self.runs(), is_wide),
+            (FileType::Spectrum, Self::Run(_) | Self::Runs(_)) => spectrum(&self.runs(), is_wide),
+            _ => Err(format!("{} is of something else", figure.name())),
         }?;
         let mut picture = sheet.draw(INCH * if is_wide { 7.0 } else { 10.0 / 3.0 });
         picture.description = self.description();
@@ -71,7 +72,7 @@ impl Subject<'_> {
     /// Single runs with their names.
     fn runs(&self) -> Vec<(&str, &Summary)> {
         match self {
-            Self::Run(run) => vec![("response", run)],
+            Self::Run(run) => vec![("the run", run)],
             Self::Runs(runs) => runs.iter().map(|(name, run)| (name.as_str(), run)).collect(),
             Self::Campaign(_) | Self::Comparison(_) => Vec::new(),
         }

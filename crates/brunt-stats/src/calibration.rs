@@ -214,7 +214,7 @@ pub fn find(calibrations: &[Calibration], host: &HostIdentity, shape: &Shape, br
             if held.brunt_version != brunt_version {
                 differences.push(format!("by brunt {}", held.brunt_version));
             }
-            if held.headroom.name() == "unconfirmed" {
+            if matches!(held.headroom, Capacity::Between { is_confirmed: false, .. }) {
                 differences.push("by runs that do not agree".to_owned());
             }
             Lookup::Fit(Box::new(CalibrationMatch { calibration: held.clone(), differences }))

@@ -87,7 +87,7 @@ Examples:
   brunt scan --over connections=1,2,4,8,16           closed loop with more connections
   brunt scan -r 20k --over value-size=100,1KiB       larger values at one rate
 
-Takes every option of brunt run: brunt run --help";
+Takes the options of brunt run but --assert, such as --repeat: brunt run --help";
 
 /// A test parses every line.
 const SEARCH_EXAMPLES: &str = "\
@@ -96,7 +96,8 @@ Examples:
   brunt search -s cache:11211 --assert 'p99 < 1ms'   of a server of yours
   brunt search --assert 'get.p99 < 1ms' --assert 'p99.9 < 5ms' --from 10k --to 500k
 
-Takes every option of brunt run: brunt run --help";
+Takes the options of brunt run that shape its load, but --rate, --requests and --repeat:
+brunt run --help";
 
 /// What a calibration searches for: as much of the p99 may be the client's in any run.
 pub(crate) const CALIBRATION_OBJECTIVE: &str = "client.p99 <= 10us";
@@ -114,7 +115,7 @@ Examples:
   brunt calibrate -T 4 --cpus 0-3 -c 64              four threads, each pinned
   brunt calibrate --wait sleep -o calibration.html   never spins; a page
 
-Takes every option of brunt run but --server and --agent: brunt run --help";
+Takes the options of brunt search but --assert, --server and --agent: brunt run --help";
 
 const DOCTOR_EXAMPLES: &str = "\
 Takes every option of brunt run; -o writes the findings as JSON, and no other result.
@@ -125,7 +126,7 @@ Examples:
 
 /// Takes the options out of the help that are those of `brunt run`.
 fn without_options_of_run(argument: Arg) -> Arg {
-    let is_own = matches!(argument.get_help_heading(), Some("Campaign" | "Sides"));
+    let is_own = matches!(argument.get_help_heading(), None | Some("Campaign" | "Sides"));
     argument.hide_short_help(!is_own).hide_long_help(!is_own)
 }
 
@@ -427,7 +428,7 @@ pub(crate) struct CompareOutputFlags {
     pub files: FileFlags,
     /// Exit 4 if violated (repeatable): signed bounds the change from A ('p99 <= +5%', 'rate >= -3%'), unsigned bounds B
     /// ('p99 < 1ms')
-    #[arg(long, value_name = "REQUIREMENT")]
+    #[arg(long, value_name = "REQUIREMENT", help_heading = "Sides")]
     pub assert: Vec<Requirement>,
     #[command(flatten)]
     pub judging: JudgingFlags,
@@ -553,7 +554,7 @@ pub(crate) struct OutputFlags {
     #[command(flatten)]
     pub files: FileFlags,
     /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'; of a search
-    /// the objective: an upper bound on a percentile of the response time
+    /// the objective: an upper bound on a percentile of the response time, or of the client's part (client.p99)
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
     /// Print the resolved plan as TOML and exit

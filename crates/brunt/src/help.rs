@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::plan_flags;
 use crate::terminal::{show, wrapped};
 use brunt_compat::tools;
-use brunt_plan::spec::{OPTIONS, PlanOption};
+use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption};
 use brunt_report::file_type::FileType;
 use brunt_stats::check::{CheckId, RULES, Rule};
 use clap::builder::PossibleValuesParser;
@@ -53,7 +53,7 @@ secret|@FILE is its first line: --password @redis.pw
 
 Files, all described in docs/results.md:
 
-PLAN.toml|options of brunt run by their names without dashes, every other key, and [[class]] tables; --print-plan writes one
+PLAN.toml|keys (brunt help keys), each also an option or set by --set, and [[class]] tables; --print-plan writes one
 --http|the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json
 
 Types of -o [TYPE:]PATH; without TYPE the ending of PATH decides:
@@ -70,7 +70,8 @@ fn keys() -> String {
             heading = option.heading;
             let _ = writeln!(text, "\n{heading}");
         }
-        let first = option.help.split(" [default").next().unwrap_or_default().trim();
+        let says = meaning(option);
+        let first = says.split(" [default").next().unwrap_or_default().trim();
         entry_beside(&mut text, 22, &option.key(), first);
     }
     let has_option = |key: &String| OPTIONS.iter().any(|option| option.key() == *key);
@@ -80,11 +81,17 @@ fn keys() -> String {
     text
 }
 
+/// What a key means; the help of a flag that switches it off says what `false` does.
+fn meaning(option: &PlanOption) -> String {
+    let off = if option.form == OptionForm::Switch(false) { "if false: " } else { "" };
+    format!("{off}{}", option.help)
+}
+
 /// What is known of a key.
 fn key(option: &PlanOption) -> String {
     let mut text = format!("{}, a key of a plan\n\n", option.key());
     entry(&mut text, "value", if option.value_name.is_empty() { "true or false" } else { option.value_name });
-    entry(&mut text, "means", option.help);
+    entry(&mut text, "means", &meaning(option));
     let flag = if option.has_flag { format!("--{}", option.flag()) } else { "none".to_owned() };
     entry(&mut text, "option", &flag);
     text
@@ -122,6 +129,9 @@ pub(crate) fn topic(name: &str) -> Option<String> {
         "keys" => Some(keys()),
         name => match OPTIONS.iter().find(|option| option.key() == name) {
             Some(option) => Some(key(option)),
+            None if plan_flags::keys().iter().any(|key| key == name) => {
+                Some(format!("{name}, a key of [[class]] tables\n\n  docs/plan-files.md describes it\n"))
+            }
             None => CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule())),
         },
     }

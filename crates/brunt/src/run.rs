@@ -316,7 +316,7 @@ pub(crate) fn note_choices(asked: &PlanSpec, plan: &Plan, observers: &mut Observ
         class.keyspace.prefix.is_empty() && class.trace.is_none() && !is_given(index)
     };
     if (plan.preload || plan.writes()) && plan.classes.iter().enumerate().any(is_bare) {
-        observers.note("keys get no prefix: --key-size leaves no room for brunt: and their numbers");
+        observers.note("keys get no prefix: key-size leaves no room for brunt: and their numbers");
     }
     note_raised_threads(asked, plan, observers);
 }

@@ -98,7 +98,9 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
     if !words.iter().any(|word| word.split('=').next() == Some(option)) {
         return Vec::new();
     }
-    if let Some(tip) = own_word(option) {
+    let command = words.get(1).and_then(|name| program.find_subcommand(name));
+    let has = |long| command.is_some_and(|held| held.get_arguments().any(|arg| arg.get_long() == Some(long)));
+    if let Some(tip) = own_word(option, has("set"), has("output")) {
         return vec![tip.into()];
     }
     let commands = program
@@ -123,9 +125,10 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
         .collect()
 }
 
-/// What has the place of an option that brunt has as something else: a key of the plan, a type of file.
-fn own_word(option: &str) -> Option<String> {
-    if option == "-d" {
+/// What has the place of an option that brunt has as something else, a key of the plan or a type of file, in a command that has `--set`,
+/// or `-o`.
+fn own_word(option: &str, has_set: bool, has_output: bool) -> Option<String> {
+    if option == "-d" && has_set {
         return Some(
             "-d is --depth, the requests in flight per connection, or --value-size, which is -d elsewhere"
                 .to_owned(),
@@ -134,17 +137,20 @@ fn own_word(option: &str) -> Option<String> {
     let name = option.strip_prefix("--")?;
     if let Some(key) = OPTIONS
         .iter()
-        .find(|held| !held.has_flag && (is_misspelling(name, &held.key()) || held.flag() == name))
+        .find(|held| has_set && !held.has_flag && (is_misspelling(name, &held.key()) || held.flag() == name))
     {
         let (key, value) = (key.key(), example(key));
         return Some(format!("--{key} is a key of the plan: --set {key}={value}"));
     }
-    FileType::from_name(name).map(|held| format!("a file is written by -o {}:PATH", held.name()))
+    FileType::from_name(name)
+        .filter(|_| has_output)
+        .map(|held| format!("a file is written by -o {}:PATH", held.name()))
 }
 
 /// A value that the help of an option shows, or its placeholder.
 fn example(option: &PlanOption) -> &'static str {
-    let shown = option.help.split_once("e.g. ").map_or(option.value_name, |(_, shown)| shown);
+    let word = option.words.first().copied().unwrap_or("VALUE");
+    let shown = option.help.split_once("e.g. ").map_or(word, |(_, shown)| shown);
     match option.form {
         OptionForm::Switch(value) => {
             if value {

@@ -231,7 +231,7 @@ pub struct Latency {
     /// Of all requests, where 1000 of them completed: where the slowest 1 % spent their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
-    /// Of all requests: what all client errors rest on. `"timestamps"` (`client <~`, an estimate), `"clock"` (`client <=`, upper bounds) or
+    /// Of all requests: what all client errors rest on. `"timestamps"` (`client ~`, an estimate), `"clock"` (`client <=`, upper bounds) or
     /// `"incomplete"` (`client <=?`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_basis: Option<ClientBasis>,

@@ -268,7 +268,7 @@ fn keys_without_room_have_no_prefix() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let output = run(&server.address, &["--key-size", "8", "--keys", "1000"]);
-    let note = "note: keys get no prefix: --key-size leaves no room for brunt: and their numbers\n";
+    let note = "note: keys get no prefix: key-size leaves no room for brunt: and their numbers\n";
     assert!(stderr(&output).starts_with(note), "{}", stderr(&output));
     assert_eq!(server.says("get 00000007\r\n", "END\r\n").lines().next(), Some("VALUE 00000007 0 200"));
 }
