@@ -1,4 +1,5 @@
-//! Which operations a class sends, with their weights, and commands of the user's own: descriptions; the sampler lives in `brunt-workload`.
+//! Which operations a class sends, with their weights (`--mix`), and commands of the user's own (`--command`): descriptions; the sampler
+//! lives in `brunt-workload`.
 //!
 //! Invariant: the names of commands are each their own within a plan.
 

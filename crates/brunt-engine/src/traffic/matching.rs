@@ -1,7 +1,8 @@
 //! Finds the operation that a reply answers, and handles unmatched replies.
 //!
 //! With FIFO matching it is the oldest operation of the connection, and an unmatched reply means that requests and
-//! replies are out of step. With request ids an unmatched reply is discarded, and an operation times out alone.
+//! replies are out of step. With request ids an unmatched reply is discarded, and an operation times out alone. Whole replies of plain hits
+//! are matched in `fast_path.rs`, in order or by the same ids (`state/in_flight.rs`).
 //! Invariant: with request ids, a reply to a timed-out operation never reaches another one.
 
 use super::Traffic;

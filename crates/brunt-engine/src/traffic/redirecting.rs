@@ -1,8 +1,8 @@
 //! Clusters: the node of an operation, and its redirects.
 //!
 //! [`crate::state::hash_slots`] knows the owners. A redirected operation waits for a connection to the other node
-//! like any other, and keeps its intended and picked time; it is one sample, sent when it was first sent.
-//! Invariants: it counts as sent once, and each send is a command on the wire; it takes at most [`HOPS_MAX`] hops,
+//! like any other, and keeps its intended time; its picked time moves by the time for which the redirect waited to be read. It is one
+//! sample, sent when it was first sent. Invariants: it counts as sent once, and each send is a command on the wire; it takes at most [`HOPS_MAX`] hops,
 //! and TRYAGAIN is retried for at most a timeout after its first send.
 
 use super::Traffic;
