@@ -131,6 +131,16 @@ impl RunRow {
         &self.result.status.status
     }
 
+    /// What is special about it, as a number.
+    pub(crate) fn setting(&self) -> Option<f64> {
+        self.place.setting.map(SweepPoint::as_f64)
+    }
+
+    /// Did it meet a limit at a setting above the highest that met none?
+    pub(crate) fn is_beyond(&self, free: f64) -> bool {
+        self.is_limited && self.setting().is_some_and(|setting| setting > free)
+    }
+
     /// Did the user cut it short?
     pub fn is_interrupted(&self) -> bool {
         self.result.window.interrupted

@@ -39,7 +39,7 @@ impl Campaign {
         let assertions = if is_repeat { together(&runs, &objectives) } else { Vec::new() };
         let status = match question {
             CampaignQuestion::Repeat { .. } => of_repetitions(&runs, &compared),
-            CampaignQuestion::Scan { .. } => of_scan(&runs),
+            CampaignQuestion::Scan { .. } => of_scan(&runs, &points),
             CampaignQuestion::Search { .. } => of_search(&runs, question.capacity()),
         };
         Ok(Self { first, runs, question, points, knee, compared, assertions, limit, status, interrupted })
@@ -56,9 +56,11 @@ fn of_repetitions(runs: &[RunRow], compared: &[(String, Spread)]) -> RunStatus {
 }
 
 /// Where a load is too much the numbers say so: that is what a scan goes up for, and no fault of the scan.
-fn of_scan(runs: &[RunRow]) -> RunStatus {
-    let is_counted = |run: &&RunRow| !run.is_limited && run.place.purpose == RunPurpose::Step;
-    let counted: Vec<Status> = runs.iter().filter(is_counted).map(|run| run.status().status).collect();
+fn of_scan(runs: &[RunRow], points: &[ScanPoint]) -> RunStatus {
+    let free = highest_free(runs);
+    let counted = points.iter().flat_map(|point| &point.runs).map(|index| &runs[*index]);
+    let counted = counted.filter(|run| !run.is_beyond(free));
+    let counted: Vec<Status> = counted.map(|run| run.status().status).collect();
     let worst = counted.iter().copied().max();
     let worse = counted.iter().filter(|status| Some(**status) == worst).count();
     let message = match worst {
@@ -77,14 +79,8 @@ fn told(status: Status, message: String, runs: &[RunRow]) -> RunStatus {
 fn of_search(runs: &[RunRow], capacity: Option<Capacity>) -> RunStatus {
     let (status, message) = match capacity {
         Some(Capacity::Between { is_confirmed: true, passed, failed }) => {
-            let of = |rate: f64, is: fn(StepResult) -> bool| {
-                let pair =
-                    runs.iter().filter(|run| run.place.purpose == RunPurpose::Pair && is_at(run, rate));
-                let pair: Vec<&RunRow> = pair.collect();
-                (pair.iter().filter(|run| is(run.step)).count(), pair.len())
-            };
-            let (held, of_held) = of(passed, |step| step == StepResult::Holds);
-            let (missed, of_missed) = of(failed, |step| step != StepResult::Holds);
+            let ([held, of_held], [not_held, of_missed]) = (held_of(runs, passed), held_of(runs, failed));
+            let missed = of_missed - not_held;
             let message = format!(
                 "the lower rate held in {held} of {of_held} runs, the upper one failed in {missed} of {of_missed}"
             );
@@ -97,7 +93,7 @@ fn of_search(runs: &[RunRow], capacity: Option<Capacity>) -> RunStatus {
         Some(Capacity::AtLeast { .. }) => (Status::Ok, "every rate that was tried holds".to_owned()),
         Some(Capacity::Below { .. }) => (Status::Ok, "no rate that was tried holds".to_owned()),
         Some(Capacity::ByClient { .. }) => {
-            (Status::Invalid, "the client is the limit, so that nothing is known of the server".to_owned())
+            (Status::Invalid, "the client's part is too large, so that nothing is known of the server".to_owned())
         }
         Some(Capacity::Invalid { .. }) => {
             (Status::Invalid, "a step measured what cannot be right".to_owned())
@@ -110,8 +106,22 @@ fn of_search(runs: &[RunRow], capacity: Option<Capacity>) -> RunStatus {
     told(status, message, runs)
 }
 
+/// In how many of the runs of a pair that had this rate the objectives held, and how many these were.
+pub(super) fn held_of(runs: &[RunRow], rate: f64) -> [usize; 2] {
+    let pair = runs.iter().filter(|run| run.place.purpose == RunPurpose::Pair && is_at(run, rate));
+    let (held, others): (Vec<&RunRow>, Vec<&RunRow>) = pair.partition(|run| run.step == StepResult::Holds);
+    [held.len(), held.len() + others.len()]
+}
+
+/// The highest setting that met no limit: a limit below it was a trouble that came and went.
+pub(super) fn highest_free(runs: &[RunRow]) -> f64 {
+    let counts =
+        |run: &&RunRow| !matches!(run.place.purpose, RunPurpose::Connections(_)) && !run.is_interrupted();
+    runs.iter().filter(counts).filter(|run| !run.is_limited).filter_map(RunRow::setting).fold(0.0, f64::max)
+}
+
 fn is_at(run: &RunRow, rate: f64) -> bool {
-    run.place.setting.is_some_and(|setting| setting.as_f64() == rate)
+    run.setting() == Some(rate)
 }
 
 impl CampaignLimit {
@@ -120,22 +130,20 @@ impl CampaignLimit {
         let mut steps = runs.iter().enumerate().filter(|(_, run)| {
             !run.is_interrupted() && !matches!(run.place.purpose, RunPurpose::Connections(_))
         });
-        let at = |run: &RunRow| run.place.setting.map(|setting| setting.as_f64());
         let (index, run) = match question {
             CampaignQuestion::Repeat { .. } => return None,
             CampaignQuestion::Scan { .. } => {
-                let free = steps.clone().filter(|(_, run)| !run.is_limited);
-                let free = free.filter_map(|(_, run)| at(run)).fold(0.0, f64::max);
-                let above = steps.filter(|(_, run)| run.is_limited && at(run).is_some_and(|at| at > free));
+                let free = highest_free(runs);
+                let above = steps.filter(|(_, run)| run.is_beyond(free));
                 above.min_by(|(_, one), (_, other)| {
-                    at(one).partial_cmp(&at(other)).unwrap_or(std::cmp::Ordering::Equal)
+                    one.setting().partial_cmp(&other.setting()).unwrap_or(std::cmp::Ordering::Equal)
                 })?
             }
             CampaignQuestion::Search { capacity, .. } => {
                 let failed = (*capacity)?.not_passed()?;
                 let limits = |run: &RunRow| {
-                    run.step != StepResult::Holds
-                        && (run.is_limited || run.limit.bottleneck != Bottleneck::Server)
+                    let is_known = run.is_limited && run.step != StepResult::Client;
+                    run.step != StepResult::Holds && (is_known || run.limit.bottleneck != Bottleneck::Server)
                 };
                 steps.rfind(|(_, run)| is_at(run, failed) && limits(run))?
             }

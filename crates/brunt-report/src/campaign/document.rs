@@ -3,6 +3,7 @@
 //! The reports of its runs are in JSON; a long report has a row for each. Invariant: what is said of a campaign is said in the same words in
 //! text, page, annotations and figures.
 
+use super::conclusion::held_of;
 use super::table::{self, setting_text};
 use super::{Campaign, CampaignQuestion};
 use crate::assertion_text::AssertionText;
@@ -97,7 +98,7 @@ pub(crate) fn findings(campaign: &Campaign) -> Vec<Labelled> {
         Knee::Beyond => Some("beyond the highest load: throughput still grew faster than latency".to_owned()),
         Knee::Unknown => Some("unknown: a curve takes three settings below the limit".to_owned()),
     });
-    let capacity = campaign.question.capacity().map(|found| capacity_text(&found, &wanted(campaign)));
+    let capacity = campaign.question.capacity().map(|found| capacity_text(campaign, &found));
     let range = range_text(campaign);
     let found = [("knee", knee), ("capacity", capacity), ("range", range), ("limit", limit_text(campaign))];
     found.into_iter().filter_map(|(label, fact)| Some((label.to_owned(), vec![fact?]))).collect()
@@ -121,11 +122,18 @@ fn limit_text(campaign: &Campaign) -> Option<String> {
     Some(format!("{}, at {at}: {}{fix}", met.limit.subject, met.limit.reason))
 }
 
-fn capacity_text(capacity: &Capacity, wanted: &str) -> String {
+fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
+    let wanted = wanted(campaign);
     match *capacity {
-        Capacity::Between { passed, failed, is_confirmed } => {
-            let about = if is_confirmed { "" } else { "about " };
-            format!("{about}{}/s meets {wanted}, {}/s does not", rate(passed), rate(failed))
+        Capacity::Between { passed, failed, is_confirmed: true } => {
+            format!("{}/s meets {wanted}, {}/s does not", rate(passed), rate(failed))
+        }
+        Capacity::Between { passed, failed, is_confirmed: false } => {
+            let runs = |of: f64| {
+                let [held, all] = held_of(&campaign.runs, of);
+                format!("{}/s in {held} of {}", rate(of), quantity::things(all as u64, "run"))
+            };
+            format!("about {}/s: {wanted} held at {}, at {}", rate(passed), runs(passed), runs(failed))
         }
         Capacity::AtLeast { passed } => {
             format!("at least {}/s: the highest rate tried meets {wanted} -> raise --to", rate(passed))
@@ -137,10 +145,14 @@ fn capacity_text(capacity: &Capacity, wanted: &str) -> String {
             format!("undecided: {}/s, the lowest rate, takes longer steps -> --until max=DURATION", rate(at))
         }
         Capacity::ByClient { at, passed: Some(passed) } => {
-            format!("at least {}/s meets {wanted}: the client is the limit at {}/s", rate(passed), rate(at))
+            format!(
+                "at least {}/s meets {wanted}; at {}/s the client's part is too large to tell",
+                rate(passed),
+                rate(at)
+            )
         }
         Capacity::ByClient { at, passed: None } => {
-            format!("undecided: the client is the limit at {}/s", rate(at))
+            format!("undecided: at {}/s the client's part is too large to tell -> brunt doctor", rate(at))
         }
         Capacity::Invalid { at, .. } => format!("undecided: the step at {}/s is INVALID", rate(at)),
     }

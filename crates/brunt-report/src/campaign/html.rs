@@ -5,6 +5,7 @@
 //! Invariant: every run that counts and has a p99 is in the chart; one that is INVALID, or whose objectives do not hold, is hollow;
 //! one that met a limit is crossed, and joined to the others only if it lies beyond all that met none.
 
+use super::conclusion::highest_free;
 use super::document::{answer, head_facts};
 use super::table::{self, finding, setting_text};
 use super::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose, RunRow};
@@ -223,15 +224,16 @@ fn latencies(campaign: &Campaign, marks: &[RunMark<'_>], x: (Values, &'static st
     let whisker = |mark: &RunMark<'_>| Mark::Line(mark.ends.map(|ns| (mark.x, ns)).to_vec(), P99);
     let p99 =
         [join(campaign, marks, |mark| Some(mark.p99), P99)].into_iter().chain(marks.iter().map(whisker));
-    let limits = places(&|mark| mark.run.is_limited).into_iter().map(|at| Mark::Symbol(at, &CROSS, LIMIT));
+    let is_at_limit = |mark: &RunMark<'_>| mark.run.is_limited && !mark.is_passing;
+    let limits = places(&is_at_limit).into_iter().map(|at| Mark::Symbol(at, &CROSS, LIMIT));
     chart.push("knee", "knee", dots(&|mark| mark.is_knee, &[KNEE, KNEE_INSIDE]));
     chart.push("p99", "p99", p99.collect());
     chart.push("p50", "p50", vec![join(campaign, marks, |mark| mark.p50, P50)]);
     if shows_client {
         chart.push("client", "client's part of the p99", vec![join(campaign, marks, client, CLIENT)]);
     }
-    chart.push("run", filled, dots(&|mark| !mark.run.is_limited && is_filled(mark.run), &[DOT]));
-    chart.push("hollow", hollow, dots(&|mark| !mark.run.is_limited && !is_filled(mark.run), &[DOT, HOLLOW]));
+    chart.push("run", filled, dots(&|mark| !is_at_limit(mark) && is_filled(mark.run), &[DOT]));
+    chart.push("hollow", hollow, dots(&|mark| !is_at_limit(mark) && !is_filled(mark.run), &[DOT, HOLLOW]));
     chart.push("limit", "a limit was met", limits.collect());
     for (objective, ns) in bounds {
         chart.objective((0.0, most), ns, objective.to_string());
@@ -307,9 +309,7 @@ fn run_marks(campaign: &Campaign) -> Vec<RunMark<'_>> {
         Some(Knee::At(index)) => &campaign.points[index].runs,
         _ => &[],
     };
-    // A limit below a setting that met none was a trouble that came and went.
-    let setting = |run: &RunRow| run.place.setting.map_or(0.0, SweepPoint::as_f64);
-    let free = campaign.runs.iter().filter(|run| !run.is_limited).map(setting).fold(0.0, f64::max);
+    let free = highest_free(&campaign.runs);
     let runs = campaign.runs.iter().enumerate().filter(|(index, run)| {
         !campaign.is_discarded(*index) && !matches!(run.place.purpose, RunPurpose::Connections(_))
     });
@@ -322,7 +322,7 @@ fn run_marks(campaign: &Campaign) -> Vec<RunMark<'_>> {
         };
         let (low_ns, high_ns) = found.interval_ns.unwrap_or((found.value_ns, None));
         let ends = [low_ns, high_ns.unwrap_or(found.value_ns)].map(|ns| ns as f64);
-        let is_passing = is_scan && run.is_limited && setting(run) < free;
+        let is_passing = is_scan && run.is_limited && !run.is_beyond(free);
         let is_knee = knee_runs.contains(&index);
         let p50 = run.percentile(Quantile::P50).map(|found| found.value_ns as f64);
         Some(RunMark { x, run, p50, p99: found.value_ns as f64, ends, is_knee, is_passing })
