@@ -3,7 +3,7 @@
 //! request costs.
 //!
 //! Invariant: every run that counts and has a p99 is in the chart; one that is INVALID, or whose objectives do not hold, is hollow;
-//! one that met a limit is crossed, and joined to the others only if it lies beyond all that met none.
+//! one that met a limit beyond all that met none is crossed; one that met a limit below them is not joined to the others.
 
 use super::conclusion::highest_free;
 use super::document::{answer, head_facts};

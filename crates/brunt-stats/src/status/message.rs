@@ -87,7 +87,14 @@ fn percentiles(facts: &Facts<'_>) -> String {
     let missing = all(&|mark, is_moved| mark == PercentileMark::TooFew && !is_moved);
     let part = percent(limits.iter().map(|quantile| part(facts, *quantile)).fold(0.0, f64::max));
     let outage = moved.first().and_then(|quantile| outage_of(facts, *quantile));
-    let server = outage.map(|outage| facts.server_name(outage)).unwrap_or_default();
+    let server = outage.map(|outage| {
+        let (server, start) = (facts.server_name(outage), since_start(facts, outage.start_ns));
+        match outage.length_ns() {
+            Some(length_ns) => format!("{server} ({} at {start})", time(length_ns)),
+            None => format!("{server} (since {start})"),
+        }
+    });
+    let server = server.unwrap_or_default();
     let needs = missing.first().map(|first| (*first, needs(facts, *first)));
     let needs = |of_one: bool| match &needs {
         Some((first, needs)) if !of_one => format!("need more time, {first} {needs}"),

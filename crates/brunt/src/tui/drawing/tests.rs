@@ -178,7 +178,7 @@ outage, s            start   down  back to 95 %  failed  kind
 10.0.0.5:11211       +4.00   1.00          1.10       0  no-replies
 p99 by second ▁▁▁▁ █▁▁  0.297 to 900 ms, log
 so far        CAUTION: p50 may be quoted; p90 to p99.9 are an outage of
-              10.0.0.5:11211
+              10.0.0.5:11211 (1.00 s at +4.00 s)
   DATA        10.0.0.5:11211 gave no answer for 1.00 s of the window of 8.00 s:
 ? help  o operation  h heat map  u unit  f freeze  q end
 ",
@@ -210,10 +210,10 @@ server        8 connections open
 outage, s            start   down  back to 95 %  failed  kind
 10.0.0.5:11211       +4.00   1.00          1.10       0  no-replies
 p99 by second ▁▁▁▁ █▁▁  0.297 to 900 ms, log
-so far        CAUTION: p50 may be quoted; p90 to p99.9 are an outage of 10.0.0.5:11211
+so far        CAUTION: p50 may be quoted; p90 to p99.9 are an outage of 10.0.0.5:11211 (1.00 s at
+              +4.00 s)
   DATA        10.0.0.5:11211 gave no answer for 1.00 s of the window of 8.00 s: percentiles mix this
               time with the rest; p99 has no interval: the requests above waited for one outage ->
-              see what the server did at +4.00 s (its log, its host)
 
 
 
@@ -305,7 +305,7 @@ outage, s            start   down  back to 95 %  failed  kind
 10.0.0.5:11211       +4.00   1.00          1.10       0  no-replies
 p99 by second ▁▁▁▁ █▁▁  0.297 to 900 ms, log
 so far        CAUTION: p50 may be quoted; p90 to p99.9 are an outage of
-              10.0.0.5:11211
+              10.0.0.5:11211 (1.00 s at +4.00 s)
   DATA        10.0.0.5:11211 gave no answer for 1.00 s of the window of 8.00 s:
               percentiles mix this time with the rest; p99 has no interval: the
 ? help  o operation  h heat map  u unit  f freeze  q end
