@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Keys that clients request.
 pub(crate) const KEYS: u64 = 10_000;
 pub(crate) const KEY_BYTES: usize = 30;
-const VALUE_BYTES: usize = 200;
+pub(crate) const VALUE_BYTES: usize = 200;
 /// Keys stored in one go.
 const STORED_TOGETHER: usize = 100;
 /// How long a server may take to begin to listen, and how long a reply may take.
