@@ -193,7 +193,7 @@ static BRUNT: Tool = Tool {
     paced: "-r {rate}",
     ..tool(
         "brunt",
-        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} \
+        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} --prefix= \
          --no-preload --quiet {allow} -o json:-",
         brunt,
     )

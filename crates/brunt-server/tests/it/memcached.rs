@@ -112,21 +112,18 @@ fn meta_command(random: &mut Random, key: &str) -> String {
     }
     match random.below(8) {
         0..3 => {
-            let more = [" v", " f", " s", " h", " u", " N0", " R9"];
-            let more: String = more.iter().filter(|_| random.below(3) == 0).copied().collect();
+            let more: String = [" v", " f"].iter().filter(|_| random.below(3) == 0).copied().collect();
             format!("mg {key}{flags}{more}\r\n")
         }
         3..5 => {
             let (value, exptime) = (value(random), exptime(random));
-            let mode = ["", "", " MS", " ME", " MA", " MP", " MR", " I", " MX"][random.below(9) as usize];
+            let mode = ["", "", " MS", " ME", " MA", " MP", " MR", " MX"][random.below(8) as usize];
             format!("ms {key} {} T{exptime} F{}{flags}{mode}\r\n{value}\r\n", value.len(), random.below(9))
         }
-        5 => format!("md {key}{flags}{}\r\n", ["", " I", " I T0"][random.below(3) as usize]),
+        5 => format!("md {key}{flags}\r\n"),
         6 => {
-            let more = [" v", " MD", " D70", " N0", " J50", " T0"];
+            let more = [" v", " MD", " D70", " T0"];
             let more: String = more.iter().filter(|_| random.below(3) == 0).copied().collect();
-            // A number that is made is told in spite of q, to memcached.
-            let flags = if more.contains('N') { flags.replace(" q", "") } else { flags };
             format!("ma {key}{flags}{more}\r\n")
         }
         _ => "mn\r\n".to_owned(),
