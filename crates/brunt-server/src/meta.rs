@@ -8,12 +8,20 @@ pub(crate) mod answer;
 
 use crate::grammar::{self, Parsed, Verb};
 use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsigned, words};
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use memchr::memchr;
 
 /// An opaque is shorter than this.
 const OPAQUE_BYTES_MAX: usize = 32;
 /// The longest key that base64 of the longest key stands for.
 const DECODED_BYTES_MAX: usize = KEY_BYTES_MAX / 4 * 3;
+
+/// memcached does not look at the bits behind the last byte.
+const MEMCACHED: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 const BAD_KEY: &[u8] = b"CLIENT_ERROR error decoding key\r\n";
 const BAD_FLAG: &[u8] = b"CLIENT_ERROR invalid flag\r\n";
@@ -264,35 +272,7 @@ impl Flags {
 /// Decodes base64 as memcached takes keys in (the standard alphabet, padded: RFC 4648, section 4) into `bytes`. Returns how
 /// many they are; `None` if it is none, or does not fit.
 fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
-    if text.is_empty() || !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.iter().rev().take(2).take_while(|letter| **letter == b'=').count();
-    let len = text.len() / 4 * 3 - padding;
-    let bytes = bytes.get_mut(..len)?;
-    let mut at = 0;
-    for quad in text[..text.len() - padding].chunks(4) {
-        let mut word = 0u32;
-        for index in 0..4 {
-            word = word << 6 | quad.get(index).map_or(Some(0), |letter| base64_value_of(*letter))?;
-        }
-        for byte in word.to_be_bytes()[1..].iter().take(len - at) {
-            bytes[at] = *byte;
-            at += 1;
-        }
-    }
-    Some(len)
-}
-
-fn base64_value_of(letter: u8) -> Option<u32> {
-    Some(u32::from(match letter {
-        b'A'..=b'Z' => letter - b'A',
-        b'a'..=b'z' => letter - b'a' + 26,
-        b'0'..=b'9' => letter - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+    MEMCACHED.decode_slice(text, bytes).ok().filter(|len| *len > 0)
 }
 
 #[cfg(test)]
