@@ -81,8 +81,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 /// The text of all tables.
 fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
+    let brunt = match &options.brunt {
+        Some(brunt) => std::path::absolute(brunt)?,
+        None => cargo::release_programs()?[0].clone(),
+    };
+    ensure!(brunt.is_file(), "invalid value '{0}' for --brunt: there is no file '{0}'", brunt.display());
     let server = Server::start(Protocol::Memcached, Some(SERVER_CPU))?;
-    server.store_data_set()?;
+    server.store_data_set(&brunt)?;
     let cpus = parallel::cpus();
     let mut experiment = Experiment {
         server,
@@ -94,11 +99,6 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
         bench: Bench { seconds: options.time, directory: directory.to_path_buf() },
     };
     drop(experiment.capture()?);
-    let brunt = match &options.brunt {
-        Some(brunt) => std::path::absolute(brunt)?,
-        None => cargo::release_programs()?[0].clone(),
-    };
-    ensure!(brunt.is_file(), "invalid value '{0}' for --brunt: there is no file '{0}'", brunt.display());
     let mut peers = options.named.find();
     peers.retain(|(peer, _)| peer.only_gets());
     let mut remarks = Vec::from_iter(bench::missing(&peers));
