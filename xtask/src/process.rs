@@ -197,10 +197,4 @@ impl ReferenceServer {
         ensure!(address.contains(':'), "brunt serve said {line:?}");
         Ok(Self { _process: process, address })
     }
-
-    /// The port that it listens on.
-    pub(crate) fn port(&self) -> anyhow::Result<u16> {
-        let port = self.address.rsplit(':').next().and_then(|port| port.parse().ok());
-        port.with_context(|| format!("'{}' has no port", self.address))
-    }
 }
