@@ -10,6 +10,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, RunPosition};
+use brunt_stats::status::RunStatus;
 use brunt_stats::summary::Summary;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -414,10 +415,27 @@ impl Console {
 
 /// The status, and what decided it.
 pub(crate) fn status_remarks(summary: &Summary) -> Vec<String> {
-    let findings = summary.status.findings().into_iter();
-    std::iter::once(format!("note: {}", summary.status.headline()))
-        .chain(findings.map(|check| format!("note: {}: {}", check.id.name(), check.text())))
-        .collect()
+    findings(&summary.status).iter().map(|finding| format!("note: {finding}")).collect()
+}
+
+/// What a status says, and each check that decided it.
+pub(crate) fn findings(status: &RunStatus) -> Vec<String> {
+    let findings = status.findings().into_iter();
+    let findings = findings.map(|check| format!("{}: {}", check.id.name(), check.text()));
+    std::iter::once(status.headline()).chain(findings).collect()
+}
+
+/// From the beginning of the window to its end; of a run that ends after a number of requests, to when the last had its reply.
+pub(crate) fn measured_seconds(summary: &Summary) -> f64 {
+    let window = &summary.window;
+    let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
+    end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
+}
+
+/// A percentile of this name in microseconds from both beginnings, due and sent, where they differ by more than a tenth.
+pub(crate) fn late_remark(name: &str, [due_us, sent_us]: [Option<f64>; 2]) -> Option<String> {
+    let (due_us, sent_us) = due_us.zip(sent_us).filter(|(due_us, sent_us)| *due_us > sent_us * 1.1)?;
+    Some(format!("{name}: {due_us:.1} us from when a request was due, {sent_us:.1} us from when it was sent"))
 }
 
 /// Requests, as a tool calls them, that waited until there was no time left.

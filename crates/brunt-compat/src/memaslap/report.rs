@@ -5,7 +5,7 @@
 
 use super::command_line::CommandLine;
 use super::tally::{GETS, Tallies, Tally};
-use crate::front_end::{first_error, status_remarks, unsent_remark};
+use crate::front_end::{first_error, measured_seconds, status_remarks, unsent_remark};
 use brunt_plan::op::OpKind;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
@@ -186,18 +186,11 @@ pub fn counters(summary: &Summary, line: &CommandLine) -> String {
     for (name, count, _) in lines.iter().filter(|(_, _, is_printed)| *is_printed) {
         let _ = writeln!(text, "{name}: {count}");
     }
-    let seconds = seconds(summary);
+    let seconds = measured_seconds(summary);
     let per_second = |number: f64| if seconds > 0.0 { number / seconds } else { 0.0 };
     let (tps, net) = (per_second(ops as f64), per_second(window_bytes as f64 / MEBIBYTE));
     let _ = writeln!(text, "\nRun time: {seconds:.1}s Ops: {ops} TPS: {tps:.0} Net_rate: {net:.1}M/s");
     text
-}
-
-/// From the beginning of the window to its end; of a run that ends after a number of operations, to when the last had its reply.
-fn seconds(summary: &Summary) -> f64 {
-    let window = &summary.window;
-    let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
-    end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
 }
 
 /// What the counters have no place for, each line with what it is: the status, failures, and what they were.

@@ -11,7 +11,7 @@ use super::waterfall;
 use super::window::{EndedWindow, WindowHistory};
 use crate::front_end::{
     Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Refusal, Run, RunFailure, Runs, ServedPages,
-    Setup, Texts, first_error, status_remarks, unsent_remark,
+    Setup, Texts, first_error, late_remark, status_remarks, unsent_remark,
 };
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
@@ -245,11 +245,9 @@ fn all_remarks(summary: &Summary) -> Vec<String> {
 /// The 99th percentile from both beginnings, where they differ by more than a tenth.
 fn waited(summary: &Summary) -> Option<String> {
     let latency = &summary.total.latency;
-    let [due_us, sent_us] = [&latency.response, &latency.service]
-        .map(|latency| latency.histogram.quantile(Quantile::P99).unwrap_or(0) as f64 / 1e3);
-    (due_us > sent_us * 1.1).then(|| {
-        format!("note: p99 of all windows: {due_us:.0} us from when a request was due, {sent_us:.0} us from when it was sent")
-    })
+    let p99_us = [&latency.response, &latency.service]
+        .map(|latency| latency.histogram.quantile(Quantile::P99).map(|p99_ns| p99_ns as f64 / 1e3));
+    late_remark("p99 of all windows", p99_us).map(|remark| format!("note: {remark}"))
 }
 
 #[cfg(test)]

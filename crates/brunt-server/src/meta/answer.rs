@@ -169,7 +169,7 @@ fn put_code(out: &mut Vec<u8>, value_bytes: Option<usize>) {
     match value_bytes {
         Some(bytes) => {
             out.extend_from_slice(b"VA ");
-            push_decimal(out, bytes as u64);
+            push_decimal(out, bytes);
         }
         None => out.extend_from_slice(b"HD"),
     }

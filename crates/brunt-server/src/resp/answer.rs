@@ -544,7 +544,7 @@ fn info(context: &mut CommandContext<'_>) {
 
 fn put_head(out: &mut Vec<u8>, sort: u8, count: usize) {
     out.push(sort);
-    push_decimal(out, count as u64);
+    push_decimal(out, count);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -564,10 +564,7 @@ fn put_value(out: &mut Vec<u8>, value: &[u8], value_content: ValueContent) -> us
 
 fn put_number(out: &mut Vec<u8>, number: i64) {
     out.push(b':');
-    if number < 0 {
-        out.push(b'-');
-    }
-    push_decimal(out, number.unsigned_abs());
+    push_decimal(out, number);
     out.extend_from_slice(b"\r\n");
 }
 
