@@ -451,3 +451,40 @@ pub(crate) fn first_error(summary: &Summary) -> Option<String> {
     let garbage = || garbage.map(|sent| format!("\"{}\": {}", QuotedBytes(sent.bytes()), sent.reason));
     summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use brunt_stats::recorder::{Layout, RecorderSet};
+    use brunt_stats::run_record::{RunData, RunRecord};
+    use brunt_stats::store::IntervalStore;
+    use brunt_stats::window::RunTimes;
+
+    pub(crate) const MS: u64 = 1_000_000;
+    /// When runs begin.
+    pub(crate) const START_NS: u64 = 1_000 * MS;
+
+    /// The summary of a run of a second, with what is recorded of it, and a drain of a quarter.
+    pub(crate) fn summary(spec: &PlanSpec, record: impl FnOnce(&mut RecorderSet), run: RunData) -> Summary {
+        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
+        let plan = resolve(spec, &host).unwrap();
+        let layout = Layout::of(&plan);
+        let (mut intervals, mut set) = (IntervalStore::new(&layout), RecorderSet::new(&layout));
+        let end_ns = START_NS + 1_000 * MS;
+        intervals.align(START_NS);
+        intervals.set_schedule(START_NS..end_ns);
+        set.set_window(START_NS, end_ns);
+        record(&mut set);
+        intervals.push(&set.take_interval(0, START_NS, end_ns));
+        let times = RunTimes {
+            start_ns: START_NS,
+            measure_ns: START_NS,
+            end_ns,
+            drained_ns: end_ns + 250 * MS,
+            prepare_ns: 0,
+            epoch_us: None,
+        };
+        let run = RunData { intervals, times, ..run };
+        Summary::build(RunRecord { run, server: "h".to_owned(), ..RunRecord::of(plan) })
+    }
+}

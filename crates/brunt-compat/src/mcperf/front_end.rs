@@ -5,7 +5,7 @@
 
 use super::command_line::{self, EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, help};
 use super::invocation::Invocation;
-use super::report::{self, Numbers, Precision};
+use super::report;
 use crate::front_end::{
     Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup, Texts,
     first_error, status_remarks, unsent_remark,
@@ -42,13 +42,9 @@ impl FrontEnd for Loader {
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
         let Some(summary) = ended else { return Next::only_run(self.invocation.spec.clone()) };
-        let line = &self.invocation.line;
-        let precision = if line.fine { Precision::FINE } else { Precision::USUAL };
-        let numbers = Numbers::of(&summary, line.legacy_latency, precision.step_ns);
-        let text = report::text(&numbers, precision, line.print_histogram);
-        console.report(text);
-        self.say(all_remarks(&summary, &numbers, self.invocation.line.verbosity), console);
-        Next::End(End { code: self.code(&summary, &numbers), saves: true })
+        console.report(report::text(&summary, &self.invocation.line));
+        self.say(all_remarks(&summary, self.invocation.line.verbosity), console);
+        Next::End(End { code: self.code(&summary), saves: true })
     }
 
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
@@ -79,10 +75,10 @@ impl Loader {
     }
 
     /// 0 where at least one call was sent.
-    fn code(&self, summary: &Summary, numbers: &Numbers) -> u8 {
+    fn code(&self, summary: &Summary) -> u8 {
         match () {
             () if summary.record.run.interrupted => EXIT_INTERRUPTED,
-            () if numbers.requests == 0 && !self.invocation.line.legacy_exit => EXIT_FAILED,
+            () if report::requests(summary) == 0 && !self.invocation.line.legacy_exit => EXIT_FAILED,
             () => 0,
         }
     }
@@ -99,7 +95,7 @@ fn is_shown(line: &str, verbosity: u64) -> bool {
 }
 
 /// The remarks of a run. At the highest levels there are more.
-fn all_remarks(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<String> {
+fn all_remarks(summary: &Summary, verbosity: u64) -> Vec<String> {
     let mut remarks = Vec::new();
     let connections = &summary.connections;
     if verbosity >= DETAIL {
@@ -110,9 +106,9 @@ fn all_remarks(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<Stri
         remarks.push(format!("note: of {all} connections {ended} were destroyed"));
     }
     let errors = [ReplyKind::Error, ReplyKind::ClientError, ReplyKind::ServerError];
-    let refused: u64 = errors.into_iter().map(|kind| numbers.reply(kind)).sum();
+    let refused: u64 = errors.into_iter().map(|kind| report::replies(summary, kind)).sum();
     if refused > 0 {
-        let of = numbers.responses;
+        let of = report::responses(summary);
         remarks.push(format!(
             "warning: {refused} of {of} responses are errors, which are in none of the response times"
         ));

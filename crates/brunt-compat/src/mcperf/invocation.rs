@@ -179,13 +179,13 @@ fn arrival(draw: McperfDraw) -> Arrival {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::command_line::parse;
     use super::*;
     use crate::options::Action;
     use crate::options::tests::{cases, words};
 
-    fn invocation(line: &str) -> Result<Invocation, String> {
+    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, String> {
         let caller = Caller {
             program: "mcperf",
             is_terminal: false,
