@@ -464,6 +464,49 @@ pub(crate) mod tests {
     /// When runs begin.
     pub(crate) const START_NS: u64 = 1_000 * MS;
 
+    /// A program on four processors, without home, variables and files.
+    pub(crate) const CALLER: Caller<'static> = Caller {
+        program: "tool",
+        is_terminal: false,
+        allowed_cpus: &[0, 1, 2, 3],
+        home: None,
+        variable: &|_| None,
+        read_text: &|_| Err(io::ErrorKind::NotFound.into()),
+    };
+
+    impl Outcome {
+        pub(crate) fn front_end(self) -> Box<dyn FrontEnd> {
+            match self {
+                Self::FrontEnd(front_end) => front_end,
+                Self::Answer(answer) => panic!("{answer:?}"),
+            }
+        }
+
+        pub(crate) fn answer(self) -> Answer {
+            match self {
+                Self::Answer(answer) => answer,
+                Self::FrontEnd(_) => panic!("a front end"),
+            }
+        }
+    }
+
+    /// What was printed, standard error in brackets.
+    pub(crate) fn printed(console: &mut Console) -> Vec<String> {
+        let text = |printed: Printed| match printed {
+            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
+            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
+        };
+        console.take().into_iter().map(text).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The lines of a resolved plan that differ from those of the usual one.
+    pub(crate) fn changes(usual: &PlanSpec, spec: &PlanSpec) -> String {
+        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
+        let [usual, changed] = [usual, spec].map(|spec| resolve(spec, &host).unwrap().spec.to_toml());
+        let lines = changed.lines().filter(|line| !usual.lines().any(|held| held == *line));
+        lines.collect::<Vec<_>>().join("; ")
+    }
+
     /// The summary of a run of a second, with what is recorded of it, and a drain of a quarter.
     pub(crate) fn summary(spec: &PlanSpec, record: impl FnOnce(&mut RecorderSet), run: RunData) -> Summary {
         let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };

@@ -159,25 +159,11 @@ fn faults(summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::front_end::Answer;
+    use crate::front_end::tests::CALLER;
     use crate::options::tests::words;
 
     fn asked(line: &str) -> Outcome {
-        let caller = Caller {
-            program: "mcperf",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: None,
-            variable: &|_| None,
-            read_text: &|_| Err(io::ErrorKind::NotFound.into()),
-        };
-        read(&words(line), &caller)
-    }
-
-    fn front_end(line: &str) -> Box<dyn FrontEnd> {
-        match asked(line) {
-            Outcome::FrontEnd(front_end) => front_end,
-            Outcome::Answer(answer) => panic!("{line}: {answer:?}"),
-        }
+        read(&words(line), &CALLER)
     }
 
     #[test]
@@ -189,17 +175,16 @@ mod tests {
             ("-j", 1, format!("mcperf: '-j' is no option; --help lists them\n{}", help())),
         ];
         for (line, code, err) in table {
-            let Outcome::Answer(answer) = asked(line) else { panic!("{line}: a front end") };
-            assert_eq!(answer, Answer { code, out: String::new(), err }, "{line}");
+            assert_eq!(asked(line).answer(), Answer { code, out: String::new(), err }, "{line}");
         }
         // What can be read and not be done has no usage behind it.
-        let Outcome::Answer(Answer { code, out, err }) = asked("-s h:7") else { panic!() };
+        let Answer { code, out, err } = asked("-s h:7").answer();
         assert!((code, out.as_str()) == (1, "") && err.lines().count() == 1, "{err}");
     }
 
     #[test]
     fn remarks_are_printed_before_the_run_and_in_the_log() {
-        let mut loader = front_end("-z 100 -o log stray");
+        let mut loader = asked("-z 100 -o log stray").front_end();
         let mut console = Console::default();
         let Setup::Runs(runs) = loader.setup(&mut console) else { panic!("no runs") };
         let log = OutputFile { option: "--output", path: "log".to_owned(), is_log: true };
@@ -222,7 +207,7 @@ mod tests {
         ] {
             let mut console = Console::default();
             let failure = RunFailure { kind, message: "why".to_owned() };
-            assert_eq!(front_end("--legacy-exit").fail(&failure, &mut console), End::with(code));
+            assert_eq!(asked("--legacy-exit").front_end().fail(&failure, &mut console), End::with(code));
             assert_eq!(console.take(), [crate::front_end::Printed::Err(message.to_owned())]);
         }
     }

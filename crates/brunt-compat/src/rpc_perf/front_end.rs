@@ -253,7 +253,8 @@ fn waited(summary: &Summary) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::{Answer, FailureKind, Printed};
+    use crate::front_end::tests::{CALLER, printed};
+    use crate::front_end::{Answer, FailureKind};
     use crate::options::tests::words;
     use std::io::ErrorKind;
 
@@ -264,31 +265,12 @@ mod tests {
             "get" => Ok(GET.to_owned()),
             _ => Err(io::Error::from(ErrorKind::NotFound)),
         };
-        let caller = Caller {
-            program: "rpc-perf",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: None,
-            variable: &|_| None,
-            read_text: &read_text,
-        };
+        let caller = Caller { program: "rpc-perf", read_text: &read_text, ..CALLER };
         read(&words(line), &caller)
     }
 
     fn front_end(line: &str) -> Box<dyn FrontEnd> {
-        match asked(line) {
-            Outcome::FrontEnd(front_end) => front_end,
-            Outcome::Answer(answer) => panic!("{line}: {answer:?}"),
-        }
-    }
-
-    /// What was printed, standard error in brackets.
-    fn printed(console: &mut Console) -> Vec<String> {
-        let text = |printed: Printed| match printed {
-            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
-            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
-        };
-        console.take().into_iter().map(text).filter(|text| !text.is_empty()).collect()
+        asked(line).front_end()
     }
 
     /// At 2025-11-21 04:03:07.901 of a zone one hour east of Greenwich.
@@ -348,10 +330,7 @@ mod tests {
 
     #[test]
     fn answers_and_failures_have_exit_codes() {
-        let answer = |line: &str| match asked(line) {
-            Outcome::Answer(answer) => answer,
-            Outcome::FrontEnd(_) => panic!("{line}: a front end"),
-        };
+        let answer = |line: &str| asked(line).answer();
         let version = Answer { code: 0, out: "rpc-perf 2.1.0-pre\n".to_owned(), err: String::new() };
         assert_eq!(answer("--version"), version);
         assert_eq!(answer("-h"), Answer { code: 0, out: help("rpc-perf"), err: String::new() });
