@@ -106,7 +106,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut clients: Vec<Client> = policies.iter().map(|policy| Client::floor(&floor, *policy)).collect();
     clients.extend(policies.iter().map(|policy| brunt_under(*policy, &brunt)));
     clients.extend(peers.iter().filter_map(|(peer, path)| Some(Client::of(peer, path.as_ref()?))));
-    let host = Host { bench, servers: Servers::start(&clients)?, client_cpus: (cpus.min(2) - 1).to_string() };
+    let host = Host {
+        bench,
+        servers: Servers::start(&clients, &brunt)?,
+        client_cpus: (cpus.min(2) - 1).to_string(),
+    };
     for client in &clients {
         let load = host.bench.load(SHAPES[0], host.servers.server_for(client).port);
         remarks.extend(host.bench.prepare(client, &load));
@@ -160,10 +164,10 @@ struct Servers {
 }
 
 impl Servers {
-    fn start(clients: &[Client]) -> anyhow::Result<Self> {
+    fn start(clients: &[Client], brunt: &Path) -> anyhow::Result<Self> {
         let start = |protocol| {
             let server = Server::start(protocol, Some(SERVER_CPU))?;
-            server.store_data_set().map(|()| server)
+            server.store_data_set(brunt).map(|()| server)
         };
         let needs_redis = clients.iter().any(|client| client.tool.protocol == Protocol::Redis);
         let redis = needs_redis.then(|| start(Protocol::Redis)).transpose()?;

@@ -6,13 +6,11 @@
 //! repeats, so that the growth that the gate allows is for changes that are meant; elsewhere more is allowed, and said.
 
 mod baseline;
-mod profile;
 
 use crate::bench::table::grid;
 use crate::{cargo, parallel, programs};
 use anyhow::{Context, ensure};
 use baseline::Baseline;
-use profile::{Division, PARTS, Profile};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +21,8 @@ const SHAPES: [&str; 4] = ["16x1", "16x1/1", "64x32", "16x1,uring"];
 const GETS: [u64; 2] = [20_000, 100_000];
 /// Every iteration of the worker goes through this function.
 const ROOT: &str = "brunt_engine::run::in_process_run::run_one_iteration";
+/// Part of the name of every function of the Io, whose instructions are none of the worker's.
+const IO: &str = "canned::Canned";
 /// Workers of the first shape. Nothing is shared between them but what is only read, so that a get must cost the same for any number.
 const WORKERS: [u32; 3] = [1, 2, 4];
 /// Keys of data sets, and popularities, of which the first must cost the same for any number of keys: nothing is stored per key, and keys
@@ -33,7 +33,7 @@ const POPULARITIES: [&str; 2] = ["uniform", "zipf"];
 const DRAW_ROOT: &str = "brunt_bench::draw::Client::get";
 /// How much the most of equal counts may be above the least.
 const SPREAD_MAX: f64 = 0.01;
-/// What a change may add to a shape unasked: to its total, because work may move from one part to another.
+/// What a change may add to a shape unasked.
 const GROWTH_MAX: f64 = 0.03;
 /// Allowed growth if compiler, C library, valgrind or CPU are others than the baseline's: such a difference alone has
 /// been seen to move a total by several per cent.
@@ -42,7 +42,7 @@ const GROWTH_ELSEWHERE_MAX: f64 = 0.10;
 /// What was counted per get.
 struct Counts {
     /// Of [`SHAPES`].
-    shapes: Vec<(&'static str, Division)>,
+    shapes: Vec<(&'static str, f64)>,
     /// By [`WORKERS`].
     workers: Vec<f64>,
     /// By [`POPULARITIES`] and [`KEYS`].
@@ -120,12 +120,11 @@ pub(crate) fn gate() -> anyhow::Result<()> {
 }
 
 /// The shapes that take more, and those that take so much less that as much again could be added and pass.
-fn judge(counted: &[(&str, Division)], before: &Baseline, growth_max: f64) -> [Vec<String>; 2] {
+fn judge(counted: &[(&str, f64)], before: &Baseline, growth_max: f64) -> [Vec<String>; 2] {
     let mut rows = [Vec::new(), Vec::new()];
-    for (shape, division) in counted {
+    for (shape, is) in counted {
         // A shape that the baseline does not have is new, and passes.
-        let Some(was) = before.instructions(shape, "total") else { continue };
-        let is = division.total();
+        let Some(was) = before.shapes.get(*shape) else { continue };
         let growth = is / was - 1.0;
         if growth.abs() > growth_max {
             let row = format!("{shape}: {is:.1} instead of {was:.1}, {:+.1} %", 100.0 * growth);
@@ -139,24 +138,22 @@ impl Counts {
     fn of(binary: &Path) -> anyhow::Result<Self> {
         let shapes = SHAPES.map(|shape| (shape, WORKERS[0])).into_iter();
         let loads: Vec<_> = shapes.chain(WORKERS[1..].iter().map(|workers| (SHAPES[0], *workers))).collect();
-        let divisions = parallel::map(loads, parallel::cpus(), |(shape, workers)| {
-            let [shorter, longer] = GETS.map(|gets| divide(binary, shape, workers, gets));
-            anyhow::Ok(longer?.per_get(&shorter?, GETS[1] - GETS[0]))
+        let counts = parallel::map(loads, parallel::cpus(), |(shape, workers)| {
+            let count = |gets| {
+                count(binary, ROOT, &format!("worker --shape {shape} --threads {workers} --ops {gets}"))
+            };
+            anyhow::Ok((count(GETS[1])? - count(GETS[0])?) / (GETS[1] - GETS[0]) as f64)
         });
-        let mut divisions = divisions.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        let more_workers = divisions.split_off(SHAPES.len());
+        let counts = counts.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         let draws = POPULARITIES.into_iter().flat_map(|popularity| KEYS.map(|keys| (popularity, keys)));
         let keys = parallel::map(draws.collect(), parallel::cpus(), |(popularity, keys)| {
             let gets = GETS[0];
             let options = format!("draw --keys {keys} --popularity {popularity} --ops {gets}");
-            let profile = callgrind(binary, DRAW_ROOT, &options)?;
-            let total = profile.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
-            let total = total.filter(|total: &f64| *total > 0.0);
-            anyhow::Ok(total.with_context(|| format!("{DRAW_ROOT} was not called"))? / gets as f64)
+            anyhow::Ok(count(binary, DRAW_ROOT, &options)? / gets as f64)
         });
         Ok(Self {
-            workers: divisions[..1].iter().chain(&more_workers).map(Division::total).collect(),
-            shapes: SHAPES.into_iter().zip(divisions).collect(),
+            workers: counts[..1].iter().chain(&counts[SHAPES.len()..]).copied().collect(),
+            shapes: SHAPES.into_iter().zip(counts).collect(),
             keys: keys.into_iter().collect::<anyhow::Result<_>>()?,
         })
     }
@@ -166,7 +163,7 @@ impl Counts {
     /// # Errors
     /// A get costs more in one column than in another, where it must not.
     fn show(&self, before: &Baseline) -> anyhow::Result<()> {
-        println!("instructions per get, in brackets the change against the baseline ({})", before.origin());
+        println!("instructions per get, beside the baseline ({})", before.origin());
         println!("{}", table(&self.shapes, before));
         let (workers, keys) = (WORKERS.map(|workers| workers.to_string()), KEYS.map(|keys| keys.to_string()));
         let decimals = |counts: &[f64]| counts.iter().map(|count| format!("{count:.1}")).collect::<Vec<_>>();
@@ -195,41 +192,28 @@ fn spread(counts: &[f64]) -> f64 {
     most / counts.iter().copied().fold(f64::INFINITY, f64::min) - 1.0
 }
 
-/// A row for each part and the total, a column for each shape.
-fn table(counted: &[(&str, Division)], before: &Baseline) -> String {
-    let cell = |part: &str, (shape, division): &(&str, Division)| {
-        // As the baseline has it: to one decimal.
-        let now = (division.of(part) * 10.0).round() / 10.0;
-        match before.instructions(shape, part) {
-            Some(before) if before > 0.0 => format!("{now:.1} ({:+.1} %)", 100.0 * (now - before) / before),
-            _ => format!("{now:.1} (new)"),
-        }
+fn table(counted: &[(&str, f64)], before: &Baseline) -> String {
+    let heading = ["shape", "instructions", "change"].map(str::to_owned);
+    let row = |(shape, now): &(&str, f64)| {
+        let change = |was| format!("{:+.1} %", 100.0 * (now / was - 1.0));
+        let change = before.shapes.get(*shape).map_or_else(|| "new".to_owned(), change);
+        [(*shape).to_owned(), format!("{now:.1}"), change]
     };
-    let line = |name: &str, cells: &dyn Fn(&(&str, Division)) -> String| {
-        let mut line: [String; 1 + SHAPES.len()] = Default::default();
-        name.clone_into(&mut line[0]);
-        line[1..].iter_mut().zip(counted).for_each(|(to, counted)| *to = cells(counted));
-        line
-    };
-    let parts = PARTS.into_iter().chain(["total"]);
-    let lines = parts.map(|part| line(part, &|counted| cell(part, counted)));
-    grid(&[line("part", &|(shape, _)| (*shape).to_owned())].into_iter().chain(lines).collect::<Vec<_>>())
+    grid(&[heading].into_iter().chain(counted.iter().map(row)).collect::<Vec<_>>())
 }
 
-/// Builds the benchmark as released, but with the names of inlined functions. In a target folder of its own, because
-/// the other setting would else build everything anew each time.
+/// Builds the benchmark as released.
 fn build() -> anyhow::Result<PathBuf> {
-    let target = cargo::target_folder()?.join("instructions");
-    let variables = [("CARGO_PROFILE_RELEASE_DEBUG", "limited")];
-    cargo::build_release(&target, &["--package", "brunt-bench"], &variables)?;
+    let target = cargo::target_folder()?;
+    cargo::build_release(&target, &["--package", "brunt-bench"], &[])?;
     Ok(target.join("release/brunt-bench"))
 }
 
-/// Runs the benchmark with these options under callgrind. Returns the profile of what `root` and all below it spent.
-fn callgrind(binary: &Path, root: &str, options: &str) -> anyhow::Result<String> {
+/// Runs the benchmark with these options under callgrind. Returns what `root` and all below it spent, the Io left out.
+fn count(binary: &Path, root: &str, options: &str) -> anyhow::Result<f64> {
     let written = binary.with_file_name(options.replace([' ', '/'], "_") + ".callgrind");
     let output = Command::new("valgrind")
-        .args(profile::OPTIONS)
+        .args(["--tool=callgrind", "--dump-line=no", "--compress-strings=no", "--compress-pos=no"])
         .arg(format!("--toggle-collect={root}"))
         .arg(format!("--callgrind-out-file={}", written.display()))
         .arg(binary)
@@ -237,15 +221,26 @@ fn callgrind(binary: &Path, root: &str, options: &str) -> anyhow::Result<String>
         .output()
         .context("cannot run valgrind")?;
     ensure!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(std::fs::read_to_string(&written)?)
+    let spent = spent(&std::fs::read_to_string(&written)?).filter(|spent| *spent > 0);
+    Ok(spent.with_context(|| format!("{root} was not called"))? as f64)
 }
 
-/// Profiles one run of the worker.
-fn divide(binary: &Path, shape: &str, workers: u32, gets: u64) -> anyhow::Result<Division> {
-    let options = format!("worker --shape {shape} --threads {workers} --ops {gets}");
-    let profile = Profile::parse(&callgrind(binary, ROOT, &options)?)?;
-    let parts = profile::parts_of(binary, &profile.addresses(&binary.display().to_string()))?;
-    profile.divide(ROOT, &binary.display().to_string(), &parts)
+/// All instructions of a profile less those of the Io, which calls of it from elsewhere add up.
+fn spent(profile: &str) -> Option<u64> {
+    let (mut caller, mut called, mut io, mut total) = ("", "", 0, None);
+    let number = |line: &str| line.rsplit_once(' ')?.1.parse::<u64>().ok();
+    let mut lines = profile.lines().map(str::trim_end);
+    while let Some(line) = lines.next() {
+        match line.split_once('=').unwrap_or((line, "")) {
+            ("fn", name) => caller = name,
+            ("cfn", name) => called = name,
+            // Behind it a line with the place of the call and what it spent.
+            ("calls", _) if called.contains(IO) && !caller.contains(IO) => io += number(lines.next()?)?,
+            _ if line.starts_with("totals: ") => total = number(line),
+            _ => {}
+        }
+    }
+    total?.checked_sub(io)
 }
 
 /// What the numbers depend on beside the source: the compiler, and the machine by whose abilities the C library picks
@@ -259,23 +254,41 @@ fn machine() -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
-    fn division(total: f64) -> Division {
-        Division::from_iter([("loop", total)])
+    #[test]
+    fn the_io_is_left_out() {
+        let profile = "\
+fn=worker
+0 100
+cfn=<canned::Canned as Io>::wait
+calls=3 0
+0 70
+cfn=memcpy
+calls=1 0
+0 5
+
+fn=<canned::Canned as Io>::wait
+0 50
+cfn=<canned::Canned as Io>::submit
+calls=3 0
+0 20
+
+totals: 175
+";
+        assert_eq!(spent(profile), Some(105));
+        assert_eq!(spent("fn=worker\n0 100\n"), None);
     }
 
     #[test]
     fn tables_show_what_changed() {
-        let parts = PARTS.into_iter().zip([10.0, 20.0, 30.0, 40.0, 50.0, 60.0]).chain([("io", 7.0)]);
-        let text = table(&[("16x1", parts.collect())], &Baseline::default());
-        assert!(text.lines().last().unwrap().contains("210.0 (new)"), "{text}");
-        assert_eq!(text.lines().count(), 3 + PARTS.len());
+        let before = toml::from_str("source = ''\nrecorded = ''\nmachine = ''\n16x1 = 200.0\n").unwrap();
+        let text = table(&[("16x1", 210.0), ("9x9", 1.0)], &before);
+        let rows = ["| 16x1  | 210.0        | +5.0 % |", "| 9x9   | 1.0          | new    |"];
+        assert_eq!(text.lines().skip(2).collect::<Vec<_>>(), rows, "{text}");
     }
 
     #[test]
     fn a_shape_may_grow_by_a_part() {
-        let before =
-            toml::from_str("source = \"\"\nrecorded = \"\"\nmachine = \"a\"\n[\"16x1\"]\ntotal = 1000.0\n")
-                .unwrap();
+        let before = toml::from_str("source = ''\nrecorded = ''\nmachine = ''\n16x1 = 1000.0\n").unwrap();
         let table: [(f64, [&[&str]; 2]); 4] = [
             (1029.9, [&[], &[]]),
             (1030.1, [&["16x1: 1030.1 instead of 1000.0, +3.0 %"], &[]]),
@@ -284,7 +297,7 @@ mod tests {
         ];
         for (total, expected) in table {
             // A shape that the baseline does not have passes.
-            let counted = [("16x1", division(total)), ("9x9", division(9e9))];
+            let counted = [("16x1", total), ("9x9", 9e9)];
             assert_eq!(judge(&counted, &before, GROWTH_MAX), expected, "{total}");
         }
     }

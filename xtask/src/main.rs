@@ -17,7 +17,6 @@ mod cargo;
 mod fuzz;
 mod instructions;
 mod parallel;
-mod peers;
 mod pictures;
 mod process;
 mod programs;
@@ -70,11 +69,6 @@ enum Verb {
         #[arg(default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
         minutes: u64,
     },
-    /// One known truth beside what other load generators print
-    Peers {
-        #[command(flatten)]
-        named: bench::NamedPeers,
-    },
     /// HTML pages of runs in a headless Chromium, which is installed if it is missing
     WebTest,
     /// docs/img/ from real runs
@@ -104,7 +98,6 @@ fn main() -> ExitCode {
         Verb::Instructions { record, .. } => instructions::run(record),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::Soak { minutes } => soak::run(minutes),
-        Verb::Peers { named } => peers::run(&named),
         Verb::WebTest => web_test::run(),
         Verb::Pictures { brunt } => pictures::run(brunt.as_deref()),
         Verb::Tidy => tidy::run(),

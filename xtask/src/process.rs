@@ -7,7 +7,7 @@
 use anyhow::{Context, bail, ensure};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,9 +16,7 @@ use std::time::{Duration, Instant};
 /// Keys that clients request.
 pub(crate) const KEYS: u64 = 10_000;
 pub(crate) const KEY_BYTES: usize = 30;
-const VALUE_BYTES: usize = 200;
-/// Keys stored in one go.
-const STORED_TOGETHER: usize = 100;
+pub(crate) const VALUE_BYTES: usize = 200;
 /// How long a server may take to begin to listen, and how long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -70,29 +68,13 @@ impl Server {
     }
 
     /// Stores twice as many keys as clients request: those that cannot pad numbers request the upper half.
-    pub(crate) fn store_data_set(&self) -> anyhow::Result<()> {
-        let mut stream = connect(&self.address())?;
-        let keys: Vec<String> = (0..2 * KEYS).map(|id| format!("{id:0KEY_BYTES$}")).collect();
-        let value = "v".repeat(VALUE_BYTES);
-        let reply: &[u8] = if self.protocol == Protocol::Memcached { b"STORED\r\n" } else { b"+OK\r\n" };
-        for keys in keys.chunks(STORED_TOGETHER) {
-            let requests: String = keys.iter().map(|key| self.store_request(key, &value)).collect();
-            stream.write_all(requests.as_bytes())?;
-            let mut replies = vec![0; keys.len() * reply.len()];
-            stream.read_exact(&mut replies)?;
-            let is_stored = replies == reply.repeat(keys.len());
-            ensure!(is_stored, "cannot store the data set: {}", String::from_utf8_lossy(&replies));
-        }
-        Ok(())
-    }
-
-    fn store_request(&self, key: &str, value: &str) -> String {
-        match self.protocol {
-            Protocol::Memcached => format!("set {key} 0 0 {}\r\n{value}\r\n", value.len()),
-            Protocol::Redis => {
-                format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n${}\r\n{value}\r\n", key.len(), value.len())
-            }
-        }
+    pub(crate) fn store_data_set(&self, brunt: &Path) -> anyhow::Result<()> {
+        let scheme = if self.protocol == Protocol::Memcached { "memcached" } else { "redis" };
+        let url = format!("{scheme}://{}", self.address());
+        let sizes =
+            format!("--keys={} --key-size={KEY_BYTES} --value-size={VALUE_BYTES} --prefix=", 2 * KEYS);
+        let words: Vec<&str> = ["load", "-s", &url].into_iter().chain(sizes.split(' ')).collect();
+        run_brunt(brunt, &words)
     }
 
     /// Hits and misses up to now.
@@ -214,11 +196,5 @@ impl ReferenceServer {
         let address = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
         ensure!(address.contains(':'), "brunt serve said {line:?}");
         Ok(Self { _process: process, address })
-    }
-
-    /// The port that it listens on.
-    pub(crate) fn port(&self) -> anyhow::Result<u16> {
-        let port = self.address.rsplit(':').next().and_then(|port| port.parse().ok());
-        port.with_context(|| format!("'{}' has no port", self.address))
     }
 }

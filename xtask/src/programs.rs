@@ -22,10 +22,7 @@ const SERVERS: [Program; 5] = [
 ];
 
 /// What instructions are counted with.
-pub(crate) const PROFILER: &[Program] = &[
-    ("valgrind", "valgrind", "instructions per operation"),
-    ("addr2line", "binutils", "the names of inlined functions"),
-];
+pub(crate) const PROFILER: &[Program] = &[("valgrind", "valgrind", "instructions per operation")];
 
 /// What pages are looked at with.
 pub(crate) const BROWSER: &[Program] = &[("chromium", "chromium", "HTML pages in a browser")];

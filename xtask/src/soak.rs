@@ -29,9 +29,6 @@ const PERIOD_S_MAX: f64 = 10.0;
 const SAMPLES_MIN: f64 = 48.0;
 /// Samples in a line of the table.
 const COLUMNS: usize = 6;
-/// Minutes whose samples are printed at the end: slices over time are merged at the end of minutes 1, 2, 4, 8 and 16.
-const TOLD_MIN: [u32; 10] = [1, 2, 5, 8, 15, 16, 17, 20, 25, 30];
-
 /// Runs for this many minutes.
 ///
 /// # Errors
@@ -129,16 +126,11 @@ impl Soak {
     }
 }
 
-/// Judges growth and prints it as rows of a table in Markdown.
+/// Judges growth and prints it as a row of a table in Markdown.
 ///
 /// # Errors
 /// It grows.
 fn judge(samples: &[Sample], run_s: f64) -> anyhow::Result<()> {
-    let told: Vec<_> =
-        TOLD_MIN.iter().filter_map(|minutes| Some((minutes, sample_at(samples, *minutes)?))).collect();
-    let minutes: Vec<_> = told.iter().map(|(minutes, _)| minutes.to_string()).collect();
-    let megabytes: Vec<_> = told.iter().map(|(_, sample)| format!("{:.1}", sample.rss_bytes / 1e6)).collect();
-    println!("| resident memory after {} min | {} MB |", minutes.join(", "), megabytes.join(", "));
     let Some(growth) = Growth::of(samples, run_s) else {
         println!("memory is not judged: too few samples");
         return Ok(());
@@ -151,11 +143,6 @@ fn judge(samples: &[Sample], run_s: f64) -> anyhow::Result<()> {
     );
     ensure!(growth.is_allowed(), "memory grows by {found:.2} MB an hour: expected {limit:.2} at most");
     Ok(())
-}
-
-/// The first sample at the end of a minute.
-fn sample_at(samples: &[Sample], minutes: u32) -> Option<&Sample> {
-    samples.iter().find(|sample| sample.at_s >= 60.0 * f64::from(minutes))
 }
 
 fn rss_bytes(id: u32) -> anyhow::Result<f64> {

@@ -10,6 +10,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, RunPosition};
+use brunt_stats::status::RunStatus;
 use brunt_stats::summary::Summary;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -414,10 +415,27 @@ impl Console {
 
 /// The status, and what decided it.
 pub(crate) fn status_remarks(summary: &Summary) -> Vec<String> {
-    let findings = summary.status.findings().into_iter();
-    std::iter::once(format!("note: {}", summary.status.headline()))
-        .chain(findings.map(|check| format!("note: {}: {}", check.id.name(), check.text())))
-        .collect()
+    findings(&summary.status).iter().map(|finding| format!("note: {finding}")).collect()
+}
+
+/// What a status says, and each check that decided it.
+pub(crate) fn findings(status: &RunStatus) -> Vec<String> {
+    let findings = status.findings().into_iter();
+    let findings = findings.map(|check| format!("{}: {}", check.id.name(), check.text()));
+    std::iter::once(status.headline()).chain(findings).collect()
+}
+
+/// From the beginning of the window to its end; of a run that ends after a number of requests, to when the last had its reply.
+pub(crate) fn measured_seconds(summary: &Summary) -> f64 {
+    let window = &summary.window;
+    let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
+    end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
+}
+
+/// A percentile of this name in microseconds from both beginnings, due and sent, where they differ by more than a tenth.
+pub(crate) fn late_remark(name: &str, [due_us, sent_us]: [Option<f64>; 2]) -> Option<String> {
+    let (due_us, sent_us) = due_us.zip(sent_us).filter(|(due_us, sent_us)| *due_us > sent_us * 1.1)?;
+    Some(format!("{name}: {due_us:.1} us from when a request was due, {sent_us:.1} us from when it was sent"))
 }
 
 /// Requests, as a tool calls them, that waited until there was no time left.
@@ -432,4 +450,84 @@ pub(crate) fn first_error(summary: &Summary) -> Option<String> {
     let garbage = summary.counts().first_malformed.as_ref();
     let garbage = || garbage.map(|sent| format!("\"{}\": {}", QuotedBytes(sent.bytes()), sent.reason));
     summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use brunt_stats::recorder::{Layout, RecorderSet};
+    use brunt_stats::run_record::{RunData, RunRecord};
+    use brunt_stats::store::IntervalStore;
+    use brunt_stats::window::RunTimes;
+
+    pub(crate) const MS: u64 = 1_000_000;
+    /// When runs begin.
+    pub(crate) const START_NS: u64 = 1_000 * MS;
+
+    /// A program on four processors, without home, variables and files.
+    pub(crate) const CALLER: Caller<'static> = Caller {
+        program: "tool",
+        is_terminal: false,
+        allowed_cpus: &[0, 1, 2, 3],
+        home: None,
+        variable: &|_| None,
+        read_text: &|_| Err(io::ErrorKind::NotFound.into()),
+    };
+
+    impl Outcome {
+        pub(crate) fn front_end(self) -> Box<dyn FrontEnd> {
+            match self {
+                Self::FrontEnd(front_end) => front_end,
+                Self::Answer(answer) => panic!("{answer:?}"),
+            }
+        }
+
+        pub(crate) fn answer(self) -> Answer {
+            match self {
+                Self::Answer(answer) => answer,
+                Self::FrontEnd(_) => panic!("a front end"),
+            }
+        }
+    }
+
+    /// What was printed, standard error in brackets.
+    pub(crate) fn printed(console: &mut Console) -> Vec<String> {
+        let text = |printed: Printed| match printed {
+            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
+            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
+        };
+        console.take().into_iter().map(text).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The lines of a resolved plan that differ from those of the usual one.
+    pub(crate) fn changes(usual: &PlanSpec, spec: &PlanSpec) -> String {
+        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
+        let [usual, changed] = [usual, spec].map(|spec| resolve(spec, &host).unwrap().spec.to_toml());
+        let lines = changed.lines().filter(|line| !usual.lines().any(|held| held == *line));
+        lines.collect::<Vec<_>>().join("; ")
+    }
+
+    /// The summary of a run of a second, with what is recorded of it, and a drain of a quarter.
+    pub(crate) fn summary(spec: &PlanSpec, record: impl FnOnce(&mut RecorderSet), run: RunData) -> Summary {
+        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
+        let plan = resolve(spec, &host).unwrap();
+        let layout = Layout::of(&plan);
+        let (mut intervals, mut set) = (IntervalStore::new(&layout), RecorderSet::new(&layout));
+        let end_ns = START_NS + 1_000 * MS;
+        intervals.align(START_NS);
+        intervals.set_schedule(START_NS..end_ns);
+        set.set_window(START_NS, end_ns);
+        record(&mut set);
+        intervals.push(&set.take_interval(0, START_NS, end_ns));
+        let times = RunTimes {
+            start_ns: START_NS,
+            measure_ns: START_NS,
+            end_ns,
+            drained_ns: end_ns + 250 * MS,
+            prepare_ns: 0,
+            epoch_us: None,
+        };
+        let run = RunData { intervals, times, ..run };
+        Summary::build(RunRecord { run, server: "h".to_owned(), ..RunRecord::of(plan) })
+    }
 }

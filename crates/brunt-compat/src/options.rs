@@ -491,6 +491,27 @@ pub(crate) mod tests {
         text.leak().split('\r').map(|row| fields(row).try_into().expect(row)).collect()
     }
 
+    /// The fields of a command line that differ from the usual one's.
+    pub(crate) fn changed_fields(usual: &impl fmt::Debug, line: &impl fmt::Debug) -> String {
+        let fields = |line: &dyn fmt::Debug| {
+            let mut fields: Vec<String> = Vec::new();
+            for text in format!("{line:#?}").lines() {
+                let text = text.strip_prefix("    ").unwrap_or_default();
+                match fields.last_mut() {
+                    Some(field) if !text.starts_with(|first: char| first.is_ascii_lowercase()) => {
+                        field.push_str(text.trim());
+                    }
+                    _ => fields.push(text.to_owned()),
+                }
+            }
+            fields
+        };
+        let changed = fields(line).into_iter().zip(fields(usual)).filter(|(field, usual)| field != usual);
+        let shown = changed
+            .map(|(field, _)| field.replace(",)", ")").replace(",]", "]").trim_end_matches(',').to_owned());
+        shown.collect::<Vec<_>>().join("; ")
+    }
+
     impl<L: fmt::Debug> Action<L> {
         /// The command line of a run.
         pub(crate) fn run(self) -> L {

@@ -8,7 +8,7 @@ use crate::grammar::Verb;
 use crate::options::{CoreOptions, Epoch};
 use crate::stats::StatsSnapshot;
 pub use crate::stats::{Counters, Process};
-use crate::store::{End, Item, Marks, NEVER_NS, Store};
+use crate::store::{End, Item, NEVER_NS, Store};
 use crate::text::unsigned;
 use std::num::NonZeroU64;
 
@@ -50,14 +50,12 @@ pub(crate) struct Write<'a> {
     pub(crate) expires_ns: u64,
     /// Only over an item with this unique. Add does not look at it.
     pub(crate) compare: Option<u64>,
-    /// An item with a later unique than `compare` is overwritten too, and the new one is stale: it keeps the expiry of the old.
-    pub(crate) as_stale: bool,
 }
 
 impl<'a> Write<'a> {
     /// One without conditions, flags and end.
     pub(crate) const fn of(mode: Mode, key: &'a [u8], value: &'a [u8]) -> Self {
-        Self { mode, key, value, flags: 0, expires_ns: NEVER_NS, compare: None, as_stale: false }
+        Self { mode, key, value, flags: 0, expires_ns: NEVER_NS, compare: None }
     }
 }
 
@@ -92,7 +90,7 @@ pub(crate) struct Delta<'a> {
 /// The result of a change of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    Number { number: u64, unique: u64, expires_ns: u64 },
+    Number { number: u64, unique: u64 },
     NotFound,
     Exists,
     NotANumber,
@@ -177,18 +175,8 @@ impl Cache {
 
     /// Retrieves a key.
     pub(crate) fn find(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
-        self.find_by(Store::get, key, now_ns)
-    }
-
-    /// Retrieves a key in a way of the store's: [`Store::peek`] leaves no trace there.
-    pub(crate) fn find_by(
-        &mut self,
-        way: for<'a> fn(&'a mut Store, &[u8], u64) -> Option<Item<'a>>,
-        key: &[u8],
-        now_ns: u64,
-    ) -> Option<Item<'_>> {
         self.counters.cmd_get += 1;
-        let item = if self.is_hidden(key) { None } else { way(&mut self.store, key, now_ns) };
+        let item = if self.is_hidden(key) { None } else { self.store.get(key, now_ns) };
         let outcome =
             if item.is_some() { &mut self.counters.get_hits } else { &mut self.counters.get_misses };
         *outcome += 1;
@@ -203,14 +191,14 @@ impl Cache {
     /// Stores a value.
     pub(crate) fn write(&mut self, write: &Write<'_>, now_ns: u64) -> Written {
         self.counters.cmd_set += 1;
-        let &Write { mode, key, value, flags, expires_ns, compare, as_stale } = write;
+        let &Write { mode, key, value, flags, expires_ns, compare } = write;
         // A plain set need not look: what was there does not matter.
         let held = if mode == Mode::Set && compare.is_none() {
             None
         } else {
             self.store.peek(key, now_ns).map(|item| (item.unique, item.value.len()))
         };
-        let is_stale = match (mode, held, compare) {
+        match (mode, held, compare) {
             (Mode::Add, Some(_), _) | (Mode::Replace, None, None) => return Written::NotStored,
             (Mode::Append | Mode::Prepend, None, _) => return Written::NotStored,
             (Mode::Append | Mode::Prepend, Some((unique, _)), Some(compare)) if unique != compare => {
@@ -219,43 +207,21 @@ impl Cache {
             (Mode::Append | Mode::Prepend, Some((_, held_bytes)), _) => {
                 return self.extend(write, held_bytes, now_ns);
             }
-            (Mode::Set | Mode::Replace, held, Some(compare)) => {
-                match self.compare(held.map(|(unique, _)| unique), compare, as_stale) {
-                    Ok(is_stale) => is_stale,
-                    Err(written) => return written,
-                }
+            (Mode::Set | Mode::Replace, None, Some(_)) => {
+                self.counters.cas_misses += 1;
+                return Written::NotFound;
             }
-            _ => false,
-        };
-        // A value that is stale from the start keeps the expiry of the one before it, and the client that was to renew that one.
-        let before = is_stale.then(|| self.store.peek(key, now_ns)).flatten();
-        let kept = before.map(|item| (item.expires_ns, item.marks.won));
-        let expires_ns = kept.map_or(expires_ns, |(expires_ns, _)| expires_ns);
+            (Mode::Set | Mode::Replace, Some((unique, _)), Some(compare)) if unique != compare => {
+                self.counters.cas_badval += 1;
+                return Written::Exists;
+            }
+            (Mode::Set | Mode::Replace, _, Some(_)) => self.counters.cas_hits += 1,
+            _ => {}
+        }
         if self.store.set(key, value, flags, expires_ns, now_ns).is_err() {
             return Written::OutOfMemory;
         }
-        if let Some((_, won)) = kept {
-            self.store.mark(key, now_ns, |marks| (marks.stale, marks.won) = (true, won));
-        }
         Written::Stored { unique: self.store.unique_last, value_bytes: value.len() }
-    }
-
-    /// May a value with this condition take the place of what is there? If so, is it stale?
-    fn compare(&mut self, held: Option<u64>, compare: u64, as_stale: bool) -> Result<bool, Written> {
-        match held {
-            None => {
-                self.counters.cas_misses += 1;
-                Err(Written::NotFound)
-            }
-            Some(unique) if unique == compare || (as_stale && compare < unique) => {
-                self.counters.cas_hits += 1;
-                Ok(unique != compare)
-            }
-            Some(_) => {
-                self.counters.cas_badval += 1;
-                Err(Written::Exists)
-            }
-        }
     }
 
     /// Appends or prepends to an item of this length.
@@ -281,8 +247,8 @@ impl Cache {
         if compare.is_some_and(|compare| compare != item.unique) {
             return Changed::Exists;
         }
-        let (old_len, old_expires_ns) = (item.value.len(), item.expires_ns);
-        let Some(old) = unsigned(item.value).filter(|_| !item.marks.hash) else { return Changed::NotANumber };
+        let old_len = item.value.len();
+        let Some(old) = unsigned(item.value).filter(|_| !item.is_hash) else { return Changed::NotANumber };
         let number = if is_increment { old.wrapping_add(amount) } else { old.saturating_sub(amount) };
         self.counters.count_change(is_increment, true);
         // A number that has become shorter keeps its length, with blanks behind it; the protocol says so for decr and
@@ -294,7 +260,7 @@ impl Cache {
         if let Some(expires_ns) = expires_ns {
             self.store.touch(key, expires_ns, now_ns);
         }
-        Changed::Number { number, unique, expires_ns: expires_ns.unwrap_or(old_expires_ns) }
+        Changed::Number { number, unique }
     }
 
     fn change_missing(&mut self, delta: &Delta<'_>, creates: Option<(u64, u64)>, now_ns: u64) -> Changed {
@@ -303,7 +269,7 @@ impl Cache {
             return Changed::NotFound;
         };
         match self.store.set(delta.key, number.to_string().as_bytes(), 0, expires_ns, now_ns) {
-            Ok(()) => Changed::Number { number, unique: self.store.unique_last, expires_ns },
+            Ok(()) => Changed::Number { number, unique: self.store.unique_last },
             Err(_) => Changed::OutOfMemory,
         }
     }
@@ -318,7 +284,7 @@ impl Cache {
         now_ns: u64,
     ) -> Result<i64, ChangeError> {
         let held = match self.store.peek(key, now_ns) {
-            Some(Item { marks: Marks { hash: true, .. }, .. }) => return Err(ChangeError::WrongType),
+            Some(Item { is_hash: true, .. }) => return Err(ChangeError::WrongType),
             Some(item) => Some(integer(item.value).ok_or(ChangeError::NotAnInteger)?),
             None => None,
         };
@@ -339,44 +305,18 @@ impl Cache {
 
     /// Removes an item; with a condition, only one of this unique (another one is a miss to memcached's counters).
     pub(crate) fn delete(&mut self, key: &[u8], compare: Option<u64>, now_ns: u64) -> Deleted {
-        let deleted = self.check_delete(key, compare, now_ns);
-        if deleted == Deleted::Gone {
-            self.store.remove(key, now_ns);
-            self.counters.delete_hits += 1;
-        }
-        deleted
-    }
-
-    /// What the removal of an item comes to; a refused one is counted.
-    fn check_delete(&mut self, key: &[u8], compare: Option<u64>, now_ns: u64) -> Deleted {
         let deleted = match self.store.peek(key, now_ns) {
             None => Deleted::NotFound,
             Some(item) if compare.is_some_and(|compare| compare != item.unique) => Deleted::Exists,
-            Some(_) => return Deleted::Gone,
+            Some(_) => Deleted::Gone,
         };
-        self.counters.delete_misses += 1;
+        if deleted == Deleted::Gone {
+            self.store.remove(key, now_ns);
+            self.counters.delete_hits += 1;
+        } else {
+            self.counters.delete_misses += 1;
+        }
         deleted
-    }
-
-    /// Marks an item as stale instead of removing it, with a new expiry if one is given; the next to ask is to renew it.
-    pub(crate) fn invalidate(
-        &mut self,
-        key: &[u8],
-        compare: Option<u64>,
-        expires_ns: Option<u64>,
-        now_ns: u64,
-    ) -> Deleted {
-        let deleted = self.check_delete(key, compare, now_ns);
-        if deleted != Deleted::Gone {
-            return deleted;
-        }
-        // memcached counts no removal, as nothing is removed.
-        if let Some(expires_ns) = expires_ns {
-            self.store.touch(key, expires_ns, now_ns);
-        }
-        self.store.mark(key, now_ns, |marks| (marks.stale, marks.won) = (true, false));
-        self.store.renew_unique(key, now_ns);
-        Deleted::Gone
     }
 
     /// Gives an item a new expiry. False: there is none.
@@ -386,13 +326,6 @@ impl Cache {
         let outcome = if is_there { &mut self.counters.touch_hits } else { &mut self.counters.touch_misses };
         *outcome += 1;
         is_there
-    }
-
-    /// Makes an empty item for the client to fill, and returns its unique.
-    pub(crate) fn vivify(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> Option<u64> {
-        self.store.set(key, b"", 0, expires_ns, now_ns).ok()?;
-        self.store.mark(key, now_ns, |marks| marks.won = true);
-        Some(self.store.unique_last)
     }
 
     /// Empties the store after `delay_s` seconds, as memcached's flush_all does.

@@ -31,7 +31,7 @@ use crate::connection::WireProtocol;
 use crate::connection::{Batch, Connection, Reading};
 pub use crate::connection::{ConnectionId, Departure, End};
 use crate::faults::Fault;
-use crate::fifo::{Fifo, Outages};
+use crate::fifo::{Calendar, Fifo};
 use crate::grammar::{Parsed, Verb};
 use crate::log::{self, Record};
 pub use crate::options::CoreOptions;
@@ -53,7 +53,7 @@ pub struct Core {
     cache: Cache,
     calls: Calls,
     fifo: Fifo,
-    outages: Outages,
+    outages: Calendar,
     connections: Vec<Connection>,
     /// Bytes of all connections that are not carried out yet.
     input_bytes: usize,
@@ -76,7 +76,7 @@ impl Core {
             cache: Cache::new(&options),
             calls: Calls::default(),
             fifo: Fifo::new(&options.stalls),
-            outages: Outages::new(&options.outages),
+            outages: Calendar::new(&options.outages),
             connections: Vec::new(),
             input_bytes: 0,
             number: 0,

@@ -15,30 +15,26 @@ pub type Stall = Span;
 /// The state of the queue: when the last departure was, and which stalls are still to come.
 #[derive(Clone, Debug)]
 pub struct Fifo {
-    /// As scripted, relative to the origin; ascending and apart from each other.
-    stalls: Vec<Span>,
-    /// Stalls before this index have ended before the last departure.
-    stalls_passed: usize,
-    /// The arrival of the first scripted request; stalls count from here.
-    origin_ns: Option<u64>,
+    /// Those that are passed have ended before the last departure.
+    stalls: Calendar,
     departure_ns: u64,
 }
 
 impl Fifo {
     /// An empty queue. Stalls that overlap or touch are one stall from the first begin to the last end.
     pub fn new(stalls: &[Stall]) -> Self {
-        Self { stalls: apart(stalls), stalls_passed: 0, origin_ns: None, departure_ns: 0 }
+        Self { stalls: Calendar::new(stalls), departure_ns: 0 }
     }
 
     /// Says when the scripted part begins. Later calls change nothing.
     pub fn begin_script(&mut self, now_ns: u64) {
-        self.origin_ns.get_or_insert(now_ns);
+        self.stalls.begin_script(now_ns);
     }
 
     /// Throws away all waiting work: the server is idle from `now_ns` on. Stalls go on as scripted.
     pub fn restart(&mut self, now_ns: u64) {
         // Work that is thrown away may have been pushed past stalls that are still to come.
-        self.stalls_passed = 0;
+        self.stalls.passed = 0;
         self.departure_ns = now_ns;
     }
 
@@ -49,18 +45,15 @@ impl Fifo {
     pub fn depart(&mut self, arrival_ns: u64, service_ns: u64) -> u64 {
         let mut now_ns = arrival_ns.max(self.departure_ns);
         let mut rest_ns = service_ns;
-        if let Some(origin_ns) = self.origin_ns {
-            while let Some(stall) = self.stalls.get(self.stalls_passed) {
-                let (begin_ns, end_ns) = stall.on_clock(origin_ns);
-                if now_ns < end_ns {
-                    if now_ns < begin_ns && now_ns.saturating_add(rest_ns) <= begin_ns {
-                        break;
-                    }
-                    rest_ns -= begin_ns.saturating_sub(now_ns);
-                    now_ns = end_ns;
+        while let Some((begin_ns, end_ns)) = self.stalls.next() {
+            if now_ns < end_ns {
+                if now_ns < begin_ns && now_ns.saturating_add(rest_ns) <= begin_ns {
+                    break;
                 }
-                self.stalls_passed += 1;
+                rest_ns -= begin_ns.saturating_sub(now_ns);
+                now_ns = end_ns;
             }
+            self.stalls.passed += 1;
         }
         self.departure_ns = now_ns.saturating_add(rest_ns);
         self.departure_ns
@@ -122,21 +115,26 @@ pub(crate) fn apart(spans: &[Span]) -> Vec<Span> {
 /// A span in which the server is gone: every connection is reset at its begin and none is taken before its end.
 pub type Outage = Span;
 
-/// The calendar of the outages.
+/// Scripted spans, and when the script began.
 #[derive(Clone, Debug)]
-pub(crate) struct Outages {
+pub(crate) struct Calendar {
     /// Relative to the origin; ascending and apart from each other.
     spans: Vec<Span>,
-    /// Spans before this index have begun.
-    begun: usize,
+    /// Spans before this index have been passed; of outages, have begun.
+    passed: usize,
     /// The arrival of the first scripted request.
     origin_ns: Option<u64>,
 }
 
-impl Outages {
-    /// Outages that overlap or touch are one.
-    pub(crate) fn new(outages: &[Outage]) -> Self {
-        Self { spans: apart(outages), begun: 0, origin_ns: None }
+impl Calendar {
+    /// Spans that overlap or touch are one.
+    pub(crate) fn new(spans: &[Span]) -> Self {
+        Self { spans: apart(spans), passed: 0, origin_ns: None }
+    }
+
+    /// Begin and end of the first span that has not been passed.
+    fn next(&self) -> Option<(u64, u64)> {
+        Some(self.spans.get(self.passed)?.on_clock(self.origin_ns?))
     }
 
     /// Says when the scripted part begins. Later calls change nothing.
@@ -146,14 +144,13 @@ impl Outages {
 
     /// Begin of the first outage that has not been begun.
     pub(crate) fn next_begin_ns(&self) -> Option<u64> {
-        Some(self.spans.get(self.begun)?.on_clock(self.origin_ns?).0)
+        self.next().map(|(begin_ns, _)| begin_ns)
     }
 
     /// Begins the next outage and says when it ends.
     pub(crate) fn begin(&mut self) -> u64 {
-        let origin_ns = self.origin_ns.expect("an outage begins at a time that counts from the origin");
-        let (_, end_ns) = self.spans[self.begun].on_clock(origin_ns);
-        self.begun += 1;
+        let (_, end_ns) = self.next().expect("an outage begins at a time that counts from the origin");
+        self.passed += 1;
         end_ns
     }
 
@@ -316,7 +313,7 @@ mod tests {
     #[test]
     fn the_calendar_by_hand() {
         let outages = [(300, 50), (100, 40), (140, 10)].map(|(at_ns, for_ns)| Outage { at_ns, for_ns });
-        let mut calendar = Outages::new(&outages);
+        let mut calendar = Calendar::new(&outages);
         assert_eq!((calendar.next_begin_ns(), calendar.next_change_ns(0)), (None, None), "no origin yet");
         calendar.begin_script(1000);
         calendar.begin_script(2000);

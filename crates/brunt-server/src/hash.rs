@@ -3,8 +3,7 @@
 //! Not a table: a hash of a load test has few fields, and looking through them is quick enough. Each field is two lengths
 //! of four bytes, little endian, then its name and its value. Invariant: no name is there twice.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use indexmap::IndexMap;
 
 /// The fields of a stored hash, in the order in which they were first set.
 #[derive(Clone, Debug)]
@@ -41,32 +40,16 @@ pub(crate) fn with<'a>(
     stored: &'a [u8],
     pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> (Vec<u8>, usize) {
-    let mut fields: Vec<(&[u8], &[u8])> = Fields::of(stored).collect();
-    let mut places: HashMap<&[u8], usize> =
-        fields.iter().enumerate().map(|(place, (name, _))| (*name, place)).collect();
+    let mut fields: IndexMap<&[u8], &[u8]> = Fields::of(stored).collect();
     let held = fields.len();
-    for (name, value) in pairs {
-        match places.entry(name) {
-            Entry::Occupied(place) => fields[*place.get()].1 = value,
-            Entry::Vacant(free) => {
-                free.insert(fields.len());
-                fields.push((name, value));
-            }
-        }
-    }
+    fields.extend(pairs);
     let mut changed = Vec::with_capacity(stored.len());
     for (name, value) in &fields {
-        put(&mut changed, name, value);
+        // Neither is longer than a command may be, which is far below 4 GiB.
+        let lengths = [name, value].map(|text| (text.len() as u32).to_le_bytes());
+        changed.extend_from_slice(&[lengths.as_flattened(), name, value].concat());
     }
     (changed, fields.len() - held)
-}
-
-fn put(stored: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    // Neither is longer than a command may be, which is far below 4 GiB.
-    stored.extend_from_slice(&(name.len() as u32).to_le_bytes());
-    stored.extend_from_slice(&(value.len() as u32).to_le_bytes());
-    stored.extend_from_slice(name);
-    stored.extend_from_slice(value);
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use crate::cache::ValueContent;
 use crate::command_context::{CommandContext, INJECTED, push_value};
 use crate::grammar::{self, Parsed};
+use crc32fast::Hasher;
 use memchr::memchr_iter;
 
 /// What is behind the payload of an echo: its CRC-32, highest byte first, and a line end.
@@ -36,32 +37,9 @@ pub(crate) enum Message<'a> {
     Call(&'a [u8]),
 }
 
-/// The table of CRC-32 (IEEE 802.3, reflected) by byte.
-const CRC_TABLE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < table.len() {
-        let (mut word, mut bit) = (index as u32, 0);
-        while bit < 8 {
-            word = if word & 1 == 1 { 0xedb8_8320 ^ (word >> 1) } else { word >> 1 };
-            bit += 1;
-        }
-        table[index] = word;
-        index += 1;
-    }
-    table
-};
-
-/// The register after these bytes, which begins as all ones and is inverted at the end.
-fn crc_register(register: u32, bytes: &[u8]) -> u32 {
-    bytes
-        .iter()
-        .fold(register, |register, byte| CRC_TABLE[usize::from(register as u8 ^ byte)] ^ (register >> 8))
-}
-
 /// Reads an echo: it ends with the first line end before which there is the checksum of all that is before that.
 pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
-    let (mut register, mut summed) = (u32::MAX, 0);
+    let (mut sum, mut summed) = (Hasher::new(), 0);
     let len_max = value_bytes_max.saturating_add(BYTES_BESIDE_VALUE);
     let is_too_long = input.len() as u64 > len_max;
     let searched = if is_too_long { &input[..=len_max as usize] } else { input };
@@ -71,9 +49,9 @@ pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
         if tail[4] != b'\r' {
             continue;
         }
-        register = crc_register(register, &payload[summed..]);
+        sum.update(&payload[summed..]);
         summed = len;
-        if tail[..4] == (!register).to_be_bytes() {
+        if tail[..4] == sum.clone().finalize().to_be_bytes() {
             return Parsed::Complete { used: feed + 1, request: Message::Echo(payload) };
         }
     }
@@ -121,7 +99,7 @@ impl Message<'_> {
     pub(crate) fn answer(&self, context: &mut CommandContext<'_>) {
         match self {
             Self::Echo(payload) => {
-                let checksum = !crc_register(u32::MAX, payload);
+                let checksum = crc32fast::hash(payload);
                 context.value_bytes += push_value(context.out, payload, context.value_content);
                 put_tail(context.out, checksum);
             }
@@ -136,7 +114,7 @@ impl Message<'_> {
         match self {
             Self::Echo(payload) => {
                 push_value(context.out, payload, ValueContent::AsStored);
-                put_tail(context.out, crc_register(u32::MAX, payload));
+                put_tail(context.out, !crc32fast::hash(payload));
             }
             Self::Ping | Self::Unknown => {
                 context.put(b"-ERR ");
@@ -182,7 +160,7 @@ mod tests {
         }
         // Line ends within the payload are of it.
         let mut payload = b"a\r\nb\r\n1234\r\n".to_vec();
-        let checksum = !crc_register(u32::MAX, &payload);
+        let checksum = crc32fast::hash(&payload);
         let len = payload.len();
         put_tail(&mut payload, checksum);
         let message = Message::Echo(&payload[..len]);
@@ -191,7 +169,7 @@ mod tests {
         // Too long, whether its end has come or not.
         let mut long = vec![b'x'; (64 << 10) + 101];
         assert_eq!(echo(&long, 100), Parsed::Broken(b""));
-        let checksum = !crc_register(u32::MAX, &long);
+        let checksum = crc32fast::hash(&long);
         put_tail(&mut long, checksum);
         assert_eq!(echo(&long, 100), Parsed::Broken(b""));
     }

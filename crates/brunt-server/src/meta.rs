@@ -1,19 +1,27 @@
 //! memcached's meta commands from the server's side: bytes to commands.
 //!
 //! Only the grammar: `answer` writes the replies. They are beside the classic commands on one connection; a command
-//! is seen whole or not at all, and the same bytes, cut anywhere, are the same commands. The source is the part on meta
-//! commands of memcached's `doc/protocol.txt`, and what memcached 1.6.18 does where that is silent.
+//! is seen whole or not at all, and the same bytes, cut anywhere, are the same commands. Flags that only other clients send are
+//! refused as unknown. The source is the part on meta commands of memcached's `doc/protocol.txt`, and what memcached 1.6.18 does where that is silent.
 
 pub(crate) mod answer;
 
 use crate::grammar::{self, Parsed, Verb};
 use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsigned, words};
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use memchr::memchr;
 
 /// An opaque is shorter than this.
 const OPAQUE_BYTES_MAX: usize = 32;
 /// The longest key that base64 of the longest key stands for.
 const DECODED_BYTES_MAX: usize = KEY_BYTES_MAX / 4 * 3;
+
+/// memcached does not look at the bits behind the last byte.
+const MEMCACHED: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 const BAD_KEY: &[u8] = b"CLIENT_ERROR error decoding key\r\n";
 const BAD_FLAG: &[u8] = b"CLIENT_ERROR invalid flag\r\n";
@@ -31,7 +39,6 @@ pub(crate) enum CommandKind {
     Delete,
     Arithmetic,
     Noop,
-    Debug,
     /// Not a command; this is the reply.
     Refused(&'static [u8]),
     /// A value that does not end where its length says. It is counted as a write.
@@ -45,28 +52,18 @@ pub(crate) struct Flags {
     pub(crate) is_encoded: bool,
     /// q
     pub(crate) is_quiet: bool,
-    /// u: leave no trace.
-    pub(crate) is_traceless: bool,
     /// v
     pub(crate) wants_value: bool,
     /// c
     pub(crate) wants_unique: bool,
-    /// I
-    pub(crate) invalidates: bool,
     /// T, seconds.
     pub(crate) exptime_s: Option<i64>,
-    /// N: make what is missing, with this time to live in seconds.
-    pub(crate) vivify_s: Option<i64>,
-    /// R: a client that finds a shorter remaining time, in seconds, is to renew the value.
-    pub(crate) recache_s: Option<i64>,
     /// C
     pub(crate) compare: Option<u64>,
     /// F
     pub(crate) client_flags: u32,
     /// D
     pub(crate) delta: Option<u64>,
-    /// J
-    pub(crate) initial: u64,
     /// M; 0 is none.
     pub(crate) mode: u8,
 }
@@ -88,7 +85,7 @@ pub(crate) struct Command<'a> {
 /// Does the input begin with a word of this protocol? Not sure yet is no: no command is whole then.
 pub(crate) fn is_meta(input: &[u8]) -> bool {
     let blanks = input.iter().take_while(|byte| **byte == b' ').count();
-    matches!(input[blanks..], [b'm', b'g' | b's' | b'd' | b'a' | b'n' | b'e', b' ' | b'\r' | b'\n', ..])
+    matches!(input[blanks..], [b'm', b'g' | b's' | b'd' | b'a' | b'n', b' ' | b'\r' | b'\n', ..])
 }
 
 /// Looks at the front of `input`, which is [one of these](is_meta). Values above `value_bytes_max` are refused.
@@ -103,7 +100,6 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
         b's' => CommandKind::Set,
         b'd' => CommandKind::Delete,
         b'a' => CommandKind::Arithmetic,
-        b'e' => CommandKind::Debug,
         _ => CommandKind::Noop,
     };
     if what == CommandKind::Set {
@@ -113,7 +109,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
     if what == CommandKind::Noop {
         (command.key, command.flag_words) = (&[], &[]);
     } else if command.key.is_empty() {
-        command.what = CommandKind::Refused(if what == CommandKind::Debug { BAD_FORMAT } else { ERROR });
+        command.what = CommandKind::Refused(ERROR);
     } else if let Err(reply) = command.read_flags() {
         command.what = CommandKind::Refused(reply);
     }
@@ -228,9 +224,7 @@ impl<'a> Command<'a> {
             CommandKind::Delete => Verb::Delete,
             CommandKind::Arithmetic if matches!(flags.mode, b'D' | b'-') => Verb::Decr,
             CommandKind::Arithmetic => Verb::Incr,
-            CommandKind::Noop | CommandKind::Debug | CommandKind::Refused(_) | CommandKind::BadChunk => {
-                return None;
-            }
+            CommandKind::Noop | CommandKind::Refused(_) | CommandKind::BadChunk => return None,
         })
     }
 
@@ -252,29 +246,23 @@ impl KeyRoom {
 impl Flags {
     /// Takes in one flag.
     fn take(&mut self, letter: u8, token: &[u8]) -> Result<(), &'static [u8]> {
-        let seconds = || signed(token).map(Some).ok_or(BAD_TOKEN);
         let number = || unsigned(token).ok_or(BAD_TOKEN);
         match letter {
             b'b' => self.is_encoded = true,
             b'q' => self.is_quiet = true,
-            b'u' => self.is_traceless = true,
             b'v' => self.wants_value = true,
             b'c' => self.wants_unique = true,
-            b'I' => self.invalidates = true,
-            b'T' => self.exptime_s = seconds()?,
-            b'N' => self.vivify_s = seconds()?,
-            b'R' => self.recache_s = seconds()?,
+            b'T' => self.exptime_s = Some(signed(token).ok_or(BAD_TOKEN)?),
             b'C' => self.compare = Some(number()?),
             b'D' => self.delta = Some(number()?),
-            b'J' => self.initial = number()?,
             b'F' => self.client_flags = u32::try_from(number()?).map_err(|_| BAD_TOKEN)?,
             b'M' => match token {
                 [mode] => self.mode = *mode,
                 _ => return Err(BAD_MODE_LENGTH),
             },
             b'O' if token.len() >= OPAQUE_BYTES_MAX => return Err(OPAQUE_TOO_LONG),
-            // Asked of the reply, or meant for others.
-            b'O' | b'f' | b'h' | b'k' | b'l' | b's' | b't' | b'P' | b'L' => {}
+            // Asked of the reply.
+            b'O' | b'f' | b'k' => {}
             _ => return Err(BAD_FLAG),
         }
         Ok(())
@@ -284,35 +272,7 @@ impl Flags {
 /// Decodes base64 as memcached takes keys in (the standard alphabet, padded: RFC 4648, section 4) into `bytes`. Returns how
 /// many they are; `None` if it is none, or does not fit.
 fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
-    if text.is_empty() || !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.iter().rev().take(2).take_while(|letter| **letter == b'=').count();
-    let len = text.len() / 4 * 3 - padding;
-    let bytes = bytes.get_mut(..len)?;
-    let mut at = 0;
-    for quad in text[..text.len() - padding].chunks(4) {
-        let mut word = 0u32;
-        for index in 0..4 {
-            word = word << 6 | quad.get(index).map_or(Some(0), |letter| base64_value_of(*letter))?;
-        }
-        for byte in word.to_be_bytes()[1..].iter().take(len - at) {
-            bytes[at] = *byte;
-            at += 1;
-        }
-    }
-    Some(len)
-}
-
-fn base64_value_of(letter: u8) -> Option<u32> {
-    Some(u32::from(match letter {
-        b'A'..=b'Z' => letter - b'A',
-        b'a'..=b'z' => letter - b'a' + 26,
-        b'0'..=b'9' => letter - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+    MEMCACHED.decode_slice(text, bytes).ok().filter(|len| *len > 0)
 }
 
 #[cfg(test)]
@@ -328,6 +288,7 @@ mod tests {
             ("mn", false),
             ("mget a", false),
             ("mx a", false),
+            ("me a", false),
             ("get a", false),
             ("", false),
             (" ", false),
@@ -365,12 +326,13 @@ mod tests {
             ("mg a c v", Some(Verb::Gets)),
             ("mg a T5", Some(Verb::Touch)),
             ("mg a T5 v", Some(Verb::Get)),
-            ("md a I", Some(Verb::Delete)),
+            ("md a C5", Some(Verb::Delete)),
             ("ma a", Some(Verb::Incr)),
             ("ma a MD D5", Some(Verb::Decr)),
             ("mn", None),
-            ("me a", None),
             ("mg a y", None),
+            ("mg a N30 v", None),
+            ("md a I", None),
             ("ms a 0\r\n", Some(Verb::Set)),
             ("ms a 0 MR C5\r\n", Some(Verb::Cas)),
             ("ms a 0 ME C5\r\n", Some(Verb::Add)),

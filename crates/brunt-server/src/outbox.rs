@@ -7,8 +7,7 @@
 
 use crate::connection::{ConnectionId, End};
 use brunt_plan::units::DurationNs;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -66,7 +65,7 @@ impl Outbox {
 
     /// How long the output may become if the replies that wait, and what is noted of each, may take `queued_bytes_max` bytes.
     pub(crate) fn end_max(&self, queued_bytes_max: usize) -> usize {
-        let dripping_bytes = self.drip_queue.as_ref().map_or(0, DripQueue::queued_bytes);
+        let dripping_bytes = self.drip_queue.as_ref().map_or(0, |drip_queue| drip_queue.queued_bytes);
         let noted_bytes = self.pending.len() * size_of::<Pending>();
         self.begin + queued_bytes_max.saturating_sub(dripping_bytes + noted_bytes)
     }
@@ -77,13 +76,13 @@ impl Outbox {
         if is_due { self.bytes.len() - self.begin } else { 0 }
     }
 
-    /// When the next reply leaves, or a piece of one; not before.
+    /// When the next reply leaves, or a piece of one.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let pending_ns = self.pending.front().map(|pending| pending.departure_ns);
         earlier(pending_ns, self.drip_queue.as_ref().and_then(DripQueue::next_ns))
     }
 
-    /// Takes what leaves at the time that [`Outbox::next_ns`] told. None: it was nothing after all.
+    /// Takes what leaves at the time that [`Outbox::next_ns`] told.
     pub(crate) fn pop(&mut self, at_ns: u64) -> Option<DueReply> {
         if self.pending.front().is_none_or(|pending| pending.departure_ns != at_ns) {
             return self.drip_queue.as_mut().and_then(DripQueue::pop);
@@ -97,7 +96,7 @@ impl Outbox {
     /// The bytes of what was just taken.
     pub(crate) fn bytes(&self, leaving: &DueReply) -> &[u8] {
         match (leaving.serial, &self.drip_queue) {
-            (None, Some(drip_queue)) => &drip_queue.bytes(leaving.connection)[leaving.range.clone()],
+            (None, Some(drip_queue)) => &drip_queue.piece,
             _ => &self.bytes[leaving.range.clone()],
         }
     }
@@ -214,23 +213,12 @@ impl fmt::Display for Drip {
     }
 }
 
-/// Replies of one connection that are on their way, in order.
-#[derive(Debug, Default)]
-struct ReplyQueue {
-    /// The bytes of the replies, from `begin` on.
+/// What of a reply has not left yet: its bytes from `begin` on.
+#[derive(Debug)]
+struct DrippingReply {
+    connection: ConnectionId,
     bytes: Vec<u8>,
     begin: usize,
-    replies: VecDeque<Reply>,
-    /// The next piece does not leave before.
-    free_ns: u64,
-    /// The number of its next piece in the schedule, if it has one; other entries of this connection are stale.
-    scheduled: Option<u64>,
-}
-
-#[derive(Debug)]
-struct Reply {
-    departure_ns: u64,
-    len: usize,
     end: End,
 }
 
@@ -238,94 +226,67 @@ struct Reply {
 #[derive(Debug)]
 struct DripQueue {
     drip: Drip,
-    /// By connection.
-    queues: Vec<ReplyQueue>,
-    /// When pieces leave: (time, number, connection). At most one entry of each connection counts.
-    schedule: BinaryHeap<Reverse<(u64, u64, ConnectionId)>>,
-    /// Numbers given so far.
+    /// By the time at which their next pieces leave and by the order in which they came.
+    replies: BTreeMap<(u64, u64), DrippingReply>,
+    /// When the last piece of a connection has had its pause.
+    free_ns: HashMap<ConnectionId, u64>,
+    /// Replies so far.
     last_number: u64,
     queued_bytes: usize,
+    /// The piece that was taken last.
+    piece: Vec<u8>,
 }
 
 impl DripQueue {
     fn new(drip: Drip) -> Self {
-        Self { drip, queues: Vec::new(), schedule: BinaryHeap::new(), last_number: 0, queued_bytes: 0 }
-    }
-
-    /// Bytes that have not left.
-    fn queued_bytes(&self) -> usize {
-        self.queued_bytes
+        let (replies, free_ns) = (BTreeMap::new(), HashMap::new());
+        Self { drip, replies, free_ns, last_number: 0, queued_bytes: 0, piece: Vec::new() }
     }
 
     /// Takes a reply whose first piece leaves at `departure_ns` or when its connection is free.
     fn push(&mut self, connection: ConnectionId, departure_ns: u64, bytes: &[u8], end: End) {
-        let index = connection as usize;
-        if self.queues.len() <= index {
-            self.queues.resize_with(index + 1, ReplyQueue::default);
-        }
-        let queue = &mut self.queues[index];
-        if queue.begin > queue.bytes.len() / 2 {
-            queue.bytes.drain(..queue.begin);
-            queue.begin = 0;
-        }
-        queue.bytes.extend_from_slice(bytes);
+        let free_ns = self.free_ns.entry(connection).or_default();
+        let begin_ns = departure_ns.max(*free_ns);
+        let pieces = bytes.len().div_ceil(self.drip.piece_bytes.get()).max(1) as u64;
+        *free_ns = begin_ns.saturating_add(self.drip.pause_ns.saturating_mul(pieces));
+        self.last_number += 1;
         self.queued_bytes += bytes.len();
-        queue.replies.push_back(Reply { departure_ns, len: bytes.len(), end });
-        if queue.scheduled.is_none() {
-            self.schedule_next(connection);
-        }
+        let reply = DrippingReply { connection, bytes: bytes.to_vec(), begin: 0, end };
+        self.replies.insert((begin_ns, self.last_number), reply);
     }
 
-    /// When the next piece leaves; with stale entries, not before.
+    /// When the next piece leaves.
     fn next_ns(&self) -> Option<u64> {
-        self.schedule.peek().map(|Reverse((at_ns, _, _))| *at_ns)
+        self.replies.keys().next().map(|(at_ns, _)| *at_ns)
     }
 
-    /// Takes the piece that is due at [`DripQueue::next_ns`]. `None`: its entry was stale.
+    /// Takes the piece that is due at [`DripQueue::next_ns`].
     fn pop(&mut self) -> Option<DueReply> {
-        let Reverse((departure_ns, number, connection)) = self.schedule.pop()?;
-        let queue = &mut self.queues[connection as usize];
-        if queue.scheduled != Some(number) {
-            return None;
+        let ((departure_ns, number), mut reply) = self.replies.pop_first()?;
+        let end = (reply.begin + self.drip.piece_bytes.get()).min(reply.bytes.len());
+        self.piece.clear();
+        self.piece.extend_from_slice(&reply.bytes[reply.begin..end]);
+        self.queued_bytes -= self.piece.len();
+        let mut due = DueReply {
+            connection: reply.connection,
+            serial: None,
+            departure_ns,
+            range: 0..self.piece.len(),
+            end: reply.end,
+        };
+        if end < reply.bytes.len() {
+            (reply.begin, due.end) = (end, End::Stays);
+            let next_ns = departure_ns.saturating_add(self.drip.pause_ns);
+            self.replies.insert((next_ns, number), reply);
         }
-        let reply = queue.replies.front_mut().expect("a scheduled queue has a reply");
-        let len = reply.len.min(self.drip.piece_bytes.get());
-        reply.len -= len;
-        let end = if reply.len == 0 { reply.end } else { End::Stays };
-        let range = queue.begin..queue.begin + len;
-        queue.begin += len;
-        self.queued_bytes -= len;
-        queue.free_ns = departure_ns.saturating_add(self.drip.pause_ns);
-        if reply.len == 0 {
-            queue.replies.pop_front();
-        }
-        queue.scheduled = None;
-        if !queue.replies.is_empty() {
-            self.schedule_next(connection);
-        }
-        Some(DueReply { connection, serial: None, departure_ns, range, end })
-    }
-
-    /// The bytes of a connection, for the range of a piece that was just taken.
-    fn bytes(&self, connection: ConnectionId) -> &[u8] {
-        &self.queues[connection as usize].bytes
+        Some(due)
     }
 
     /// Throws away what a connection has queued; its next reply is free to leave.
     fn forget(&mut self, connection: ConnectionId) {
-        if let Some(queue) = self.queues.get_mut(connection as usize) {
-            self.queued_bytes -= queue.bytes.len() - queue.begin;
-            *queue = ReplyQueue::default();
-        }
-    }
-
-    /// Schedules the next piece of a connection with replies.
-    fn schedule_next(&mut self, connection: ConnectionId) {
-        let queue = &mut self.queues[connection as usize];
-        let departure_ns = queue.replies.front().map_or(0, |reply| reply.departure_ns);
-        self.last_number += 1;
-        queue.scheduled = Some(self.last_number);
-        self.schedule.push(Reverse((departure_ns.max(queue.free_ns), self.last_number, connection)));
+        self.free_ns.remove(&connection);
+        self.replies.retain(|_, reply| reply.connection != connection);
+        self.queued_bytes = self.replies.values().map(|reply| reply.bytes.len() - reply.begin).sum();
     }
 }
 
@@ -360,13 +321,13 @@ mod tests {
         while let Some(next_ns) = drip_queue.next_ns() {
             let piece = drip_queue.pop().unwrap();
             assert_eq!(piece.departure_ns, next_ns);
-            let bytes = String::from_utf8(drip_queue.bytes(piece.connection)[piece.range].to_vec()).unwrap();
+            let bytes = String::from_utf8(drip_queue.piece.clone()).unwrap();
             left.push((piece.connection, piece.departure_ns, bytes));
         }
         let expected: Vec<_> =
             expected.iter().map(|(id, at_ns, bytes)| (*id, *at_ns, (*bytes).to_owned())).collect();
         assert_eq!(left, expected, "{drip} {pushes:?}");
-        assert_eq!(drip_queue.queued_bytes(), 0);
+        assert_eq!(drip_queue.queued_bytes, 0);
     }
 
     #[test]

@@ -199,11 +199,11 @@ pub(crate) fn inline_to_array<T>(input: &[u8], array: &mut Vec<u8>) -> Result<us
     let Some(words) = split_line(line) else { return Err(Parsed::Broken(UNBALANCED)) };
     array.clear();
     array.push(b'*');
-    push_decimal(array, words.len() as u64);
+    push_decimal(array, words.len());
     array.extend_from_slice(b"\r\n");
     for word in words {
         array.push(b'$');
-        push_decimal(array, word.len() as u64);
+        push_decimal(array, word.len());
         array.extend_from_slice(b"\r\n");
         array.extend_from_slice(&word);
         array.extend_from_slice(b"\r\n");

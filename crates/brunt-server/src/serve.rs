@@ -14,6 +14,8 @@ use crate::options::Epoch;
 use crate::outbox::earlier;
 pub use crate::sockets::Listen;
 use crate::sockets::{DatagramSocket, PausableListener};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -25,7 +27,7 @@ use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Events taken in one turn.
@@ -159,26 +161,12 @@ fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// This process. The sum of its times is the kernel's own, to the microsecond; how it divides is known to a hundredth of a
-/// second. Neither part ever goes back, as the kernel sees to in its own answer to the question.
+/// This process.
 fn process() -> Process {
-    static LAST: Mutex<(u64, u64)> = Mutex::new((0, 0));
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    let total = clock_gettime(ClockId::ProcessCPUTime);
-    let total_us = total.tv_sec as u64 * 1_000_000 + total.tv_nsec as u64 / 1_000;
-    // Behind the name in parentheses, which may hold anything, the 12th and 13th fields are the ticks in either.
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: Vec<u64> = fields.skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
-    let share_us = match ticks[..] {
-        [user, system] if user + system > 0 => {
-            (u128::from(total_us) * u128::from(user) / u128::from(user + system)) as u64
-        }
-        _ => total_us,
-    };
-    let user_us = share_us.clamp(last.0, total_us - last.1);
-    *last = (user_us, total_us - user_us);
-    Process { pid: std::process::id(), user_us, system_us: last.1 }
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("a process may read its own usage");
+    let [user_us, system_us] =
+        [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds() as u64);
+    Process { pid: std::process::id(), user_us, system_us }
 }
 
 /// Names what failed; the kernel's own words follow.

@@ -1,16 +1,15 @@
 //! The store: keys to items, bounded in bytes.
 //!
-//! Not a slab allocator: an item is one boxed slice with its key in front, charged with its length and
-//! [`ITEM_OVERHEAD_BYTES`]. When the bound is reached the oldest items go, with a second chance for those read since the
+//! Not a slab allocator: key and value are boxed slices, charged with their lengths and [`ITEM_OVERHEAD_BYTES`]. When the bound is reached the oldest items go, with a second chance for those read since the
 //! hand came by (the CLOCK approximation of LRU: a read costs one flag instead of moving links). An item that takes the
 //! place of a deleted one also takes its turn. Expiry is lazy.
 //!
 //! Invariant: `bytes` is the sum of the charges of all live items and never exceeds the limit.
 
-use hashbrown::HashTable;
-use rapidhash::v3::rapidhash_v3;
+use indexmap::IndexMap;
+use rapidhash::fast::GlobalState;
 
-/// What an item costs besides its key and value: its slot (64 bytes, checked in a test) and its share of the index, whose
+/// What an item costs besides its key and value: its place in the table (64 bytes, checked in a test) and its share of the index, whose
 /// places take 9 bytes and are between 7/16 and 7/8 full: 15 bytes in the mean.
 pub const ITEM_OVERHEAD_BYTES: u64 = 80;
 
@@ -32,23 +31,8 @@ pub struct Item<'a> {
     pub unique: u64,
     /// The item is gone at this time and later.
     pub expires_ns: u64,
-    /// When it was read or written before.
-    pub accessed_ns: u64,
-    /// What was known of it before it was read.
-    pub marks: Marks,
-}
-
-/// What is known of an item beside its value. A new value has no marks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// It has been read.
-    pub fetched: bool,
-    /// Its value is out of date and may be handed out all the same.
-    pub stale: bool,
-    /// A client was told to renew it.
-    pub won: bool,
     /// Its value is the fields of a hash, and not a string.
-    pub hash: bool,
+    pub is_hash: bool,
 }
 
 /// To which end of a value a piece is added.
@@ -60,41 +44,31 @@ pub enum End {
     Back,
 }
 
-/// A place for an item; empty places have an empty `data` and are listed in `free`.
+/// What is held of a key.
 #[derive(Debug)]
 struct Slot {
-    /// The key, then the value.
-    data: Box<[u8]>,
-    key_len: u16,
-    live: bool,
+    value: Box<[u8]>,
+    is_hash: bool,
     /// Read since the hand came by.
     referenced: bool,
     flags: u32,
     unique: u64,
     /// The item is gone at this time and later.
     expires_ns: u64,
-    accessed_ns: u64,
-    marks: Marks,
 }
 
 impl Slot {
-    fn key(&self) -> &[u8] {
-        &self.data[..usize::from(self.key_len)]
-    }
-
     fn item(&self) -> Item<'_> {
-        let &Self { flags, unique, expires_ns, accessed_ns, marks, .. } = self;
-        Item { value: &self.data[usize::from(self.key_len)..], flags, unique, expires_ns, accessed_ns, marks }
+        let &Self { is_hash, flags, unique, expires_ns, .. } = self;
+        Item { value: &self.value, flags, unique, expires_ns, is_hash }
     }
 }
 
 /// The store. Times are nanoseconds of any clock that does not go back.
 #[derive(Debug, Default)]
 pub struct Store {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    /// The hash of a key and its slot. A table that grows reads no key: that would take long, in a server with known timing.
-    index: HashTable<(u32, u32)>,
+    /// It keeps the hashes: a table that grows reads no key, which would take long, in a server with known timing.
+    slots: IndexMap<Box<[u8]>, Slot, GlobalState>,
     /// Bytes charged.
     pub bytes: u64,
     /// The bound on `bytes`.
@@ -118,38 +92,26 @@ impl Store {
 
     /// Items held, those among them that have expired unseen included.
     pub fn items(&self) -> usize {
-        self.index.len()
+        self.slots.len()
     }
 
     /// Reads an item.
     pub fn get(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
-        let slot = self.find_live(key, now_ns)?;
-        let slot = &mut self.slots[slot];
-        let (accessed_ns, marks) = (slot.accessed_ns, slot.marks);
-        slot.referenced = true;
-        slot.accessed_ns = now_ns;
-        slot.marks.fetched = true;
-        Some(Item { accessed_ns, marks, ..slot.item() })
+        let index = self.find_live(key, now_ns)?;
+        self.slots[index].referenced = true;
+        Some(self.slots[index].item())
     }
 
     /// Reads an item without a trace: its place in the eviction order stays.
     pub fn peek(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
-        let slot = self.find_live(key, now_ns)?;
-        Some(self.slots[slot].item())
+        let index = self.find_live(key, now_ns)?;
+        Some(self.slots[index].item())
     }
 
-    /// Changes what is known of a live item; nothing where there is none.
-    pub fn mark(&mut self, key: &[u8], now_ns: u64, change: impl FnOnce(&mut Marks)) {
-        if let Some(slot) = self.find_live(key, now_ns) {
-            change(&mut self.slots[slot].marks);
-        }
-    }
-
-    /// Gives a live item a new unique, as if it had been written; nothing where there is none.
-    pub fn renew_unique(&mut self, key: &[u8], now_ns: u64) {
-        if let Some(slot) = self.find_live(key, now_ns) {
-            self.unique_last += 1;
-            self.slots[slot].unique = self.unique_last;
+    /// Says of the item that was written last that it is a hash.
+    pub fn mark_as_hash(&mut self, key: &[u8]) {
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.is_hash = true;
         }
     }
 
@@ -162,15 +124,14 @@ impl Store {
         expires_ns: u64,
         now_ns: u64,
     ) -> Result<(), OutOfMemory> {
-        if let Some(slot) = self.find(key) {
-            if self.slots[slot].data.len() == key.len() + value.len() {
+        if let Some(index) = self.slots.get_index_of(key) {
+            if self.slots[index].value.len() == value.len() {
                 self.items_total += 1;
-                self.overwrite(slot, value, flags, expires_ns);
-                self.slots[slot].accessed_ns = now_ns;
-                self.slots[slot].marks = Marks::default();
+                self.overwrite(index, value, flags, expires_ns);
+                self.slots[index].is_hash = false;
                 return Ok(());
             }
-            self.remove_slot(slot);
+            self.remove_at(index);
         }
         self.insert(key, [value, &[]], flags, expires_ns, now_ns)
     }
@@ -178,14 +139,13 @@ impl Store {
     /// Adds a piece to the value of a live item, which keeps its flags and its expiry. `Ok(false)`: no such item. On
     /// failure the item is as it was.
     pub fn extend(&mut self, key: &[u8], piece: &[u8], end: End, now_ns: u64) -> Result<bool, OutOfMemory> {
-        let Some(slot) = self.find_live(key, now_ns) else { return Ok(false) };
-        let Slot { flags, expires_ns, .. } = self.slots[slot];
-        if (self.slots[slot].data.len() + piece.len()) as u64 + ITEM_OVERHEAD_BYTES > self.bytes_max {
+        let Some(index) = self.find_live(key, now_ns) else { return Ok(false) };
+        let value_bytes = self.slots[index].value.len() + piece.len();
+        if (key.len() + value_bytes) as u64 + ITEM_OVERHEAD_BYTES > self.bytes_max {
             return Err(OutOfMemory);
         }
-        let old = self.remove_slot(slot);
-        let value = &old[key.len()..];
-        let pieces = if end == End::Back { [value, piece] } else { [piece, value] };
+        let Slot { value, flags, expires_ns, .. } = self.remove_at(index);
+        let pieces = if end == End::Back { [&value, piece] } else { [piece, &value] };
         self.insert(key, pieces, flags, expires_ns, now_ns)?;
         Ok(true)
     }
@@ -193,13 +153,14 @@ impl Store {
     /// Writes a new value into a live item, which keeps its flags and expiry (if the length stays, its marks too) and gets a
     /// new unique.
     pub fn rewrite(&mut self, key: &[u8], value: &[u8], now_ns: u64) {
-        let slot = self.find_live(key, now_ns).expect("the caller has just read this item");
-        self.slots[slot].referenced = true;
-        let (flags, expires_ns) = (self.slots[slot].flags, self.slots[slot].expires_ns);
-        if self.slots[slot].data.len() == key.len() + value.len() {
-            self.overwrite(slot, value, flags, expires_ns);
+        let index = self.find_live(key, now_ns).expect("the caller has just read this item");
+        let slot = &mut self.slots[index];
+        slot.referenced = true;
+        let (flags, expires_ns) = (slot.flags, slot.expires_ns);
+        if slot.value.len() == value.len() {
+            self.overwrite(index, value, flags, expires_ns);
         } else {
-            self.remove_slot(slot);
+            self.remove_at(index);
             // Out of memory only if the whole store is smaller than this one item; then the item is gone.
             let _ = self.insert(key, [value, &[]], flags, expires_ns, now_ns);
         }
@@ -207,20 +168,17 @@ impl Store {
 
     /// Gives a live item a new expiry. False: no such item.
     pub fn touch(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> bool {
-        match self.find_live(key, now_ns) {
-            Some(slot) => {
-                self.slots[slot].expires_ns = expires_ns;
-                self.slots[slot].referenced = true;
-                self.slots[slot].accessed_ns = now_ns;
-                true
-            }
-            None => false,
+        let index = self.find_live(key, now_ns);
+        if let Some(index) = index {
+            let slot = &mut self.slots[index];
+            (slot.expires_ns, slot.referenced) = (expires_ns, true);
         }
+        index.is_some()
     }
 
     /// Removes a live item. False: no such item.
     pub fn remove(&mut self, key: &[u8], now_ns: u64) -> bool {
-        self.find_live(key, now_ns).map(|slot| self.remove_slot(slot)).is_some()
+        self.find_live(key, now_ns).map(|index| self.remove_at(index)).is_some()
     }
 
     /// Removes everything; uniques and counts go on.
@@ -235,10 +193,10 @@ impl Store {
         };
     }
 
-    fn overwrite(&mut self, slot: usize, value: &[u8], flags: u32, expires_ns: u64) {
+    fn overwrite(&mut self, index: usize, value: &[u8], flags: u32, expires_ns: u64) {
         self.unique_last += 1;
-        let slot = &mut self.slots[slot];
-        slot.data[usize::from(slot.key_len)..].copy_from_slice(value);
+        let slot = &mut self.slots[index];
+        slot.value.copy_from_slice(value);
         (slot.flags, slot.expires_ns, slot.unique) = (flags, expires_ns, self.unique_last);
     }
 
@@ -250,8 +208,8 @@ impl Store {
         expires_ns: u64,
         now_ns: u64,
     ) -> Result<(), OutOfMemory> {
-        let data_len = key.len() + value[0].len() + value[1].len();
-        let charge = data_len as u64 + ITEM_OVERHEAD_BYTES;
+        let value = value.concat().into_boxed_slice();
+        let charge = charge(key, &value);
         if charge > self.bytes_max {
             return Err(OutOfMemory);
         }
@@ -261,30 +219,13 @@ impl Store {
         self.unique_last += 1;
         self.items_total += 1;
         self.bytes += charge;
-        let item = Slot {
-            data: [key, value[0], value[1]].concat().into_boxed_slice(),
-            key_len: key.len() as u16,
-            live: true,
-            referenced: false,
-            flags,
-            unique: self.unique_last,
-            expires_ns,
-            accessed_ns: now_ns,
-            marks: Marks::default(),
-        };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = item;
-                slot
-            }
-            None => {
-                self.slots.push(item);
-                u32::try_from(self.slots.len() - 1)
-                    .expect("four thousand million items exceed any bound in bytes")
-            }
-        };
-        let hash = hash_of(key);
-        self.index.insert_unique(spread(hash), (hash, slot), |(hash, _)| spread(*hash));
+        let unique = self.unique_last;
+        let slot = Slot { value, is_hash: false, referenced: false, flags, unique, expires_ns };
+        self.slots.insert(key.into(), slot);
+        // The hand stands at the newest, and comes to the oldest next.
+        let newest = self.slots.len() - 1;
+        self.hand = self.hand.min(newest);
+        self.slots.swap_indices(self.hand, newest);
         Ok(())
     }
 
@@ -295,56 +236,39 @@ impl Store {
         loop {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
             let slot = &mut self.slots[self.hand];
-            if !slot.live {
-                continue;
-            }
             let expired = slot.expires_ns <= now_ns;
             if expired || !slot.referenced {
                 self.evictions += u64::from(!expired);
                 self.expirations += u64::from(expired);
-                self.remove_slot(self.hand);
+                self.remove_at(self.hand);
                 return;
             }
             slot.referenced = false;
         }
     }
 
-    fn remove_slot(&mut self, slot: usize) -> Box<[u8]> {
-        let hash = hash_of(self.slots[slot].key());
-        let entry = self.index.find_entry(spread(hash), |(_, held)| *held as usize == slot);
-        entry.expect("a live item is in the index").remove();
-        let data = std::mem::take(&mut self.slots[slot].data);
-        self.slots[slot].live = false;
-        self.free.push(slot as u32);
-        self.bytes -= data.len() as u64 + ITEM_OVERHEAD_BYTES;
-        data
+    /// Removes an item; the last one takes its place.
+    fn remove_at(&mut self, index: usize) -> Slot {
+        let (key, slot) = self.slots.swap_remove_index(index).expect("the item has just been found");
+        self.bytes -= charge(&key, &slot.value);
+        slot
     }
 
-    /// The slot of a key that has not expired; one that has is removed.
+    /// The place of a key that has not expired; one that has is removed.
     fn find_live(&mut self, key: &[u8], now_ns: u64) -> Option<usize> {
-        let slot = self.find(key)?;
-        if self.slots[slot].expires_ns <= now_ns {
-            self.remove_slot(slot);
+        let index = self.slots.get_index_of(key)?;
+        if self.slots[index].expires_ns <= now_ns {
+            self.remove_at(index);
             self.expirations += 1;
             return None;
         }
-        Some(slot)
-    }
-
-    fn find(&self, key: &[u8]) -> Option<usize> {
-        let hash = hash_of(key);
-        let is_it = |(held, slot): &(u32, u32)| *held == hash && self.slots[*slot as usize].key() == key;
-        self.index.find(spread(hash), is_it).map(|(_, slot)| *slot as usize)
+        Some(index)
     }
 }
 
-fn hash_of(key: &[u8]) -> u32 {
-    rapidhash_v3(key) as u32
-}
-
-/// For the table, which takes a place from the low bits and a tag from the highest seven.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) << 32 | u64::from(hash)
+/// What an item is charged with.
+fn charge(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len()) as u64 + ITEM_OVERHEAD_BYTES
 }
 
 #[cfg(test)]
@@ -368,7 +292,7 @@ mod tests {
         assert_eq!((store.items(), store.bytes, store.evictions, store.items_total), (10, 1000, 15, 25));
         let alive: Vec<_> =
             (0..25).filter(|n| store.get(format!("{n:04}").as_bytes(), 0).is_some()).collect();
-        assert_eq!(alive.len(), 10);
+        assert_eq!(alive, Vec::from_iter(15..25), "the oldest go");
         // Everything is referenced now; one more item must still find room.
         store.set(b"last", &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
         assert_eq!((store.items(), store.evictions), (10, 16));
@@ -409,29 +333,11 @@ mod tests {
         assert_eq!(store.bytes, 1000);
     }
 
-    /// Of 300 000 keys about ten pairs share their 32 bits.
-    #[test]
-    fn keys_of_the_same_hash_are_two() {
-        let mut seen = HashMap::new();
-        let pair = (0..300_000).find_map(|number| {
-            let key = number.to_string().into_bytes();
-            seen.insert(hash_of(&key), key.clone()).map(|other| [other, key])
-        });
-        let [one, other] = pair.unwrap();
-        let mut store = Store::new(u64::MAX);
-        store.set(&one, b"1", 0, NEVER_NS, 0).unwrap();
-        assert_eq!(value_of(&mut store, &other, 0), None);
-        store.set(&other, b"2", 0, NEVER_NS, 0).unwrap();
-        assert!(store.remove(&one, 0));
-        assert_eq!(
-            (value_of(&mut store, &one, 0), value_of(&mut store, &other, 0)),
-            (None, Some(b"2".to_vec()))
-        );
-    }
-
     #[test]
     fn slot_size_matches_the_charged_overhead() {
-        assert!(size_of::<Slot>() as u64 + 16 <= ITEM_OVERHEAD_BYTES, "{}", size_of::<Slot>());
+        // With its key and the hash of that.
+        let place = size_of::<(Box<[u8]>, u64, Slot)>() as u64;
+        assert!(place + 16 <= ITEM_OVERHEAD_BYTES, "{place}");
     }
 
     proptest! {

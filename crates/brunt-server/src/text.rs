@@ -316,18 +316,8 @@ pub(crate) fn signed(text: &[u8]) -> Option<i64> {
 }
 
 /// Appends a number in decimal.
-pub fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0u8; 20];
-    let mut begin = digits.len();
-    loop {
-        begin -= 1;
-        digits[begin] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[begin..]);
+pub fn push_decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 #[cfg(test)]

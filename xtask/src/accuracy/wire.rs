@@ -1,11 +1,10 @@
 //! `cargo xtask accuracy wire`: what brunt and other load generators print, beside packet captures of the same requests.
 //!
 //! Not a test: it judges nothing beyond counting how often the wire lies where brunt says that it does. Invariant: every
-//! client that takes a load runs once in every round, next to the others, and each run has a capture of its own.
+//! client runs once in every round, next to the others, and each run has a capture of its own.
 
 mod capture;
 mod comparison;
-mod pairing;
 
 use crate::bench::client::{Client, Kind, Load, SHAPES, Shape};
 use crate::bench::run::Bench;
@@ -82,8 +81,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 /// The text of all tables.
 fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
+    let brunt = match &options.brunt {
+        Some(brunt) => std::path::absolute(brunt)?,
+        None => cargo::release_programs()?[0].clone(),
+    };
+    ensure!(brunt.is_file(), "invalid value '{0}' for --brunt: there is no file '{0}'", brunt.display());
     let server = Server::start(Protocol::Memcached, Some(SERVER_CPU))?;
-    server.store_data_set()?;
+    server.store_data_set(&brunt)?;
     let cpus = parallel::cpus();
     let mut experiment = Experiment {
         server,
@@ -95,17 +99,12 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
         bench: Bench { seconds: options.time, directory: directory.to_path_buf() },
     };
     drop(experiment.capture()?);
-    let brunt = match &options.brunt {
-        Some(brunt) => std::path::absolute(brunt)?,
-        None => cargo::release_programs()?[0].clone(),
-    };
-    ensure!(brunt.is_file(), "invalid value '{0}' for --brunt: there is no file '{0}'", brunt.display());
     let mut peers = options.named.find();
-    peers.retain(|(peer, _)| peer.protocol == Protocol::Memcached);
+    peers.retain(|(peer, _)| peer.only_gets());
     let mut remarks = Vec::from_iter(bench::missing(&peers));
     let ours = brunts().map(|(io, wait)| {
         let options = format!(
-            "--cpus {} --io {io} --wait {wait} --warmup {WARMUP} --set server-stats=false",
+            "--cpus {} --io {io} --wait {wait} --warmup {WARMUP} --protocol memcached-text --set server-stats=false",
             experiment.cpu
         );
         Client::brunt(&brunt, brunt_name(io, wait), &options)
@@ -117,12 +116,8 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<String> {
     remarks.extend(clients.iter().filter_map(|client| bench.prepare(client, &load)));
     let _busy = busy(options.busy, experiment.cpu)?;
     let table = |rate: &String| {
-        let rate = rate.parse().ok();
-        let takes =
-            |client: &&Client| client.takes_depth(shape.depth) && (rate.is_none() || client.keeps_a_rate());
-        let rows =
-            clients.iter().filter(takes).map(|client| Row { client: client.clone(), runs: Vec::new() });
-        Table { rate, rows: rows.collect() }
+        let rows = clients.iter().map(|client| Row { client: client.clone(), runs: Vec::new() });
+        Table { rate: rate.parse().ok(), rows: rows.collect() }
     };
     let mut tables: Vec<Table> = options.loads.iter().map(table).collect();
     for round in 0..options.rounds as usize {
@@ -175,7 +170,7 @@ struct Experiment {
 impl Experiment {
     fn capture(&self) -> anyhow::Result<Capture> {
         let path = self.bench.directory.join("packets.pcap");
-        Capture::start(self.server.port, self.shape.depth, self.capture_cpu, path)
+        Capture::start(self.server.port, self.capture_cpu, path)
     }
 
     /// One run; the inner error is why it does not count.
@@ -192,9 +187,8 @@ impl Experiment {
             Err(error) if client.is(Kind::Brunt) => return Err(error.context(client.name.clone())),
             Err(error) => return Ok(Err(format!("{error:#}"))),
         };
-        let captured = capture.end()?;
-        let pairing = pairing::pair(&capture::segments(&captured.file, self.server.port)?);
-        let dropped = |reason| match captured.dropped {
+        let pairing = capture.end()?;
+        let dropped = |reason| match pairing.dropped {
             0 => reason,
             dropped => format!("{reason}, the kernel dropped {dropped} packets"),
         };

@@ -1,6 +1,6 @@
 //! What is compared: shapes of load, under each the kernel interfaces and policies of brunt and of the floor, and the clients: how each is
-//! given the same load, and where it tells what it did. The one description of other load generators: `cargo xtask bench`, `accuracy wire`
-//! and `peers` run them by it.
+//! given the same load, and where it tells what it did. The one description of other load generators: `cargo xtask bench`
+//! and `accuracy wire` run them by it.
 //!
 //! Not a ranking of features: what each does beside sending gets is its own affair. Invariants: a client gets one thread,
 //! one CPU, the shape's connections and depth, and keys that are all there; one that cannot be given a load has no row in it; every policy
@@ -127,6 +127,13 @@ impl PartialEq for Tool {
 
 impl Eq for Tool {}
 
+impl Tool {
+    /// Does it send memcached nothing but gets of the keys that are there? Those with a configuration store their keys in every run.
+    pub(crate) fn only_gets(&self) -> bool {
+        self.protocol == Protocol::Memcached && self.configuration.is_empty()
+    }
+}
+
 /// Latencies in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Latency {
@@ -186,7 +193,7 @@ static BRUNT: Tool = Tool {
     paced: "-r {rate}",
     ..tool(
         "brunt",
-        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} \
+        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} --prefix= \
          --no-preload --quiet {allow} -o json:-",
         brunt,
     )
@@ -228,12 +235,11 @@ pub(crate) static PEERS: [Tool; 5] = [
     },
     Tool {
         nearest: URING,
-        paced: "rate_limit = {rate}\n",
         // It stores its keys itself, in every run.
         configuration: "[general]\nduration = \"{seconds}s\"\nwarmup = \"0s\"\nthreads = 1\n\
                         [target]\nendpoints = [\"127.0.0.1:{port}\"]\nprotocol = \"memcache\"\n\
                         [connection]\nconnections = {connections}\npipeline_depth = {depth}\n\
-                        [workload]\n{paced}prefill = true\n[workload.keyspace]\nlength = 30\ncount = {keys}\n\
+                        [workload]\nprefill = true\n[workload.keyspace]\nlength = 30\ncount = {keys}\n\
                         [workload.commands]\nget = 100\nset = 0\n[workload.values]\nlength = 200\n\
                         [admin]\nformat = \"json\"\n",
         ..tool("cachecannon", "{conf}", cachecannon)
@@ -331,10 +337,6 @@ impl Client {
         self.tool.has_pipelines || depth == 1
     }
 
-    pub(crate) fn keeps_a_rate(&self) -> bool {
-        !self.tool.paced.is_empty()
-    }
-
     /// Its command line, the program left out.
     pub(crate) fn arguments(&self, load: &Load<'_>) -> Vec<String> {
         self.fill(self.tool.arguments, load).split_whitespace().map(str::to_owned).collect()
@@ -414,22 +416,18 @@ fn mutilate(printed: &str, _: &str) -> Report {
     Report { requests, latency, ..Report::default() }
 }
 
-/// `Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s`, the last of several; of gets it gives an average.
+/// `Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s`, the last of several.
 fn memaslap(printed: &str, _: &str) -> Report {
     let word = |text: &str| text.split_whitespace().next()?.parse().ok();
     let run = printed.rsplit_once("Run time:").map(|(_, run)| run);
-    let requests = run.and_then(|run| word(after(run, "Ops: ")?)).map(|ops: f64| ops as u64);
-    let mean = after(printed, "Get Statistics (").and_then(|gets| word(after(gets, "Avg:")?));
-    Report { requests, latency: Latency { mean, ..Latency::default() }, ..Report::default() }
+    Report { requests: run.and_then(|run| word(after(run, "Ops: ")?)), ..Report::default() }
 }
 
 /// A line of JSON for the result, among others.
 fn cachecannon(printed: &str, _: &str) -> Report {
     let mut lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let result = lines.rfind(|line| line["type"] == "result").unwrap_or_default();
-    let [p50, p90, p99] = ["p50_us", "p90_us", "p99_us"].map(|key| result["get"][key].as_f64());
-    let latency = Latency { mean: None, p50, p90, p99 };
-    Report { requests: result["responses"].as_u64(), latency, ..Report::default() }
+    Report { requests: result["responses"].as_u64(), ..Report::default() }
 }
 
 fn after<'a>(text: &'a str, head: &str) -> Option<&'a str> {
@@ -471,7 +469,7 @@ mod tests {
             assert!(line.contains('7') && line.contains("64"), "{line}");
             let line = client.arguments(&paced).join(" ") + &client.configuration(&paced);
             let names_a_rate = line.contains("5000") || line.contains("--rate-limiting=79");
-            assert!(!line.contains('{') && names_a_rate == client.keeps_a_rate(), "{line}");
+            assert!(!line.contains('{') && names_a_rate == client.tool.only_gets(), "{line}");
         }
     }
 
@@ -501,17 +499,16 @@ mod tests {
             ),
             (
                 "memcaslap",
-                "Get Statistics (67309 events)\n   Min:  27\n   Max:  9362\n   Avg:   470\n   Geo:    254.89\n\n\
-                 Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s\n",
+                "Get Statistics (67309 events)\n\nRun time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s\n",
                 "",
-                (Some(72_526), Some(470.0), None, None, None),
+                (Some(72_526), None, None, None, None),
             ),
             (
                 "cachecannon",
                 "{\"type\":\"sample\",\"req_s\":1}\nnoise\n\
-                 {\"type\":\"result\",\"responses\":8,\"get\":{\"count\":9,\"p50_us\":90,\"p90_us\":120,\"p99_us\":999}}\n",
+                 {\"type\":\"result\",\"responses\":8,\"get\":{\"count\":9}}\n",
                 "",
-                (Some(8), None, Some(90.0), Some(120.0), Some(999.0)),
+                (Some(8), None, None, None, None),
             ),
         ];
         for (name, printed, written, (requests, mean, p50, p90, p99)) in table {

@@ -1,10 +1,9 @@
-//! The committed baseline: instructions per get by shape and part, with when, where and of which source they were counted.
+//! The committed baseline: instructions per get by shape, with when, where and of which source they were counted.
 //!
-//! A part that is missing counts as new. The digest of the source is of contents and not of commits, so that it is the same in a shallow
+//! The digest of the source is of contents and not of commits, so that it is the same in a shallow
 //! clone, in a tree with changes that are not committed, and behind a rebase. Invariant: any byte of any file that is counted changes it;
 //! while it is that of the baseline, there is nothing to count.
 
-use super::profile::{Division, PARTS};
 use crate::tidy::tree;
 use crate::top;
 use anyhow::Context;
@@ -29,9 +28,9 @@ pub(super) struct Baseline {
     recorded: String,
     /// CPU, compiler, C library, valgrind.
     pub(super) machine: String,
-    /// By shape and part.
+    /// Instructions per get.
     #[serde(flatten)]
-    shapes: BTreeMap<String, BTreeMap<String, f64>>,
+    pub(super) shapes: BTreeMap<String, f64>,
 }
 
 impl Baseline {
@@ -47,17 +46,10 @@ impl Baseline {
     ///
     /// # Errors
     /// A source file cannot be read.
-    pub(super) fn of(
-        recorded: String,
-        machine: String,
-        counted: &[(&str, Division)],
-    ) -> anyhow::Result<Self> {
-        let parts = |division: &Division| {
-            let part = |part: &str| (part.to_owned(), (division.of(part) * 10.0).round() / 10.0);
-            PARTS.into_iter().chain(["total"]).map(part).collect()
-        };
-        let shapes = counted.iter().map(|(shape, division)| ((*shape).to_owned(), parts(division)));
-        let unsigned = Self { source: String::new(), recorded, machine, shapes: shapes.collect() };
+    pub(super) fn of(recorded: String, machine: String, counted: &[(&str, f64)]) -> anyhow::Result<Self> {
+        let rounded = |(shape, count): &(&str, f64)| ((*shape).to_owned(), (count * 10.0).round() / 10.0);
+        let shapes = counted.iter().map(rounded).collect();
+        let unsigned = Self { source: String::new(), recorded, machine, shapes };
         Ok(Self { source: unsigned.digest()?, ..unsigned })
     }
 
@@ -84,11 +76,6 @@ impl Baseline {
         Ok(self.source == self.digest()?)
     }
 
-    /// Instructions per get of a part, or in total.
-    pub(super) fn instructions(&self, shape: &str, part: &str) -> Option<f64> {
-        self.shapes.get(shape)?.get(part).copied()
-    }
-
     /// The digest of the crates and of the numbers. Another compiler may hash in another way: then there is a count.
     fn digest(&self) -> anyhow::Result<String> {
         let mut hasher = DefaultHasher::new();
@@ -111,9 +98,8 @@ mod tests {
 
     #[test]
     fn baselines_round_trip() {
-        let parts = PARTS.into_iter().zip([1.0, 2.0, 3.0, 4.0, 5.0, 6.04]).chain([("io", 9.0)]);
-        let counted = [("16x1/1", parts.collect())];
-        let baseline = Baseline::of("2001-02-03".to_owned(), "a machine".to_owned(), &counted).unwrap();
+        let baseline =
+            Baseline::of("2001-02-03".to_owned(), "a machine".to_owned(), &[("16x1/1", 21.04)]).unwrap();
         let text = toml::to_string(&baseline).unwrap();
         let read: Baseline = toml::from_str(&text).unwrap();
         assert!(read.is_of_this_source().unwrap(), "{text}");
@@ -122,10 +108,8 @@ mod tests {
         assert!(!other("21.0", "20.9").is_of_this_source().unwrap());
         assert_eq!(other("source = \"", "source = \"0").digest().unwrap(), read.source);
         assert_eq!(read.origin(), "2001-02-03, a machine");
-        assert_eq!(read.instructions("16x1/1", "total"), Some(21.0));
-        assert_eq!(read.instructions("16x1/1", "decode"), Some(3.0));
-        assert_eq!(read.instructions("16x1", "total"), None);
+        assert_eq!(read.shapes.get("16x1/1"), Some(&21.0));
         // What is committed can be read.
-        assert!(Baseline::read().unwrap().instructions("16x1", "total").is_some());
+        assert!(Baseline::read().unwrap().shapes.contains_key("16x1"));
     }
 }

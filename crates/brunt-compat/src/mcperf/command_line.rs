@@ -308,7 +308,7 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::tests::{cases, words};
+    use crate::options::tests::{cases, changed_fields, words};
     use McperfShape::{Exponential, Fixed, Sequential, Uniform};
 
     fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
@@ -321,59 +321,31 @@ mod tests {
 
     #[test]
     fn options_become_values() {
-        let usual = CommandLine::default;
-        let table = [
-            ("", usual()),
-            ("-p22 -n1000", CommandLine { port: 22, num_conns: 1000, ..usual() }),
-            (
-                "--num-co=3 --num-ca 4 --meth gets",
-                CommandLine { num_conns: 3, num_calls: 4, method: OpKind::Gets, ..usual() },
-            ),
-            ("-N 2 -N 3 --num-calls=4", CommandLine { num_calls: 4, ..usual() }),
-            ("-N 0 -N 3", CommandLine { num_calls: 3, ..usual() }),
-            (
-                "-HDq",
-                CommandLine { print_histogram: true, disable_nodelay: true, use_noreply: true, ..usual() },
-            ),
-            ("-v 99 -o f", CommandLine { verbosity: 11, output: Some("f".to_owned()), ..usual() }),
-            ("-t 0.5", CommandLine { timeout: Some(DurationNs::from_millis(500)), ..usual() }),
-            ("-t 5 -t 0", usual()),
-            (
-                "-l 0 -b 0 -B 65536",
-                CommandLine { linger_s: Some(0), send_buffer: 0, recv_buffer: 65536, ..usual() },
-            ),
-            (
-                "-s /tmp/mc.sock -D",
-                CommandLine { server: "/tmp/mc.sock".to_owned(), disable_nodelay: true, ..usual() },
-            ),
-            (
-                "-e 1700000000 -P abcdefghijklmnop",
-                CommandLine { expiry_s: 1_700_000_000, prefix: "abcdefghijklmnop".to_owned(), ..usual() },
-            ),
-            ("-c 5/2", CommandLine { client: 5, ..usual() }),
-            (
-                "-r 1000 -R e0.001 -z u1,16",
-                CommandLine {
-                    conn_rate: Some(McperfShape::Fixed(0.001)),
-                    call_rate: Some(McperfShape::Exponential(0.001)),
-                    sizes: McperfShape::Uniform(1.0, 16.0),
-                    ..usual()
-                },
-            ),
-            ("-r 5 --conn-rate=0", usual()),
-            (
-                "--fine --wait sleep --legacy-exit --legacy-latency",
-                CommandLine {
-                    fine: true,
-                    wait: Some(Wait::Sleep),
-                    legacy_exit: true,
-                    legacy_latency: true,
-                    ..usual()
-                },
-            ),
-        ];
-        for (text, expected) in table {
-            assert_eq!(run(text), expected, "{text}");
+        // (command line, what it changes)
+        let table = cases(
+            r#"
+            -N 1 => ''
+            -p22 -n1000 => port: 22; num_conns: 1000
+            --num-co=3 --num-ca 4 --meth gets => method: Gets; num_conns: 3; num_calls: 4
+            -N 2 -N 3 --num-calls=4 => num_calls: 4
+            -N 0 -N 3 => num_calls: 3
+            -HDq => print_histogram: true; disable_nodelay: true; use_noreply: true
+            -v 99 -o f => verbosity: 11; output: Some("f")
+            -t 0.5 => timeout: Some(DurationNs(500000000))
+            -t 5 -t 0 => ''
+            -l 0 -b 0 -B 65536 => linger_s: Some(0); send_buffer: 0; recv_buffer: 65536
+            -s /tmp/mc.sock -D => server: "/tmp/mc.sock"; disable_nodelay: true
+            -e 1700000000 -P abcdefghijklmnop => expiry_s: 1700000000; prefix: "abcdefghijklmnop"
+            -c 5/2 => client: 5
+            -r 1000 -R e0.001 -z u1,16
+                => conn_rate: Some(Fixed(0.001)); call_rate: Some(Exponential(0.001)); sizes: Uniform(1.0,16.0)
+            -r 5 --conn-rate=0 => ''
+            --fine --wait sleep --legacy-exit --legacy-latency
+                => fine: true; wait: Some(Sleep); legacy_latency: true; legacy_exit: true
+        "#,
+        );
+        for [text, expected] in table {
+            assert_eq!(changed_fields(&CommandLine::default(), &run(text)), expected, "{text}");
         }
         for method in METHODS {
             assert_eq!(run(&format!("-m {}", method.name())).method, method);

@@ -5,7 +5,7 @@
 
 use super::command_line::{self, EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, help};
 use super::invocation::Invocation;
-use super::report::{self, Numbers, Precision};
+use super::report;
 use crate::front_end::{
     Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup, Texts,
     first_error, status_remarks, unsent_remark,
@@ -42,13 +42,9 @@ impl FrontEnd for Loader {
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
         let Some(summary) = ended else { return Next::only_run(self.invocation.spec.clone()) };
-        let line = &self.invocation.line;
-        let precision = if line.fine { Precision::FINE } else { Precision::USUAL };
-        let numbers = Numbers::of(&summary, line.legacy_latency, precision.step_ns);
-        let text = report::text(&numbers, precision, line.print_histogram);
-        console.report(text);
-        self.say(all_remarks(&summary, &numbers, self.invocation.line.verbosity), console);
-        Next::End(End { code: self.code(&summary, &numbers), saves: true })
+        console.report(report::text(&summary, &self.invocation.line));
+        self.say(all_remarks(&summary, self.invocation.line.verbosity), console);
+        Next::End(End { code: self.code(&summary), saves: true })
     }
 
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
@@ -79,10 +75,10 @@ impl Loader {
     }
 
     /// 0 where at least one call was sent.
-    fn code(&self, summary: &Summary, numbers: &Numbers) -> u8 {
+    fn code(&self, summary: &Summary) -> u8 {
         match () {
             () if summary.record.run.interrupted => EXIT_INTERRUPTED,
-            () if numbers.requests == 0 && !self.invocation.line.legacy_exit => EXIT_FAILED,
+            () if report::requests(summary) == 0 && !self.invocation.line.legacy_exit => EXIT_FAILED,
             () => 0,
         }
     }
@@ -99,7 +95,7 @@ fn is_shown(line: &str, verbosity: u64) -> bool {
 }
 
 /// The remarks of a run. At the highest levels there are more.
-fn all_remarks(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<String> {
+fn all_remarks(summary: &Summary, verbosity: u64) -> Vec<String> {
     let mut remarks = Vec::new();
     let connections = &summary.connections;
     if verbosity >= DETAIL {
@@ -110,9 +106,9 @@ fn all_remarks(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<Stri
         remarks.push(format!("note: of {all} connections {ended} were destroyed"));
     }
     let errors = [ReplyKind::Error, ReplyKind::ClientError, ReplyKind::ServerError];
-    let refused: u64 = errors.into_iter().map(|kind| numbers.reply(kind)).sum();
+    let refused: u64 = errors.into_iter().map(|kind| report::replies(summary, kind)).sum();
     if refused > 0 {
-        let of = numbers.responses;
+        let of = report::responses(summary);
         remarks.push(format!(
             "warning: {refused} of {of} responses are errors, which are in none of the response times"
         ));
@@ -163,25 +159,11 @@ fn faults(summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::front_end::Answer;
+    use crate::front_end::tests::CALLER;
     use crate::options::tests::words;
 
     fn asked(line: &str) -> Outcome {
-        let caller = Caller {
-            program: "mcperf",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: None,
-            variable: &|_| None,
-            read_text: &|_| Err(io::ErrorKind::NotFound.into()),
-        };
-        read(&words(line), &caller)
-    }
-
-    fn front_end(line: &str) -> Box<dyn FrontEnd> {
-        match asked(line) {
-            Outcome::FrontEnd(front_end) => front_end,
-            Outcome::Answer(answer) => panic!("{line}: {answer:?}"),
-        }
+        read(&words(line), &CALLER)
     }
 
     #[test]
@@ -193,17 +175,16 @@ mod tests {
             ("-j", 1, format!("mcperf: '-j' is no option; --help lists them\n{}", help())),
         ];
         for (line, code, err) in table {
-            let Outcome::Answer(answer) = asked(line) else { panic!("{line}: a front end") };
-            assert_eq!(answer, Answer { code, out: String::new(), err }, "{line}");
+            assert_eq!(asked(line).answer(), Answer { code, out: String::new(), err }, "{line}");
         }
         // What can be read and not be done has no usage behind it.
-        let Outcome::Answer(Answer { code, out, err }) = asked("-s h:7") else { panic!() };
+        let Answer { code, out, err } = asked("-s h:7").answer();
         assert!((code, out.as_str()) == (1, "") && err.lines().count() == 1, "{err}");
     }
 
     #[test]
     fn remarks_are_printed_before_the_run_and_in_the_log() {
-        let mut loader = front_end("-z 100 -o log stray");
+        let mut loader = asked("-z 100 -o log stray").front_end();
         let mut console = Console::default();
         let Setup::Runs(runs) = loader.setup(&mut console) else { panic!("no runs") };
         let log = OutputFile { option: "--output", path: "log".to_owned(), is_log: true };
@@ -226,7 +207,7 @@ mod tests {
         ] {
             let mut console = Console::default();
             let failure = RunFailure { kind, message: "why".to_owned() };
-            assert_eq!(front_end("--legacy-exit").fail(&failure, &mut console), End::with(code));
+            assert_eq!(asked("--legacy-exit").front_end().fail(&failure, &mut console), End::with(code));
             assert_eq!(console.take(), [crate::front_end::Printed::Err(message.to_owned())]);
         }
     }

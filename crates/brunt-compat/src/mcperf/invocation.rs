@@ -179,23 +179,16 @@ fn arrival(draw: McperfDraw) -> Arrival {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::command_line::parse;
     use super::*;
+    use crate::front_end::tests::CALLER;
     use crate::options::Action;
     use crate::options::tests::{cases, words};
 
-    fn invocation(line: &str) -> Result<Invocation, String> {
-        let caller = Caller {
-            program: "mcperf",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: None,
-            variable: &|_| None,
-            read_text: &|_| Err(std::io::ErrorKind::NotFound.into()),
-        };
+    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, String> {
         match parse(&words(line)).map_err(|refusal| refusal.message)? {
-            Action::Run(line) => Invocation::new(*line, &caller),
+            Action::Run(line) => Invocation::new(*line, &CALLER),
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -1,8 +1,9 @@
-//! mcperf's report: its numbers, from the summary of a run, and its text, to the column.
+//! mcperf's report of a run's summary, to the column.
 //!
 //! Invariant: what scripts cut out is where they look for it, and blocks about what did not happen are left out, as there. Without values
 //! every number is 0, never infinite.
 
+use super::command_line::CommandLine;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::MeterKind;
@@ -15,9 +16,9 @@ use std::fmt::Write as _;
 
 /// The steps of a histogram, and how times are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Precision {
+struct Precision {
     /// A step of the histogram.
-    pub step_ns: u64,
+    step_ns: u64,
     /// Decimals of what a step begins with, in milliseconds.
     step_decimals: usize,
     /// Decimals of means, extremes and percentiles of times, in milliseconds.
@@ -28,15 +29,19 @@ pub struct Precision {
 
 impl Precision {
     /// mcperf's.
-    pub const USUAL: Self =
-        Self { step_ns: 1_000_000, step_decimals: 1, time_decimals: 1, stddev_decimals: 2 };
+    const USUAL: Self = Self { step_ns: 1_000_000, step_decimals: 1, time_decimals: 1, stddev_decimals: 2 };
     /// The layout of `--fine`.
-    pub const FINE: Self = Self { step_ns: 100_000, step_decimals: 2, time_decimals: 3, stddev_decimals: 3 };
+    const FINE: Self = Self { step_ns: 100_000, step_decimals: 2, time_decimals: 3, stddev_decimals: 3 };
 }
 
 /// The report of a run.
-pub fn text(numbers: &Numbers, precision: Precision, prints_histogram: bool) -> String {
-    let Numbers { connections, requests, responses, seconds, .. } = *numbers;
+pub fn text(summary: &Summary, line: &CommandLine) -> String {
+    let precision = if line.fine { Precision::FINE } else { Precision::USUAL };
+    let (connections, requests, responses) =
+        (summary.connections.begun, requests(summary), responses(summary));
+    let run_times = &summary.record.run.times;
+    // From the first attempt until the last connection had ended.
+    let seconds = run_times.drained_ns.saturating_sub(run_times.start_ns) as f64 / 1e9;
     let mut text = format!(
         "\nTotal: connections {connections} requests {requests} responses {responses} test-duration {seconds:.3} s\n\n"
     );
@@ -46,25 +51,55 @@ pub fn text(numbers: &Numbers, precision: Precision, prints_histogram: bool) -> 
         let _ = writeln!(
             text,
             "Connection rate: {rate:.1} conn/s ({each:.1} ms/conn <= {} concurrent connections)",
-            numbers.concurrent
+            summary.counts().connections_most
         );
-        text.push_str(&times("Connection", &numbers.connection_time, precision));
-        text.push_str(&times("Connect", &numbers.connect_time, precision));
+        text.push_str(&times("Connection", &metered(summary, MeterKind::ConnectionTime), precision));
+        text.push_str(&times("Connect", &metered(summary, MeterKind::ConnectTime), precision));
         text.push('\n');
     }
     if requests > 0 {
         let (rate, each) = rate(requests, seconds);
         let _ = writeln!(text, "Request rate: {rate:.1} req/s ({each:.1} ms/req)");
-        text.push_str(&sizes("Request", &numbers.request_size));
+        text.push_str(&sizes("Request", &metered(summary, MeterKind::RequestSize)));
         text.push('\n');
     }
     if responses > 0 {
-        text.push_str(&responses_block(numbers, precision, prints_histogram));
+        let (rate, each) = rate(responses, seconds);
+        let _ = writeln!(text, "Response rate: {rate:.1} rsp/s ({each:.1} ms/rsp)");
+        text.push_str(&responses_block(summary, line, precision));
     }
-    text.push_str(&errors(numbers));
-    text.push_str(&cost(numbers));
+    text.push_str(&errors(summary));
+    text.push_str(&cost(summary, seconds, requests + responses > 0));
     text.push('\n');
     text
+}
+
+/// Calls that were written.
+pub fn requests(summary: &Summary) -> u64 {
+    summary.phases.iter().flat_map(|phase| &phase.ops).map(|entry| entry.counts.requests.sent).sum()
+}
+
+/// Calls that were answered, with whatever.
+pub fn responses(summary: &Summary) -> u64 {
+    let answers = ReplyKind::ALL.into_iter().filter(|kind| *kind != ReplyKind::None);
+    answers.map(|kind| replies(summary, kind)).sum()
+}
+
+/// Responses of this kind.
+pub fn replies(summary: &Summary, kind: ReplyKind) -> u64 {
+    replies_to(summary, kind, |_| true)
+}
+
+fn replies_to(summary: &Summary, reply: ReplyKind, is_counted: fn(OpKind) -> bool) -> u64 {
+    let entries = summary.phases.iter().flat_map(|phase| &phase.ops);
+    let entries = entries.filter(|entry| is_counted(entry.op.kind()));
+    entries.map(|entry| entry.counts.requests.reply(reply)).sum()
+}
+
+/// The exact sums of a metered quantity.
+fn metered(summary: &Summary, kind: MeterKind) -> Moments {
+    let meter = summary.meters.iter().find(|meter| meter.kind == kind);
+    meter.map_or_else(Moments::default, |meter| *meter.histogram.moments())
 }
 
 /// Per second, and how many milliseconds each; 0 of a run without length.
@@ -72,44 +107,49 @@ fn rate(count: u64, seconds: f64) -> (f64, f64) {
     if seconds > 0.0 { (count as f64 / seconds, 1e3 * seconds / count as f64) } else { (0.0, 0.0) }
 }
 
-fn times(name: &str, spread: &Spread, precision: Precision) -> String {
-    let Spread { avg, min, max, stddev } = spread;
+fn times(name: &str, moments: &Moments, precision: Precision) -> String {
+    let Spread { avg, min, max, stddev } = Spread::of(moments, MS);
     let (decimals, of_stddev) = (precision.time_decimals, precision.stddev_decimals);
     format!(
         "{name} time [ms]: avg {avg:.decimals$} min {min:.decimals$} max {max:.decimals$} stddev {stddev:.of_stddev$}\n"
     )
 }
 
-fn sizes(name: &str, spread: &Spread) -> String {
-    let Spread { avg, min, max, stddev } = spread;
+fn sizes(name: &str, moments: &Moments) -> String {
+    let Spread { avg, min, max, stddev } = Spread::of(moments, 1.0);
     format!("{name} size [B]: avg {avg:.1} min {min:.1} max {max:.1} stddev {stddev:.2}\n")
 }
 
-fn responses_block(numbers: &Numbers, precision: Precision, prints_histogram: bool) -> String {
-    let (rate, each) = rate(numbers.responses, numbers.seconds);
-    let mut text = format!("Response rate: {rate:.1} rsp/s ({each:.1} ms/rsp)\n");
-    text.push_str(&sizes("Response", &numbers.response_size));
-    text.push_str(&times("Response", &numbers.response_times.spread, precision));
-    if prints_histogram {
-        text.push_str(&histogram(&numbers.response_times, precision));
+/// Response times are from when a call was due, or from when it was sent; percentiles are 0.1 % too high at most.
+fn responses_block(summary: &Summary, line: &CommandLine, precision: Precision) -> String {
+    let latency = &summary.total.latency;
+    let latency = if line.legacy_latency { &latency.service } else { &latency.response };
+    let mut text = sizes("Response", &metered(summary, MeterKind::ResponseSize));
+    text.push_str(&times("Response", latency.histogram.moments(), precision));
+    if line.print_histogram {
+        text.push_str(&histogram(&latency.histogram, precision));
     }
-    let [p25, p50, p75, p95, p99, p999] = numbers.response_times.percentiles;
     let decimals = precision.time_decimals;
-    let _ =
-        writeln!(text, "Response time [ms]: p25 {p25:.decimals$} p50 {p50:.decimals$} p75 {p75:.decimals$}");
-    let _ = writeln!(
-        text,
-        "Response time [ms]: p95 {p95:.decimals$} p99 {p99:.decimals$} p999 {p999:.decimals$}"
-    );
-    let of = |kind| numbers.reply(kind);
+    for row in PERCENTILES {
+        let percentile = |(name, per_million): (&str, u32)| {
+            let quantile = Quantile::from_millionths(per_million);
+            let value_ns = quantile.and_then(|quantile| latency.histogram.quantile(quantile)).unwrap_or(0);
+            format!(" {name} {:.decimals$}", value_ns as f64 / MS)
+        };
+        let _ = writeln!(text, "Response time [ms]:{}", row.map(percentile).concat());
+    }
+    let of = |kind| replies(summary, kind);
+    // Of the replies that found nothing, those that say so as retrievals do.
+    let is_get = |kind| matches!(kind, OpKind::Get | OpKind::Gets);
+    let ends = replies_to(summary, ReplyKind::NotFound, is_get);
     let types = [
         ("stored", of(ReplyKind::Stored)),
         ("not_stored", of(ReplyKind::NotStored)),
         ("exists", of(ReplyKind::Exists)),
-        ("not_found", of(ReplyKind::NotFound) - numbers.ends),
+        ("not_found", of(ReplyKind::NotFound) - ends),
         ("num", of(ReplyKind::Number)),
         ("deleted", of(ReplyKind::Deleted)),
-        ("end", numbers.ends),
+        ("end", ends),
         ("value", of(ReplyKind::Value)),
         ("error", of(ReplyKind::Error)),
         ("client_error", of(ReplyKind::ClientError)),
@@ -124,77 +164,103 @@ fn responses_block(numbers: &Numbers, precision: Precision, prints_histogram: bo
 }
 
 /// Steps that hold any, and a colon for a gap before one and for the end of what there is.
-fn histogram(times: &ResponseTimes, precision: Precision) -> String {
+fn histogram(times: &Histogram, precision: Precision) -> String {
     const GAP: &str = "             :\n";
     let mut text = "Response time histogram [ms]:\n".to_owned();
     let mut next = 0;
-    for (step, count) in &times.steps {
-        if *step > next {
+    for (step, count) in steps(times, precision.step_ns) {
+        if step > next {
             text.push_str(GAP);
         }
-        let begin_ms = *step as f64 * precision.step_ns as f64 / 1e6;
+        let begin_ms = step as f64 * precision.step_ns as f64 / 1e6;
         let decimals = precision.step_decimals;
         let _ = writeln!(text, "{begin_ms:>16.decimals$} {count}");
         next = step + 1;
     }
-    if next <= times.last_step {
+    if next < LONGEST_NS / precision.step_ns {
         text.push_str(GAP);
     }
     text
 }
 
-fn errors(numbers: &Numbers) -> String {
-    let total: u64 = numbers.errors.iter().sum();
+/// Every step of the histogram that holds any, with how many. What is longer than the last is in it.
+fn steps(histogram: &Histogram, step_ns: u64) -> BTreeMap<u64, u64> {
+    let last_step = LONGEST_NS / step_ns - 1;
+    let mut steps = BTreeMap::new();
+    for (bucket, count) in histogram.buckets() {
+        let (start, end) = bucket_values(bucket).into_inner();
+        let start = start.max(histogram.min().unwrap_or(0));
+        let end = end.min(histogram.max().unwrap_or(u64::MAX));
+        let middle = (start as f64 + end as f64) / 2.0;
+        let step = (middle / step_ns as f64).round_ties_even() as u64;
+        *steps.entry(step.min(last_step)).or_insert(0) += count;
+    }
+    steps
+}
+
+fn errors(summary: &Summary) -> String {
+    let mut errors = [0; ERRORS.len()];
+    for fault in summary.faults().rows() {
+        errors[error_place(fault.kind)] += fault.count;
+    }
+    let total: u64 = errors.iter().sum();
     let cells: Vec<String> =
-        ERRORS.iter().zip(numbers.errors).map(|(word, count)| format!(" {word} {count}")).collect();
+        ERRORS.iter().zip(errors).map(|(word, count)| format!(" {word} {count}")).collect();
     let (first, second) = cells.split_at(4);
     format!("Errors: total {total}{}\nErrors:{}\n\n", first.concat(), second.concat())
 }
 
 /// Processor time and bytes.
-fn cost(numbers: &Numbers) -> String {
-    const KIBIBYTE: f64 = 1024.0;
-    let Numbers { seconds, user_s, system_s, bytes, .. } = *numbers;
-    let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
-    let percent = |time_s: f64| 100.0 * per_second(time_s);
+fn cost(summary: &Summary, seconds: f64, has_traffic: bool) -> String {
+    let usage = &summary.record.run.usage;
+    let [user_s, system_s] = [usage.cpu_user_ns, usage.cpu_system_ns].map(|cpu_ns| cpu_ns as f64 / 1e9);
+    let percent = |time_s: f64| if seconds > 0.0 { 100.0 * time_s / seconds } else { 0.0 };
     let mut text = format!(
         "CPU time [s]: user {user_s:.2} system {system_s:.2} (user {:.1}% system {:.1}% total {:.1}%)\n",
         percent(user_s),
         percent(system_s),
         percent(user_s + system_s)
     );
-    if numbers.requests + numbers.responses > 0 {
-        let units = ["B", "KB", "MB", "GB"];
-        // The largest of them that the number is above 1 in.
-        let power = (1..units.len()).rfind(|power| bytes > 1 << (10 * power)).unwrap_or(0);
-        let bytes = bytes as f64;
-        let _ = writeln!(
-            text,
-            "Net I/O: bytes {:.1} {} rate {:.1} KB/s ({:.1}*10^6 bps)",
-            bytes / KIBIBYTE.powi(power as i32),
-            units[power],
-            per_second(bytes) / KIBIBYTE,
-            per_second(bytes * 8.0) / 1e6
-        );
+    if has_traffic {
+        let bytes = [MeterKind::RequestSize, MeterKind::ResponseSize].map(|kind| metered(summary, kind).sum);
+        text.push_str(&net_io(bytes.iter().sum::<u128>() as f64, seconds));
     }
     text
+}
+
+/// Bytes of all requests and responses.
+fn net_io(bytes: f64, seconds: f64) -> String {
+    const KIBIBYTE: f64 = 1024.0;
+    let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+    let units = ["B", "KB", "MB", "GB"];
+    // The largest of them that the number is above 1 in.
+    let power = (1..units.len()).rfind(|power| bytes > KIBIBYTE.powi(*power as i32)).unwrap_or(0);
+    format!(
+        "Net I/O: bytes {:.1} {} rate {:.1} KB/s ({:.1}*10^6 bps)\n",
+        bytes / KIBIBYTE.powi(power as i32),
+        units[power],
+        per_second(bytes) / KIBIBYTE,
+        per_second(bytes * 8.0) / 1e6
+    )
 }
 
 /// Nanoseconds in the unit of all times that are printed.
 const MS: f64 = 1e6;
 /// mcperf's histogram has 100 000 steps of a millisecond, and what is longer is in the last.
 const LONGEST_NS: u64 = 100_000_000_000;
-/// Percentiles that are printed, in millionths.
-const PER_MILLION: [u32; 6] = [250_000, 500_000, 750_000, 950_000, 990_000, 999_000];
+/// Percentiles of each line, in millionths.
+const PERCENTILES: [[(&str, u32); 3]; 2] = [
+    [("p25", 250_000), ("p50", 500_000), ("p75", 750_000)],
+    [("p95", 950_000), ("p99", 990_000), ("p999", 999_000)],
+];
 
 /// What is known of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(missing_docs, reason = "the fields are the words of the lines")]
-pub struct Spread {
-    pub avg: f64,
-    pub min: f64,
-    pub max: f64,
-    pub stddev: f64,
+struct Spread {
+    avg: f64,
+    min: f64,
+    max: f64,
+    stddev: f64,
 }
 
 impl Spread {
@@ -212,48 +278,9 @@ impl Spread {
     }
 }
 
-/// How long it took from a call to its response.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ResponseTimes {
-    /// Milliseconds.
-    pub spread: Spread,
-    /// p25, p50, p75, p95, p99 and p999 in milliseconds, 0.1 % too high at most.
-    pub percentiles: [f64; PER_MILLION.len()],
-    /// Every step of the histogram that holds any, with how many.
-    pub steps: BTreeMap<u64, u64>,
-    /// The step that nothing lies beyond.
-    pub last_step: u64,
-}
-
-impl ResponseTimes {
-    /// Of nanoseconds, in steps of this length.
-    fn of(histogram: &Histogram, step_ns: u64) -> Self {
-        let percentile = |per_million: u32| {
-            let quantile = Quantile::from_millionths(per_million)?;
-            histogram.quantile(quantile).map(|value_ns| value_ns as f64 / MS)
-        };
-        let last_step = LONGEST_NS / step_ns - 1;
-        let mut steps = BTreeMap::new();
-        for (bucket, count) in histogram.buckets() {
-            let (start, end) = bucket_values(bucket).into_inner();
-            let start = start.max(histogram.min().unwrap_or(0));
-            let end = end.min(histogram.max().unwrap_or(u64::MAX));
-            let middle = (start as f64 + end as f64) / 2.0;
-            let step = (middle / step_ns as f64).round_ties_even() as u64;
-            *steps.entry(step.min(last_step)).or_insert(0) += count;
-        }
-        Self {
-            spread: Spread::of(histogram.moments(), MS),
-            percentiles: PER_MILLION.map(|per_million| percentile(per_million).unwrap_or(0.0)),
-            steps,
-            last_step,
-        }
-    }
-}
-
 /// Why connections failed or were lost, in the words and the order of the report. The last is everything else, and connections
 /// that the server closed in good order.
-pub const ERRORS: [&str; 8] = [
+const ERRORS: [&str; 8] = [
     "client-timo",
     "socket-timo",
     "connrefused",
@@ -282,147 +309,95 @@ const fn error_place(fault: FaultKind) -> usize {
     }
 }
 
-/// Everything that the report has.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Numbers {
-    /// Attempts to connect.
-    pub connections: u64,
-    /// Calls that were written.
-    pub requests: u64,
-    /// Calls that were answered, with whatever.
-    pub responses: u64,
-    /// From the first attempt until the last connection had ended.
-    pub seconds: f64,
-    /// The most connections established at a time.
-    pub concurrent: u64,
-    /// From an attempt until the end of its connection, milliseconds.
-    pub connection_time: Spread,
-    /// From an attempt until its connection stood, milliseconds.
-    pub connect_time: Spread,
-    /// Bytes.
-    pub request_size: Spread,
-    /// Bytes.
-    pub response_size: Spread,
-    /// Response times of calls with a valid reply.
-    pub response_times: ResponseTimes,
-    /// Responses by their first word; `replies[kind as usize]`.
-    pub replies: [u64; ReplyKind::COUNT],
-    /// How many of the replies that found nothing say so as retrievals do.
-    pub ends: u64,
-    /// How many connections failed or were lost, by [`ERRORS`].
-    pub errors: [u64; ERRORS.len()],
-    /// Processor time in user space, in seconds.
-    pub user_s: f64,
-    /// CPU time in the kernel, in seconds.
-    pub system_s: f64,
-    /// Bytes of all requests and responses.
-    pub bytes: u64,
-}
-
-impl Numbers {
-    /// Of a run. Response times are from when a call was due, or from when it was sent; steps of the histogram have this length.
-    pub fn of(summary: &Summary, from_sent: bool, step_ns: u64) -> Self {
-        let meter = |kind| {
-            let meter = summary.meters.iter().find(|meter| meter.kind == kind);
-            meter.map_or_else(Moments::default, |meter| *meter.histogram.moments())
-        };
-        let (request_size, response_size) = (meter(MeterKind::RequestSize), meter(MeterKind::ResponseSize));
-        let latency = &summary.total.latency;
-        let times = if from_sent { &latency.service } else { &latency.response };
-        let record = &summary.record.run;
-        let mut numbers = Self {
-            connections: summary.connections.begun,
-            seconds: record.times.drained_ns.saturating_sub(record.times.start_ns) as f64 / 1e9,
-            concurrent: summary.counts().connections_most,
-            connection_time: Spread::of(&meter(MeterKind::ConnectionTime), MS),
-            connect_time: Spread::of(&meter(MeterKind::ConnectTime), MS),
-            request_size: Spread::of(&request_size, 1.0),
-            response_size: Spread::of(&response_size, 1.0),
-            response_times: ResponseTimes::of(&times.histogram, step_ns),
-            errors: count_errors(summary),
-            user_s: record.usage.cpu_user_ns as f64 / 1e9,
-            system_s: record.usage.cpu_system_ns as f64 / 1e9,
-            bytes: u64::try_from(request_size.sum + response_size.sum).unwrap_or(u64::MAX),
-            ..Self::default()
-        };
-        for entry in summary.phases.iter().flat_map(|phase| &phase.ops) {
-            numbers.requests += entry.counts.requests.sent;
-            for kind in ReplyKind::ALL.into_iter().filter(|kind| *kind != ReplyKind::None) {
-                let count = entry.counts.requests.reply(kind);
-                numbers.responses += count;
-                numbers.replies[kind as usize] += count;
-                if kind == ReplyKind::NotFound && matches!(entry.op.kind(), OpKind::Get | OpKind::Gets) {
-                    numbers.ends += count;
-                }
-            }
-        }
-        numbers
-    }
-
-    /// Responses of this kind.
-    pub const fn reply(&self, kind: ReplyKind) -> u64 {
-        self.replies[kind as usize]
-    }
-}
-
-fn count_errors(summary: &Summary) -> [u64; ERRORS.len()] {
-    let mut errors = [0; ERRORS.len()];
-    for fault in summary.faults().rows() {
-        errors[error_place(fault.kind)] += fault.count;
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::invocation::tests::invocation;
     use super::*;
+    use crate::front_end::tests::{MS as MILLISECOND, START_NS, summary};
+    use brunt_plan::op::{KeyRef, Op};
+    use brunt_plan::outcome::{Outcome, OutcomeClass};
+    use brunt_plan::phase::Phase;
+    use brunt_stats::connection::ConnectionEvent;
+    use brunt_stats::recorder::RecorderSet;
+    use brunt_stats::run_record::RunData;
+    use brunt_stats::sample::{Sample, Times};
+    use brunt_stats::worker_counts::WorkerCounts;
 
-    fn spread(avg: f64, min: f64, max: f64, stddev: f64) -> Spread {
-        Spread { avg, min, max, stddev }
+    /// The summary of a run of 1.25 s in which this happened, and its command line.
+    fn run(line: &str, record: impl FnOnce(&mut RecorderSet)) -> (Summary, CommandLine) {
+        let invocation = invocation(line).unwrap();
+        let counts = WorkerCounts { connections_most: 12, ..WorkerCounts::default() };
+        let mut run = RunData { counts, ..RunData::default() };
+        (run.usage.cpu_user_ns, run.usage.cpu_system_ns) = (1_000_000, 176_000_000);
+        (summary(&invocation.spec, record, run), invocation.line)
     }
 
-    /// The run of mcperf's documentation, made longer.
-    fn numbers() -> Numbers {
-        let mut numbers = Numbers {
-            connections: 200,
-            requests: 2000,
-            responses: 2000,
-            seconds: 0.209,
-            concurrent: 12,
-            connection_time: spread(10.4, 10.0, 13.2, 0.42),
-            connect_time: spread(0.3, 0.1, 0.6, 0.07),
-            request_size: spread(35.8, 28.0, 44.0, 4.77),
-            response_size: spread(8.0, 8.0, 8.0, 0.0),
-            response_times: ResponseTimes {
-                spread: spread(0.2061, 0.0, 3.0, 0.3456),
-                percentiles: [0.15, 0.2, 0.251, 0.5, 1.25, 2.5],
-                steps: [(0, 1849), (1, 113), (3, 37), (4, 1)].into(),
-                last_step: 99_999,
-            },
-            user_s: 0.001,
-            system_s: 0.176,
-            bytes: 87_552,
-            ..Numbers::default()
-        };
-        numbers.replies[ReplyKind::Stored as usize] = 2000;
-        numbers
+    fn report(line: &str, record: impl FnOnce(&mut RecorderSet)) -> String {
+        let (summary, line) = run(line, record);
+        text(&summary, &line)
+    }
+
+    fn connect(set: &mut RecorderSet, count: u32) {
+        (0..count).for_each(|_| set.connection(Phase::Measure, ConnectionEvent::Begun));
+    }
+
+    /// Calls that are sent.
+    fn call(set: &mut RecorderSet, kind: OpKind, count: u32) -> Op {
+        let op = Op::of(kind, KeyRef::Id(0));
+        for _ in 0..count {
+            set.scheduled(Phase::Measure, &op);
+            set.sent(Phase::Measure, &op, 1, START_NS);
+        }
+        op
+    }
+
+    /// Calls that are answered so after this time.
+    fn answer(set: &mut RecorderSet, kind: OpKind, reply: ReplyKind, response_ns: u64, count: u32) {
+        let op = call(set, kind, count);
+        let is_error = matches!(reply, ReplyKind::Error | ReplyKind::ClientError | ReplyKind::ServerError);
+        let class = if is_error { OutcomeClass::Error } else { OutcomeClass::Done };
+        let begin =
+            Times { intended_ns: START_NS, picked_ns: START_NS, sent_ns: START_NS, ..Times::default() };
+        let end_ns = START_NS + response_ns;
+        let times = Times { polled_ns: end_ns, first_byte_ns: end_ns, done_ns: end_ns, ..begin };
+        let outcome = Outcome { class, reply };
+        let sample = Sample { op: op.id(), class: 0, outcome, busy_lag_ns: None, times };
+        (0..count).for_each(|_| set.record(Phase::Measure, &sample, 1, 0));
+    }
+
+    fn meter(set: &mut RecorderSet, kind: MeterKind, values: &[(u64, u32)]) {
+        for (value, count) in values {
+            (0..*count).for_each(|_| set.meter(kind, *value));
+        }
+    }
+
+    /// Like the run of mcperf's documentation.
+    fn documented(set: &mut RecorderSet) {
+        connect(set, 200);
+        for (response_ns, count) in [(200_000, 1849), (1_000_000, 113), (3_000_000, 37), (4_000_000, 1)] {
+            answer(set, OpKind::Set, ReplyKind::Stored, response_ns, count);
+        }
+        meter(set, MeterKind::ConnectionTime, &[(10_000_000, 150), (13_200_000, 50)]);
+        meter(set, MeterKind::ConnectTime, &[(100_000, 100), (500_000, 100)]);
+        meter(set, MeterKind::RequestSize, &[(28, 1000), (44, 1000)]);
+        meter(set, MeterKind::ResponseSize, &[(8, 2000)]);
     }
 
     #[test]
     fn report_has_mcperfs_layout() {
         let expected = "
-Total: connections 200 requests 2000 responses 2000 test-duration 0.209 s
+Total: connections 200 requests 2000 responses 2000 test-duration 1.250 s
 
-Connection rate: 956.9 conn/s (1.0 ms/conn <= 12 concurrent connections)
-Connection time [ms]: avg 10.4 min 10.0 max 13.2 stddev 0.42
-Connect time [ms]: avg 0.3 min 0.1 max 0.6 stddev 0.07
+Connection rate: 160.0 conn/s (6.2 ms/conn <= 12 concurrent connections)
+Connection time [ms]: avg 10.8 min 10.0 max 13.2 stddev 1.39
+Connect time [ms]: avg 0.3 min 0.1 max 0.5 stddev 0.20
 
-Request rate: 9569.4 req/s (0.1 ms/req)
-Request size [B]: avg 35.8 min 28.0 max 44.0 stddev 4.77
+Request rate: 1600.0 req/s (0.6 ms/req)
+Request size [B]: avg 36.0 min 28.0 max 44.0 stddev 8.00
 
-Response rate: 9569.4 rsp/s (0.1 ms/rsp)
+Response rate: 1600.0 rsp/s (0.6 ms/rsp)
 Response size [B]: avg 8.0 min 8.0 max 8.0 stddev 0.00
-Response time [ms]: avg 0.2 min 0.0 max 3.0 stddev 0.35
+Response time [ms]: avg 0.3 min 0.2 max 4.0 stddev 0.42
 Response time histogram [ms]:
              0.0 1849
              1.0 113
@@ -430,8 +405,8 @@ Response time histogram [ms]:
              3.0 37
              4.0 1
              :
-Response time [ms]: p25 0.1 p50 0.2 p75 0.3
-Response time [ms]: p95 0.5 p99 1.2 p999 2.5
+Response time [ms]: p25 0.2 p50 0.2 p75 0.2
+Response time [ms]: p95 1.0 p99 3.0 p999 3.0
 Response type: stored 2000 not_stored 0 exists 0 not_found 0
 Response type: num 0 deleted 0 end 0 value 0
 Response type: error 0 client_error 0 server_error 0
@@ -439,25 +414,26 @@ Response type: error 0 client_error 0 server_error 0
 Errors: total 0 client-timo 0 socket-timo 0 connrefused 0 connreset 0
 Errors: fd-unavail 0 ftab-full 0 addrunavail 0 other 0
 
-CPU time [s]: user 0.00 system 0.18 (user 0.5% system 84.2% total 84.7%)
-Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
+CPU time [s]: user 0.00 system 0.18 (user 0.1% system 14.1% total 14.2%)
+Net I/O: bytes 85.9 KB rate 68.8 KB/s (0.6*10^6 bps)
 
 ";
-        assert_eq!(text(&numbers(), Precision::USUAL, true), expected);
+        assert_eq!(report("-s h -H", documented), expected);
+        assert!(!report("-s h", documented).contains("histogram"));
     }
 
     #[test]
     fn fine_times_have_more_decimals() {
-        let mut numbers = numbers();
-        numbers.response_times.steps = [(2, 5), (14, 1), (999_999, 1)].into();
-        numbers.response_times.last_step = 999_999;
-        let text = text(&numbers, Precision::FINE, true);
+        let text = report("-s h -H --fine", |set| {
+            documented(set);
+            answer(set, OpKind::Set, ReplyKind::Stored, 200_000_000_000, 1);
+        });
         for lines in [
-            "\nConnect time [ms]: avg 0.300 min 0.100 max 0.600 stddev 0.070\n",
-            "\nRequest size [B]: avg 35.8 min 28.0 max 44.0 stddev 4.77\n",
-            "\nResponse time [ms]: avg 0.206 min 0.000 max 3.000 stddev 0.346\n",
-            "[ms]:\n             :\n            0.20 5\n             :\n            1.40 1\n             :\n        99999.90 1\nResponse",
-            "\nResponse time [ms]: p25 0.150 p50 0.200 p75 0.251\nResponse time [ms]: p95 0.500 p99 1.250 p999 2.500\n",
+            "\nConnect time [ms]: avg 0.300 min 0.100 max 0.500 stddev 0.201\n",
+            "\nRequest size [B]: avg 36.0 min 28.0 max 44.0 stddev 8.00\n",
+            "[ms]:\n             :\n            0.20 1849\n             :\n            1.00 113\n",
+            "            4.00 1\n             :\n        99999.90 1\nResponse",
+            "\nResponse time [ms]: p25 0.200 p50 0.200 p75 0.200\nResponse time [ms]: p95 1.000 p99 3.000 p999 3.000\n",
         ] {
             assert!(text.contains(lines), "{lines}{text}");
         }
@@ -465,69 +441,68 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
 
     #[test]
     fn blocks_without_events_are_left_out() {
-        let blocks = |numbers: &Numbers| {
-            let text = text(numbers, Precision::USUAL, true);
+        let table: [(fn(&mut RecorderSet), &str); 4] = [
+            (|_| {}, "Total: Errors: CPU"),
+            (|set| connect(set, 3), "Total: Connection Errors: CPU"),
+            (
+                |set| {
+                    connect(set, 3);
+                    call(set, OpKind::Set, 2);
+                },
+                "Total: Connection Request Errors: CPU",
+            ),
+            (documented, "Total: Connection Request Response Errors: CPU"),
+        ];
+        for (record, blocks) in table {
+            let text = report("-s h -H", record);
             assert!(
                 text.starts_with("\nTotal: ") && text.ends_with("\n\n") && !text.contains("\n\n\n"),
                 "{text}"
             );
-            let words = text.split("\n\n").filter_map(|block| block.split_whitespace().next());
-            words.collect::<Vec<_>>().join(" ")
-        };
-        let mut numbers = numbers();
-        assert_eq!(blocks(&numbers), "Total: Connection Request Response Errors: CPU");
-        // Without replies.
-        numbers.responses = 0;
-        assert_eq!(blocks(&numbers), "Total: Connection Request Errors: CPU");
-        assert!(text(&numbers, Precision::USUAL, false).contains("\nNet I/O: "));
-        // Refused.
-        numbers.requests = 0;
-        assert_eq!(blocks(&numbers), "Total: Connection Errors: CPU");
-        assert!(!text(&numbers, Precision::USUAL, false).contains("Net I/O"));
-        assert_eq!(blocks(&Numbers::default()), "Total: Errors: CPU");
+            let words: Vec<&str> =
+                text.split("\n\n").filter_map(|block| block.split_whitespace().next()).collect();
+            assert_eq!(words.join(" "), blocks);
+            assert_eq!(text.contains("\nNet I/O: "), blocks.contains("Request"), "{text}");
+        }
     }
 
     #[test]
     fn nothing_is_infinite() {
-        let numbers = Numbers { connections: 3, ..Numbers::default() };
-        let text = text(&numbers, Precision::USUAL, true);
-        assert!(
-            text.contains("\nConnection rate: 0.0 conn/s (0.0 ms/conn <= 0 concurrent connections)\n"),
-            "{text}"
-        );
+        let (mut summary, line) = run("-s h -H", |set| connect(set, 3));
+        summary.record.run.times.drained_ns = summary.record.run.times.start_ns;
+        let text = text(&summary, &line);
+        let row = "\nConnection rate: 0.0 conn/s (0.0 ms/conn <= 12 concurrent connections)\n";
+        assert!(text.contains(row), "{text}");
         assert!(!text.contains("inf") && !text.contains("nan") && !text.contains("NaN"), "{text}");
     }
 
     #[test]
     fn faults_have_the_words_of_mcperf() {
-        for (fault, word) in [
-            (FaultKind::TimedOut, "client-timo"),
-            (FaultKind::SocketTimedOut, "socket-timo"),
-            (FaultKind::Refused, "connrefused"),
-            (FaultKind::Reset, "connreset"),
-            (FaultKind::NoDescriptor, "fd-unavail"),
-            (FaultKind::NoFile, "ftab-full"),
-            (FaultKind::NoPort, "addrunavail"),
-            (FaultKind::ClosedByPeer, "other"),
-            (FaultKind::Other(113), "other"),
-        ] {
-            assert_eq!(ERRORS[error_place(fault)], word);
-        }
-    }
-
-    #[test]
-    fn errors_add_up() {
-        let errors = [1, 2, 4, 8, 16, 32, 64, 128];
-        let text = text(&Numbers { errors, ..Numbers::default() }, Precision::USUAL, false);
-        let lines = "\nErrors: total 255 client-timo 1 socket-timo 2 connrefused 4 connreset 8\n\
-                     Errors: fd-unavail 16 ftab-full 32 addrunavail 64 other 128\n\n";
+        let text = report("-s h", |set| {
+            let faults = [
+                FaultKind::TimedOut,
+                FaultKind::SocketTimedOut,
+                FaultKind::Refused,
+                FaultKind::Reset,
+                FaultKind::NoDescriptor,
+                FaultKind::NoFile,
+                FaultKind::NoPort,
+                FaultKind::ClosedByPeer,
+                FaultKind::Other(113),
+            ];
+            for (power, fault) in faults.into_iter().enumerate() {
+                (0..1 << power).for_each(|_| set.fault(Phase::Measure, fault, 0));
+            }
+        });
+        let lines = "\nErrors: total 511 client-timo 1 socket-timo 2 connrefused 4 connreset 8\n\
+                     Errors: fd-unavail 16 ftab-full 32 addrunavail 64 other 384\n\n";
         assert!(text.contains(lines), "{text}");
     }
 
     #[test]
     fn bytes_have_the_unit_that_fits() {
         for (bytes, expected) in [
-            (36, "36.0 B"),
+            (36_u64, "36.0 B"),
             (1024, "1024.0 B"),
             (1025, "1.0 KB"),
             (1 << 20, "1024.0 KB"),
@@ -535,23 +510,28 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
             (3 << 30, "3.0 GB"),
             (5 << 40, "5120.0 GB"),
         ] {
-            let text = text(&Numbers { bytes, requests: 1, ..Numbers::default() }, Precision::USUAL, false);
-            assert!(
-                text.contains(&format!("\nNet I/O: bytes {expected} rate 0.0 KB/s (0.0*10^6 bps)\n")),
-                "{text}"
-            );
+            let expected = format!("Net I/O: bytes {expected} rate 0.0 KB/s (0.0*10^6 bps)\n");
+            assert_eq!(net_io(bytes as f64, 0.0), expected);
         }
     }
 
     #[test]
     fn replies_are_named_by_kind() {
-        let mut numbers = Numbers { responses: 1, ends: 5, ..Numbers::default() };
-        numbers.replies = std::array::from_fn(|kind| 10 + kind as u64);
-        let text = text(&numbers, Precision::USUAL, false);
-        let lines = "\nResponse type: stored 10 not_stored 11 exists 12 not_found 8\n\
-                     Response type: num 15 deleted 16 end 5 value 14\n\
-                     Response type: error 19 client_error 20 server_error 21\n";
-        assert!(text.contains(lines), "{text}");
+        for (line, kind, [not_found, end]) in
+            [("-m get", OpKind::Get, [0, 13]), ("-m set", OpKind::Set, [13, 0])]
+        {
+            let text = report(&format!("-s h {line}"), |set| {
+                for reply in ReplyKind::ALL.into_iter().filter(|reply| *reply != ReplyKind::None) {
+                    answer(set, kind, reply, MILLISECOND, 10 + reply as u32);
+                }
+            });
+            let lines = format!(
+                "\nResponse type: stored 10 not_stored 11 exists 12 not_found {not_found}\n\
+                 Response type: num 15 deleted 16 end {end} value 14\n\
+                 Response type: error 19 client_error 20 server_error 21\n"
+            );
+            assert!(text.contains(&lines), "{text}");
+        }
     }
 
     fn histogram(times_ns: &[u64]) -> Histogram {
@@ -574,18 +554,20 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
     #[test]
     fn steps_are_rounded_to_the_nearest_and_percentiles_are_not() {
         let times_ns = [0, 400_000, 600_000, 1_400_000, 7_000_000, 100_000_000, 200_000_000_000];
-        let times = ResponseTimes::of(&histogram(&times_ns), 1_000_000);
-        let steps: Vec<_> = times.steps.into_iter().collect();
-        assert_eq!(steps, [(0, 2), (1, 2), (7, 1), (100, 1), (99_999, 1)]);
-        let fine = ResponseTimes::of(&histogram(&times_ns), 100_000);
-        let steps: Vec<_> = fine.steps.into_iter().collect();
-        assert_eq!(steps, [(0, 1), (4, 1), (6, 1), (14, 1), (70, 1), (1000, 1), (999_999, 1)]);
+        let found: Vec<_> = steps(&histogram(&times_ns), 1_000_000).into_iter().collect();
+        assert_eq!(found, [(0, 2), (1, 2), (7, 1), (100, 1), (99_999, 1)]);
+        let found: Vec<_> = steps(&histogram(&times_ns), 100_000).into_iter().collect();
+        assert_eq!(found, [(0, 1), (4, 1), (6, 1), (14, 1), (70, 1), (1000, 1), (999_999, 1)]);
         // Every value of 1 ms to 1000 ms once.
-        let times_ns: Vec<u64> = (1..=1000).map(|ms| ms * 1_000_000).collect();
-        let found = ResponseTimes::of(&histogram(&times_ns), 1_000_000).percentiles;
+        let text = report("-s h --fine", |set| {
+            (1..=1000).for_each(|ms| answer(set, OpKind::Set, ReplyKind::Stored, ms * MILLISECOND, 1));
+        });
+        let rows = text.lines().filter_map(|line| line.strip_prefix("Response time [ms]: p"));
+        let numbers = rows.flat_map(|row| row.split_whitespace().skip(1).step_by(2));
+        let found: Vec<f64> = numbers.map(|word| word.parse().unwrap()).collect();
+        assert_eq!(found.len(), 6, "{text}");
         for (found, expected) in found.into_iter().zip([250.0, 500.0, 750.0, 950.0, 990.0, 999.0]) {
             assert!((expected..=expected * 1.001).contains(&found), "{found}, not {expected}");
         }
-        assert_eq!(ResponseTimes::of(&histogram(&[]), 1_000_000).percentiles, [0.0; 6]);
     }
 }

@@ -275,7 +275,7 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::tests::{cases, words};
+    use crate::options::tests::{cases, changed_fields, words};
 
     fn parsed(line: &str) -> Result<Action<CommandLine>, Refusal> {
         parse(&words(line), &|_| None)
@@ -287,39 +287,37 @@ mod tests {
 
     #[test]
     fn command_lines_are_parsed() {
-        let usual = || CommandLine { servers: "h".to_owned(), ..CommandLine::default() };
         // (options beside -s h, what they change)
-        let table = [
-            ("", usual()),
-            ("-T2 -c 8", CommandLine { threads: 2, concurrency: 8, ..usual() }),
-            ("--thr 4abc --conc=16.9", CommandLine { threads: 4, ..usual() }),
-            ("-c 8 -c 32", CommandLine { concurrency: 32, ..usual() }),
-            ("-n 4 -d 20", CommandLine { conn_sock: 4, division: 20, ..usual() }),
-            ("--exec 4294967297", CommandLine { execute_number: Some(1 << 32 | 1), ..usual() }),
-            ("-t 2m", CommandLine { time_s: 120, ..usual() }),
-            ("--time=24H", CommandLine { time_s: 86_400, ..usual() }),
-            ("-t 1.9d", CommandLine { time_s: 86_400, ..usual() }),
-            ("-w 1K -P40k", CommandLine { win_size: 1024, tps: 40_960, ..usual() }),
-            ("--win_size=2m -P 0k", CommandLine { win_size: 2 << 20, ..usual() }),
-            ("-X 2m", CommandLine { fixed_size: Some(2), ..usual() }),
-            ("-v 0.5abc -o0.9", CommandLine { verify: 0.5, overwrite: 0.9, ..usual() }),
-            ("-e 1", CommandLine { exp_verify: 1.0, ..usual() }),
-            ("-S 2d", CommandLine { stat_freq_s: Some(172_800), ..usual() }),
-            ("-RB -p 2", CommandLine { reconnect: true, binary: true, rep_write: Some(2), ..usual() }),
-            (
-                "-Ua --verb -v 1",
-                CommandLine { udp: true, facebook: true, verbose: true, verify: 1.0, ..usual() },
-            ),
-            ("-F f --cfg g", CommandLine { cfg_cmd: Some("g".to_owned()), ..usual() }),
-            ("--seed 7 --quiet", CommandLine { seed: Some(7), quiet: true, ..usual() }),
+        let table = cases(
+            r#"
+            -T 1 => ''
+            -T2 -c 8 => threads: 2; concurrency: 8
+            --thr 4abc --conc=16.9 => threads: 4
+            -c 8 -c 32 => concurrency: 32
+            -n 4 -d 20 => conn_sock: 4; division: 20
+            --exec 4294967297 => execute_number: Some(4294967297)
+            -t 2m => time_s: 120
+            --time=24H => time_s: 86400
+            -t 1.9d => time_s: 86400
+            -w 1K -P40k => win_size: 1024; tps: 40960
+            --win_size=2m -P 0k => win_size: 2097152
+            -X 2m => fixed_size: Some(2)
+            -v 0.5abc -o0.9 => verify: 0.5; overwrite: 0.9
+            -e 1 => exp_verify: 1.0
+            -S 2d => stat_freq_s: Some(172800)
+            -RB -p 2 => reconnect: true; binary: true; rep_write: Some(2)
+            -Ua --verb -v 1 => verify: 1.0; udp: true; facebook: true; verbose: true
+            -F f --cfg g => cfg_cmd: Some("g")
+            --seed 7 --quiet => seed: Some(7); quiet: true
             // Ours yield to memaslap's.
-            ("--se x", CommandLine { servers: "x".to_owned(), ..usual() }),
-            ("--see 1 --leg", CommandLine { seed: Some(1), legacy_exit: true, ..usual() }),
-            ("--per --pri", CommandLine { percentiles: true, printable_keys: true, ..usual() }),
-        ];
-        for (options, expected) in table {
-            let warnings = Vec::new();
-            assert_eq!(CommandLine { warnings, ..run(&format!("-s h {options}")) }, expected, "{options}");
+            --se x => servers: "x"
+            --see 1 --leg => seed: Some(1); legacy_exit: true
+            --per --pri => printable_keys: true; percentiles: true
+        "#,
+        );
+        for [options, expected] in table {
+            let line = CommandLine { warnings: Vec::new(), ..run(&format!("-s h {options}")) };
+            assert_eq!(changed_fields(&run("-s h"), &line), expected, "{options}");
         }
     }
 

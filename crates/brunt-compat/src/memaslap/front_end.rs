@@ -138,7 +138,9 @@ impl Loader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::{Answer, FailureKind, Printed};
+    use crate::front_end::tests::{CALLER, printed};
+    use crate::front_end::{Answer, FailureKind};
+    use crate::options::tests::words;
     use std::io::{self, ErrorKind};
 
     fn asked(line: &str, file: Option<&str>) -> Outcome {
@@ -146,29 +148,19 @@ mod tests {
             Some(text) if path == "/house/.memslap.cnf" || path == "f.cnf" => Ok(text.to_owned()),
             _ => Err(io::Error::from(ErrorKind::NotFound)),
         };
-        let caller = Caller {
-            program: "memaslap",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: Some("/house"),
-            variable: &|name| (name == "HOME").then(|| "/tent".to_owned()),
-            read_text: &read_text,
-        };
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        read(&words, &caller)
+        let home = Some("/house");
+        let variable = &|name: &str| (name == "HOME").then(|| "/tent".to_owned());
+        let caller = Caller { home, variable, read_text: &read_text, ..CALLER };
+        read(&words(line), &caller)
     }
 
     /// What is printed before anything is connected, standard error in brackets; and the data seed.
     fn begun(line: &str, file: Option<&str>) -> (String, u64) {
-        let Outcome::FrontEnd(mut front_end) = asked(line, file) else { panic!("{line}: no front end") };
+        let mut front_end = asked(line, file).front_end();
         let mut console = Console::at(DurationNs(0), DurationNs(1_700_000_000_900_000_000));
         let Setup::Runs(runs) = front_end.setup(&mut console) else { panic!("{line}: no runs") };
-        let text = |printed: Printed| match printed {
-            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
-            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
-        };
         let seed = runs.plans[0].run.data_seed.unwrap().0;
-        (console.take().into_iter().map(text).collect(), seed)
+        (printed(&mut console).concat(), seed)
     }
 
     #[test]
@@ -191,10 +183,7 @@ mod tests {
 
     #[test]
     fn answers_and_failures_have_memaslaps_exit_codes() {
-        let answer = |line: &str| match asked(line, None) {
-            Outcome::Answer(answer) => answer,
-            Outcome::FrontEnd(_) => panic!("{line}: a front end"),
-        };
+        let answer = |line: &str| asked(line, None).answer();
         let version = Answer { code: 0, out: "memaslap v1.0\n".to_owned(), err: String::new() };
         assert_eq!(answer("-V"), version);
         assert_eq!(answer("-h"), Answer { code: 0, out: help(), err: String::new() });
@@ -209,9 +198,7 @@ mod tests {
             assert!(err.ends_with('\n') && out.is_empty() == shown.is_empty(), "{line}: {out}");
         }
         for kind in [FailureKind::Interrupted, FailureKind::Other] {
-            let Outcome::FrontEnd(mut front_end) = asked("-s h --legacy-exit --quiet", None) else {
-                panic!()
-            };
+            let mut front_end = asked("-s h --legacy-exit --quiet", None).front_end();
             let mut console = Console::default();
             let failure = RunFailure { kind, message: "why".to_owned() };
             assert_eq!(front_end.fail(&failure, &mut console), End::with(1));

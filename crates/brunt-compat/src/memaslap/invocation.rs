@@ -296,9 +296,9 @@ pub(super) mod tests {
     use super::super::command_line::NAMES;
     use super::super::command_line::{OPTIONS, parse};
     use super::*;
+    use crate::front_end::tests::{CALLER, changes};
     use crate::options::Action;
     use crate::options::tests::{cases, words};
-    use brunt_plan::resolve::{Host, resolve};
     use std::io::ErrorKind;
 
     const FILES: [(&str, &str); 5] = [
@@ -314,14 +314,7 @@ pub(super) mod tests {
             let file = FILES.iter().find(|(name, _)| *name == path);
             file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
         };
-        let caller = Caller {
-            program: "memaslap",
-            is_terminal: false,
-            allowed_cpus: &[0, 1, 2, 3],
-            home: None,
-            variable: &|_| None,
-            read_text: &read_text,
-        };
+        let caller = Caller { read_text: &read_text, ..CALLER };
         match parse(&words(line), &|_| None).map_err(|refusal| refusal.message)? {
             Action::Run(line) => Invocation::new(*line, &caller),
             other => panic!("{line}: {other:?}"),
@@ -330,14 +323,8 @@ pub(super) mod tests {
 
     /// The lines of the plan that differ from those of `-s h`.
     fn plan(line: &str) -> String {
-        let text = |line: &str| {
-            let spec = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
-            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
-            resolve(&spec, &host).unwrap().spec.to_toml()
-        };
-        let usual = text("-s h");
-        let lines = text(line);
-        lines.lines().filter(|line| !usual.lines().any(|held| held == *line)).collect::<Vec<_>>().join("; ")
+        let spec = |line: &str| invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
+        changes(&spec("-s h"), &spec(line))
     }
 
     #[test]

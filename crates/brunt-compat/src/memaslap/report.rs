@@ -5,7 +5,7 @@
 
 use super::command_line::CommandLine;
 use super::tally::{GETS, Tallies, Tally};
-use crate::front_end::{first_error, status_remarks, unsent_remark};
+use crate::front_end::{first_error, measured_seconds, status_remarks, unsent_remark};
 use brunt_plan::op::OpKind;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
@@ -186,18 +186,11 @@ pub fn counters(summary: &Summary, line: &CommandLine) -> String {
     for (name, count, _) in lines.iter().filter(|(_, _, is_printed)| *is_printed) {
         let _ = writeln!(text, "{name}: {count}");
     }
-    let seconds = seconds(summary);
+    let seconds = measured_seconds(summary);
     let per_second = |number: f64| if seconds > 0.0 { number / seconds } else { 0.0 };
     let (tps, net) = (per_second(ops as f64), per_second(window_bytes as f64 / MEBIBYTE));
     let _ = writeln!(text, "\nRun time: {seconds:.1}s Ops: {ops} TPS: {tps:.0} Net_rate: {net:.1}M/s");
     text
-}
-
-/// From the beginning of the window to its end; of a run that ends after a number of operations, to when the last had its reply.
-fn seconds(summary: &Summary) -> f64 {
-    let window = &summary.window;
-    let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
-    end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
 }
 
 /// What the counters have no place for, each line with what it is: the status, failures, and what they were.
@@ -293,16 +286,13 @@ mod tests {
     use super::super::invocation::tests::invocation;
     use super::super::tally::tests::tally;
     use super::*;
+    use crate::front_end::tests::{MS, START_NS, summary as run_summary};
     use brunt_plan::op::{KeyRef, Op};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
-    use brunt_plan::resolve::{Host, resolve};
-    use brunt_stats::recorder::{Layout, RecorderSet};
+    use brunt_stats::recorder::RecorderSet;
     use brunt_stats::run_record::RunData;
-    use brunt_stats::run_record::RunRecord;
     use brunt_stats::sample::{Sample, Times};
-    use brunt_stats::store::IntervalStore;
     use brunt_stats::verification::ObjectCounts;
-    use brunt_stats::window::RunTimes;
     use brunt_stats::worker_counts::DatagramCounts;
     use brunt_stats::worker_counts::WorkerCounts;
 
@@ -408,9 +398,6 @@ Total Statistics (6 events)
         }
     }
 
-    const MS: u64 = 1_000_000;
-    const START_NS: u64 = 1_000 * MS;
-
     /// A command, with how many keys it has and how many of them are found; and its bytes.
     struct Done {
         phase: Phase,
@@ -435,60 +422,34 @@ Total Statistics (6 events)
 
     fn summary(line: &str, done: &[Done], counts: WorkerCounts) -> (Summary, CommandLine) {
         let invocation = invocation(line).unwrap();
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
-        let plan = resolve(&invocation.spec, &host).unwrap();
-        let layout = Layout::of(&plan);
-        let mut store = IntervalStore::new(&layout);
-        let end_ns = START_NS + 1_000 * MS;
-        store.align(START_NS);
-        store.set_schedule(START_NS..end_ns);
-        let mut set = RecorderSet::new(&layout);
-        set.set_window(START_NS, end_ns);
         let preset = done.iter().filter(|done| done.phase == Phase::Preload).count() as u64;
-        for (nth, done) in (0..).zip(done) {
-            let op = Op { count: done.keys.max(1) as u16, ..Op::of(done.kind, KeyRef::Id(0)) };
-            let at_ns = START_NS + nth * MS - preset * MS;
-            let times = Times {
-                intended_ns: at_ns,
-                picked_ns: at_ns,
-                sent_ns: at_ns,
-                polled_ns: at_ns + 9,
-                first_byte_ns: at_ns + 9,
-                done_ns: at_ns + 9,
-            };
-            let (class, reply) = match (done.kind, done.hits) {
-                (OpKind::Set, _) => (OutcomeClass::Done, ReplyKind::Stored),
-                _ => (OutcomeClass::Hit, ReplyKind::Value),
-            };
-            set.scheduled(done.phase, &op);
-            set.sent(done.phase, &op, 1, at_ns);
-            let sample = Sample {
-                op: done.kind.into(),
-                class: 0,
-                outcome: Outcome { class, reply },
-                busy_lag_ns: None,
-                times,
-            };
-            set.record(done.phase, &sample, done.keys, done.hits);
-            set.transmitted(done.phase, done.tx);
-            set.received(done.phase, done.rx);
-        }
-        store.push(&set.take_interval(0, START_NS, end_ns));
-        let drained_ns = end_ns + 250 * MS;
-        let times = RunTimes {
-            start_ns: START_NS,
-            measure_ns: START_NS,
-            end_ns,
-            drained_ns,
-            prepare_ns: 0,
-            epoch_us: None,
+        let record = |set: &mut RecorderSet| {
+            for (nth, done) in (0..).zip(done) {
+                let op = Op { count: done.keys.max(1) as u16, ..Op::of(done.kind, KeyRef::Id(0)) };
+                let at_ns = START_NS + nth * MS - preset * MS;
+                let times = Times {
+                    intended_ns: at_ns,
+                    picked_ns: at_ns,
+                    sent_ns: at_ns,
+                    polled_ns: at_ns + 9,
+                    first_byte_ns: at_ns + 9,
+                    done_ns: at_ns + 9,
+                };
+                let (class, reply) = match (done.kind, done.hits) {
+                    (OpKind::Set, _) => (OutcomeClass::Done, ReplyKind::Stored),
+                    _ => (OutcomeClass::Hit, ReplyKind::Value),
+                };
+                set.scheduled(done.phase, &op);
+                set.sent(done.phase, &op, 1, at_ns);
+                let outcome = Outcome { class, reply };
+                let sample = Sample { op: done.kind.into(), class: 0, outcome, busy_lag_ns: None, times };
+                set.record(done.phase, &sample, done.keys, done.hits);
+                set.transmitted(done.phase, done.tx);
+                set.received(done.phase, done.rx);
+            }
         };
-        let summary = Summary::build(RunRecord {
-            run: RunData { intervals: store, times, counts, ..RunData::default() },
-            server: "h".to_owned(),
-            ..RunRecord::of(plan)
-        });
-        (summary, invocation.line)
+        let run = RunData { counts, ..RunData::default() };
+        (run_summary(&invocation.spec, record, run), invocation.line)
     }
 
     fn counts() -> WorkerCounts {

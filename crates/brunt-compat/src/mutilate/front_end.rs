@@ -475,25 +475,17 @@ mod tests {
     use super::*;
     use crate::front_end::Answer;
     use crate::front_end::Printed;
+    use crate::front_end::tests::CALLER;
+    use crate::options::tests::words;
     use brunt_stats::window::RunTimes;
-    use std::io::ErrorKind;
 
     fn asked(line: &str) -> Outcome {
-        let caller = Caller {
-            program: "mutilate",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: None,
-            variable: &|_| None,
-            read_text: &|_| Err(ErrorKind::NotFound.into()),
-        };
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        read(&words, Generation::First, &caller)
+        read(&words(line), Generation::First, &CALLER)
     }
 
     /// What is said on standard error until the window of the first run has begun, at 5.25 s after 1970.
     fn said(line: &str) -> String {
-        let Outcome::FrontEnd(mut front_end) = asked(line) else { panic!("{line}: no front end") };
+        let mut front_end = asked(line).front_end();
         let mut console = Console::at(DurationNs(0), DurationNs(5_250_000_000));
         front_end.setup(&mut console);
         front_end.next(None, &mut console);
@@ -540,9 +532,11 @@ mod tests {
 
     #[test]
     fn answers_and_failures_have_mutilates_exit_codes() {
-        let Outcome::Answer(answer) = asked("--version") else { panic!("an answer") };
-        assert_eq!(answer, Answer { code: 0, out: "mutilate 0.1\n".to_owned(), err: String::new() });
-        let Outcome::Answer(answer) = asked("-Z") else { panic!("an answer") };
+        assert_eq!(
+            asked("--version").answer(),
+            Answer { code: 0, out: "mutilate 0.1\n".to_owned(), err: String::new() }
+        );
+        let answer = asked("-Z").answer();
         assert!(answer.code == 1 && answer.err.starts_with("mutilate: "), "{answer:?}");
         let table = [
             (FailureKind::Interrupted, 130, ""),
@@ -550,7 +544,7 @@ mod tests {
             (FailureKind::Other, 255, "mutilate: why\n"),
         ];
         for (kind, code, said) in table {
-            let Outcome::FrontEnd(mut front_end) = asked("-s h --quiet") else { panic!("a front end") };
+            let mut front_end = asked("-s h --quiet").front_end();
             let mut console = Console::default();
             let end = front_end.fail(&RunFailure { kind, message: "why".to_owned() }, &mut console);
             assert_eq!(end, End::with(code));

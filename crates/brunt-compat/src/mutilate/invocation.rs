@@ -307,6 +307,7 @@ mod tests {
     use super::super::command_line::parse;
     use super::*;
     use crate::front_end::Refusal;
+    use crate::front_end::tests::changes;
     use crate::options::tests::{cases, words};
     use brunt_plan::resolve::{Host, resolve};
 
@@ -317,15 +318,11 @@ mod tests {
 
     /// The lines of the plan at its own rate that differ from those of `-s h`.
     fn plan(line: &str) -> String {
-        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
-        let text = |line: &str| {
+        let spec = |line: &str| {
             let invocation = invocation(line).unwrap();
-            let plan = resolve(&invocation.measuring(invocation.line.qps), &host).unwrap();
-            plan.spec.to_toml()
+            invocation.measuring(invocation.line.qps)
         };
-        let usual = text("-s h");
-        let lines = text(line);
-        lines.lines().filter(|line| !usual.lines().any(|held| held == *line)).collect::<Vec<_>>().join("; ")
+        changes(&spec("-s h"), &spec(line))
     }
 
     #[test]

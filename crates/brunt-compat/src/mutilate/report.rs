@@ -4,6 +4,7 @@
 //! out is where they look for it; whatever else there is to say is a remark for standard error.
 
 use super::command_line::Generation;
+use crate::front_end::{findings, late_remark, measured_seconds};
 use brunt_plan::choice::HostRole;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -231,13 +232,6 @@ fn successes_of_agents(summary: &Summary) -> u64 {
     carried_by(summary, HostRole::Agents).map(of_class).sum()
 }
 
-/// From the beginning of the window to its end; of a run that ends after a number of requests, to when the last had its reply.
-fn seconds(summary: &Summary) -> f64 {
-    let window = &summary.window;
-    let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
-    end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
-}
-
 /// Reads that found nothing, and all of them, of those that count.
 fn misses(summary: &Summary) -> (u64, u64) {
     let of_row = |row: &OpRow| match summary.record.plan.stop.time {
@@ -251,7 +245,7 @@ fn misses(summary: &Summary) -> (u64, u64) {
 
 /// Requests per second.
 pub fn rate(summary: &Summary, layout: Layout) -> f64 {
-    let seconds = seconds(summary);
+    let seconds = measured_seconds(summary);
     if seconds > 0.0 { layout.total(summary) as f64 / seconds } else { 0.0 }
 }
 
@@ -300,7 +294,7 @@ pub fn write_report(
         writeln!(out, "{}", line(tag, &layout.latency(summary, kinds)))?;
     }
     writeln!(out, "{}", line("op_q", &layout.queue(summary)))?;
-    let (total, seconds) = (layout.total(summary), seconds(summary));
+    let (total, seconds) = (layout.total(summary), measured_seconds(summary));
     writeln!(out, "\nTotal QPS = {:.1} ({total} / {seconds:.1}s)", rate(summary, layout))?;
     if let Some(peak) = peak_qps {
         writeln!(out, "Peak QPS  = {peak:.1}")?;
@@ -412,10 +406,7 @@ fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     let status = &summary.status;
     if status.status > Status::Ok {
-        warnings.push(status.headline());
-        warnings.extend(
-            status.findings().into_iter().map(|check| format!("{}: {}", check.id.name(), check.text())),
-        );
+        warnings.extend(findings(status));
     }
     let counts = &summary.total.requests;
     let failed = counts.failed() + counts.in_flight;
@@ -439,13 +430,7 @@ fn warnings(summary: &Summary) -> Vec<String> {
 fn notes(summary: &Summary, layout: Layout) -> Vec<String> {
     let mut notes = Vec::new();
     let p99 = |legacy_latency| percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);
-    if let (Some(due), Some(sent)) = (p99(false), p99(true))
-        && due > sent * 1.1
-    {
-        notes.push(format!(
-            "99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
-        ));
-    }
+    notes.extend(late_remark("99th of read", [p99(false), p99(true)]));
     if let Some((done, all)) = purged(summary) {
         notes.push(format!(
             "delete90: {done} keys were deleted by {all} requests, which stand in no row and are none of --queries"

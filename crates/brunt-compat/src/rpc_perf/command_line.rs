@@ -196,7 +196,7 @@ pub fn help(program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::tests::words;
+    use crate::options::tests::{cases, changed_fields, words};
 
     fn parsed(line: &str) -> Result<Action<ParsedOptions>, String> {
         parse(&words(line))
@@ -218,54 +218,28 @@ mod tests {
 
     #[test]
     fn command_lines_are_parsed() {
-        let usual = CommandLine::default;
-        let table = [
-            ("", usual()),
-            ("-s a:1 --server=b", CommandLine { servers: servers(&["a:1", "b"]), ..usual() }),
-            ("-t2 -c 3", CommandLine { threads: 2, connections: 3, ..usual() }),
-            ("-d 1 -w=2", usual()),
-            ("--duration=1 --windows 2", CommandLine { duration_s: 1, windows: 2, ..usual() }),
-            (
-                "--request-timeout 200 --connect-timeout=500",
-                CommandLine { request_timeout_ms: Some(200), connect_timeout_ms: Some(500), ..usual() },
-            ),
-            (
-                "--tcp-nodelay --flush --service",
-                CommandLine { tcp_nodelay: true, flush: true, service: true, ..usual() },
-            ),
-            ("-vv --verbose", CommandLine { verbose: 3, ..usual() }),
-            (
-                "--trace t --waterfall w --listen :1 -p redis",
-                CommandLine {
-                    trace: Some("t".to_owned()),
-                    waterfall: Some("w".to_owned()),
-                    listen: Some(":1".to_owned()),
-                    protocol: "redis".to_owned(),
-                    ..usual()
-                },
-            ),
-            (
-                "--rx-buffer-size 1 --tx-buffer-size 2 --database 3",
-                CommandLine { rx_buffer_size: 1, tx_buffer_size: 2, database: 3, ..usual() },
-            ),
-            (
-                "--log-format 2016 --seed 7 --quiet --legacy-exit",
-                CommandLine {
-                    log_format: LogFormat::Of2016,
-                    seed: Some(7),
-                    quiet: true,
-                    legacy_exit: true,
-                    ..usual()
-                },
-            ),
-        ];
-        for (line, expected) in table {
-            // A short option takes no equals sign before its value.
-            match line.contains("-w=2") {
-                true => assert!(parsed(line).is_err()),
-                false => assert_eq!(options(line), expected, "{line}"),
-            }
+        // (command line, what it changes)
+        let table = cases(
+            r#"
+            -t 1 => ''
+            -s a:1 --server=b => servers: ["a:1","b"]
+            -t2 -c 3 => threads: 2; connections: 3
+            --duration=1 --windows 2 => duration_s: 1; windows: 2
+            --request-timeout 200 --connect-timeout=500 => request_timeout_ms: Some(200); connect_timeout_ms: Some(500)
+            --tcp-nodelay --flush --service => tcp_nodelay: true; flush: true; service: true
+            -vv --verbose => verbose: 3
+            --trace t --waterfall w --listen :1 -p redis
+                => protocol: "redis"; listen: Some(":1"); trace: Some("t"); waterfall: Some("w")
+            --rx-buffer-size 1 --tx-buffer-size 2 --database 3 => rx_buffer_size: 1; tx_buffer_size: 2; database: 3
+            --log-format 2016 --seed 7 --quiet --legacy-exit
+                => log_format: Of2016; seed: Some(7); quiet: true; legacy_exit: true
+        "#,
+        );
+        for [line, expected] in table {
+            assert_eq!(changed_fields(&CommandLine::default(), &options(line)), expected, "{line}");
         }
+        // A short option takes no equals sign before its value.
+        assert!(parsed("-d 1 -w=2").is_err());
         let versions = ["", "--ipv4", "--ipv6"].map(options).map(|line| (line.ipv4, line.ipv6));
         assert_eq!(versions, [(true, true), (true, false), (false, true)]);
         assert_eq!(

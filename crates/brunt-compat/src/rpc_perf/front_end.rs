@@ -11,7 +11,7 @@ use super::waterfall;
 use super::window::{EndedWindow, WindowHistory};
 use crate::front_end::{
     Caller, Console, End, FrontEnd, Next, Outcome, OutputFile, Refusal, Run, RunFailure, Runs, ServedPages,
-    Setup, Texts, first_error, status_remarks, unsent_remark,
+    Setup, Texts, first_error, late_remark, status_remarks, unsent_remark,
 };
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
@@ -245,17 +245,16 @@ fn all_remarks(summary: &Summary) -> Vec<String> {
 /// The 99th percentile from both beginnings, where they differ by more than a tenth.
 fn waited(summary: &Summary) -> Option<String> {
     let latency = &summary.total.latency;
-    let [due_us, sent_us] = [&latency.response, &latency.service]
-        .map(|latency| latency.histogram.quantile(Quantile::P99).unwrap_or(0) as f64 / 1e3);
-    (due_us > sent_us * 1.1).then(|| {
-        format!("note: p99 of all windows: {due_us:.0} us from when a request was due, {sent_us:.0} us from when it was sent")
-    })
+    let p99_us = [&latency.response, &latency.service]
+        .map(|latency| latency.histogram.quantile(Quantile::P99).map(|p99_ns| p99_ns as f64 / 1e3));
+    late_remark("p99 of all windows", p99_us).map(|remark| format!("note: {remark}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front_end::{Answer, FailureKind, Printed};
+    use crate::front_end::tests::{CALLER, printed};
+    use crate::front_end::{Answer, FailureKind};
     use crate::options::tests::words;
     use std::io::ErrorKind;
 
@@ -266,31 +265,12 @@ mod tests {
             "get" => Ok(GET.to_owned()),
             _ => Err(io::Error::from(ErrorKind::NotFound)),
         };
-        let caller = Caller {
-            program: "rpc-perf",
-            is_terminal: false,
-            allowed_cpus: &[0, 1],
-            home: None,
-            variable: &|_| None,
-            read_text: &read_text,
-        };
+        let caller = Caller { program: "rpc-perf", read_text: &read_text, ..CALLER };
         read(&words(line), &caller)
     }
 
     fn front_end(line: &str) -> Box<dyn FrontEnd> {
-        match asked(line) {
-            Outcome::FrontEnd(front_end) => front_end,
-            Outcome::Answer(answer) => panic!("{line}: {answer:?}"),
-        }
-    }
-
-    /// What was printed, standard error in brackets.
-    fn printed(console: &mut Console) -> Vec<String> {
-        let text = |printed: Printed| match printed {
-            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
-            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
-        };
-        console.take().into_iter().map(text).filter(|text| !text.is_empty()).collect()
+        asked(line).front_end()
     }
 
     /// At 2025-11-21 04:03:07.901 of a zone one hour east of Greenwich.
@@ -350,10 +330,7 @@ mod tests {
 
     #[test]
     fn answers_and_failures_have_exit_codes() {
-        let answer = |line: &str| match asked(line) {
-            Outcome::Answer(answer) => answer,
-            Outcome::FrontEnd(_) => panic!("{line}: a front end"),
-        };
+        let answer = |line: &str| asked(line).answer();
         let version = Answer { code: 0, out: "rpc-perf 2.1.0-pre\n".to_owned(), err: String::new() };
         assert_eq!(answer("--version"), version);
         assert_eq!(answer("-h"), Answer { code: 0, out: help("rpc-perf"), err: String::new() });

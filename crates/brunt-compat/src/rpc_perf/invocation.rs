@@ -241,9 +241,9 @@ mod tests {
     use super::super::command_line::NAMES;
     use super::super::command_line::{OPTIONS, parse};
     use super::*;
+    use crate::front_end::tests::{CALLER, changes};
     use crate::options::Action;
     use crate::options::tests::{cases, words};
-    use brunt_plan::resolve::{Host, resolve};
     use std::io::ErrorKind;
 
     const FILES: [(&str, &str); 9] = [
@@ -267,14 +267,7 @@ mod tests {
             let file = FILES.iter().find(|(name, _)| *name == path);
             file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
         };
-        let caller = Caller {
-            program: "rpc-perf",
-            is_terminal: false,
-            allowed_cpus: &[0, 1, 2, 3],
-            home: None,
-            variable: &|_| None,
-            read_text: &read_text,
-        };
+        let caller = Caller { read_text: &read_text, ..CALLER };
         match parse(&words(line))? {
             Action::Run(line) => Invocation::new(&line, &caller),
             other => panic!("{line}: {other:?}"),
@@ -283,18 +276,11 @@ mod tests {
 
     /// The lines of the plan that differ from those of `--config get -s h`.
     fn plan(line: &str) -> String {
-        let text = |line: &str| {
+        let spec = |line: &str| {
             let invocation = invocation(line).unwrap_or_else(|message| panic!("{line}: {message}"));
-            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 0, server_is_here: true };
-            resolve(&invocation.spec(7).unwrap().0, &host).unwrap().spec.to_toml()
+            invocation.spec(7).unwrap().0
         };
-        let usual = text("--config get -s h");
-        let changed = text(line);
-        changed
-            .lines()
-            .filter(|line| !usual.lines().any(|usual| usual == *line))
-            .collect::<Vec<_>>()
-            .join("\n")
+        changes(&spec("--config get -s h"), &spec(line))
     }
 
     #[test]
@@ -332,33 +318,31 @@ key-form = \"decimal\"
 
     #[test]
     fn options_change_the_plan() {
-        let table = [
-            ("-d 1 -w 2", "time = \"3s\""),
-            ("-d 1 --service --trace t --waterfall w", "time = \"878400h\""),
-            ("-t 2 -c 3", "threads = 2\nconnections = 6"),
-            ("-s i:5", "server = [\"h:11211\", \"i:5\"]\nplacement = \"round-robin\"\nconnections = 2"),
-            ("--request-timeout 200", "timeout = \"200ms\"\ndrain = \"200ms\""),
-            ("--request-timeout 20000", "timeout = \"20s\""),
-            ("--connect-timeout 500", "connect-timeout = \"500ms\""),
-            ("--ipv6", "ip-version = \"6\""),
-            ("--tcp-nodelay", "nodelay = true"),
-            ("-p redis", "server = [\"h:6379\"]\nprotocol = \"resp2\""),
-            (
-                "-p redis_inline --database 3",
-                "server = [\"h:6379\"]\nprotocol = \"resp-inline\"\ndatabase = 3",
-            ),
-            ("-p echo", "server = [\"h:7\"]\nprotocol = \"echo\"\ncommand = ['\"\\x00\"']"),
-            ("--listen 9090", "meter = [\"hit-time\", \"miss-time\"]"),
-            ("--rx-buffer-size 9 --tx-buffer-size 9 --quiet --flush -v --log-format 2016", ""),
-        ];
-        for (options, expected) in table {
+        // (options, what of the plan they change)
+        let table = cases(
+            r#"
+            -d 1 -w 2 => time = "3s"
+            -d 1 --service --trace t --waterfall w => time = "878400h"
+            -t 2 -c 3 => threads = 2; connections = 6
+            -s i:5 => server = ["h:11211", "i:5"]; placement = "round-robin"; connections = 2
+            --request-timeout 200 => timeout = "200ms"; drain = "200ms"
+            --request-timeout 20000 => timeout = "20s"
+            --connect-timeout 500 => connect-timeout = "500ms"
+            --ipv6 => ip-version = "6"
+            --tcp-nodelay => nodelay = true
+            -p redis => server = ["h:6379"]; protocol = "resp2"
+            -p redis_inline --database 3 => server = ["h:6379"]; protocol = "resp-inline"; database = 3
+            -p echo => server = ["h:7"]; protocol = "echo"; command = ['"\x00"']
+            --listen 9090 => meter = ["hit-time", "miss-time"]
+            --rx-buffer-size 9 --tx-buffer-size 9 --quiet --flush -v --log-format 2016 => ''
+        "#,
+        );
+        for [options, expected] in table {
             assert_eq!(plan(&format!("--config get -s h {options}")), expected, "{options}");
         }
         assert_eq!(
             plan("--config two -s h -t 1"),
-            "ip-version = \"4\"\ntimeout = \"200ms\"\ndrain = \"200ms\"\ncommand = [\"get 0\", \"set {key} 0 0 {bytes} 001\"]\n\
-             connections = 3\nmix = \"raw=1+0\"\nname = \"workload-1\"\nrate = \"10/s\"\narrival = \"uniform\"\nmix = \"raw=0+1\"\n\
-             keys = 500\nkey-size = \"fixed:6\"\nconnections-of = \"workload-0\""
+            r#"ip-version = "4"; timeout = "200ms"; drain = "200ms"; command = ["get 0", "set {key} 0 0 {bytes} 001"]; connections = 3; mix = "raw=1+0"; name = "workload-1"; rate = "10/s"; arrival = "uniform"; mix = "raw=0+1"; keys = 500; key-size = "fixed:6"; connections-of = "workload-0""#
         );
     }
 

@@ -202,7 +202,7 @@ fn get(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let begin = context.out.len();
     match context.cache.find(words.word(), context.now_ns) {
         None => put_null(context.out, context.session.resp_version),
-        Some(item) if item.marks.hash => context.put(WRONG_TYPE),
+        Some(item) if item.is_hash => context.put(WRONG_TYPE),
         Some(item) => context.value_bytes += put_value(context.out, item.value, context.value_content),
     }
     context.take_back_excess(begin, OUT_OF_MEMORY);
@@ -212,7 +212,7 @@ fn mget(keys: Words<'_>, context: &mut CommandContext<'_>) {
     let begin = context.out.len();
     put_head(context.out, b'*', keys.len());
     for key in keys {
-        match context.cache.find(key, context.now_ns).filter(|item| !item.marks.hash) {
+        match context.cache.find(key, context.now_ns).filter(|item| !item.is_hash) {
             None => put_null(context.out, context.session.resp_version),
             Some(item) => context.value_bytes += put_value(context.out, item.value, context.value_content),
         }
@@ -291,7 +291,7 @@ fn add(mut words: Words<'_>, is_increment: bool, context: &mut CommandContext<'_
 /// Where nothing is there, it stores.
 fn append(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let (key, value) = (words.word(), words.word());
-    let held = context.cache.store.peek(key, context.now_ns).map(|item| item.marks.hash);
+    let held = context.cache.store.peek(key, context.now_ns).map(|item| item.is_hash);
     let mode = match held {
         Some(true) => return context.put(WRONG_TYPE),
         Some(false) => Mode::Append,
@@ -318,7 +318,7 @@ fn exists(keys: Words<'_>, context: &mut CommandContext<'_>) {
 
 fn string_length(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     match context.cache.find(words.word(), context.now_ns) {
-        Some(item) if item.marks.hash => context.put(WRONG_TYPE),
+        Some(item) if item.is_hash => context.put(WRONG_TYPE),
         found => {
             let len = found.map_or(0, |item| item.value.len());
             put_number(context.out, len as i64);
@@ -371,7 +371,7 @@ fn hash_set(mut words: Words<'_>, context: &mut CommandContext<'_>) {
         return put_error(context.out, &[b"ERR wrong number of arguments for 'hset' command"]);
     }
     let (held, expires_ns): (&[u8], u64) = match context.cache.store.peek(key, context.now_ns) {
-        Some(item) if !item.marks.hash => return context.put(WRONG_TYPE),
+        Some(item) if !item.is_hash => return context.put(WRONG_TYPE),
         Some(item) => (item.value, item.expires_ns),
         None => (&[], NEVER_NS),
     };
@@ -379,7 +379,7 @@ fn hash_set(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let (fields, added) = hash::with(held, pairs);
     match context.cache.write(&Write { expires_ns, ..Write::of(Mode::Set, key, &fields) }, context.now_ns) {
         Written::Stored { .. } => {
-            context.cache.store.mark(key, context.now_ns, |marks| marks.hash = true);
+            context.cache.store.mark_as_hash(key);
             put_number(context.out, added as i64);
         }
         _ => context.put(OUT_OF_MEMORY),
@@ -390,7 +390,7 @@ fn hash_get(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let (key, name) = (words.word(), words.word());
     let begin = context.out.len();
     match context.cache.find(key, context.now_ns) {
-        Some(item) if !item.marks.hash => context.put(WRONG_TYPE),
+        Some(item) if !item.is_hash => context.put(WRONG_TYPE),
         found => match found.and_then(|item| Fields::of(item.value).value(name)) {
             None => put_null(context.out, context.session.resp_version),
             Some(value) => context.value_bytes += put_value(context.out, value, context.value_content),
@@ -402,7 +402,7 @@ fn hash_get(mut words: Words<'_>, context: &mut CommandContext<'_>) {
 fn hash_get_all(mut words: Words<'_>, context: &mut CommandContext<'_>) {
     let begin = context.out.len();
     let stored: &[u8] = match context.cache.find(words.word(), context.now_ns) {
-        Some(item) if !item.marks.hash => return context.put(WRONG_TYPE),
+        Some(item) if !item.is_hash => return context.put(WRONG_TYPE),
         Some(item) => item.value,
         None => &[],
     };
@@ -544,7 +544,7 @@ fn info(context: &mut CommandContext<'_>) {
 
 fn put_head(out: &mut Vec<u8>, sort: u8, count: usize) {
     out.push(sort);
-    push_decimal(out, count as u64);
+    push_decimal(out, count);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -564,10 +564,7 @@ fn put_value(out: &mut Vec<u8>, value: &[u8], value_content: ValueContent) -> us
 
 fn put_number(out: &mut Vec<u8>, number: i64) {
     out.push(b':');
-    if number < 0 {
-        out.push(b'-');
-    }
-    push_decimal(out, number.unsigned_abs());
+    push_decimal(out, number);
     out.extend_from_slice(b"\r\n");
 }
 

@@ -136,9 +136,9 @@ fn retrieve(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
         out.extend_from_slice(b"VALUE ");
         out.extend_from_slice(key);
         out.push(b' ');
-        push_decimal(out, u64::from(item.flags));
+        push_decimal(out, item.flags);
         out.push(b' ');
-        push_decimal(out, item.value.len() as u64);
+        push_decimal(out, item.value.len());
         if command.verb == Verb::Gets {
             out.push(b' ');
             push_decimal(out, item.unique);

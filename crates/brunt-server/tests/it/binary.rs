@@ -1,8 +1,8 @@
 //! Frames of the binary protocol that the golden exchanges have not: what only other clients send, mistakes, credentials,
 //! faults. The real memcached must answer alike what is in [`SHARED`].
 
-use crate::real::{Real, converse};
-use crate::{cases, drain};
+use crate::real::Real;
+use crate::{answer, assert_same, cases, check_real, connected, drain};
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::{Credentials, Every, Faults};
 
@@ -75,42 +75,28 @@ const SHARED: &str = "
     17 - - - 0; 0a - - - 0 => -
 ";
 
-fn fresh(options: CoreOptions) -> Core {
-    let mut core = Core::new(options);
-    core.connect(0);
-    core
-}
-
 fn check(core: &mut Core, frames: &str, expected: &str) {
-    core.receive(0, &sent(frames), 0);
-    let ours = drain(core, 0, 0);
-    assert_eq!(ours.escape_ascii().to_string(), answered(expected).escape_ascii().to_string());
+    let sent = sent(frames);
+    assert_same(&answer(core, [&sent[..]]), &answered(expected), &sent);
 }
 
 #[test]
 fn golden_binary_answers() {
     for [frames, expected] in &cases(SHARED) {
-        check(&mut fresh(CoreOptions::default()), frames, expected);
+        check(&mut connected(CoreOptions::default()), frames, expected);
     }
 }
 
 #[test]
 fn answers_match_memcached() {
-    let mut differences = Vec::new();
-    for [frames, expected] in &cases(SHARED) {
-        let Some(memcached) = Real::memcached(&[]) else { return };
-        let theirs = converse(&mut memcached.connect(), &sent(frames)).escape_ascii().to_string();
-        let ours = answered(expected).escape_ascii().to_string();
-        if ours != theirs {
-            differences.push(format!("sent {}\nours {ours}\ntheirs {theirs}\n", sent(frames).escape_ascii()));
-        }
-    }
-    assert!(differences.is_empty(), "{}", differences.concat());
+    let exchanges =
+        cases(SHARED).iter().map(|[frames, expected]| (sent(frames), answered(expected))).collect();
+    check_real(exchanges, |sent| Some(Real::memcached(&[])?.converse(sent)));
 }
 
 #[test]
 fn malformed_frames_end_the_connection() {
-    let mut core = fresh(CoreOptions::default());
+    let mut core = connected(CoreOptions::default());
     core.receive(0, &[sent("0a - - - 0"), b"get a\r\n".to_vec()].concat(), 0);
     let departure = core.pop_due(0).unwrap();
     assert_eq!((departure.bytes.len(), departure.end), (24, End::Closes));
@@ -118,7 +104,7 @@ fn malformed_frames_end_the_connection() {
 
 #[test]
 fn overlong_values_are_discarded() {
-    let mut core = fresh(CoreOptions { value_bytes_max: 4, ..CoreOptions::default() });
+    let mut core = connected(CoreOptions { value_bytes_max: 4, ..CoreOptions::default() });
     check(
         &mut core,
         "01 STORE a x 0; 02 STORE a long! 0; 00 - a - 0",
@@ -131,13 +117,13 @@ fn overlong_values_are_discarded() {
 /// (memcached 1.6.18 does not know it, and waits for more.)
 #[test]
 fn verbosity_changes_nothing() {
-    let mut core = fresh(CoreOptions::default());
+    let mut core = connected(CoreOptions::default());
     check(&mut core, "1b TWO - - 0", "1b 0 - - - 0");
 }
 
 #[test]
 fn statistics_are_frames() {
-    let mut core = fresh(CoreOptions::default());
+    let mut core = connected(CoreOptions::default());
     core.receive(0, &sent("00 - a - 0; 10 - - - 0; 0b - - - 0"), 0);
     let answered = drain(&mut core, 0, 0);
     let told = frame(0x81, 0x10, 0, [b"", b"get_misses", b"1"], 0);
@@ -153,7 +139,7 @@ fn statistics_are_frames() {
 fn connections_without_the_password_are_rejected() {
     let locked = || {
         let credentials = Some(Credentials { user: "reader".to_owned(), password: "secret".to_owned() });
-        fresh(CoreOptions { credentials, ..CoreOptions::default() })
+        connected(CoreOptions { credentials, ..CoreOptions::default() })
     };
     check(
         &mut locked(),
@@ -169,7 +155,7 @@ fn connections_without_the_password_are_rejected() {
 fn injected_errors_are_internal_errors() {
     let faults = Faults { error_every: Every::new(2), ..Faults::default() };
     check(
-        &mut fresh(CoreOptions { faults, ..CoreOptions::default() }),
+        &mut connected(CoreOptions { faults, ..CoreOptions::default() }),
         "01 STORE a x 0; 01 STORE a y 0; 00 - a - 0; 11 STORE a y 0; 0a - - - 0",
         "01 0 - - - 1; 01 84 - - injected_fault 0; 00 0 FLAGS - x 1; 0a 0 - - - 0",
     );

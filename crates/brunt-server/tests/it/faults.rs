@@ -1,6 +1,6 @@
 //! Faults: exact counts, and what each does to the connection, the store and the counters.
 
-use crate::{departures, drain};
+use crate::{connected, departures, drain};
 use brunt_server::Service;
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::faults::{Every, Faults};
@@ -8,9 +8,7 @@ use brunt_server::log::{FLAG_CUT, FLAG_DROPPED, FLAG_ERROR, FLAG_RESET, FLAG_WRO
 use std::num::NonZeroU64;
 
 fn with(faults: Faults, script_after: u64) -> Core {
-    let mut core = Core::new(CoreOptions { faults, script_after, record: true, ..CoreOptions::default() });
-    core.connect(0);
-    core
+    connected(CoreOptions { faults, script_after, record: true, ..CoreOptions::default() })
 }
 
 fn flagged(records: &[Record], flag: u8) -> Vec<u64> {
@@ -59,8 +57,7 @@ fn a_dropped_request_kills_its_connection_only() {
 fn a_reset_comes_at_the_departure_behind_the_replies_before_it() {
     let faults = Faults { reset_every: Every::new(2), ..Faults::default() };
     let (service, record) = (Service::Fixed(10), true);
-    let mut core = Core::new(CoreOptions { faults, service, record, ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { faults, service, record, ..CoreOptions::default() });
     core.connect(1);
     core.receive(0, b"get a\r\nset a 0 0 1 noreply\r\nx\r\nget a\r\n", 0);
     core.receive(1, b"get a\r\nget a\r\n", 1);
@@ -207,8 +204,7 @@ fn a_million_gets_have_exactly_the_scripted_faults() {
 /// Misses that depend on the key alone: whatever is stored under an id that N divides is not found.
 #[test]
 fn missed_ids_are_never_found() {
-    let mut core = Core::new(CoreOptions { miss_ids: NonZeroU64::new(10), ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { miss_ids: NonZeroU64::new(10), ..CoreOptions::default() });
     let keys = ["user:0010", "user:0011", "100x", "0", "plain", "99999999999999999999"];
     let stores: Vec<String> = keys.iter().map(|key| format!("set {key} 0 0 1\r\nx\r\n")).collect();
     core.receive(0, stores.concat().as_bytes(), 0);

@@ -2,8 +2,8 @@
 //! byte. The exchanges are kept beside the codecs; nothing of the codecs is used here.
 
 use crate::transcripts::fresh;
-use crate::{Random, datagrams, drain};
-use brunt_server::core::{Core, CoreOptions};
+use crate::{Random, connected, datagrams, drain};
+use brunt_server::core::CoreOptions;
 use brunt_server::{DatagramFaults, Division};
 
 const META: &str = include_str!("../../../brunt-proto/src/memcached/meta/golden/memcached-1.6.18.txt");
@@ -88,8 +88,7 @@ fn binary_frames_are_answered_as_memcached_answers() {
 #[test]
 fn datagrams_are_answered_as_memcached_answers() {
     let options = CoreOptions { division: Division::Key, ..CoreOptions::default() };
-    let mut core = Core::new(options.clone());
-    core.connect(0);
+    let mut core = connected(options.clone());
     // What lay there before, under the uniques that the answers tell.
     let set =
         |key: &str, flags: u32, value: &str| format!("set {key} {flags} 0 {}\r\n{value}\r\n", value.len());

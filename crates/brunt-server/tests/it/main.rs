@@ -17,7 +17,7 @@ mod resp;
 mod sockets;
 mod transcripts;
 
-use brunt_server::core::{ConnectionId, Core, End};
+use brunt_server::core::{ConnectionId, Core, CoreOptions, End};
 
 /// Rows of text, whose fields ` => ` separates; a field may stand on a line of its own. Control characters, and a blank at
 /// the beginning, are written as escapes, a field of nothing as `''`.
@@ -33,6 +33,47 @@ fn cases<const N: usize>(text: &str) -> Vec<[String; N]> {
             .collect::<Vec<_>>()
     };
     text.split('\u{1}').map(|row| fields(row).try_into().expect("as many fields as all rows have")).collect()
+}
+
+/// A core with one connection.
+fn connected(options: CoreOptions) -> Core {
+    let mut core = Core::new(options);
+    core.connect(0);
+    core
+}
+
+/// What is answered on it when the bytes come in these pieces.
+fn answer<'a>(core: &mut Core, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut answered = Vec::new();
+    for piece in pieces {
+        core.receive(0, piece, 0);
+        answered.extend(drain(core, 0, 0));
+    }
+    answered
+}
+
+/// The front of bytes, as text.
+fn shown(bytes: &[u8]) -> String {
+    bytes[..bytes.len().min(1000)].escape_ascii().to_string()
+}
+
+#[track_caller]
+fn assert_same(answered: &[u8], expected: &[u8], sent: &[u8]) {
+    let [sent, expected_text, answered_text] = [sent, expected, answered].map(shown);
+    assert!(answered == expected, "sent {sent}\nexpected {expected_text}\nanswered {answered_text}");
+}
+
+/// Compares the answers of exchanges with those of a real server; none where there is no such server.
+fn check_real(exchanges: Vec<(Vec<u8>, Vec<u8>)>, converse: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+    let mut differences = String::new();
+    for (sent, ours) in exchanges {
+        let Some(theirs) = converse(&sent) else { return };
+        if ours != theirs {
+            let [sent, ours, theirs] = [&sent, &ours, &theirs].map(|bytes| shown(bytes));
+            differences += &format!("sent {sent}\nours {ours}\ntheirs {theirs}\n");
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
 }
 
 /// Takes everything that leaves by `now_ns` and gives the bytes of one connection.

@@ -1,6 +1,6 @@
 //! Outages in virtual time: who is cut off when, what is lost, and what is there afterwards.
 
-use crate::{departures, departures_until, drain};
+use crate::{connected, departures, departures_until, drain};
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::log::FLAG_LOST;
 use brunt_server::{Outage, Service, Stall};
@@ -54,8 +54,7 @@ fn outages_reset_connections_and_drop_replies() {
 
 #[test]
 fn outage_bounds_are_exact() {
-    let mut core = Core::new(options());
-    core.connect(0);
+    let mut core = connected(options());
     for now_ns in [1000, 1099, 1100] {
         core.receive(0, GET, now_ns);
     }
@@ -67,8 +66,7 @@ fn outage_bounds_are_exact() {
     assert_eq!(departures_until(&mut core, 1100), expected, "what arrives at the begin is lost");
     assert_eq!([1099, 1100, 1149, 1150].map(|now_ns| core.is_gone(now_ns)), [false, true, true, false]);
     // What departs at the begin is answered.
-    let mut core = Core::new(CoreOptions { service: Service::Fixed(100), ..options() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { service: Service::Fixed(100), ..options() });
     core.receive(0, GET, 1000);
     let expected = [row(0, 1100, "END\r\n", End::Stays), row(0, 1100, "", End::Resets)];
     assert_eq!(departures_until(&mut core, 1100), expected);
@@ -77,8 +75,7 @@ fn outage_bounds_are_exact() {
 
 #[test]
 fn late_polling_does_not_change_outages() {
-    let mut core = Core::new(options());
-    core.connect(0);
+    let mut core = connected(options());
     core.receive(0, GET, 1000);
     core.receive(0, GET, 1120);
     core.receive(0, GET, 1200);
@@ -92,8 +89,7 @@ fn late_polling_does_not_change_outages() {
 #[test]
 fn items_survive_outages_unless_forgotten() {
     for (outage_forgets, answered) in [(false, "VALUE a 0 1\r\nx\r\nEND\r\n"), (true, "END\r\n")] {
-        let mut core = Core::new(CoreOptions { outage_forgets, ..options() });
-        core.connect(0);
+        let mut core = connected(CoreOptions { outage_forgets, ..options() });
         core.receive(0, b"set a 0 0 1\r\nx\r\n", 1000);
         assert_eq!(departures_until(&mut core, 1150).len(), 2);
         core.disconnect(0);
@@ -113,8 +109,7 @@ fn items_survive_outages_unless_forgotten() {
 fn a_script_counts_from_its_first_request_and_stalls_go_on() {
     let stalls = vec![Stall { at_ns: 160, for_ns: 20 }];
     let service = Service::Fixed(30);
-    let mut core = Core::new(CoreOptions { script_after: 1, service, stalls, ..options() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { script_after: 1, service, stalls, ..options() });
     core.receive(0, GET, 10);
     assert_eq!((core.next_outage_ns(10), core.is_gone(120)), (None, false), "a preload has no outage");
     // Ten requests are 300 of work, past the outage and the stall; then the server is back at 1150 without work.

@@ -1,6 +1,6 @@
 //! The queue in virtual time: paths computed by hand or by Lindley's recursion, and the distributions they must follow.
 
-use crate::{Random, departures};
+use crate::{Random, connected, departures};
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::{Service, Stall};
 
@@ -12,8 +12,7 @@ fn row(connection: u32, departure_ns: u64, bytes: &str, closes: bool) -> (u32, u
 
 #[test]
 fn one_line_for_all_connections() {
-    let mut core = Core::new(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
     core.connect(7);
     core.receive(0, b"set k 0 0 1\r\nx\r\nget k\r\nge", 1000);
     core.receive(7, b"get k\r\nverbosity 1\r\n", 1050);
@@ -38,8 +37,7 @@ fn one_line_for_all_connections() {
 
 #[test]
 fn batches_leave_as_one_without_service() {
-    let mut core = Core::new(CoreOptions::default());
-    core.connect(0);
+    let mut core = connected(CoreOptions::default());
     core.connect(1);
     core.receive(0, &GET.repeat(3), 5);
     core.receive(1, GET, 5);
@@ -51,8 +49,7 @@ fn batches_leave_as_one_without_service() {
 
 #[test]
 fn a_lost_connection_keeps_its_time_and_loses_its_replies() {
-    let mut core = Core::new(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
     core.receive(0, &GET.repeat(2), 0);
     core.disconnect(0);
     core.connect(0);
@@ -63,8 +60,7 @@ fn a_lost_connection_keeps_its_time_and_loses_its_replies() {
 
 #[test]
 fn half_closed_connections_are_still_answered() {
-    let mut core = Core::new(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
     core.receive(0, &GET.repeat(2), 0);
     core.receive_end(0, 50);
     assert_eq!(departures(&mut core), [row(0, 100, "END\r\n", false), row(0, 200, "END\r\n", true)]);
@@ -78,8 +74,7 @@ fn stalls_count_from_the_first_scripted_request() {
         script_after: 2,
         ..CoreOptions::default()
     };
-    let mut core = Core::new(options);
-    core.connect(0);
+    let mut core = connected(options);
     // Two before the script: no service. Then the origin, 10 000; frozen in [10 100, 10 150).
     for now_ns in [1000, 2000, 10_000, 10_095, 10_120, 10_200] {
         core.receive(0, GET, now_ns);
@@ -152,8 +147,7 @@ fn overload_grows_as_a_line() {
 fn one_stall_is_a_ramp() {
     // 1 000/s for 20 s, no service time, frozen for 1 s at 5 s: the requests of that second leave at its end.
     let stalls = vec![Stall { at_ns: 5_000_000_000, for_ns: 1_000_000_000 }];
-    let mut core = Core::new(CoreOptions { stalls, record: true, ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { stalls, record: true, ..CoreOptions::default() });
     for number in 0..20_000 {
         core.receive(0, GET, 77 + number * 1_000_000);
     }
@@ -174,8 +168,7 @@ fn one_stall_is_a_ramp() {
 #[test]
 fn replies_that_wait_are_bounded() {
     let options = CoreOptions { service: Service::Fixed(1_000_000), ..CoreOptions::default() };
-    let mut core = Core::new(options);
-    core.connect(0);
+    let mut core = connected(options);
     core.receive(0, format!("set k 0 0 1000000\r\n{}\r\n", "v".repeat(1_000_000)).as_bytes(), 0);
     core.receive(0, &GET.repeat(300), 1);
     let (mut values, mut refusals) = (0, 0);

@@ -2,7 +2,7 @@
 //! credentials, cuts.
 
 use crate::real::Real;
-use crate::{Random, cases, drain};
+use crate::{Random, answer, assert_same, cases, check_real, connected};
 use brunt_server::core::{Core, CoreOptions, QUEUED_BYTES_MAX};
 use brunt_server::{Credentials, End, Every, Faults};
 use proptest::prelude::*;
@@ -105,27 +105,14 @@ fn behind_marker(answered: &[u8]) -> &[u8] {
 }
 
 fn fresh() -> Core {
-    let mut core = Core::new(CoreOptions::default());
-    core.connect(0);
-    core
-}
-
-fn answer<'a>(core: &mut Core, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut answered = Vec::new();
-    for piece in pieces {
-        core.receive(0, piece, 0);
-        answered.extend(drain(core, 0, 0));
-    }
-    answered
+    connected(CoreOptions::default())
 }
 
 #[test]
 fn golden_answers() {
     for (sent, answered) in shared() {
         let ours = answer(&mut fresh(), [&sent[..]]);
-        let [ours, expected] =
-            [behind_marker(&ours), &answered].map(|bytes| bytes.escape_ascii().to_string());
-        assert_eq!(ours, expected, "{}", sent.escape_ascii());
+        assert_same(behind_marker(&ours), &answered, &sent);
     }
 }
 
@@ -134,34 +121,24 @@ fn cuts_change_nothing() {
     for (sent, _) in shared() {
         let whole = answer(&mut fresh(), [&sent[..]]);
         for cut in 0..sent.len() {
-            assert_eq!(answer(&mut fresh(), [&sent[..cut], &sent[cut..]]), whole, "{}", sent.escape_ascii());
+            assert_same(&answer(&mut fresh(), [&sent[..cut], &sent[cut..]]), &whole, &sent);
         }
-        assert_eq!(answer(&mut fresh(), sent.chunks(1)), whole, "{}", sent.escape_ascii());
+        assert_same(&answer(&mut fresh(), sent.chunks(1)), &whole, &sent);
     }
 }
 
 #[test]
 fn answers_match_redis() {
     let Some(redis) = Real::redis() else { return };
-    let mut differences = Vec::new();
-    for (sent, answered) in shared() {
+    check_real(shared(), |sent| {
         redis.converse(&wire("FLUSHALL"));
-        let theirs = redis.converse(&sent);
-        let theirs = behind_marker(&theirs);
-        if theirs != answered {
-            let [sent, ours, theirs] =
-                [&sent[..], &answered, theirs].map(|bytes| bytes.escape_ascii().to_string());
-            differences.push(format!("sent {sent}\nours {ours}\ntheirs {theirs}\n"));
-        }
-    }
-    assert!(differences.is_empty(), "{}", differences.concat());
+        Some(behind_marker(&redis.converse(sent)).to_vec())
+    });
 }
 
 fn locked(user: &str) -> Core {
     let credentials = Some(Credentials { user: user.to_owned(), password: "secret".to_owned() });
-    let mut core = Core::new(CoreOptions { credentials, ..CoreOptions::default() });
-    core.connect(0);
-    core
+    connected(CoreOptions { credentials, ..CoreOptions::default() })
 }
 
 #[test]
@@ -183,8 +160,7 @@ fn connections_without_the_password_are_rejected() {
         ("reader", "QUIT\nGET a", "+OK|".to_owned()),
     ];
     for (user, sent, answered) in table {
-        let ours = answer(&mut locked(user), [&wire(sent)[..]]);
-        assert_eq!(ours.escape_ascii().to_string(), lines(&answered).escape_ascii().to_string(), "{sent}");
+        assert_same(&answer(&mut locked(user), [&wire(sent)[..]]), &lines(&answered), sent.as_bytes());
     }
     let mut core = locked("reader");
     let hello = answer(&mut core, [&wire("HELLO 3")[..]]);
@@ -199,12 +175,11 @@ fn connections_without_the_password_are_rejected() {
 #[test]
 fn injected_errors_and_wrong_values() {
     let faults = Faults { error_every: Every::new(3), wrong_every: Every::new(4), ..Faults::default() };
-    let mut core = Core::new(CoreOptions { faults, ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { faults, ..CoreOptions::default() });
     let sent = "SET a ab\nGET a\nSET a xy\nMGET a none\nPING\nHSET h f ab\nDEL a none";
     let ours = answer(&mut core, [&wire(sent)[..]]);
     let expected = "+OK|$2|ab|-ERR injected fault|*2|$2|`c|$-1|+PONG|:1|-ERR injected fault|";
-    assert_eq!(ours.escape_ascii().to_string(), lines(expected).escape_ascii().to_string());
+    assert_same(&ours, &lines(expected), sent.as_bytes());
     let counters = *core.counters();
     assert_eq!((counters.cmd_set, counters.cmd_get, counters.get_hits, counters.get_misses), (3, 3, 2, 1));
     assert_eq!((counters.faults_error, counters.faults_wrong, counters.delete_hits), (2, 1, 0));
@@ -237,8 +212,7 @@ fn a_hash_may_have_many_fields() {
     let field = |index: usize| format!("$6\r\n{index:06}\r\n$1\r\nv\r\n");
     let fields: String = (0..FIELDS).map(field).collect();
     let sent = format!("*{}\r\n$4\r\nHSET\r\n$1\r\nh\r\n{fields}", 2 + 2 * FIELDS);
-    let mut core = Core::new(CoreOptions { value_bytes_max: 8 << 20, ..CoreOptions::default() });
-    core.connect(0);
+    let mut core = connected(CoreOptions { value_bytes_max: 8 << 20, ..CoreOptions::default() });
     assert_eq!(answer(&mut core, [sent.as_bytes()]), b":100000\r\n");
     assert_eq!(answer(&mut core, [&wire("HGET h 099999\nHSET h 5 x 000007 y")[..]]), b"$1\r\nv\r\n:1\r\n");
 }
@@ -279,7 +253,7 @@ fn garbage_gets_an_error() {
             (0..random.below(40)).map(|_| words[random.below(words.len() as u64) as usize]).collect();
         let sent = lines(&sent);
         let whole = answer(&mut fresh(), [&sent[..]]);
-        assert_eq!(answer(&mut fresh(), sent.chunks(1)), whole, "{}", sent.escape_ascii());
+        assert_same(&answer(&mut fresh(), sent.chunks(1)), &whole, &sent);
     }
 }
 

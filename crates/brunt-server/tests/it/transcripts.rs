@@ -1,6 +1,6 @@
 //! Every command as a transcript: what is sent, what comes back, on a fresh server.
 
-use crate::{Random, cases, drain, meta};
+use crate::{Random, assert_same, cases, connected, drain, meta};
 use brunt_server::core::{Core, CoreOptions, End};
 use proptest::prelude::*;
 
@@ -126,31 +126,12 @@ pub(crate) fn shared() -> Vec<(Vec<u8>, Vec<u8>)> {
 pub(crate) fn fresh() -> Core {
     let mut options = CoreOptions::default();
     options.epoch.start_unix_s = 1_800_000_000;
-    let mut core = Core::new(options);
-    core.connect(0);
-    core
+    connected(options)
 }
 
 /// What a fresh server answers when the bytes come in these pieces.
 fn answer<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut core = fresh();
-    let mut answered = Vec::new();
-    for piece in pieces {
-        core.receive(0, piece, 0);
-        answered.extend(drain(&mut core, 0, 0));
-    }
-    answered
-}
-
-fn assert_same(answered: &[u8], expected: &[u8], what: &[u8]) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned();
-    assert!(
-        answered == expected,
-        "sent {:?}\nexpected {:?}\nanswered {:?}",
-        text(what),
-        text(expected),
-        text(answered)
-    );
+    crate::answer(&mut fresh(), pieces)
 }
 
 #[test]

@@ -1,68 +1,65 @@
-//! tcpdump on the loopback interface, for what goes to and from one port: the TCP segments with data, or that open a connection.
+//! tcpdump on the loopback interface: when the last byte of each request and of its reply passed.
 //!
-//! What it writes is pcap with nanoseconds in this machine's byte order, Ethernet, IPv4; a packet that is anything else is left out, a file
-//! that is anything else is an error.
-//! Not AF_PACKET of our own: rings mapped into memory take `unsafe`, and a call per packet takes more of the host than is
-//! left for what is measured. Invariant: a capture that ends well holds every packet until then but for those that the
-//! kernel dropped: its last packet is one that is sent to end it.
+//! Not a reader of the protocol: every request is a get of a key of the data set and every reply its hit, so that their places in the two
+//! streams of a connection follow from their lengths. Not AF_PACKET of our own: rings mapped into memory take `unsafe`, and a call per
+//! packet takes more of the host than is left for what is measured. Invariant: the n-th request goes with the n-th reply of its connection,
+//! each at the time of its last byte; one of which either packet is missing is counted and never guessed.
 
-use crate::process::Process;
-use anyhow::{Context, bail, ensure};
+use crate::process::{KEY_BYTES, Process, VALUE_BYTES};
+use anyhow::{Context, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{ChildStderr, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{ChildStderr, Command, Stdio};
+use std::time::Duration;
 
-/// Of a packet: its headers, with room, and a reply, that of a get of a value of 200 bytes for each request in flight.
-const HEADER_BYTES: u32 = 128;
-const REPLY_BYTES: u32 = 256;
-/// The most that a packet has.
-const PACKET_BYTES_MAX: u32 = 65_535;
+/// Lengths of `get KEY`, and of `VALUE KEY 0 200`, the value and `END`, with their line ends.
+const MESSAGE_BYTES: [u64; 2] = [KEY_BYTES as u64 + 6, (KEY_BYTES + VALUE_BYTES) as u64 + 21];
+/// Of each packet its headers are read.
+const SNAPSHOT_BYTES: u32 = 96;
 /// Kibibytes for what tcpdump has not read yet: it comes last, and two seconds at 60 000 requests/s take less.
 const BUFFER_KIB: u32 = 131_072;
-/// What the packets behind the last one hold, repeated to [`MARK_REPEATS`] of it.
-const END_MARK: &str = "end of the capture\n";
-const MARK_REPEATS: usize = 16;
-/// Packets are handed over in blocks of 256 KiB, or after a second: so many of ours fill a part of one.
-const MARKS: usize = 200;
-/// How long tcpdump may take to begin, or to write what was captured.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The kernel hands packets over after a second at the latest.
+const HANDED_OVER: Duration = Duration::from_millis(1500);
 
 /// A capture that runs.
 pub(super) struct Capture {
     tcpdump: Process,
     messages: BufReader<ChildStderr>,
     path: PathBuf,
-    marks: UdpSocket,
+    port: u16,
 }
 
-/// What was captured.
-pub(super) struct Captured {
-    pub(super) file: Vec<u8>,
+/// A request and its reply: when the last byte of each was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exchange {
+    pub(super) request_ns: u64,
+    pub(super) reply_ns: u64,
+}
+
+/// All of a capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pairing {
+    /// By the time of the request.
+    pub(super) exchanges: Vec<Exchange>,
+    /// Requests whose packet or reply was not found.
+    pub(super) unpaired: u64,
     /// Packets that the kernel dropped for want of room, as tcpdump says.
     pub(super) dropped: u64,
 }
 
 impl Capture {
-    /// Starts to capture on a CPU, into a file, for this number of requests in flight on a connection.
+    /// Starts to capture what goes to and from a port, on a CPU, into a file.
     ///
     /// # Errors
     /// Packets cannot be captured here.
-    pub(super) fn start(port: u16, depth: u32, cpu: usize, path: PathBuf) -> anyhow::Result<Self> {
-        let marks = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        marks.connect(marks.local_addr()?)?;
+    pub(super) fn start(port: u16, cpu: usize, path: PathBuf) -> anyhow::Result<Self> {
         let has_data = "ip[2:2] - ((ip[0] & 0xf) << 2) - ((tcp[12] & 0xf0) >> 2) != 0";
-        let filter = format!(
-            "(tcp port {port} and (tcp[tcpflags] & tcp-syn != 0 or {has_data})) or udp port {}",
-            marks.local_addr()?.port()
-        );
-        let snapshot_bytes =
-            (depth.saturating_mul(REPLY_BYTES).saturating_add(HEADER_BYTES)).min(PACKET_BYTES_MAX);
+        let filter = format!("tcp port {port} and (tcp[tcpflags] & tcp-syn != 0 or {has_data})");
         let options = format!(
-            "-n 19 taskset -c {cpu} tcpdump -i lo -n -s {snapshot_bytes} -B {BUFFER_KIB} --time-stamp-precision=nano -Z root -w"
+            "-n 19 taskset -c {cpu} tcpdump -i lo -n -s {SNAPSHOT_BYTES} -B {BUFFER_KIB} --time-stamp-precision=nano -Z root -w"
         );
         // By its niceness, reading packets waits for what is measured.
         let mut command = Process::command("nice");
@@ -76,51 +73,26 @@ impl Capture {
             let is_running = messages.read_line(&mut line)? > 0;
             ensure!(is_running, "packets cannot be captured here: {last}");
         }
-        Ok(Self { tcpdump, messages, path, marks })
+        Ok(Self { tcpdump, messages, path, port })
     }
 
-    /// Ends it; the file is removed.
+    /// Ends it, once it holds every packet until now.
     ///
     /// # Errors
-    /// tcpdump does not write what it captured, or cannot be ended.
-    pub(super) fn end(mut self) -> anyhow::Result<Captured> {
-        self.await_all()?;
+    /// tcpdump does not write or read what it captured, or cannot be ended.
+    pub(super) fn end(mut self) -> anyhow::Result<Pairing> {
+        std::thread::sleep(HANDED_OVER);
         kill(Pid::from_raw(self.tcpdump.id().cast_signed()), Signal::SIGINT)?;
         let mut said = String::new();
         self.messages.read_to_string(&mut said)?;
         let status = self.tcpdump.0.wait()?;
-        ensure!(status.success(), "tcpdump ended with {status}: {}", said.trim());
-        let file = std::fs::read(&self.path)?;
-        Ok(Captured { file, dropped: dropped(&said).with_context(|| format!("tcpdump said '{said}'"))? })
-    }
-
-    /// Waits until everything up to now is in the file: packets of ours behind it push it out of the kernel's blocks and
-    /// tcpdump's buffer.
-    fn await_all(&self) -> anyhow::Result<()> {
-        let (start, mark) = (Instant::now(), END_MARK.repeat(MARK_REPEATS));
-        while start.elapsed() < PATIENCE {
-            for _ in 0..MARKS {
-                // The socket's own buffer may be full: nothing reads from it.
-                let _ = self.marks.send(mark.as_bytes());
-            }
-            std::thread::park_timeout(Duration::from_millis(5));
-            let mut file = std::fs::File::open(&self.path)?;
-            let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(4096)))?;
-            let mut tail = Vec::new();
-            file.read_to_end(&mut tail)?;
-            if tail.windows(END_MARK.len()).any(|window| window == END_MARK.as_bytes()) {
-                return Ok(());
-            }
-        }
-        bail!("tcpdump has not written all packets after {} s", PATIENCE.as_secs())
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        // The file may be gone; then there is nothing to do.
-        let _ = std::fs::remove_file(&self.path);
+        let dropped = dropped(&said).filter(|_| status.success());
+        let dropped = dropped.with_context(|| format!("tcpdump ended with {status}: {}", said.trim()))?;
+        let mut read = Command::new("tcpdump");
+        read.args(["-n", "-tt", "--time-stamp-precision=nano", "-r"]).arg(&self.path);
+        let output = read.output().context("cannot run tcpdump")?;
+        ensure!(output.status.success(), "{read:?} ended with {}", output.status);
+        Ok(Pairing { dropped, ..pair(&String::from_utf8_lossy(&output.stdout), self.port, MESSAGE_BYTES) })
     }
 }
 
@@ -130,102 +102,57 @@ fn dropped(said: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-// --- What was captured ---
+/// When the last bytes of the messages of one direction were seen; none: that packet was not captured.
+type Times = Vec<Option<u64>>;
 
-/// Of the file, and of each packet in it.
-const FILE_HEADER: usize = 24;
-const PACKET_HEADER: usize = 16;
-const NANOSECONDS: u32 = 0xa1b2_3c4d;
-const ETHERNET: u32 = 1;
-const ETHERNET_HEADER: usize = 14;
-const TCP: u8 = 6;
-const SYN: u8 = 2;
-
-/// Which of the two ends sent it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Client,
-    Server,
-}
-
-/// One segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment<'a> {
-    /// By the wall clock, since 1970.
-    pub(super) time_ns: u64,
-    pub(super) client_port: u16,
-    pub(super) from: Side,
-    pub(super) sequence: u32,
-    /// It opens the connection: its first byte has the sequence number behind this one.
-    pub(super) is_syn: bool,
-    /// Bytes of data on the wire.
-    pub(super) length: usize,
-    /// Those of them that were captured: all, or the first ones.
-    pub(super) bytes: &'a [u8],
-}
-
-/// The segments from and to a server's port, in the order of their capture.
-///
-/// # Errors
-/// It is not a capture file of the expected kind.
-pub(super) fn segments(file: &[u8], server_port: u16) -> anyhow::Result<Vec<Segment<'_>>> {
-    let header = file.get(..FILE_HEADER).context("the capture has no header")?;
-    ensure!(word(header, 0) == NANOSECONDS, "the capture has no nanoseconds");
-    ensure!(word(header, 20) == ETHERNET, "the capture is not of an Ethernet or loopback interface");
-    let (mut at, mut segments) = (FILE_HEADER, Vec::new());
-    while let Some(header) = file.get(at..at + PACKET_HEADER) {
-        let time_ns = u64::from(word(header, 0)) * 1_000_000_000 + u64::from(word(header, 4));
-        let start = at + PACKET_HEADER;
-        let end = start + word(header, 8) as usize;
-        let packet = file.get(start..end).context("the capture ends within a packet")?;
-        segments.extend(segment(time_ns, packet, server_port));
-        at = end;
+/// Pairs the requests and replies of these lengths in what tcpdump prints of the packets from and to the server's port.
+fn pair(printed: &str, server_port: u16, message_bytes: [u64; 2]) -> Pairing {
+    let server = format!("127.0.0.1.{server_port}");
+    let mut connections: HashMap<&str, [Times; 2]> = HashMap::new();
+    let mut pairing = Pairing::default();
+    for line in printed.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [time, "IP", from, ">", to, "Flags", flags, "seq", sequence, ..] = words[..] else { continue };
+        let (side, client) = if from == server { (1, to.trim_end_matches(':')) } else { (0, from) };
+        if flags == "[S]," {
+            // Maybe another connection from the same port.
+            connections.insert(client, Default::default()).iter().for_each(|ended| pairing.add(ended));
+        }
+        // The first byte of a connection has the number 1; of an opening packet the number is absolute, and it has no bytes.
+        let Some((first, end)) = sequence.trim_end_matches(',').split_once(':') else { continue };
+        let (Ok(first), Ok(end)) = (first.parse::<u64>(), end.parse::<u64>()) else { continue };
+        let Some(times) = connections.get_mut(client).map(|connection| &mut connection[side]) else {
+            continue;
+        };
+        let time_ns = time.replace('.', "").parse().ok();
+        // A packet that is sent again ends no message.
+        for message in times.len() as u64 + 1..=(end - 1) / message_bytes[side] {
+            times.push(time_ns.filter(|_| message * message_bytes[side] >= first));
+        }
     }
-    Ok(segments)
+    connections.values().for_each(|connection| pairing.add(connection));
+    pairing.exchanges.sort_unstable_by_key(|exchange| exchange.request_ns);
+    pairing
 }
 
-fn segment(time_ns: u64, packet: &[u8], server_port: u16) -> Option<Segment<'_>> {
-    let ip = packet.get(ETHERNET_HEADER..)?;
-    let is_tcp_over_ipv4 = packet[12..14] == [0x08, 0x00] && *ip.get(9)? == TCP;
-    if !is_tcp_over_ipv4 {
-        return None;
+impl Pairing {
+    fn add(&mut self, [requests, replies]: &[Times; 2]) {
+        for (index, request_ns) in requests.iter().enumerate() {
+            let times = request_ns.zip(replies.get(index).copied().flatten());
+            match times.filter(|(request_ns, reply_ns)| request_ns <= reply_ns) {
+                Some((request_ns, reply_ns)) => self.exchanges.push(Exchange { request_ns, reply_ns }),
+                None => self.unpaired += 1,
+            }
+        }
     }
-    let ip_header = usize::from(ip[0] & 0xf) * 4;
-    let tcp = ip.get(ip_header..)?;
-    let headers = ip_header + usize::from(tcp.get(12)? >> 4) * 4;
-    let length = usize::from(half(ip, 2)).checked_sub(headers)?;
-    let is_syn = *tcp.get(13)? & SYN != 0;
-    if length == 0 && !is_syn {
-        return None;
-    }
-    let (source, destination) = (half(tcp, 0), half(tcp, 2));
-    let (client_port, from) = match (source == server_port, destination == server_port) {
-        (true, _) => (destination, Side::Server),
-        (_, true) => (source, Side::Client),
-        _ => return None,
-    };
-    let bytes = ip.get(headers..).unwrap_or_default();
-    let bytes = &bytes[..bytes.len().min(length)];
-    let sequence = u32::from_be_bytes(tcp[4..8].try_into().ok()?);
-    Some(Segment { time_ns, client_port, from, sequence, is_syn, length, bytes })
-}
-
-/// Four bytes in this machine's order.
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-/// Two bytes in the network's order.
-fn half(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairing::pair;
     use super::*;
     use std::io::Write;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::Instant;
 
     #[test]
     fn drops_are_parsed() {
@@ -234,30 +161,29 @@ mod tests {
         assert_eq!(dropped("tcpdump: no such device\n"), None);
     }
 
-    /// Answers gets with a miss, the last byte `DELAY` behind the first ones.
+    /// Answers each request, the last bytes `DELAY` behind the first ones.
     fn answer(mut stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
-        let mut request = [0; 7];
+        let mut request = [0; MESSAGE_BYTES[0] as usize];
         while stream.read_exact(&mut request).is_ok() {
-            stream.write_all(b"EN").unwrap();
+            stream.write_all(&[b'v'; 51]).unwrap();
             let start = Instant::now();
             while start.elapsed() < DELAY {
                 std::thread::yield_now();
             }
-            stream.write_all(b"D\r\n").unwrap();
+            stream.write_all(&[b'v'; MESSAGE_BYTES[1] as usize - 51]).unwrap();
         }
     }
 
     const DELAY: Duration = Duration::from_millis(2);
 
-    /// For a second, a client that takes its own times: the wire's lie between what the server waits and what it takes.
+    /// A client that takes its own times: the wire's lie between what the server waits and what it takes.
     #[test]
     fn captured_times_lie_between_those_of_both_ends() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("packets.pcap");
-        let capture = match Capture::start(address.port(), 1, 0, path.clone()) {
+        let capture = match Capture::start(address.port(), 0, folder.path().join("packets.pcap")) {
             Ok(capture) => capture,
             Err(reason) => {
                 assert!(!crate::programs::in_continuous_integration(), "{reason}");
@@ -267,20 +193,17 @@ mod tests {
         let server = std::thread::spawn(move || answer(listener.accept().unwrap().0));
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        let start = Instant::now();
         let mut times_ns = Vec::new();
-        while start.elapsed() < Duration::from_secs(1) {
+        for _ in 0..200 {
             let sent = Instant::now();
-            stream.write_all(b"get a\r\n").unwrap();
-            stream.read_exact(&mut [0; 5]).unwrap();
+            stream.write_all(&[b'g'; MESSAGE_BYTES[0] as usize]).unwrap();
+            stream.read_exact(&mut [0; MESSAGE_BYTES[1] as usize]).unwrap();
             times_ns.push(sent.elapsed().as_nanos() as u64);
         }
         drop(stream);
         server.join().unwrap();
-        let captured = capture.end().unwrap();
-        assert!(!path.exists());
-        let pairing = pair(&segments(&captured.file, address.port()).unwrap());
-        assert_eq!((captured.dropped, pairing.unpaired), (0, 0));
+        let pairing = capture.end().unwrap();
+        assert_eq!((pairing.dropped, pairing.unpaired), (0, 0));
         assert_eq!(pairing.exchanges.len(), times_ns.len());
         for (exchange, taken_ns) in pairing.exchanges.iter().zip(times_ns) {
             let wire_ns = exchange.reply_ns - exchange.request_ns;
@@ -289,68 +212,39 @@ mod tests {
         }
     }
 
-    const SERVER_PORT: u16 = 11211;
-
-    /// A packet as it is in the file: of `data`, the first `captured` bytes.
-    fn packet(ports: [u16; 2], protocol: u8, flags: u8, data: &[u8], captured: usize) -> Vec<u8> {
-        let mut bytes = vec![0; 12];
-        bytes.extend([0x08, 0x00]);
-        let total = (20 + 32 + data.len()) as u16;
-        bytes.extend([0x45, 0]);
-        bytes.extend(total.to_be_bytes());
-        bytes.extend([0, 0, 0, 0, 64, protocol, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
-        bytes.extend(ports.map(u16::to_be_bytes).concat());
-        bytes.extend(7_u32.to_be_bytes());
-        bytes.extend([0, 0, 0, 0, 0x80, flags]);
-        bytes.extend([0; 18]);
-        bytes.extend(&data[..captured]);
-        let mut record = [1_u32, 5, bytes.len() as u32, u32::from(total) + 14].map(u32::to_ne_bytes).concat();
-        record.extend(bytes);
-        record
-    }
-
-    fn file(packets: &[Vec<u8>]) -> Vec<u8> {
-        let mut file = [NANOSECONDS, 0, 0, 0, 384, ETHERNET].map(u32::to_ne_bytes).concat();
-        file.extend(packets.concat());
-        file
-    }
-
+    /// Requests of 7 bytes, replies of 22. A row: packets as `PORT > FIRST:END`, `<` for the server's, `S` for one that opens the
+    /// connection, each at the time of its place from 1 on; exchanges; requests without one.
     #[test]
-    fn captures_are_read() {
-        const PUSH: u8 = 0x18;
-        let capture = file(&[
-            packet([40000, SERVER_PORT], TCP, SYN, b"", 0),
-            packet([40000, SERVER_PORT], TCP, PUSH, b"get a\r\n", 7),
-            packet([SERVER_PORT, 40000], TCP, 0x10, b"", 0),
-            packet([SERVER_PORT, 40000], TCP, PUSH, b"END\r\n", 3),
-            packet([SERVER_PORT, 40000], 17, PUSH, b"END\r\n", 5),
-            packet([40000, 22], TCP, PUSH, b"other", 5),
-        ]);
-        let expected = Segment {
-            time_ns: 1_000_000_005,
-            client_port: 40000,
-            from: Side::Client,
-            sequence: 7,
-            is_syn: true,
-            length: 0,
-            bytes: b"",
-        };
-        let request = Segment { is_syn: false, length: 7, bytes: b"get a\r\n", ..expected };
-        let reply = Segment { from: Side::Server, length: 5, bytes: b"END", ..request };
-        assert_eq!(segments(&capture, SERVER_PORT).unwrap(), [expected, request, reply]);
-    }
-
-    #[test]
-    fn other_files_are_rejected() {
-        let packet = packet([40000, SERVER_PORT], TCP, 0x18, b"get a\r\n", 7);
-        let mut microseconds = file(&[]);
-        microseconds[..4].copy_from_slice(&0xa1b2_c3d4_u32.to_ne_bytes());
-        let cut = file(&[packet[..30].to_vec()]);
-        let table: [(&[u8], &str); 3] =
-            [(b"", "no header"), (&microseconds, "no nanoseconds"), (&cut, "within a packet")];
-        for (bytes, part) in table {
-            let error = segments(bytes, SERVER_PORT).unwrap_err().to_string();
-            assert!(error.contains(part), "{error}");
+    fn exchanges_are_paired_by_their_places() {
+        let table = "
+            1 S, 1 > 1:8, 1 < 1:23, 1 > 8:15, 1 < 23:45 | 2-3 4-5 | 0
+            1 S, 2 S, 1 > 1:8, 2 > 1:8, 2 < 1:23, 1 < 1:23 | 3-6 4-5 | 0 : connections side by side
+            1 S, 1 > 1:15, 1 > 15:22, 1 < 1:23, 1 < 23:67 | 2-4 2-5 3-5 | 0 : pipelined
+            1 S, 1 > 1:4, 1 > 4:8, 1 < 1:14, 1 < 14:20, 1 < 20:23 | 3-6 | 0 : the last packet counts
+            1 S, 1 > 1:8, 1 > 1:8, 1 < 1:23, 1 < 1:23, 1 > 8:15, 1 > 1:15, 1 < 23:45 | 2-4 6-8 | 0 : sent again
+            1 S, 1 > 1:8, 1 < 1:23, 1 > 8:15, 1 > 15:22, 1 < 45:67 | 2-3 5-6 | 1 : a reply is missing
+            1 S, 1 > 1:8, 1 < 1:23, 1 > 15:22, 1 < 23:45, 1 < 45:67 | 2-3 4-6 | 1 : a request is missing
+            1 S, 1 > 1:8, 1 > 8:15, 1 < 1:23 | 2-4 | 1 : no reply yet
+            1 > 1:8, 1 < 1:23 | | 0 : opened before the capture
+            1 S, 1 S, 1 > 1:8, 1 < 1:23, 1 S, 1 > 1:8, 1 < 1:23 | 3-4 6-7 | 0 : a port that is used again";
+        for row in table.trim().lines() {
+            let cells: Vec<&str> = row.split(" : ").next().unwrap().split('|').map(str::trim).collect();
+            let printed = cells[0].split(", ").enumerate().map(|(index, packet)| {
+                let words: Vec<&str> = packet.split_whitespace().collect();
+                let (client, server) = (format!("127.0.0.1.4000{}", words[0]), "127.0.0.1.11211");
+                let (from, to) = if words[1] == "<" { (server, &*client) } else { (&*client, server) };
+                let (flags, sequence) = words.get(2).map_or(("[S]", "3735928559"), |range| ("[P.]", range));
+                format!("0.{:09} IP {from} > {to}: Flags {flags}, seq {sequence}, win 512\n", index + 1)
+            });
+            let pairing = pair(&printed.collect::<String>(), 11211, [7, 22]);
+            let exchanges = pairing.exchanges.iter();
+            let exchanges: Vec<String> =
+                exchanges.map(|exchange| format!("{}-{}", exchange.request_ns, exchange.reply_ns)).collect();
+            assert_eq!(
+                (exchanges.join(" "), pairing.unpaired),
+                (cells[1].to_owned(), cells[2].parse().unwrap()),
+                "{row}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@
 //! The tables: a line per client of each load, medians over the rounds, and a line per interface and wait mode of all. Differences are taken
 //! within a run, or between runs of the same round, before their median is taken: a host that is busy for a while disturbs a whole round.
 
-use super::pairing::Pairing;
+use super::capture::Pairing;
 use super::{brunt_name, brunts};
 use crate::bench::client::{Client, Latency, Report};
 use crate::bench::table::{Spread, grid};
@@ -71,7 +71,7 @@ impl Comparison {
         };
         // Of brunt, that of the measured window.
         let window = report.window_cpu_us.zip(report.requests_of_window);
-        let cpu_us = window.map_or(whole_cpu_us / pairing.answered as f64, |([user, system], requests)| {
+        let cpu_us = window.map_or(whole_cpu_us / found as f64, |([user, system], requests)| {
             (user + system) / requests as f64
         });
         let sent_ns = exchanges.iter().map(|exchange| exchange.request_ns);
@@ -247,7 +247,7 @@ fn dash() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairing::Exchange;
+    use super::super::capture::Exchange;
     use super::*;
     use crate::bench::client::{Latency, PEERS, Report};
     use std::path::Path;
