@@ -8,7 +8,7 @@ use crate::connection::{ConnectionCounts, FaultTable};
 use crate::histogram::PartSums;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::run_record::HISTOGRAM_BYTES_MAX;
+use crate::store::HISTOGRAM_BYTES_MAX;
 use crate::server::{OutageSpans, ServerCounts};
 use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
