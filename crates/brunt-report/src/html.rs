@@ -59,7 +59,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     events(&mut markup, summary);
     accounting(&mut markup, summary);
     environment(&mut markup, summary);
-    let mut result = page::packed(&serde_json::to_string(&ResultTree::with_intervals(summary)?)?);
+    let mut result = page::packed(&ResultTree::with_intervals(summary)?)?;
     let sections = markup.into_text();
     let is_long = summary.record.plan.interval.is_none() && sections.len() + result.len() > CONTENT_BYTES_MAX;
     if is_long {
