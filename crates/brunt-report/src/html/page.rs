@@ -117,7 +117,6 @@ fn colors() -> String {
 
 // ---- the result inside a page ---------------------------------------------------------------------------------------------
 
-
 /// A result of more bytes, which one of a thousand servers or a comparison of many runs has, is not kept in its page.
 const RESULT_BYTES_MAX: usize = 80_000;
 
@@ -317,9 +316,9 @@ impl Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::Engine as _;
     use crate::grid::Column;
     use crate::layout::Style;
+    use base64::Engine as _;
 
     #[test]
     fn texts_are_escaped_wherever_they_stand() {
