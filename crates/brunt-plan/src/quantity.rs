@@ -87,6 +87,17 @@ pub fn listed(names: &[impl Borrow<str>]) -> String {
     }
 }
 
+/// Each of them once, in the order in which they come.
+pub fn each_once<T: PartialEq>(names: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,8 +42,6 @@ pub struct PercentileEstimate {
     pub value_ns: u64,
     /// The ends of its interval, where it has one; the upper end may be unknown.
     pub interval_ns: Option<(u64, Option<u64>)>,
-    /// The true one may lie below it by more than a number that may be quoted.
-    pub is_upper_limit: bool,
 }
 
 impl PercentileEstimate {
@@ -173,7 +171,6 @@ impl RunRow {
         Some(PercentileEstimate {
             value_ns: response.percentile(quantile)?,
             interval_ns: response.interval.get(&quantile.to_string()).copied(),
-            is_upper_limit: self.upper_limits.contains(&quantile),
         })
     }
 

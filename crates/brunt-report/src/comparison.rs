@@ -19,6 +19,7 @@ use crate::result::RunResult;
 use crate::stored::{Difference, differences, key_differences, shortened};
 use brunt_plan::objective::{Metric, Requirement, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quantity::each_once;
 use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::change::{Change, ChangeScale, Design, Finding, RUNS_MAX, RunValue, Samples};
 use brunt_stats::status::Status;
@@ -250,12 +251,7 @@ impl Comparison {
 
 /// An operation that no run has is a mistake in writing: no further run would decide it.
 fn check_is_there(requirement: &Requirement, sides: [&[RunResult]; 2]) -> Result<(), String> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in sides.into_iter().flatten().flat_map(RunResult::operations) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = each_once(sides.into_iter().flatten().flat_map(RunResult::operations));
     match requirement.subject().op {
         Some(op) if !names.contains(&op.as_str()) => Err(format!(
             "--assert '{requirement}': no run has the operation '{op}'; accepted: {}, or no operation for all of them",

@@ -59,7 +59,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     events(&mut markup, summary);
     accounting(&mut markup, summary);
     environment(&mut markup, summary);
-    let mut result = page::packed(&serde_json::to_string(&ResultTree::with_intervals(summary)?)?);
+    let mut result = page::packed(&ResultTree::with_intervals(summary)?)?;
     let sections = markup.into_text();
     let is_long = summary.record.plan.interval.is_none() && sections.len() + result.len() > CONTENT_BYTES_MAX;
     if is_long {
@@ -75,7 +75,7 @@ impl Page {
     /// code. The result's page takes its place in the end; what is said of the run so far is called so. The label says which run of its command
     /// it is; it may be empty.
     pub fn live(state: State<'_>, label: &str) -> Self {
-        let (title, summary) = (live_title(state, label), state.so_far().map(RunSoFar::summary));
+        let (title, summary) = (live_title(state, label), state.summary());
         let mut markup = Markup::default();
         let facts = summary.map(run_head::load_lines).unwrap_or_default();
         page::header(&mut markup, None, &title, &facts);
@@ -102,6 +102,7 @@ fn live_title(state: State<'_>, label: &str) -> String {
     match state {
         State::Starting => "no run has begun".to_owned(),
         State::Failed(_) => format!("{label}no result: the run failed"),
+        State::Ended(summary) => format!("{label}{}", summary.status.headline()),
         State::Running(so_far) => {
             let is_measured = |summary: &&Summary| summary.total.latency.response.summary.count > 0;
             let measured = Some(so_far.summary()).filter(is_measured);

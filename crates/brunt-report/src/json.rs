@@ -12,7 +12,7 @@ pub(crate) mod row;
 pub(crate) mod servers;
 pub(crate) mod window;
 
-use crate::text::make_printable;
+use crate::text::{make_printable, steers};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brunt_plan::plan::Plan;
@@ -249,8 +249,9 @@ const NUMBER_MAX: u64 = 1 << 56;
 /// Most intervals that a file may hold: of 100 ms almost five days, which a file that is read has no room for.
 const PIECES_MAX: u64 = 1 << 22;
 
-/// A record is unpacked up to this length: one of a thousand servers in slices of a second has a quarter of it.
-const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// A record is unpacked up to this length: one of a thousand servers in slices of a second has half of it. The values of a text, of which the
+/// shortest has two characters, take up to fifty times as much memory.
+const UNPACKED_BYTES_MAX: usize = 32 << 20;
 /// How much zlib compresses, of 10: more takes much longer and gains a hundredth.
 const COMPRESSION: u8 = 6;
 
@@ -270,14 +271,19 @@ struct SerializedRun<'a> {
     intervals: SerializedStore,
 }
 
-/// The JSON of a value as a zlib stream in base64.
+/// The JSON of a value as a zlib stream in base64, which holds nothing that a terminal or HTML would read.
 ///
 /// # Errors
 /// That the value is none of JSON's.
 pub fn packed(value: &impl Serialize) -> serde_json::Result<String> {
-    let mut value = serde_json::to_value(value)?;
-    make_printable(&mut value);
-    Ok(STANDARD.encode(compress_to_vec_zlib(&serde_json::to_vec(&value)?, COMPRESSION)))
+    let mut json = serde_json::to_string(value)?;
+    // Texts that are not printable are few; a second writing of all would take as long as the first.
+    if json.contains(|character| character == '\\' || steers(character)) {
+        let mut value = serde_json::from_str(&json)?;
+        make_printable(&mut value);
+        json = value.to_string();
+    }
+    Ok(STANDARD.encode(compress_to_vec_zlib(json.as_bytes(), COMPRESSION)))
 }
 
 /// The value of a packed JSON.
@@ -350,7 +356,9 @@ fn check_run(run: &RunData, plan: &Plan) -> Result<(), &'static str> {
     }
     let timeline = run.intervals.timeline();
     let least_ns = timeline.row_ns(times.start_ns, 1).min(timeline.slice_ns());
-    if times.measure_ns.max(times.end_ns).saturating_sub(times.start_ns) / least_ns > PIECES_MAX {
+    let last_ns = timeline.slices_by_cell().last().map_or(0, |(cell_ns, _)| cell_ns);
+    let end_ns = times.measure_ns.max(times.end_ns).max(last_ns);
+    if end_ns.saturating_sub(times.start_ns) / least_ns > PIECES_MAX {
         return Err("a run that is longer than its slices of time");
     }
     if !run.server_records.is_empty() && run.server_records.len() != plan.polled_servers().len() {

@@ -2,8 +2,8 @@
 //! for programs (`brunt.live.v1`; docs/live.schema.json has every key), [`crate::html::Page::live`] for browsers. Beside it the [`Lines`] that are
 //! written as its periods end.
 //!
-//! Invariant: page, metrics and JSON are functions of one [`State`]. A run that has ended has none: its page and its JSON are those of its
-//! result.
+//! Invariant: page, metrics and JSON are functions of one [`State`]. Page and JSON of a run that has ended are those of its result, and not
+//! made here.
 
 use crate::json::row::{Distribution, Requests};
 use crate::json::write_indented;
@@ -27,11 +27,13 @@ pub enum State<'a> {
     Running(&'a RunSoFar),
     /// It failed.
     Failed(&'a RunSoFar),
+    /// It has ended.
+    Ended(&'a Summary),
 }
 
 impl<'a> State<'a> {
     /// Every name.
-    pub(crate) const NAMES: [&'static str; Phase::COUNT + 2] = [
+    pub(crate) const NAMES: [&'static str; Phase::COUNT + 3] = [
         "starting",
         Phase::Connect.name(),
         Phase::Preload.name(),
@@ -39,6 +41,7 @@ impl<'a> State<'a> {
         Phase::Measure.name(),
         Phase::Drain.name(),
         "failed",
+        "ended",
     ];
 
     /// As a value in JSON and in labels.
@@ -47,14 +50,23 @@ impl<'a> State<'a> {
             Self::Starting => "starting",
             Self::Running(so_far) => so_far.phase.name(),
             Self::Failed(_) => "failed",
+            Self::Ended(_) => "ended",
         }
     }
 
-    /// The run at the end of its last second.
+    /// The run at the end of its last second, unless it has ended.
     pub(crate) const fn so_far(self) -> Option<&'a RunSoFar> {
         match self {
             Self::Running(so_far) | Self::Failed(so_far) => Some(so_far),
-            Self::Starting => None,
+            Self::Starting | Self::Ended(_) => None,
+        }
+    }
+
+    /// What it came to, or has come to so far.
+    pub(crate) fn summary(self) -> Option<&'a Summary> {
+        match self {
+            Self::Ended(summary) => Some(summary),
+            _ => self.so_far().map(RunSoFar::summary),
         }
     }
 }

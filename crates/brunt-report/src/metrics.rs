@@ -14,9 +14,9 @@ use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Load, MeterKind, Plan};
+use brunt_plan::quantity::each_once;
 use brunt_stats::check::CheckStatus;
 use brunt_stats::interval::Bytes;
-use brunt_stats::live_run::RunSoFar;
 use brunt_stats::request_counts::{KeyCounts, OpCounts};
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::status::Status;
@@ -131,48 +131,6 @@ const BUSY_HELP: &str =
     "The share of the last second in which a worker was busy; of the measured window when the run has ended.";
 const MERGED_HELP: &str = "Series that have no name of their own and are counted in those of 'other'.";
 
-/// What is scraped.
-#[derive(Clone, Copy, Debug)]
-pub enum Scraped<'a> {
-    /// A run that goes on, has not begun or failed.
-    Live(State<'a>),
-    /// The result of one that has ended.
-    Result(&'a Summary),
-}
-
-impl<'a> Scraped<'a> {
-    const RESULT: &'static str = "ended";
-
-    fn state_name(self) -> &'static str {
-        match self {
-            Self::Live(state) => state.name(),
-            Self::Result(_) => Self::RESULT,
-        }
-    }
-
-    /// The run at the end of its last second, unless it has ended.
-    fn so_far(self) -> Option<&'a RunSoFar> {
-        match self {
-            Self::Live(state) => state.so_far(),
-            Self::Result(_) => None,
-        }
-    }
-
-    /// What it came to, or has come to so far.
-    fn summary(self) -> Option<&'a Summary> {
-        match self {
-            Self::Live(state) => state.so_far().map(RunSoFar::summary),
-            Self::Result(summary) => Some(summary),
-        }
-    }
-}
-
-impl<'a> From<State<'a>> for Scraped<'a> {
-    fn from(state: State<'a>) -> Self {
-        Self::Live(state)
-    }
-}
-
 /// Counters of this process and of its host, since they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
@@ -212,7 +170,7 @@ struct Row {
 
 /// A run whose series have their names.
 struct NamedRun<'a> {
-    scraped: Scraped<'a>,
+    state: State<'a>,
     summary: &'a Summary,
     plan_id: &'a str,
     names: RunNames<'a>,
@@ -225,7 +183,7 @@ struct NamedRun<'a> {
 }
 
 impl<'a> NamedRun<'a> {
-    fn of(scraped: Scraped<'a>, summary: &'a Summary, scrape: &'a mut Scrape<'_>) -> Self {
+    fn of(state: State<'a>, summary: &'a Summary, scrape: &'a mut Scrape<'_>) -> Self {
         let Scrape { plan_id, bounds, host, .. } = *scrape;
         let names = RunNames::of(&summary.record.plan, bounds.len());
         let mut rows = vec![Row::default(); names.rows.len() + 1];
@@ -248,7 +206,7 @@ impl<'a> NamedRun<'a> {
             *total = (total.0 + 1, total.1 + outage.length_ns().unwrap_or(0));
         }
         // Those of a run that goes on are never taken back: what another worker tells later may show that one was shorter than it seemed.
-        if scraped.so_far().is_some() {
+        if state.so_far().is_some() {
             let said = &mut scrape.outages.0;
             said.resize(outages.len(), (0, 0));
             said.iter_mut()
@@ -256,7 +214,7 @@ impl<'a> NamedRun<'a> {
                 .for_each(|(said, now)| *said = (said.0.max(now.0), said.1.max(now.1)));
             outages.clone_from(said);
         }
-        Self { scraped, summary, plan_id, names, rows, outages, bounds, host }
+        Self { state, summary, plan_id, names, rows, outages, bounds, host }
     }
 
     fn store(&self) -> &IntervalStore {
@@ -308,14 +266,12 @@ struct ShownRow<'a> {
 }
 
 /// The text of a run; before the first one there is nothing but that.
-pub fn text<'a>(scraped: impl Into<Scraped<'a>>, scrape: &mut Scrape<'_>) -> String {
-    let scraped = scraped.into();
+pub fn text(state: State<'_>, scrape: &mut Scrape<'_>) -> String {
     let mut families = Families::default();
     families.begin("phase", StateSet, "How far the run is.");
-    let names = State::NAMES.into_iter().chain([Scraped::RESULT]);
-    families.add_states(names.map(|name| (name, name == scraped.state_name())));
-    if let Some(summary) = scraped.summary() {
-        let run = NamedRun::of(scraped, summary, scrape);
+    families.add_states(State::NAMES.map(|name| (name, name == state.name())));
+    if let Some(summary) = state.summary() {
+        let run = NamedRun::of(state, summary, scrape);
         for (kind, name, help, write) in FAMILIES {
             families.begin(name, kind, help);
             write(&run, &mut families);
@@ -338,13 +294,7 @@ fn info(run: &NamedRun<'_>, out: &mut Families) {
 
 /// What the servers of a plan have, each once.
 fn distinct(plan: &Plan, of: impl Fn(&Server) -> &'static str) -> String {
-    let mut found: Vec<&str> = Vec::new();
-    for name in plan.servers().iter().map(of) {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found.join(",")
+    each_once(plan.servers().iter().map(of)).join(",")
 }
 
 fn loop_name(plan: &Plan) -> &'static str {
@@ -358,7 +308,7 @@ fn loop_name(plan: &Plan) -> &'static str {
 }
 
 fn status(run: &NamedRun<'_>, out: &mut Families) {
-    let status = Some(run.summary.status.status).filter(|_| matches!(run.scraped, Scraped::Result(_)));
+    let status = Some(run.summary.status.status).filter(|_| matches!(run.state, State::Ended(_)));
     let names = [("ok", Status::Ok), ("caution", Status::Caution), ("invalid", Status::Invalid)];
     let states = names.map(|(name, held)| (name, status == Some(held)));
     out.add_states([("pending", status.is_none())].into_iter().chain(states));
@@ -378,7 +328,7 @@ fn checks(run: &NamedRun<'_>, out: &mut Families) {
 
 /// Of each worker the share of the last second in which it was busy, where it told; when the run has ended, of the window.
 fn workers(run: &NamedRun<'_>, out: &mut Families) {
-    let shares: Vec<Option<f64>> = match run.scraped.so_far() {
+    let shares: Vec<Option<f64>> = match run.state.so_far() {
         Some(so_far) => {
             let second = so_far.last_second();
             second

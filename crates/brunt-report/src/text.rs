@@ -8,7 +8,7 @@ use crate::grid::shortened;
 use crate::layout::{Layout, Line, Span, Style, painted};
 use serde_json::Value;
 
-/// Facts in lines, with dots between those on one line.
+/// Facts in lines, with dots between those on one line; one that is longer than a line is broken between words.
 pub(crate) fn wrapped(facts: &[String], width: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for fact in facts {
@@ -29,22 +29,6 @@ pub(crate) fn wrapped(facts: &[String], width: usize) -> Vec<String> {
         }
     }
     lines.push(line);
-    lines
-}
-
-/// Text in lines, broken between words.
-pub(crate) fn wrapped_prose(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in words(&printable(text), width) {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(&word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            _ => lines.push(word),
-        }
-    }
     lines
 }
 
@@ -157,16 +141,18 @@ fn content_lines(content: &Content, layout: &Layout) -> Vec<Line> {
         Content::Gap => Vec::new(),
         Content::Heading(name) => vec![vec![Span::new(format!("== {name}"), Style::Bold)]],
         Content::Facts { label, facts } => beside(label, Style::Dim, &wrapped(facts, room), layout),
-        Content::Sentence { label, text, style } => beside(label, *style, &wrapped_prose(text, room), layout),
+        Content::Sentence { label, text, style } => {
+            beside(label, *style, &wrapped(std::slice::from_ref(text), room), layout)
+        }
         Content::Advice { name, text } => {
-            beside(&format!("  {name}"), Style::Plain, &wrapped_prose(text, room), layout)
+            beside(&format!("  {name}"), Style::Plain, &wrapped(std::slice::from_ref(text), room), layout)
         }
         Content::Assertion(text) => {
-            let sentence = wrapped_prose(&format!("{}: {}", text.subject, text.finding), room);
+            let sentence = wrapped(&[format!("{}: {}", text.subject, text.finding)], room);
             beside(text.word(), text.style(), &sentence, layout)
         }
         Content::Status { text, style } => {
-            let text = wrapped_prose(text, layout.prose_width());
+            let text = wrapped(std::slice::from_ref(text), layout.prose_width());
             let line = |line: &String| vec![Span::new(layout.in_characters(line), Style::Bold)];
             let mut lines: Vec<Line> = text.iter().map(line).collect();
             if let Some((word, _)) = text[0].split_once(':') {
@@ -208,8 +194,8 @@ mod tests {
             lines,
             ["closed loop · 16 connections", "a fact that is longer than a", "line has room · end"]
         );
-        assert_eq!(wrapped_prose("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped_prose(&"x".repeat(9), 4), ["xxxx", "xxxx", "x"]);
+        assert_eq!(wrapped(&["one two three".to_owned()], 7), ["one two", "three"]);
+        assert_eq!(wrapped(&["x".repeat(9)], 4), ["xxxx", "xxxx", "x"]);
     }
 
     #[test]

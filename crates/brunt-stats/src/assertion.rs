@@ -258,7 +258,7 @@ impl Count<'_> {
             .subject
             .percentile()
             .and_then(|quantile| quantile.samples_with_above(SAMPLES_ABOVE_MIN));
-        let more = needed.unwrap_or(1).saturating_sub(requests_due(self.row)).max(1);
+        let more = needed.unwrap_or(1).saturating_sub(self.row.latency.response.summary.count).max(1);
         Assertion { reason: Some(Reason::Requests { more, ns: None }), ..open }
     }
 

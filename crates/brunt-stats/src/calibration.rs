@@ -8,6 +8,7 @@ use crate::capacity::Capacity;
 use crate::usage::ClientUsage;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::{Class, Plan};
+use brunt_plan::quantity::each_once;
 use serde::{Deserialize, Serialize};
 
 /// Which host: what makes a calibration of one worthless on another.
@@ -57,8 +58,8 @@ impl Shape {
             wait: usage.wait.clone(),
             connections: plan.classes.iter().map(Class::own_connections).sum(),
             depth: plan.classes.iter().map(|class| class.depth).max().unwrap_or(0),
-            value_size: each_once(sizes.map(|size| size.trim_start_matches("fixed:").to_owned())),
-            protocol: each_once(protocols),
+            value_size: each_once(sizes.map(|size| size.trim_start_matches("fixed:").to_owned())).join(" "),
+            protocol: each_once(protocols).join(" "),
         }
     }
 
@@ -104,16 +105,6 @@ impl Shape {
         let (option, calibrated, run) = differs;
         Some(format!("with {option} {calibrated}, this run has {run}"))
     }
-}
-
-fn each_once(texts: impl Iterator<Item = String>) -> String {
-    let mut once: Vec<String> = Vec::new();
-    for text in texts {
-        if !once.contains(&text) {
-            once.push(text);
-        }
-    }
-    once.join(" ")
 }
 
 /// Two percentiles of a time.

@@ -60,24 +60,23 @@ impl StepResult {
         let is_allowed = status.judgement.allowed.contains(&CheckId::Load);
         let least = if is_allowed { CheckStatus::Caution } else { CheckStatus::Invalid };
         let is_overloaded = status.status_of(CheckId::Load) >= least;
-        let asks_for_client = |held: &Assertion| matches!(held.objective.subject.metric, Metric::Client(_));
-        // Of a search for what the client can do, its limit is the answer.
-        let is_by_client =
-            limit.bottleneck == Bottleneck::Client && !summary.assertions.iter().any(asks_for_client);
-        Self::of(&summary.assertions, is_broken, is_overloaded, is_by_client)
+        Self::of(&summary.assertions, is_broken, is_overloaded, limit.bottleneck == Bottleneck::Client)
     }
 
     /// What the assertions about a run come to, with what is known of the run as a whole: whether its numbers are wrong, whether its backlog
     /// grew, and whether the client is the reason for that.
     fn of(assertions: &[Assertion], is_invalid: bool, is_overloaded: bool, is_by_client: bool) -> Self {
         let any = |decision| assertions.iter().any(|assertion| assertion.decision == decision);
+        let asks_for_server = |held: &Assertion| !matches!(held.objective.subject.metric, Metric::Client(_));
         let is_clients = |assertion: &Assertion| matches!(assertion.reason, Some(Reason::Client { .. }));
         if is_invalid {
             Self::Invalid
         } else if any(Decision::Fails) {
             Self::Fails
         } else if is_overloaded {
-            if is_by_client { Self::Client } else { Self::Overload }
+            // Of a search for what the client can do alone, its limit is the answer.
+            let is_spoiled = is_by_client && assertions.iter().any(asks_for_server);
+            if is_spoiled { Self::Client } else { Self::Overload }
         } else if !any(Decision::Undecided) {
             Self::Holds
         } else if assertions.iter().any(is_clients) {
@@ -486,6 +485,7 @@ mod tests {
         let few = Some(Reason::Requests { more: 1, ns: None });
         let [holds, fails] = [Decision::Holds, Decision::Fails].map(|decision| assertion(decision, None));
         let open = |reason| assertion(Decision::Undecided, reason);
+        let of_client = Assertion { objective: "client.p99 < 10us".parse().unwrap(), ..holds.clone() };
         let table = [
             (vec![holds.clone()], [false; 3], Holds),
             (vec![open(few)], [false; 3], Undecided),
@@ -497,6 +497,9 @@ mod tests {
             // A backlog that grows is too much, whatever the latencies were until then.
             (vec![holds.clone()], [false, true, false], Overload),
             (vec![holds.clone()], [false, true, true], Client),
+            // What is asked of the client alone is answered by its limit.
+            (vec![of_client.clone()], [false, true, true], Overload),
+            (vec![of_client, holds.clone()], [false, true, true], Client),
             // What fails without the client's part does so beside a client without time, too.
             (vec![fails.clone()], [false, true, true], Fails),
             (vec![fails], [true, false, false], Invalid),

@@ -112,8 +112,6 @@ pub struct PreloadResult {
 const ROOM_BYTES: usize = 1_250_000;
 /// The keys for scripts of a server.
 const SERVER_BYTES: usize = 850;
-/// Bytes of all histograms, at most: with more, percentiles over time would be so different that a page had no room for the result.
-pub(crate) const HISTOGRAM_BYTES_MAX: usize = 400_000;
 /// Rows over time with what servers say are no shorter.
 const ROW_MIN_NS: u64 = 1_000_000_000;
 
@@ -196,7 +194,7 @@ impl RunData {
         }
         let snapshots: usize = self.server_records.iter().map(|record| record.snapshots().len()).sum();
         let taken = share.snapshot_bytes * snapshots + SERVER_BYTES * self.intervals.servers().len();
-        self.intervals.fit(ROOM_BYTES.saturating_sub(taken).min(HISTOGRAM_BYTES_MAX));
+        self.intervals.fit(ROOM_BYTES.saturating_sub(taken));
     }
 
     /// Adds another part of the same run. Intervals are added as they come.

@@ -157,13 +157,16 @@ impl IntervalStore {
         Ok(())
     }
 
-    /// Makes the histograms that it holds and the counts of servers take no more than this many bytes of a result, as far as those over time can; see [`Timeline::fit`].
+    /// Makes the histograms that it holds and the counts of servers take no more than this many bytes of a result, as far as those over time
+    /// can; see [`Timeline::fit`].
     pub(crate) fn fit(&mut self, bytes_max: usize) {
         let of_rows = self.totals.rows.iter().flat_map(|row| row.latencies.each());
         let histograms = of_rows.chain(&self.totals.server_responses);
         let taken: usize = histograms.map(|histogram| histogram.to_sparse().encoded_bytes()).sum();
         let counts = self.timeline().slices().count() * self.totals.servers.len();
-        self.totals.timeline.fit(bytes_max.saturating_sub(taken + SERVER_SLICE_BYTES * counts));
+        let room = bytes_max.saturating_sub(SERVER_SLICE_BYTES * counts);
+        let of_all = room.clamp(HISTOGRAM_BYTES_MIN, HISTOGRAM_BYTES_MAX);
+        self.totals.timeline.fit(of_all.saturating_sub(taken));
     }
 
     /// The run over time, for progress.
@@ -230,6 +233,10 @@ impl IntervalStore {
     }
 }
 
+/// Bytes of all histograms, at most: with more, percentiles over time would be so different that a page had no room for the result.
+pub(crate) const HISTOGRAM_BYTES_MAX: usize = 400_000;
+/// They have so many even where the counts of many servers leave no room: with less, percentiles over time would be powers of two.
+const HISTOGRAM_BYTES_MIN: usize = 150_000;
 /// What the counts of a server in a slice take in a result, about.
 const SERVER_SLICE_BYTES: usize = 4;
 /// No count of requests is as large: a million requests a second for nine years.

@@ -13,6 +13,7 @@ use crate::client_budget::ClientBudget;
 use crate::confidence::BATCHES;
 use crate::connection::{ConnectionCounts, FaultTable};
 use crate::convergence::UntilResult;
+use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::latency::LatencySummary;
 use crate::meter::Meter;
@@ -302,12 +303,13 @@ impl Summary {
         let MeasuredWindow { start_ns, measure_ns, .. } = self.window;
         let timeline = self.timeline();
         let width_ns = timeline.row_ns(start_ns, least_ns);
-        let warmup = (start_ns..measure_ns).step_by(width_ns as usize).flat_map(move |at_ns| {
+        let mut sum = Histogram::new();
+        let warmup = (start_ns..measure_ns).step_by(width_ns as usize).map(move |at_ns| {
             // The slice that the schedule begins in may begin before it.
             let from_ns = if at_ns == start_ns { timeline.cell_of(at_ns) } else { at_ns };
             let span = from_ns..measure_ns.min(at_ns + width_ns);
-            let points = timeline.points(span.clone(), 2 * width_ns).into_iter();
-            points.map(move |point| (Phase::Warmup, span.clone(), TimelinePoint { start_ns: at_ns, ..point }))
+            let point = timeline.point(span.clone(), &mut sum);
+            (Phase::Warmup, span, TimelinePoint { start_ns: at_ns, ..point })
         });
         let window = self.intervals(least_ns).into_iter();
         warmup.chain(window.map(|point| (Phase::Measure, point.start_ns..point.end_ns, point)))

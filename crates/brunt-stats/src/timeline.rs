@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of the histograms of all slices. Buckets are joined in pairs and so are slices, and either at most halves this: what is left of it is
-/// more than a result has room for (`HISTOGRAM_BYTES_MAX` of `run_record.rs`), so that no result has wider buckets for it.
+/// more than a result has room for (`HISTOGRAM_BYTES_MAX` of `store.rs`), so that no result has wider buckets for it.
 const ENCODED_BYTES_MAX: usize = 4_000_000;
 
 /// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
@@ -268,7 +268,7 @@ impl Timeline {
         let starts = (0..span.end.saturating_sub(span.start).div_ceil(width_ns))
             .map(|index| span.start + index * width_ns);
         let mut sum = Histogram::new();
-        starts.map(|start_ns| self.point(start_ns, span.end.min(start_ns + width_ns), &mut sum)).collect()
+        starts.map(|start_ns| self.point(start_ns..span.end.min(start_ns + width_ns), &mut sum)).collect()
     }
 
     /// What the client did in a span that begins and ends with cells of the grid, as those of [`Self::points`] do.
@@ -278,7 +278,9 @@ impl Timeline {
         sum
     }
 
-    fn point(&self, start_ns: u64, end_ns: u64, sum: &mut Histogram) -> TimelinePoint {
+    /// The span as one piece.
+    pub(crate) fn point(&self, span: Range<u64>, sum: &mut Histogram) -> TimelinePoint {
+        let Range { start: start_ns, end: end_ns } = span;
         let (mut activity, mut preload) = (Activity::default(), Activity::default());
         let mut client = ClientTime::default();
         let slices = self.slices_in(start_ns..end_ns);

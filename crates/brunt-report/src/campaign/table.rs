@@ -55,38 +55,25 @@ fn times(
     })
 }
 
-/// A percentile of several runs, which is an upper limit where that of one of them is.
-fn percentile(runs: &[&RunRow], quantile: Quantile, ns: Option<u64>) -> Value {
-    let found = |run: &&RunRow| run.percentile(quantile);
-    match ns {
-        Some(ns) if runs.iter().filter_map(found).any(|found| found.is_upper_limit) => Value::UpperLimit(ns),
-        ns => Value::Time(ns),
-    }
-}
-
-/// The percentiles of one run.
-fn times_of_run(run: &RunRow, quantiles: &[Quantile]) -> impl Iterator<Item = Value> {
-    // Latencies of an overload grow for as long as it lasts.
-    let interval = run.percentile(Quantile::P99).filter(|_| !run.is_limited);
-    let ends = match interval.and_then(|found| found.interval_ns) {
-        Some((low_ns, high_ns)) => {
-            [Value::Time(Some(low_ns)), high_ns.map_or(Value::Open, |ns| Value::Time(Some(ns)))]
-        }
-        None => [UNKNOWN, UNKNOWN],
-    };
-    let value_ns = move |quantile| run.percentile(quantile).map(|found| found.value_ns);
-    times(quantiles, move |quantile| percentile(&[run], quantile, value_ns(quantile)), ends)
-}
-
-/// Of several runs of one setting: medians, and the range of the p99.
-fn times_of_runs(runs: &[&RunRow], quantiles: &[Quantile]) -> impl Iterator<Item = Value> {
+/// The percentiles of runs of one setting, as their medians, which are upper limits where that of one of them is; with the interval of a single
+/// p99, or the range of several.
+fn times_of(runs: &[&RunRow], quantiles: &[Quantile]) -> impl Iterator<Item = Value> {
     let spread = move |quantile: Quantile| {
         Spread::of(&runs.iter().filter_map(|run| run.estimate(quantile)).collect::<Vec<_>>())
     };
-    let ends =
-        spread(Quantile::P99).map(|spread| [spread.min, spread.max].map(|ns| Value::Time(Some(whole(ns)))));
-    let median_ns = move |quantile| spread(quantile).map(|spread| whole(spread.median));
-    let value = move |quantile| percentile(runs, quantile, median_ns(quantile));
+    let value = move |quantile: Quantile| match spread(quantile).map(|spread| whole(spread.median)) {
+        Some(ns) if runs.iter().any(|run| run.upper_limits.contains(&quantile)) => Value::UpperLimit(ns),
+        ns => Value::Time(ns),
+    };
+    let ends = match runs {
+        // Latencies of an overload grow for as long as it lasts.
+        [run] => run.percentile(Quantile::P99).filter(|_| !run.is_limited).and_then(|found| {
+            let (low_ns, high_ns) = found.interval_ns?;
+            Some([Value::Time(Some(low_ns)), high_ns.map_or(Value::Open, |ns| Value::Time(Some(ns)))])
+        }),
+        _ => spread(Quantile::P99)
+            .map(|spread| [spread.min, spread.max].map(|ns| Value::Time(Some(whole(ns))))),
+    };
     times(quantiles, value, ends.unwrap_or([UNKNOWN, UNKNOWN]))
 }
 
@@ -162,10 +149,7 @@ fn scan(campaign: &Campaign, layout: &Layout) -> Shown {
         done.sort_by(f64::total_cmp);
         let done = done.get(done.len() / 2).copied().map_or("-".to_owned(), rate);
         let mut row = vec![Value::Text(setting_text(points[*index].setting)), Value::Text(done)];
-        match of_point.as_slice() {
-            [only] => row.extend(times_of_run(only, &quantiles)),
-            several => row.extend(times_of_runs(several, &quantiles)),
-        }
+        row.extend(times_of(&of_point, &quantiles));
         let worst = of_point.iter().max_by_key(|run| (run.is_limited, run.status().status));
         row.push(worst.map_or(UNKNOWN, |run| status(run)));
         let is_knee = knee == Some(*index);
@@ -285,7 +269,7 @@ fn repetitions(campaign: &Campaign, layout: &Layout) -> Shown {
     let mut table = TimeTable::new(columns);
     for run in rows.iter().map(|index| &campaign.runs[*index]) {
         let mut row = vec![Value::Text(run.place.repetition.to_string()), Value::Text(rate(run.completed()))];
-        row.extend(times_of_run(run, &quantiles));
+        row.extend(times_of(&[run], &quantiles));
         row.push(status(run));
         table.push(Style::Plain, row);
     }
@@ -325,7 +309,7 @@ pub(super) fn runs(campaign: &Campaign, layout: &Layout) -> Grid {
         let mut row = vec![Value::Text((index + 1).to_string())];
         row.extend(varied.map(|_| Value::Text(run.place.setting.map_or("-".to_owned(), setting_text))));
         row.push(Value::Text(rate(run.completed())));
-        row.extend(times_of_run(run, &quantiles));
+        row.extend(times_of(&[run], &quantiles));
         let costs_ns = [
             run.client_error_ns(),
             run.result.client_cpu_ns().map(whole),

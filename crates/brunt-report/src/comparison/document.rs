@@ -13,6 +13,7 @@ use crate::result::RunResult;
 use crate::stored::shortened;
 use crate::text::printable;
 use brunt_plan::objective::{Metric, Subject};
+use brunt_plan::quantity::each_once;
 use brunt_stats::change::{ChangeScale, Design, Finding, PAIRS, RUNS_MAX, Reason, runs_needed};
 use brunt_stats::status::Status;
 
@@ -282,17 +283,6 @@ pub(crate) fn runs_by_status(comparison: &Comparison) -> Vec<(Status, String)> {
     lines
 }
 
-/// Each of them once, in the order in which they were named.
-fn each_once<'a>(checks: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut once = Vec::new();
-    for check in checks {
-        if !once.contains(&check) {
-            once.push(check);
-        }
-    }
-    once
-}
-
 /// The keys of `--report brief`.
 pub(crate) fn brief(comparison: &Comparison) -> String {
     let decided = || comparison.compared.iter().filter(|held| held.change.finding.is_some());
@@ -322,8 +312,7 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
 /// The checks that found something in runs that are INVALID.
 fn invalid_checks(comparison: &Comparison) -> Vec<String> {
     let invalid = comparison.runs().filter(|(_, run)| run.status() == Status::Invalid);
-    let checks = each_once(invalid.flat_map(|(_, run)| run.findings()));
-    checks.into_iter().map(str::to_owned).collect()
+    each_once(invalid.flat_map(|(_, run)| run.findings())).into_iter().map(str::to_owned).collect()
 }
 
 /// The change of a row in words, for a label: `+12.0 % [+11.1 .. +12.9]`, of shares in points.

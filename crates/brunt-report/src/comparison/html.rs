@@ -57,7 +57,7 @@ pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     let sides = SIDES.iter().zip([&comparison.a, &comparison.b]);
     let plans = sides.map(|(name, runs)| ((*name).to_owned(), runs[0].result.plan.clone()));
     several::plans(&mut markup, &plans.collect::<Vec<_>>());
-    let result = page::packed(&serde_json::to_string(&json::ComparisonTree::of(comparison))?);
+    let result = page::packed(&json::ComparisonTree::of(comparison))?;
     let (foot, sections) = (title.clone(), markup.into_text());
     Page { title, foot, sections, result, is_live: false }.write(out)
 }

@@ -7,11 +7,11 @@
 
 use crate::document::{Content, Document, Level, assertion_grid};
 use crate::grid::Grid;
+use crate::json;
 use crate::text::printable;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use brunt_picture::{Escaped, Ink, Picture, Theme, svg_part, textures};
 use brunt_stats::status::Status;
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -117,16 +117,13 @@ fn colors() -> String {
 
 // ---- the result inside a page ---------------------------------------------------------------------------------------------
 
-/// The most that zlib compresses: a page is read more often than written.
-const COMPRESSION: u8 = 9;
-
 /// A result of more bytes, which one of a thousand servers or a comparison of many runs has, is not kept in its page.
 const RESULT_BYTES_MAX: usize = 80_000;
 
-/// The JSON of a result as a zlib stream in base64, which holds nothing that HTML would read; empty where it is too long.
-pub(crate) fn packed(text: &str) -> String {
-    let packed = STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(text.as_bytes(), COMPRESSION));
-    if packed.len() > RESULT_BYTES_MAX { String::new() } else { packed }
+/// The result packed for its page; empty where it is too long.
+pub(crate) fn packed(result: &impl Serialize) -> serde_json::Result<String> {
+    let packed = json::packed(result)?;
+    Ok(if packed.len() > RESULT_BYTES_MAX { String::new() } else { packed })
 }
 
 // ---- HTML --------------------------------------------------------------------------------------------------------------
@@ -321,6 +318,7 @@ mod tests {
     use super::*;
     use crate::grid::Column;
     use crate::layout::Style;
+    use base64::Engine as _;
 
     #[test]
     fn texts_are_escaped_wherever_they_stand() {
@@ -352,7 +350,7 @@ mod tests {
         let digest = ring::digest::digest(&ring::digest::SHA256, SCRIPT.as_bytes());
         assert_eq!(
             SCRIPT_SHA256.trim(),
-            STANDARD.encode(digest),
+            base64::engine::general_purpose::STANDARD.encode(digest),
             "what belongs into script.sha256 is on the right"
         );
     }
@@ -366,10 +364,8 @@ mod tests {
     #[test]
     fn what_is_packed_comes_back() {
         let text = "</script> ".repeat(1_000);
-        let stream = miniz_oxide::deflate::compress_to_vec_zlib(text.as_bytes(), COMPRESSION);
-        assert!(stream.len() < 100, "{}", stream.len());
-        let back = miniz_oxide::inflate::decompress_to_vec_zlib(&stream).unwrap();
-        assert_eq!(String::from_utf8(back).unwrap(), text);
-        assert_eq!(packed(&text), STANDARD.encode(&stream));
+        let packed = packed(&text).unwrap();
+        assert!(packed.len() < 150, "{}", packed.len());
+        assert_eq!(json::unpacked(&packed), Ok(text.into()));
     }
 }

@@ -142,13 +142,12 @@ impl<'a> Spectrum<'a> {
     /// What lies below the lines in the chart of a single run.
     fn background(&self) -> Vec<Series> {
         let (summary, levels) = (self.summary, &self.levels);
-        let crossed_out = summary.status.is_invalid().then_some(Mark::Bar(0.0, MOST, MOST, CROSSED_OUT));
         let upper = levels.iter().map(|level| level.place(level.response_ns));
         let lower = levels.iter().rev();
         let lower = lower.map(|level| level.place(level.without_client_ns.unwrap_or(level.response_ns)));
         let client = vec![Mark::Area(upper.chain(lower).collect(), CLIENT)];
         let mut background = vec![
-            Series::new("", "", crossed_out.into_iter().collect()),
+            self.crossed_out(),
             Series::new("band", "95 % interval", self.band(0.18, Ink::Series(0))),
             Series::new("client", summary.client_basis().describe(), client),
         ];
@@ -165,17 +164,27 @@ impl<'a> Spectrum<'a> {
         background
     }
 
+    /// Over the whole chart of a run of which nothing may be quoted.
+    fn crossed_out(&self) -> Series {
+        let mark = self.summary.status.is_invalid().then_some(Mark::Bar(0.0, MOST, MOST, CROSSED_OUT));
+        Series::new("", "", mark.into_iter().collect())
+    }
+
+    /// In the lower right corner that it is so, or else this.
+    fn corner(&self, otherwise: Option<String>) -> Option<Note> {
+        let (ink, text) = match self.summary.status.is_invalid() {
+            true => (Ink::Invalid, Status::Invalid.name().to_owned()),
+            false => (Ink::Soft, otherwise?),
+        };
+        Some(Note::new((MOST, LEAST), (-8.0, -10.0), Anchor::End, ink, text))
+    }
+
     fn notes(&self) -> Vec<Note> {
-        let corner = |ink, text| Note::new((MOST, LEAST), (-8.0, -10.0), Anchor::End, ink, text);
         let max = self.max_ns().map(|max_ns| {
             let text = format!("max {}", quantity::time(max_ns));
             Note::new((self.most, max_ns as f64), (-20.0, 4.0), Anchor::End, Ink::Text, text)
         });
-        let last = match self.summary.status.is_invalid() {
-            true => Some(corner(Ink::Invalid, Status::Invalid.name().to_owned())),
-            false => needed(self.summary).map(|needed| corner(Ink::Soft, needed)),
-        };
-        max.into_iter().chain(last).collect()
+        max.into_iter().chain(self.corner(needed(self.summary))).collect()
     }
 }
 
@@ -225,6 +234,10 @@ pub(crate) fn chart(spectra: &[Spectrum<'_>], has_service: bool) -> Chart {
 /// Draws the service times of each, on axes like those of the response times.
 pub(crate) fn service_chart(spectra: &[Spectrum<'_>]) -> Chart {
     let mut chart = axes(spectra, "service time");
+    if let Some(one) = alone(spectra) {
+        chart.background = vec![one.crossed_out()];
+        chart.notes = one.corner(None).into_iter().collect();
+    }
     for (index, spectrum) in spectra.iter().enumerate() {
         let stroke = if alone(spectra).is_some() { SERVICE } else { result_stroke(index) };
         chart.push("service", "", spectrum.service(stroke));

@@ -65,8 +65,7 @@ fn change_all(value: &mut Value, places: &[String]) {
 /// The same result with its record packed.
 fn with_packed(value: &Value) -> Value {
     let mut value = value.clone();
-    let record = serde_json::to_vec(&value["record"]).unwrap();
-    value["record"] = STANDARD.encode(compress_to_vec_zlib(&record, 1)).into();
+    value["record"] = json::packed(&value["record"]).unwrap().into();
     value
 }
 
@@ -192,14 +191,20 @@ fn damaged_records_are_refused() {
     let [run, _] = asserted();
     let whole = json_of(&run);
     let held = whole["record"].as_str().unwrap();
-    let endless = STANDARD.encode(compress_to_vec_zlib(&vec![b'['; (64 << 20) + 1], 1));
+    let endless = STANDARD.encode(compress_to_vec_zlib(&vec![b'['; (32 << 20) + 1], 1));
     let other = held.replacen(&held[100..101], if &held[100..101] == "A" { "B" } else { "A" }, 1);
+    // A log would have a line for each second until then.
+    let mut far = json::unpacked(held).unwrap();
+    let last = far["intervals"]["totals"]["timeline"]["slices"].as_array_mut().unwrap().last_mut().unwrap();
+    last[0] = (last[0].as_u64().unwrap() + 100_000_000 * (1 << 28)).into();
+    let far = json::packed(&far).unwrap();
     let table = [
-        ("", "record: damaged, or longer than 64 MiB when unpacked"),
-        ("no base64", "record: damaged, or longer than 64 MiB when unpacked"),
-        (&held[..held.len() / 8 * 4], "record: damaged, or longer than 64 MiB when unpacked"),
-        (&other, "record: damaged, or longer than 64 MiB when unpacked"),
-        (&endless, "record: damaged, or longer than 64 MiB when unpacked"),
+        ("", "record: damaged, or longer than 32 MiB when unpacked"),
+        ("no base64", "record: damaged, or longer than 32 MiB when unpacked"),
+        (&held[..held.len() / 8 * 4], "record: damaged, or longer than 32 MiB when unpacked"),
+        (&other, "record: damaged, or longer than 32 MiB when unpacked"),
+        (&endless, "record: damaged, or longer than 32 MiB when unpacked"),
+        (&far, "record: a run that is longer than its slices of time"),
         (&json::packed(&[1, 2]).unwrap(), "record: invalid type: integer `1`, expected struct Environment"),
         (
             &STANDARD.encode(compress_to_vec_zlib(b"[1,", 1)),

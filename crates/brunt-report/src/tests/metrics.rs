@@ -6,7 +6,7 @@ use super::live::{begun, so_far};
 use super::run::{self, MS, S};
 use super::{Run, all_runs, json_of};
 use crate::live::State;
-use crate::metrics::{self, Bounds, HostCounters, OutageTotals, Scrape, Scraped};
+use crate::metrics::{self, Bounds, HostCounters, OutageTotals, Scrape};
 use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
@@ -21,11 +21,11 @@ use brunt_stats::store::IntervalStore;
 use reader::{Exposition, Sample, read};
 use serde_json::Value;
 
-fn text_of<'a>(scraped: impl Into<Scraped<'a>>, objectives: &[&str], outages: &mut OutageTotals) -> String {
+fn text_of(state: State<'_>, objectives: &[&str], outages: &mut OutageTotals) -> String {
     let objectives: Vec<Objective> = objectives.iter().map(|text| text.parse().unwrap()).collect();
     let host = HostCounters { cpu_user_ns: 1_500_000_000, cpu_system_ns: 20_000_000, stolen_ns: None };
     let (plan_id, bounds) = ("0123456789abcdef", &Bounds::of(&objectives));
-    metrics::text(scraped, &mut Scrape { plan_id, bounds, host, outages })
+    metrics::text(state, &mut Scrape { plan_id, bounds, host, outages })
 }
 
 fn plan(text: &str) -> Plan {
@@ -36,14 +36,14 @@ fn plan(text: &str) -> Plan {
     .unwrap()
 }
 
-fn shown<'a>(scraped: impl Into<Scraped<'a>>, objectives: &[&str]) -> Exposition {
-    let text = text_of(scraped, objectives, &mut OutageTotals::default());
+fn shown(state: State<'_>, objectives: &[&str]) -> Exposition {
+    let text = text_of(state, objectives, &mut OutageTotals::default());
     read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// What the text says of a run that has ended.
 fn ended(run: &Run) -> Exposition {
-    shown(Scraped::Result(&run.summary), &["p99 < 1234us"])
+    shown(State::Ended(&run.summary), &["p99 < 1234us"])
 }
 
 fn count(value: &Value) -> f64 {

@@ -109,6 +109,10 @@ fn figures_have_their_parts() {
         let svg = String::from_utf8(bytes(source, &format!("{name}:a.svg"), style)).unwrap();
         (svg.matches("class=\"plot\"").count(), svg.contains("class=\"tangent\""))
     };
+    // Each part of what may not be quoted is crossed out and says so.
+    let overload = &runs(&["overload"])[0].1;
+    let svg = String::from_utf8(bytes(Subject::Run(overload), "spectrum:a.svg", wide)).unwrap();
+    assert_eq!(svg.matches("class=\"note\"").count(), 3, "{svg}");
     for (source, name, style, expected) in [
         (Subject::Run(&one[0].1), "spectrum", FigureStyle::default(), (1, false)),
         (Subject::Run(&one[0].1), "spectrum", wide, (2, false)),

@@ -8,6 +8,7 @@ pub(super) mod reader;
 use super::{all_runs, asserted, json_of, run};
 use crate::json::ResultTree;
 use crate::{campaign, comparison, json};
+use brunt_plan::quantity::each_once;
 use reader::{document, errors, path};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -116,7 +117,7 @@ fn keys(schema: &Value, told: &mut Vec<String>) -> String {
         if next < explained && object["properties"].is_object() {
             out += &format!("\n\n{}", lines(object));
         } else {
-            out += &format!(" {}\n", names(object).join(", "));
+            out += &format!(" {}\n", each_once(names(object)).join(", "));
         }
         next += 1;
     }

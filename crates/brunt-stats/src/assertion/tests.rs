@@ -56,6 +56,10 @@ fn the_clients_part_of_a_percentile_is_compared_as_it_is() {
         (100, "client.p99 <= 250us", Decision::Undecided, few),
         (0, "client.p99 <= 250us", Decision::Undecided, Some(Reason::NoRequests)),
     ];
+    // What is due and not answered is no part of it.
+    let mut unsent = requests(100);
+    (unsent.requests.scheduled, unsent.requests.unsent) = (1_000, 900);
+    assert_eq!(decided("client.p99 <= 250us", &unsent, &Client::default()).reason, few);
     for (count, text, expected, reason) in table {
         let Assertion { decision, reached, reason: found, .. } =
             decided(text, &requests(count), &Client::default());

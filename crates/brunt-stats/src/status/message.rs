@@ -104,12 +104,15 @@ fn percentiles(facts: &Facts<'_>) -> String {
         let rest = if of.len() == 1 { one } else { more };
         (!of.is_empty()).then(|| format!("{} {rest}", names(of, &shown)))
     };
+    // Where no number is, limits are.
+    let is_any_quoted = !quoted.is_empty();
+    let verb = |verb| if is_any_quoted { verb } else { "may be quoted as" };
     let clauses = [
         clause(quoted, "may be quoted".to_owned(), "may be quoted".to_owned()),
         clause(
             limits,
-            format!("is an upper limit: {part} may be brunt's own time"),
-            format!("are upper limits: up to {part} may be brunt's own time"),
+            format!("{} an upper limit: {part} may be brunt's own time", verb("is")),
+            format!("{} upper limits: up to {part} may be brunt's own time", verb("are")),
         ),
         clause(moved, format!("is an outage of {server}"), format!("are an outage of {server}")),
         clause(missing, needs(true), needs(false)),

@@ -371,6 +371,12 @@ fn slices_of_any_length_add_up_to_the_run() {
         assert!(point.activity.completed.abs_diff(1_000) <= 40, "{point:?}");
         assert!(point.latency.p50_ns.unwrap().abs_diff(550_000) < 20_000, "{point:?}");
     }
+    // The first row of the warm-up is one, wherever its slice begins.
+    let mut late = summary.record.clone();
+    late.run.times.start_ns += 700 * MS;
+    late.run.intervals.set_schedule(950 * MS..u64::MAX);
+    let warmup = |(phase, ..): &(Phase, Range<u64>, TimelinePoint)| *phase == Phase::Warmup;
+    assert_eq!(Summary::build(late).rows(100 * MS).filter(warmup).count(), 3);
     // The whole in one piece is the whole histogram.
     let whole = &summary.timeline().points(0..WINDOW.drained_ns, 10_000 * MS)[0];
     let response = &summary.total.latency.response.summary;

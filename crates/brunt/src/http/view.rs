@@ -11,7 +11,7 @@ use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_report::live::{self, State};
-use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape, Scraped};
+use brunt_report::metrics::{self, Bounds, OutageTotals, Scrape};
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::summary::Summary;
@@ -72,11 +72,11 @@ impl ShownRun {
         }
     }
 
-    fn metrics<'a>(&self, scraped: impl Into<Scraped<'a>>) -> Arc<[u8]> {
+    fn metrics(&self, state: State<'_>) -> Arc<[u8]> {
         // It holds whole numbers, whatever became of a thread that wrote them.
         let outages = &mut *self.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let Self { plan_id, bounds, .. } = self;
-        metrics::text(scraped, &mut Scrape { plan_id, bounds, host: host::counters(), outages })
+        metrics::text(state, &mut Scrape { plan_id, bounds, host: host::counters(), outages })
             .into_bytes()
             .into()
     }
@@ -98,7 +98,7 @@ impl HttpView {
         let run = self.run.clone();
         self.result = Some(RunResult {
             html: result_text(move || written(|out| brunt_report::html::write(&for_html, out))),
-            metrics: Arc::new(text(move || run.metrics(Scraped::Result(&for_metrics)))),
+            metrics: Arc::new(text(move || run.metrics(State::Ended(&for_metrics)))),
             json: result_text(move || written(|out| brunt_report::json::write(&for_json, out))),
         });
     }
