@@ -101,9 +101,15 @@ struct Setting {
 /// Reads `KEY=VALUE` or `class.NAME.KEY=VALUE`.
 fn read_setting(text: &str) -> Result<Setting, String> {
     let (place, text) = text.split_once('=').ok_or("expected KEY=VALUE, such as linger=1s")?;
-    let (class, key) = match place.strip_prefix("class.").map(|place| place.rsplit_once('.')) {
-        Some(Some((class, key))) => (Some(class.to_owned()), key),
-        Some(None) => return Err("expected class.NAME.KEY=VALUE, such as class.reads.depth=4".to_owned()),
+    let of_class = place.strip_prefix("class").filter(|rest| rest.is_empty() || rest.starts_with('.'));
+    let (class, key) = match of_class.map(|rest| rest.get(1..).unwrap_or_default().rsplit_once('.')) {
+        // Its name says which class it is.
+        Some(Some((class, key))) if key != "name" => (Some(class.to_owned()), key),
+        Some(_) => {
+            return Err(
+                "expected class.NAME.KEY=VALUE, such as class.reads.depth=4; KEY is not name".to_owned()
+            );
+        }
         None => (None, place),
     };
     let setting = Setting { class, key: key.to_owned(), value: typed(key, text)? };
@@ -112,7 +118,8 @@ fn read_setting(text: &str) -> Result<Setting, String> {
     match plan.try_into::<PlanSpec>() {
         Ok(_) => Ok(setting),
         Err(error) if error.message().starts_with("unknown field") => Err(unknown_key(key)),
-        Err(error) => Err(error.message().to_owned()),
+        Err(error) if OPTIONS.iter().any(|option| option.key() == key) => Err(error.message().to_owned()),
+        Err(error) => Err(format!("expected a value as in a plan file: {}", error.message())),
     }
 }
 
@@ -142,6 +149,9 @@ fn unknown_key(key: &str) -> String {
     let keys = keys();
     let near = keys.iter().min_by_key(|known| strsim::osa_distance(known, key));
     let near = near.filter(|known| strsim::osa_distance(known, key) <= 2);
+    if near.is_some_and(|known| known == key) {
+        return format!("'{key}' is a key of classes alone: expected class.NAME.{key}=VALUE");
+    }
     let meant = near.map_or(String::new(), |near| format!(" '{near}' or another"));
     format!("unknown key '{key}': expected{meant} key of a plan; all of them: brunt help keys")
 }
@@ -287,7 +297,7 @@ mod tests {
 
     #[test]
     fn flags_are_plan_keys() {
-        let table: [(&[&str], &str); 18] = [
+        let table: [(&[&str], &str); 22] = [
             (&[], ""),
             (&["-s", "a:1", "--server=b", "-r", "5k"], "server = [\"a:1\", \"b\"]\nrate = \"5000/s\"\n"),
             (
@@ -348,6 +358,22 @@ mod tests {
             (
                 &["--set", "linger=5"],
                 "error: invalid value 'linger=5' for '--set <KEY=VALUE>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m",
+            ),
+            (
+                &["--set", "class=5"],
+                "error: invalid value 'class=5' for '--set <KEY=VALUE>': expected class.NAME.KEY=VALUE, such as class.reads.depth=4; KEY is not name",
+            ),
+            (
+                &["--set", "class.a.name=b"],
+                "error: invalid value 'class.a.name=b' for '--set <KEY=VALUE>': expected class.NAME.KEY=VALUE, such as class.reads.depth=4; KEY is not name",
+            ),
+            (
+                &["--set", "route=5"],
+                "error: invalid value 'route=5' for '--set <KEY=VALUE>': 'route' is a key of classes alone: expected class.NAME.route=VALUE",
+            ),
+            (
+                &["--set", "class.a.route=5"],
+                "error: invalid value 'class.a.route=5' for '--set <KEY=VALUE>': expected a value as in a plan file: invalid type: integer `5`, expected a sequence",
             ),
             (
                 &["--set", "linger"],
