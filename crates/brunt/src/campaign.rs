@@ -38,7 +38,7 @@ const COMMAND_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// `brunt run`. Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each other.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
-    let (mut asked, plan) = planned(flags, PlanRequest::of)?;
+    let (mut asked, plan) = request(flags)?.connect(&flags.run, |asked| planned(flags, asked))?;
     let cli::Repeated { run: flags, repeat } = flags;
     if repeat.repeat == 1 {
         return run::run(flags, asked, plan);
@@ -61,27 +61,31 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
 
 /// The plan of `brunt run`, made without a connection.
 pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<(PlanRequest, Plan), Failure> {
-    planned(flags, PlanRequest::without_agents)
+    let asked = request(flags)?.without_agents();
+    let plan = planned(flags, &asked)?;
+    Ok((asked, plan))
 }
 
-/// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
-fn planned(
-    flags: &cli::Repeated,
-    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
-) -> Result<(PlanRequest, Plan), Failure> {
-    let is_once = flags.repeat.repeat == 1;
-    if is_once {
-        check_between(&flags.repeat)
-    } else {
-        check_output(&flags.run, SubjectKind::Repeat, "--repeat")
-    }?;
-    let asked = read(&flags.run)?;
+/// What is asked for, by flags that can stand together.
+fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
+    match flags.repeat.repeat {
+        1 => {
+            check_between(&flags.repeat)?;
+            flags.run.output.files.check(SubjectKind::Run)?;
+        }
+        _ => check_output(&flags.run, SubjectKind::Repeat, "--repeat")?,
+    }
+    flags.run.request()
+}
+
+/// Its plan, which has every result that is asked for.
+fn planned(flags: &cli::Repeated, asked: &PlanRequest) -> Result<Plan, Failure> {
     let plan = asked.plan()?;
-    match is_once {
-        true => run::check_output(&flags.run.output, &plan),
-        false => run::check_assertions(&flags.run.output.assert, &plan),
+    match flags.repeat.repeat {
+        1 => run::check_output(&flags.run.output, &plan),
+        _ => run::check_assertions(&flags.run.output.assert, &plan),
     }?;
-    Ok((asked, plan))
+    Ok(plan)
 }
 
 /// `--between` without a second repetition would never be run.

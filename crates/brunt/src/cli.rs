@@ -11,11 +11,11 @@ use crate::exit::Failure;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
+use crate::run::PlanRequest;
 use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
-use brunt_plan::spec::PlanSpec;
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
@@ -768,13 +768,13 @@ fn whole(text: &str) -> Result<NonZeroU64, String> {
 }
 
 impl Run {
-    /// The flags as a specification.
-    pub(crate) fn spec(&self) -> PlanSpec {
+    /// What file and flags ask for.
+    pub(crate) fn request(&self) -> Result<PlanRequest, Failure> {
         let mut spec = self.planned.spec.clone();
         if self.output.files.has(FileType::Samples) {
             spec.run.samples_max.get_or_insert(Count(1_000_000));
         }
-        spec
+        PlanRequest::read(self.plan.as_deref(), spec)
     }
 }
 

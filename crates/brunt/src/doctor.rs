@@ -15,7 +15,6 @@ use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
 use brunt_report::document::Level;
-use brunt_report::file_type::SubjectKind;
 use brunt_report::quantity;
 use brunt_stats::connection::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::usage::is_fast_clocksource;
@@ -94,12 +93,11 @@ impl HostFinding {
 /// Judges this host for the plan of `brunt run` with these options, and says so. Agents are not asked.
 pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let (asked, plan) = campaign::plan_of_run(flags)?;
-    let subject = if flags.repeat.repeat == 1 { SubjectKind::Run } else { SubjectKind::Repeat };
     let flags = &flags.run;
     if flags.output.print_plan {
         return run::print_plan(&asked.printed(&plan));
     }
-    let outputs = Outputs::of_findings(&flags.output.files, &plan, subject)?;
+    let outputs = Outputs::of_findings(&flags.output.files, &plan)?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
     if asking::is_needed(&asked.spec) {

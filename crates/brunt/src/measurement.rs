@@ -257,19 +257,31 @@ impl Runner<'_> {
         label: &str,
     ) -> Result<Summary, Failure> {
         let data = servers.data_for(plan);
-        if plan.preload && data == DataSets::ToStore && !std::mem::replace(&mut servers.is_told, true) {
-            storing(plan, &servers.name).iter().for_each(|note| self.observers.note(note));
-        }
-        self.measure_with(servers, plan, data, label)
+        let is_new = plan.preload && data == DataSets::ToStore && !servers.is_told;
+        let summary = self.carry_out(servers, plan, data, label, is_new)?;
+        servers.is_told |= is_new;
+        servers.stored = (plan.preload && !consumes(plan)).then(|| plan.clone());
+        Ok(summary)
     }
 
-    /// The same for a caller who knows whether the servers hold the data sets.
+    /// The same for a caller who knows whether the servers hold the data sets, and tells of them.
     pub(crate) fn measure_with(
         &mut self,
-        servers: &mut Servers,
+        servers: &Servers,
+        plan: &Plan,
+        data: DataSets,
+        label: &str,
+    ) -> Result<Summary, Failure> {
+        self.carry_out(servers, plan, data, label, false)
+    }
+
+    fn carry_out(
+        &mut self,
+        servers: &Servers,
         asked: &Plan,
         data: DataSets,
         label: &str,
+        tells_stored: bool,
     ) -> Result<Summary, Failure> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted());
@@ -280,7 +292,8 @@ impl Runner<'_> {
         let here =
             shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
         let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
-        notes.iter().for_each(|note| self.observers.note(note));
+        let stored = tells_stored.then(|| storing(asked, &servers.name)).flatten();
+        notes.iter().chain(&stored).for_each(|note| self.observers.note(note));
         let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
         let record = |run| RunRecord {
             agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
@@ -300,7 +313,6 @@ impl Runner<'_> {
         watching.end(summary.as_ref().ok());
         let summary = summary?;
         self.made += 1;
-        servers.stored = (asked.preload && !consumes(asked)).then(|| asked.clone());
         Ok(summary)
     }
 
@@ -478,11 +490,6 @@ fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Re
 fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> {
     if plan.agents.is_empty() {
         return Ok(None);
-    }
-    if servers.fleet.is_none() {
-        return Err(Failure::usage(
-            "--agent cannot be used with this command: run, scan and search control agents",
-        ));
     }
     let spare = || brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32;
     let shares = PlanSplit::of(plan, servers.lead.map_or_else(spare, |lead| lead.threads));

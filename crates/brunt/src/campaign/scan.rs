@@ -4,8 +4,8 @@
 //! have a random order, another one in each pass: what changes with time is not read as load.
 
 use super::{
-    Series, check_between, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
-    rate_setting, shuffled,
+    Series, check_between, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at,
+    print_plan, rate_setting, shuffled,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -19,8 +19,13 @@ use brunt_stats::rate_scan::{LoadResult, RateScan};
 
 /// Measures every setting, as often as asked, and reports the curve.
 pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
-    let (mut asked, plans) = planned(flags)?;
-    let cli::Scan { run, over, .. } = flags;
+    let cli::Scan { run, repeat, over, .. } = flags;
+    check_output(run, SubjectKind::Scan, "a scan")?;
+    check_no_assertions(run, "a scan")?;
+    check_between(repeat)?;
+    let asked = run.request()?;
+    asked.check_free(over.option(), &format!("--over {}", over.option()))?;
+    let (mut asked, plans) = asked.connect(run, |asked| plans(asked, over))?;
     if run.output.print_plan {
         let remark = match over {
             Sweep::Auto => "the closed loop that a scan begins with; the rates come after it".to_owned(),
@@ -42,18 +47,6 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let question = CampaignQuestion::Scan { option, is_load, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
     series.report(outputs, ended, question)
-}
-
-/// What is asked for and its plans, with everything checked that can be before a file or a connection is opened.
-fn planned(flags: &cli::Scan) -> Result<(PlanRequest, Vec<Plan>), Failure> {
-    let cli::Scan { run, repeat, over, .. } = flags;
-    check_output(run, SubjectKind::Scan, "a scan")?;
-    super::check_no_assertions(run, "a scan")?;
-    check_between(repeat)?;
-    let asked = PlanRequest::of(run)?;
-    asked.check_free(over.option(), &format!("--over {}", over.option()))?;
-    let plans = plans(&asked, over)?;
-    Ok((asked, plans))
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.
