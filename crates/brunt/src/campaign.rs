@@ -26,15 +26,15 @@ use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace
 use brunt_report::file_type::{FileType, SubjectKind};
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
-use rustix::event::Timespec;
 pub(crate) use scan::scan;
 pub(crate) use search::{calibrate, search};
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Interval of looking whether a command has ended, and of hearing agents meanwhile.
-const COMMAND_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const COMMAND_POLL: Duration = Duration::from_millis(20);
 
 /// `brunt run`. Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each other.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
@@ -181,9 +181,7 @@ impl<'a> Series<'a> {
             if let Some(ended) = child.try_wait().transpose() {
                 return tended.map(|()| ended);
             }
-            tended = tended.and_then(|()| self.servers.keep_alive());
-            // A signal may end the wait, which does no harm.
-            let _ = rustix::event::poll(&mut [], Some(&COMMAND_POLL));
+            tended = tended.and(self.servers.pause(COMMAND_POLL));
         }
     }
 

@@ -30,12 +30,14 @@ use brunt_stats::run_record::{Environment, PreloadResult, RunRecord};
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
 use brunt_stats::window::MeasuredWindow;
+use rustix::event::{Timespec, poll};
 use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The servers of a plan, found or started.
 pub(crate) struct Servers {
@@ -156,6 +158,12 @@ impl Servers {
     pub(crate) fn keep_alive(&self) -> Result<(), Failure> {
         let tended = self.fleet.as_ref().map_or(Ok(()), |fleet| fleet.borrow_mut().keep_alive());
         tended.map_err(Failure::failed)
+    }
+
+    /// Keeps them for this long, or until a signal comes.
+    pub(crate) fn pause(&self, pause: Duration) -> Result<(), Failure> {
+        let _ = poll(&mut [], Timespec::try_from(pause).ok().as_ref());
+        self.keep_alive()
     }
 
     /// What is known of the agents.

@@ -13,7 +13,7 @@ use crate::measurement::{Runner, Servers, check_agents};
 use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::presentation::{Form, Presentation};
-use crate::terminal::{print_brief, say, show, standard_output};
+use crate::terminal::{print, print_brief, say, show};
 use anyhow::Context;
 use brunt_engine::run::DataSets;
 use brunt_fleet::Fleet;
@@ -39,7 +39,6 @@ use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 use std::fmt::Display;
-use std::io::Write;
 use std::path::Path;
 
 /// Measures the plan of `asked`, which [`check_output`] has passed, and reports what was measured.
@@ -91,8 +90,7 @@ pub(crate) fn check_subjects<T: Display>(
 /// Prints a plan. Nothing else comes of `--print-plan`, so it fails where that cannot be had.
 pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
     check_standard_output().map_err(Failure::usage)?;
-    let printed = standard_output().and_then(|mut out| out.write_all(plan.as_bytes()));
-    let printed = printed.context("--print-plan: cannot write standard output");
+    let printed = print(plan.as_bytes(), false).context("--print-plan: cannot write standard output");
     printed.map_err(|error| Failure::new(Exit::Failed, error))?;
     Ok(Exit::Done)
 }
