@@ -32,6 +32,9 @@ const NEWS_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// For the peer to close its end when it has the answer. Who closes with bytes unread resets the connection, and the answer may be lost.
 const LEAVE: Duration = Duration::from_secs(1);
 
+/// The event that nothing else comes.
+const END: &str = "event: end\ndata:\n\n";
+
 /// What the threads share.
 struct Server {
     pages: Arc<Pages>,
@@ -176,7 +179,7 @@ impl Connection {
                     self.send("", &content.text)?;
                     self.begin_step(FOLLOW);
                 }
-                News::Over => return Ok(()),
+                News::Over => return self.send(END, &[]),
                 News::Nothing => {
                     let mut polled = [PollFd::new(&*self.stream, PollFlags::IN)];
                     match poll(&mut polled, Some(&NEWS_POLL)) {
@@ -452,7 +455,7 @@ mod tests {
         assert!(text_of(&served.request()).starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
         served.pages.put(vec![text(|| Arc::from(*b"last\n"))]);
         served.pages.finish();
-        followers.iter().for_each(|follower| assert_eq!(text_of(follower), "last\n"));
+        followers.iter().for_each(|follower| assert_eq!(text_of(follower), format!("last\n{END}")));
     }
 
     const METRICS: usize = 0;
