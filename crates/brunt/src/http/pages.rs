@@ -205,6 +205,7 @@ fn without_port(host: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::{cases, words};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
@@ -257,48 +258,16 @@ mod tests {
 
     #[test]
     fn names_that_others_control_are_refused() {
-        // Where it listens → what may be asked for, and what may not.
-        let table: [(&str, &[&str], &[&str]); 4] = [
-            (
-                "127.0.0.1",
-                &[
-                    "localhost",
-                    "LocalHost:9090",
-                    "localhost.",
-                    "127.0.0.1:9090",
-                    "127.8.9.1",
-                    "[::1]:9090",
-                    "[::1]",
-                ],
-                &[
-                    "",
-                    ":9090",
-                    "evil.example",
-                    "evil.example:9090",
-                    "localhost.evil.example",
-                    "127.0.0.1.evil.example",
-                    "bench",
-                    "192.0.2.1",
-                    "localhost:x",
-                    "[::2]",
-                ],
-            ),
-            (
-                "192.0.2.1",
-                &["192.0.2.1:9090", "localhost", "bench:9090", "BENCH"],
-                &["192.0.2.2", "evil.example"],
-            ),
-            (
-                "0.0.0.0",
-                &["192.0.2.1:9090", "[2001:db8::1]:9090", "127.0.0.1", "bench"],
-                &["evil.example", "bench.evil.example", ""],
-            ),
-            ("::", &["192.0.2.1", "[2001:db8::1]", "localhost:1"], &["evil.example"]),
-        ];
-        for (ip, included, refused) in table {
+        // Where it listens, what may be asked for, and what may not.
+        let table = r#"
+127.0.0.1 | localhost LocalHost:9090 localhost. 127.0.0.1:9090 127.8.9.1 [::1]:9090 [::1] | "" :9090 evil.example evil.example:9090 localhost.evil.example 127.0.0.1.evil.example bench 192.0.2.1 localhost:x [::2]
+192.0.2.1 | 192.0.2.1:9090 localhost bench:9090 BENCH | 192.0.2.2 evil.example
+0.0.0.0 | 192.0.2.1:9090 [2001:db8::1]:9090 127.0.0.1 bench | evil.example bench.evil.example ""
+:: | 192.0.2.1 [2001:db8::1] localhost:1 | evil.example"#;
+        for [ip, included, refused] in cases(table) {
             let hosts = Hosts { ip: ip.parse().unwrap(), name: "bench".to_owned() };
-            included.iter().for_each(|host| assert!(hosts.include(host), "{host} at {ip}"));
-            refused.iter().for_each(|host| assert!(!hosts.include(host), "{host} at {ip}"));
+            words(&included).iter().for_each(|host| assert!(hosts.include(host), "{host} at {ip}"));
+            words(&refused).iter().for_each(|host| assert!(!hosts.include(host), "{host} at {ip}"));
         }
     }
 }
