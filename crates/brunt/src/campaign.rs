@@ -56,7 +56,8 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         let label = format!("run {repetition} of {}", repeat.repeat);
         series.keep(&plan, RunPlace { repetition, ..RunPlace::default() }, &label).map(drop)
     });
-    series.report(outputs, ended, CampaignQuestion::Repeat { objectives: texts(objectives) })
+    let question = CampaignQuestion::Repeat { objectives: texts(objectives) };
+    series.report(outputs, ended, question).map(|(exit, _)| exit)
 }
 
 /// The plan of `brunt run`, made without a connection.
@@ -204,22 +205,11 @@ impl<'a> Series<'a> {
 
     /// Reports what there is, however the campaign ended.
     fn report(
-        self,
-        outputs: Outputs,
-        ended: Result<(), Failure>,
-        question: CampaignQuestion,
-    ) -> Result<Exit, Failure> {
-        self.report_and(outputs, ended, question, |_| Ok(()))
-    }
-
-    /// The same, and does something more with it.
-    fn report_and(
         mut self,
         outputs: Outputs,
         ended: Result<(), Failure>,
         question: CampaignQuestion,
-        then: impl FnOnce(&Campaign) -> Result<(), Failure>,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<(Exit, Campaign), Failure> {
         let is_early = ended.is_err();
         let failed = ended.or_else(|failure| match failure.exit {
             Exit::Interrupted => Ok(()),
@@ -236,7 +226,7 @@ impl<'a> Series<'a> {
             |out| subject.write(FileType::Json.into(), out),
         );
         let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
-        failed.and_then(|()| then(&campaign)).map(|()| exit)
+        failed.map(|()| (exit, campaign))
     }
 }
 
@@ -253,14 +243,6 @@ fn check_output(flags: &cli::Run, subject: SubjectKind, command: &str) -> Result
         return Err(Failure::usage(format!("samples-max cannot be used with {command}: it is of one run")));
     }
     flags.output.files.check(subject)
-}
-
-/// Of runs of different loads no assertion can be made.
-fn check_no_assertions(flags: &cli::Run, command: &str) -> Result<(), Failure> {
-    match flags.output.assert.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::usage(format!("--assert cannot be used with {command}: it is of one plan"))),
-    }
 }
 
 /// Objectives as a user writes them.

@@ -26,6 +26,7 @@ use brunt_stats::check::{CheckId, Judgement};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser,
 };
+use clap_complete::aot::Shell;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -205,16 +206,13 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell: bash, zsh or fish
-    #[arg(value_name = "SHELL", hide_possible_values = true)]
-    pub shell: CompletionShell,
+    #[arg(value_name = "SHELL", hide_possible_values = true, value_parser = WordParser(&["bash", "zsh", "fish"], completed_shell))]
+    pub shell: Shell,
 }
 
-/// A shell that completes.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum CompletionShell {
-    Bash,
-    Zsh,
-    Fish,
+fn completed_shell(text: &str) -> Result<Shell, String> {
+    let known = [Shell::Bash, Shell::Zsh, Shell::Fish].into_iter().find(|shell| shell.to_string() == text);
+    known.ok_or_else(|| "expected bash, zsh or fish".to_owned())
 }
 
 /// What another tool takes, as words.

@@ -9,7 +9,7 @@ use crate::host::Needs;
 use crate::host::{HostFacts, TimeWaitReuse};
 use crate::output::Outputs;
 use crate::presentation::Form;
-use crate::terminal::{columns_of, wrapped};
+use crate::terminal::wrapped;
 use crate::{asking, campaign, cli, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
@@ -131,20 +131,18 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
         Form::Report(Level::Short),
         |_, out| write_json(&findings, needs.connections, is_fit, out),
         |goes_to_stderr, out| {
-            let columns = if goes_to_stderr { columns_of(io::stderr()) } else { columns_of(io::stdout()) };
-            let width = columns.unwrap_or(WIDTH);
+            let presentation = flags.progress.presentation();
+            let width = presentation.layout(goes_to_stderr).columns.unwrap_or(WIDTH);
             let text = match flags.progress.quiet {
                 true => findings
                     .iter()
                     .filter(|finding| finding.status == HostStatus::Fix)
                     .map(|finding| line(finding, width) + "\n")
                     .collect(),
-                false => report(
-                    &findings,
-                    needs.connections,
-                    flags.progress.presentation().form == Form::Report(Level::Long),
-                    width,
-                ),
+                false => {
+                    let has_details = presentation.form == Form::Report(Level::Long);
+                    report(&findings, needs.connections, has_details, width)
+                }
             };
             out.write_all(text.as_bytes())
         },

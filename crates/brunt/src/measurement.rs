@@ -266,30 +266,21 @@ impl Runner<'_> {
     ) -> Result<Summary, Failure> {
         let data = servers.data_for(plan);
         let is_new = plan.preload && data == DataSets::ToStore && !servers.is_told;
-        let summary = self.carry_out(servers, plan, data, label, is_new)?;
+        let note = is_new.then(|| storing(plan, &servers.name)).flatten();
+        let summary = self.measure_with(servers, plan, data, label, note)?;
         servers.is_told |= is_new;
         servers.stored = (plan.preload && !consumes(plan)).then(|| plan.clone());
         Ok(summary)
     }
 
-    /// The same for a caller who knows whether the servers hold the data sets, and tells of them.
+    /// The same for a caller who knows whether the servers hold the data sets. The note is said once it is known that the plan can run.
     pub(crate) fn measure_with(
-        &mut self,
-        servers: &Servers,
-        plan: &Plan,
-        data: DataSets,
-        label: &str,
-    ) -> Result<Summary, Failure> {
-        self.carry_out(servers, plan, data, label, false)
-    }
-
-    fn carry_out(
         &mut self,
         servers: &Servers,
         asked: &Plan,
         data: DataSets,
         label: &str,
-        tells_stored: bool,
+        note: Option<String>,
     ) -> Result<Summary, Failure> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted());
@@ -300,8 +291,7 @@ impl Runner<'_> {
         let here =
             shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
         let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
-        let stored = tells_stored.then(|| storing(asked, &servers.name)).flatten();
-        notes.iter().chain(&stored).for_each(|note| self.observers.note(note));
+        notes.iter().chain(&note).for_each(|note| self.observers.note(note));
         let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
         let record = |run| RunRecord {
             agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },

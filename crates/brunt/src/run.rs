@@ -109,11 +109,11 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     });
     let plan = plan.map_err(Failure::usage)?;
     let keys = plan.preload_stores();
-    let mut servers = Servers::open(&plan)?;
+    let servers = Servers::open(&plan)?;
     let mut runner = Runner::open(&flags.progress, &[], Judgement::default())?;
     note_choices(spec, &plan, &mut runner.observers);
     let data = if flags.delete { DataSets::ToDelete } else { DataSets::ToStore };
-    let summary = runner.measure_with(&mut servers, &plan, data, "")?;
+    let summary = runner.measure_with(&servers, &plan, data, "", None)?;
     let form = flags.progress.presentation().form;
     let text = if flags.delete { deleted_text(&summary, form) } else { stored_text(&summary, keys, form) };
     match form {

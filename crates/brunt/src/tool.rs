@@ -323,7 +323,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         let (RunPosition { before: made, of, label }, stop) = (&run.place, self.screen.stop.clone());
         let observers = Observers::only(&mut *self.screen);
         let mut runner = Runner { stop, observers, judgement: Judgement::default(), of: *of, made: *made };
-        let summary = runner.measure_with(&mut self.servers, &plan, data, label);
+        let summary = runner.measure_with(&self.servers, &plan, data, label, None);
         summary.and_then(|summary| check_agents(&summary).map(|()| summary)).map_err(failure_of)
     }
 

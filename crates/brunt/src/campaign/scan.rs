@@ -4,8 +4,8 @@
 //! have a random order, another one in each pass: what changes with time is not read as load.
 
 use super::{
-    Series, check_between, check_no_assertions, check_output, closed_loop_plan, closed_loop_rate, plan_at,
-    print_plan, rate_setting, shuffled,
+    Series, check_between, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
+    rate_setting, shuffled,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -21,7 +21,9 @@ use brunt_stats::rate_scan::{LoadResult, RateScan};
 pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let cli::Scan { run, repeat, over, .. } = flags;
     check_output(run, SubjectKind::Scan, "a scan")?;
-    check_no_assertions(run, "a scan")?;
+    if !run.output.assert.is_empty() {
+        return Err(Failure::usage("--assert cannot be used with a scan: it is of one plan"));
+    }
     check_between(repeat)?;
     let asked = run.request()?;
     asked.check_free(over.option(), &format!("--over {}", over.option()))?;
@@ -46,7 +48,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let ended = measure_all(&mut series, &asked, flags, plans[0].seed, &mut closed_loop);
     let question = CampaignQuestion::Scan { option, is_load, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
-    series.report(outputs, ended, question)
+    series.report(outputs, ended, question).map(|(exit, _)| exit)
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.

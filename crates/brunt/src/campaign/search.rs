@@ -41,7 +41,7 @@ const CALIBRATION_KEYS: Count = Count(1_000);
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let (asked, steps) = request(flags, "search")?;
     let (asked, plans) = asked.connect(&flags.run, |asked| plans(flags, asked))?;
-    report(flags, asked, steps, &plans, |_| Ok(()))
+    report(flags, asked, steps, &plans).map(|(exit, _)| exit)
 }
 
 /// `brunt calibrate`: a search for what the client can do beside the reference server, of which later runs know.
@@ -62,27 +62,28 @@ pub(crate) fn calibrate(flags: &cli::Search) -> Result<Exit, Failure> {
         let message = "--server and --agent cannot be used with calibrate: it measures brunt on this host, against its own server";
         return Err(Failure::usage(message));
     }
-    report(flags, asked, steps, &plans, |campaign| {
-        let kept = calibrations::keep_found(campaign)?;
+    let (exit, campaign) = report(flags, asked, steps, &plans)?;
+    if let Some(campaign) = campaign {
+        let kept = calibrations::keep_found(&campaign)?;
         if !flags.run.progress.quiet {
             say(kept);
         }
-        Ok(())
-    })
+    }
+    Ok(exit)
 }
 
-/// Searches, reports every step, and does something more with what was found.
+/// Searches, and reports every step. Beside the exit code: what was found.
 fn report(
     flags: &cli::Search,
     mut asked: PlanRequest,
     steps: Steps,
     plans: &[Plan],
-    then: impl FnOnce(&Campaign) -> Result<(), Failure>,
-) -> Result<Exit, Failure> {
+) -> Result<(Exit, Option<Campaign>), Failure> {
     let cli::Search { run, from, to, resolution } = flags;
     let objectives = &run.output.assert;
     if run.output.print_plan {
-        return print_plan(&asked, &plans[0], "a step of a search; its rates are found on the way");
+        let remark = "a step of a search; its rates are found on the way";
+        return Ok((print_plan(&asked, &plans[0], remark)?, None));
     }
     let (mut series, outputs) = Series::open(run, plans, &mut asked, objectives, SubjectKind::Scan)?;
     let (mut closed_loop, mut capacity) = (None, None);
@@ -105,7 +106,8 @@ fn report(
     let question =
         CampaignQuestion::Search { objectives: texts(objectives), resolution, capacity, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
-    series.report_and(outputs, ended, question, then)
+    let (exit, campaign) = series.report(outputs, ended, question)?;
+    Ok((exit, Some(campaign)))
 }
 
 /// How long steps are.

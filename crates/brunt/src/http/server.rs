@@ -1,4 +1,4 @@
-//! The threads that serve: one accepts connections, and each connection has one that reads a request and writes the page that it asks for. A connection
+//! The threads that serve: each accepts a connection, reads a request on it, and writes the page that it asks for. A connection
 //! that follows a page gets every later text of it, too; all others are closed when they have their answer: a client that scrapes once a second
 //! loses nothing by it, and none keeps a connection. Bodies of requests are not read.
 //!
@@ -37,6 +37,7 @@ const END: &str = "event: end\ndata:\n\n";
 
 /// What the threads share.
 struct Server {
+    listener: TcpListener,
     pages: Arc<Pages>,
     step_max: Duration,
     /// The open connections, each with the end of its step.
@@ -45,16 +46,17 @@ struct Server {
 
 /// Serves until the process ends. `step_max` is for a request to come, and as long again for the answer to go.
 pub(super) fn start(listener: TcpListener, pages: Arc<Pages>, step_max: Duration) -> io::Result<()> {
-    let server = Arc::new(Server { pages, step_max, open: Mutex::default() });
-    let accept = move || loop {
-        match listener.accept() {
-            Ok((stream, _)) => server.admit(Arc::new(stream)),
-            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-            #[expect(clippy::disallowed_methods, reason = "a thread beside the load that waits for room")]
-            Err(_) => thread::sleep(PAUSE),
-        }
-    };
-    start_background_thread("brunt-http", accept).map(drop)
+    let server = Arc::new(Server { listener, pages, step_max, open: Mutex::default() });
+    // One more, which accepts the connection that takes another one's place.
+    (0..=CONNECTIONS_MAX).try_for_each(|_| {
+        let server = server.clone();
+        start_background_thread("brunt-http", move || {
+            loop {
+                server.serve_next();
+            }
+        })
+        .map(drop)
+    })
 }
 
 impl Server {
@@ -63,24 +65,30 @@ impl Server {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a connection its thread; one without a thread is closed.
-    fn admit(self: &Arc<Self>, stream: Arc<TcpStream>) {
+    fn serve_next(self: &Arc<Self>) {
+        match self.listener.accept() {
+            // An error is the peer's: it is gone, or its time is up.
+            Ok((stream, _)) => drop(self.admit(Arc::new(stream)).serve()),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+            #[expect(clippy::disallowed_methods, reason = "a thread beside the load that waits for room")]
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+
+    /// One more than there may be takes the place of the one that is nearest to its deadline, which ends.
+    fn admit(self: &Arc<Self>, stream: Arc<TcpStream>) -> Connection {
         let deadline = Instant::now() + self.step_max;
         let mut open = self.open();
         if open.len() == CONNECTIONS_MAX {
             let nearest = (0..CONNECTIONS_MAX).min_by_key(|index| open[*index].1);
-            // Its thread ends with it.
             nearest.map(|nearest| open.swap_remove(nearest).0.shutdown(Shutdown::Both));
         }
         open.push((stream.clone(), deadline));
-        drop(open);
-        let mut connection = Connection { server: self.clone(), stream, deadline };
-        // An error is the peer's: it is gone, or its time is up.
-        let _ = start_background_thread("brunt-http", move || connection.serve());
+        Connection { server: self.clone(), stream, deadline }
     }
 }
 
-/// A connection, on its thread.
+/// A connection.
 struct Connection {
     server: Arc<Server>,
     stream: Arc<TcpStream>,
