@@ -167,18 +167,18 @@ options! {
         rate: Rate = text("RATE", "Open loop: requests per second in all, e.g. 200k [default: none, closed loop]").short('r'),
     }
     flags "Load" run {
-        time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
+        time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s; no limit with --requests or connections-total]").short('t'),
         requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
         threads: Count = text("N", "Worker threads, e.g. 4 [default: the CPUs allowed, or one less, at least 1, if the server is on this host]").short('T'),
         cpus: CpuList = text("LIST", "CPUs to pin the workers to, e.g. 0-3,5 [default: not pinned]"),
-        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
+        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s; 0s with connections-total]").words(&["auto"]),
     } class {
         think: DurationNs = text("DURATION", "Closed loop: pause between a reply and the next request, e.g. 5ms [default: 0s]"),
         arrival: Arrival = text("ARRIVAL", "Open loop: arrival process: poisson, uniform, another distribution, or @FILE [default: poisson]").or_file(),
         rate_profile: RateProfile = PlanOption { excludes: Some("rate"), ..text("POINTS", "Open loop: rate over time, or @FILE; 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down").or_file() },
     }
     flags "Load" run {
-        timeout: DurationNs = text("DURATION", "Time limit of a reply [default: 10s]"),
+        timeout: DurationNs = text("DURATION", "Time limit of a reply [default: 10s; UDP 1s]"),
         until: Until = text("LIST", "Run until half a confidence interval is at most this fraction of its percentile, e.g. p99=2% or p50=1%,get.p99.9=5%,max=30m; checked at --time, 2x, 4x, ... up to max [default: max=10m]; in a search max alone, of each step [default: max=30s]"),
         seed: Count = text("N", "Seed of arrivals, operations and key choice, e.g. 42; the same seed repeats a run [default: random, printed]"),
     } class {
@@ -194,10 +194,10 @@ options! {
         command: Vec<CommandSpec> = list("[NAME@WEIGHT=]TEMPLATE", "Custom command (repeatable), e.g. 'HSET h:{key} f {value}', thrift: 'add 1:i32={random}'; weighted by raw in --mix, or named and weighted: 'HGET@7=HGET h {key}'"),
     } class {
         keys: Count = text("N", "Number of keys [default: 100000]"),
-        key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30]").or_file(),
+        key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30; more as needed]").or_file(),
         value_size: SizeDistribution = text("SIZES", "Bytes of a value: 200, 4KiB, uniform:10,1KiB, another distribution, or @FILE [default: 200]").or_file(),
         popularity: Popularity = text("LAW", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
-        prefix: String = text("TEXT", "First bytes of every key, e.g. user:, or none by --prefix= [default: brunt:, or none with a trace or where the shortest key has no room]"),
+        prefix: String = text("TEXT", "First bytes of every key, e.g. user:, or none by --prefix= [default: brunt:; none with a trace or where the shortest key has no room]"),
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
@@ -261,7 +261,7 @@ options! {
 
 impl RunSpec {
     /// Do other hosts carry the run out?
-    pub(crate) fn has_agents(&self) -> bool {
+    pub fn has_agents(&self) -> bool {
         self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
     }
 }

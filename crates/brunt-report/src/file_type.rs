@@ -172,6 +172,11 @@ impl FileForm {
         if file_type.subjects().contains(&subject) && !is_list {
             return Ok(());
         }
+        if self.file_type.is_none() {
+            let held = FileType::ALL.into_iter().filter(|held| held.subjects().contains(&subject));
+            let held = held.map(FileType::name).collect::<Vec<_>>().join(", ");
+            return Err(format!("{} have no chart: expected {held}", subject.name()));
+        }
         let subjects: Vec<&str> = file_type.subjects().iter().map(|kind| kind.name()).collect();
         Err(format!("{} is of {}, not of {}", file_type.name(), subjects.join(", or "), subject.name()))
     }

@@ -4,12 +4,11 @@
 //! host only.
 
 use crate::cli;
-use crate::destination::Destination;
+use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
 use crate::host;
 use crate::input;
 use crate::measurement::{Servers, check_limits, recorded};
-use crate::output::Outputs;
 use crate::terminal::{say, show};
 use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
@@ -22,6 +21,7 @@ use brunt_plan::resolve::fleet::split;
 use brunt_plan::sockets::{Identity, TlsOptions};
 use brunt_plan::spec::RunSpec;
 use brunt_plan::units::Count;
+use brunt_report::file_type::{FileRequest, FileType};
 use brunt_stats::summary::Summary;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -36,7 +36,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     }
     let credentials = agent_credentials(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
     let target = target_files(flags)?;
-    let json = Outputs::of_json(flags.output.as_slice())?.into_first();
+    let json = flags.output.as_ref().map_or(Ok(None), json_file)?;
     let listener = listen(flags.listen, credentials.is_open())?;
     let address =
         listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;
@@ -70,6 +70,18 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
         note: &note,
     }
     .serve(&listener)
+}
+
+/// Makes sure that the file can be written that an agent has: JSON.
+fn json_file(FileRequest { form, path }: &FileRequest) -> Result<Option<Destination>, Failure> {
+    if *form != FileType::Json.into() {
+        return Err(Failure::usage(format!(
+            "invalid value '{}' for {}: expected a JSON file, such as out.json or json:-",
+            path.display(),
+            form.option()
+        )));
+    }
+    Ok(Destination::open_all(&[(Document::Result(*form), path)])?.pop())
 }
 
 /// Makes the folder of a fleet, and says what to do with it.
@@ -192,27 +204,30 @@ pub(crate) fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::E
     Ok(endpoints)
 }
 
+/// Refuses options that do not fit the agents that a plan names.
+pub(crate) fn check_flags(run: &RunSpec, auth: &cli::AuthFlags) -> Result<(), Failure> {
+    let agents = run.agent.as_ref().map_or(0, Vec::len);
+    if auth.auth.is_some() && agents == 0 {
+        return Err(Failure::usage("--auth requires --agent"));
+    }
+    match run.threads {
+        Some(threads) if threads.0 < agents as u64 => Err(Failure::usage(format!(
+            "--threads is below the number of agents: expected at least {agents}, one for each"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
 pub(crate) fn connect_agents(run: &mut RunSpec, auth: &cli::AuthFlags) -> Result<Option<Fleet>, Failure> {
-    let agents = run.agent.as_deref().unwrap_or_default();
-    let names: Vec<_> = agents.iter().filter_map(|agent| split(agent)).collect();
-    // An agent without a name is the plan's to complain of.
-    if names.is_empty() || names.len() < agents.len() {
-        return match (&auth.auth, agents) {
-            (Some(_), []) => Err(Failure::usage("--auth requires --agent")),
-            _ => Ok(None),
-        };
+    let agents = run.agent.iter().flatten().filter_map(|agent| split(agent));
+    let names: Vec<(String, u16)> =
+        agents.map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
+    if names.is_empty() {
+        return Ok(None);
     }
     let credentials = controller_credentials(auth.auth.as_deref()).map_err(Failure::usage)?;
-    let names: Vec<(String, u16)> =
-        names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
     let fleet = Fleet::open(&names, &credentials, Duration::ZERO).map_err(Failure::failed)?;
-    if run.threads.is_some_and(|threads| threads.0 < names.len() as u64) {
-        return Err(Failure::usage(format!(
-            "--threads is below the number of agents: expected at least {}, one for each",
-            names.len()
-        )));
-    }
     run.threads.get_or_insert(Count(fleet.threads()));
     Ok(Some(fleet))
 }

@@ -10,6 +10,7 @@ use brunt_plan::resolve::tls;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::url::{NamedServer, ServerList};
+use std::convert::Infallible;
 use std::net::UdpSocket;
 
 /// The servers that no option and no scheme says a protocol of. Only memcached takes datagrams.
@@ -29,50 +30,62 @@ fn unknown(
 
 /// Are servers asked before this is resolved?
 pub(crate) fn is_needed(spec: &PlanSpec) -> bool {
-    let mut asked = spec.clone();
-    // Servers that are not there answer nothing: the first is enough to know.
-    fill_in(&mut asked, |_, _, _| Err(())).is_err()
+    assume(&mut spec.clone(), Protocol::MemcachedText) > 0
+}
+
+/// Writes down that all speak this which would be asked. Returns how many questions that is.
+pub(crate) fn assume(spec: &mut PlanSpec, protocol: Protocol) -> usize {
+    let Ok(questions) = fill_in(spec, |_, _, _| Ok::<_, Infallible>(protocol));
+    questions
 }
 
 /// Asks what is unknown, and writes it down.
 pub(crate) fn ask(spec: &mut PlanSpec) -> Result<(), Failure> {
-    fill_in(spec, |run, servers, transport| {
-        let mut first = None;
+    let answer = |run: &RunSpec, servers: &[ServerAddress], transport: Option<Transport>| {
+        let (mut known, mut failed) = (None, None);
         for server in servers {
-            match ask_one(run, server, transport.unwrap_or(Transport::Tcp).for_server(server)) {
-                Ok(protocol) => return Ok(protocol),
+            match (ask_one(run, server, transport.unwrap_or(Transport::Tcp).for_server(server)), known) {
+                (Ok(protocol), Some((one, spoken))) if spoken != protocol => {
+                    return Err(Failure::usage(format!(
+                        "--server: {one} speaks {spoken} and {server} {protocol}: expected servers of one protocol, or a class for each"
+                    )));
+                }
+                (Ok(protocol), _) => known = Some((server, protocol)),
                 // One that is down leaves the question to the others.
-                Err(failure) => first = first.or(Some(failure)),
+                (Err(failure), _) => failed = failed.or(Some(failure)),
             }
         }
-        Err(first.unwrap_or_else(|| Failure::usage("no server to ask")))
-    })
+        let no_answer = || failed.unwrap_or_else(|| Failure::usage("no server to ask"));
+        known.map(|(_, protocol)| protocol).ok_or_else(no_answer)
+    };
+    fill_in(spec, answer).map(drop)
 }
 
 /// Sets the protocol of the run and that of each class with servers of its own, where it is unknown, to what `answer` says of
-/// (options of the run, servers, transport).
+/// (options of the run, servers, transport). Returns how often it was asked.
 fn fill_in<E>(
     spec: &mut PlanSpec,
     answer: impl Fn(&RunSpec, &[ServerAddress], Option<Transport>) -> Result<Protocol, E>,
-) -> Result<(), E> {
+) -> Result<usize, E> {
     let run = spec.run.clone();
     let is_said = run.protocol.is_some()
         || run.server.iter().flat_map(|list| &list.0).any(|server| matches!(server, NamedServer::Url(_)));
-    let servers = unknown(run.server.as_ref(), run.protocol, run.transport);
-    if !servers.is_empty() {
-        spec.run.protocol = Some(answer(&run, &servers, run.transport)?);
-        // The port that was asked, which is another one's usual port.
-        spec.run.server = ServerList::of(&servers);
-    }
-    for class in spec.classes.iter_mut().filter(|_| !is_said) {
-        let transport = class.transport.or(run.transport);
-        let servers = unknown(class.server.as_ref(), class.protocol, transport);
+    let mut questions = 0;
+    let mut fill = |list: &mut Option<ServerList>, protocol: &mut Option<Protocol>, transport| {
+        let servers = unknown(list.as_ref(), *protocol, transport);
         if !servers.is_empty() {
-            class.protocol = Some(answer(&run, &servers, transport)?);
-            class.server = ServerList::of(&servers);
+            questions += 1;
+            *protocol = Some(answer(&run, &servers, transport)?);
+            // The port that was asked, which is another one's usual port.
+            *list = ServerList::of(&servers);
         }
+        Ok::<_, E>(())
+    };
+    fill(&mut spec.run.server, &mut spec.run.protocol, run.transport)?;
+    for class in spec.classes.iter_mut().filter(|_| !is_said) {
+        fill(&mut class.server, &mut class.protocol, class.transport.or(run.transport))?;
     }
-    Ok(())
+    Ok(questions)
 }
 
 fn ask_one(run: &RunSpec, server: &ServerAddress, transport: Transport) -> Result<Protocol, Failure> {
@@ -96,7 +109,7 @@ pub(crate) fn server_is_here(spec: &PlanSpec) -> bool {
         // Only an address of this host can be bound to.
         first.is_none_or(|first| UdpSocket::bind((first.ip(), 0)).is_ok())
     };
-    spec.run.agent.as_ref().is_none_or(Vec::is_empty) && lists.flat_map(ServerList::addresses).all(is_here)
+    !spec.run.has_agents() && lists.flat_map(ServerList::addresses).all(is_here)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 use crate::destination::write_whole;
 use crate::exit::Failure;
 use crate::host;
-use crate::input;
 use brunt_engine::host::first_line;
+use brunt_engine::input_file;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_report::campaign::{Campaign, RunRow};
@@ -65,7 +65,7 @@ pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
 
 /// Everything that is kept; nothing where there is no file. The error is in words that follow the file's name.
 fn read(path: &Path) -> Result<Vec<Calibration>, String> {
-    match input::read_text(path, input::BYTES_MAX) {
+    match input_file::read_text(path, input_file::BYTES_MAX) {
         Ok(text) => match serde_json::from_str::<CalibrationFile>(&text) {
             Ok(file) if file.schema == CalibrationFile::SCHEMA => Ok(file.calibrations),
             _ => Err(format!("is not of the schema '{}'", CalibrationFile::SCHEMA)),

@@ -26,19 +26,19 @@ use brunt_report::campaign::{Campaign, CampaignLimit, CampaignQuestion, RunPlace
 use brunt_report::file_type::{FileType, SubjectKind};
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
-use rustix::event::Timespec;
 pub(crate) use scan::scan;
 pub(crate) use search::{calibrate, search};
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Interval of looking whether a command has ended, and of hearing agents meanwhile.
-const COMMAND_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const COMMAND_POLL: Duration = Duration::from_millis(20);
 
 /// `brunt run`. Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each other.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
-    let (mut asked, plan) = planned(flags, PlanRequest::of)?;
+    let (mut asked, plan) = request(flags)?.connect(&flags.run, |asked| planned(flags, asked))?;
     let cli::Repeated { run: flags, repeat } = flags;
     if repeat.repeat == 1 {
         return run::run(flags, asked, plan);
@@ -56,32 +56,37 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         let label = format!("run {repetition} of {}", repeat.repeat);
         series.keep(&plan, RunPlace { repetition, ..RunPlace::default() }, &label).map(drop)
     });
-    series.report(outputs, ended, CampaignQuestion::Repeat { objectives: texts(objectives) })
+    let question = CampaignQuestion::Repeat { objectives: texts(objectives) };
+    series.report(outputs, ended, question).map(|(exit, _)| exit)
 }
 
 /// The plan of `brunt run`, made without a connection.
 pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<(PlanRequest, Plan), Failure> {
-    planned(flags, PlanRequest::without_agents)
+    let asked = request(flags)?.without_agents();
+    let plan = planned(flags, &asked)?;
+    Ok((asked, plan))
 }
 
-/// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
-fn planned(
-    flags: &cli::Repeated,
-    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
-) -> Result<(PlanRequest, Plan), Failure> {
-    let is_once = flags.repeat.repeat == 1;
-    if is_once {
-        check_between(&flags.repeat)
-    } else {
-        check_output(&flags.run, SubjectKind::Repeat, "--repeat")
-    }?;
-    let asked = read(&flags.run)?;
+/// What is asked for, by flags that can stand together.
+fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
+    match flags.repeat.repeat {
+        1 => {
+            check_between(&flags.repeat)?;
+            flags.run.output.files.check(SubjectKind::Run)?;
+        }
+        _ => check_output(&flags.run, SubjectKind::Repeat, "--repeat")?,
+    }
+    flags.run.request()
+}
+
+/// Its plan, which has every result that is asked for.
+fn planned(flags: &cli::Repeated, asked: &PlanRequest) -> Result<Plan, Failure> {
     let plan = asked.plan()?;
-    match is_once {
-        true => run::check_output(&flags.run.output, &plan),
-        false => run::check_assertions(&flags.run.output.assert, &plan),
+    match flags.repeat.repeat {
+        1 => run::check_output(&flags.run.output, &plan),
+        _ => run::check_assertions(&flags.run.output.assert, &plan),
     }?;
-    Ok((asked, plan))
+    Ok(plan)
 }
 
 /// `--between` without a second repetition would never be run.
@@ -177,9 +182,7 @@ impl<'a> Series<'a> {
             if let Some(ended) = child.try_wait().transpose() {
                 return tended.map(|()| ended);
             }
-            tended = tended.and_then(|()| self.servers.keep_alive());
-            // A signal may end the wait, which does no harm.
-            let _ = rustix::event::poll(&mut [], Some(&COMMAND_POLL));
+            tended = tended.and(self.servers.pause(COMMAND_POLL));
         }
     }
 
@@ -202,22 +205,11 @@ impl<'a> Series<'a> {
 
     /// Reports what there is, however the campaign ended.
     fn report(
-        self,
-        outputs: Outputs,
-        ended: Result<(), Failure>,
-        question: CampaignQuestion,
-    ) -> Result<Exit, Failure> {
-        self.report_and(outputs, ended, question, |_| Ok(()))
-    }
-
-    /// The same, and does something more with it.
-    fn report_and(
         mut self,
         outputs: Outputs,
         ended: Result<(), Failure>,
         question: CampaignQuestion,
-        then: impl FnOnce(&Campaign) -> Result<(), Failure>,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<(Exit, Campaign), Failure> {
         let is_early = ended.is_err();
         let failed = ended.or_else(|failure| match failure.exit {
             Exit::Interrupted => Ok(()),
@@ -234,7 +226,7 @@ impl<'a> Series<'a> {
             |out| subject.write(FileType::Json.into(), out),
         );
         let exit = deliver(&campaign, outputs, self.flags.progress.presentation());
-        failed.and_then(|()| then(&campaign)).map(|()| exit)
+        failed.map(|()| (exit, campaign))
     }
 }
 
@@ -251,14 +243,6 @@ fn check_output(flags: &cli::Run, subject: SubjectKind, command: &str) -> Result
         return Err(Failure::usage(format!("samples-max cannot be used with {command}: it is of one run")));
     }
     flags.output.files.check(subject)
-}
-
-/// Of runs of different loads no assertion can be made.
-fn check_no_assertions(flags: &cli::Run, command: &str) -> Result<(), Failure> {
-    match flags.output.assert.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::usage(format!("--assert cannot be used with {command}: it is of one plan"))),
-    }
 }
 
 /// Objectives as a user writes them.

@@ -11,11 +11,11 @@ use crate::exit::Failure;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
+use crate::run::PlanRequest;
 use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
-use brunt_plan::spec::PlanSpec;
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
@@ -26,6 +26,7 @@ use brunt_stats::check::{CheckId, Judgement};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser,
 };
+use clap_complete::aot::Shell;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -205,16 +206,13 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell: bash, zsh or fish
-    #[arg(value_name = "SHELL", hide_possible_values = true)]
-    pub shell: CompletionShell,
+    #[arg(value_name = "SHELL", hide_possible_values = true, value_parser = WordParser(&["bash", "zsh", "fish"], completed_shell))]
+    pub shell: Shell,
 }
 
-/// A shell that completes.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum CompletionShell {
-    Bash,
-    Zsh,
-    Fish,
+fn completed_shell(text: &str) -> Result<Shell, String> {
+    let known = [Shell::Bash, Shell::Zsh, Shell::Fish].into_iter().find(|shell| shell.to_string() == text);
+    known.ok_or_else(|| "expected bash, zsh or fish".to_owned())
 }
 
 /// What another tool takes, as words.
@@ -768,13 +766,13 @@ fn whole(text: &str) -> Result<NonZeroU64, String> {
 }
 
 impl Run {
-    /// The flags as a specification.
-    pub(crate) fn spec(&self) -> PlanSpec {
+    /// What file and flags ask for.
+    pub(crate) fn request(&self) -> Result<PlanRequest, Failure> {
         let mut spec = self.planned.spec.clone();
         if self.output.files.has(FileType::Samples) {
             spec.run.samples_max.get_or_insert(Count(1_000_000));
         }
-        spec
+        PlanRequest::read(self.plan.as_deref(), spec)
     }
 }
 

@@ -11,8 +11,9 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::measurement::{Runner, Servers};
 use crate::output::Outputs;
-use crate::run::{names_server, read_plan};
+use crate::run::{PlanRequest, check_subjects, names_server};
 use anyhow::anyhow;
+use brunt_plan::objective::Requirement;
 use brunt_plan::plan::{Plan, Stop};
 use brunt_plan::units::Count;
 use brunt_plan::url::NamedServer;
@@ -29,26 +30,28 @@ use std::path::PathBuf;
 
 /// Compares, and reports what that shows.
 pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
-    let plan = planned(flags)?;
+    let plans = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
-    let outputs = Outputs::open(&flags.output.files, plan.as_ref(), SubjectKind::Comparison)?;
-    let (comparison, ended) = match plan {
-        None => (of_files(flags)?, Ok(())),
-        Some(plan) => compare_live(flags, plan)?,
+    let outputs = Outputs::open(&flags.output.files, plans.first(), SubjectKind::Comparison)?;
+    let (comparison, ended) = match plans.as_slice() {
+        [] => (of_files(flags)?, Ok(())),
+        plans => compare_live(flags, plans)?,
     };
     let delivery = outputs.write(Subject::Comparison(&comparison), flags.progress.presentation());
     ended?;
     Ok(delivery.exit(exit_of(&comparison)))
 }
 
-/// The plan of a live comparison, with everything checked that can be before a file or a connection is opened.
-fn planned(flags: &cli::Compare) -> Result<Option<Plan>, Failure> {
+/// The plans of both sides of a live comparison, with everything checked that can be before a file or a connection is opened; none of a
+/// comparison of results.
+fn planned(flags: &cli::Compare) -> Result<Vec<Plan>, Failure> {
+    flags.output.files.check(SubjectKind::Comparison)?;
     if flags.sides.live.is_empty() {
-        check_flags_of_files(flags).map(|()| None)
-    } else {
-        live_plan(flags).map(Some)
+        return check_flags_of_files(flags).map(|()| Vec::new());
     }
+    let (_, plans) = live_request(flags)?.ask(|asked| plans_of_sides(flags, asked))?;
+    Ok(plans)
 }
 
 /// What a comparison comes to.
@@ -143,26 +146,15 @@ struct LiveSide {
 }
 
 /// Measures both and compares what they came to. Beside it: what ended the measurements early; it is reported all the same.
-fn compare_live(flags: &cli::Compare, plan: Plan) -> Result<(Comparison, Result<(), Failure>), Failure> {
-    let mut sides = Vec::new();
-    for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
-        // One that could not be read has been refused with the plan.
-        let Some(server) = server.address().map(|server| server.at_port(plan.protocol.default_port())) else {
-            continue;
-        };
-        let transport = plan.transport.for_server(&server);
-        let plan = plan.changed(|spec| {
-            spec.run.transport = Some(transport);
-            spec.run.server = ServerList::of(&[server]);
-        });
-        let plan = plan.map_err(Failure::usage)?;
-        let servers = Servers::open(&plan)?;
-        sides.push(LiveSide { name, plan, servers, runs: Vec::new() });
-    }
+fn compare_live(flags: &cli::Compare, plans: &[Plan]) -> Result<(Comparison, Result<(), Failure>), Failure> {
+    let sides = ["A", "B"].into_iter().zip(plans).map(|(name, plan)| {
+        Ok(LiveSide { name, plan: plan.clone(), servers: Servers::open(plan)?, runs: Vec::new() })
+    });
+    let mut sides = sides.collect::<Result<Vec<_>, Failure>>()?;
     let repeat = flags.sides.repeat.unwrap_or(PAIRS);
     let mut runner = Runner::open(&flags.progress, &[], flags.output.judging.judgement())?;
     runner.of = Some(2 * u64::from(repeat));
-    runner.observers.note(&time_needed(&plan, repeat));
+    runner.observers.note(&time_needed(&plans[0], repeat));
     let ended: Result<(), Failure> = (0..2 * repeat).try_for_each(|turn| {
         let LiveSide { name, plan, servers, runs } = &mut sides[side_of(turn)];
         let label = format!("{name} {} of {repeat}", runs.len() + 1);
@@ -211,8 +203,8 @@ fn told_of_one_protocol(failure: Failure, live: &[NamedServer]) -> Failure {
     }
 }
 
-/// The plan of both, against the one that says how they are reached.
-fn live_plan(flags: &cli::Compare) -> Result<Plan, Failure> {
+/// What is asked for, of both servers.
+fn live_request(flags: &cli::Compare) -> Result<PlanRequest, Failure> {
     let file = match flags.files.as_slice() {
         [] => None,
         [file] => Some(file.as_path()),
@@ -224,18 +216,25 @@ fn live_plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     if spec.run.server.is_some() {
         return Err(Failure::usage("--server cannot be used with --live: name both servers there"));
     }
-    let told = match flags.sides.live.as_slice() {
-        [one, other] if !one.is_compatible_with(other) => {
-            let message = format!(
-                "--live requires URLs that differ in their hosts alone, not '{one}' and '{other}'{ACROSS_PROTOCOLS}"
-            );
-            return Err(Failure::usage(message));
-        }
-        [one, other] => vec![one.more_specific(other).clone()],
-        live => live.to_vec(),
-    };
-    spec.run.server = Some(ServerList(told));
-    let plan = read_plan(file, spec)?;
+    if let [one, other] = flags.sides.live.as_slice()
+        && !one.is_compatible_with(other)
+    {
+        let message = format!(
+            "--live requires URLs that differ in their hosts alone, not '{one}' and '{other}'{ACROSS_PROTOCOLS}"
+        );
+        return Err(Failure::usage(message));
+    }
+    spec.run.server = Some(ServerList(flags.sides.live.clone()));
+    PlanRequest::read(file, spec)
+}
+
+/// The plans of A and B, which are one but for the server: how both are reached says the one of them that has a URL.
+fn plans_of_sides(flags: &cli::Compare, asked: &PlanRequest) -> Result<Vec<Plan>, Failure> {
+    let servers = asked.spec.run.server.clone().unwrap_or_default().0;
+    let mut spec = asked.spec.clone();
+    let specific = servers.iter().reduce(NamedServer::more_specific);
+    spec.run.server = specific.map(|server| ServerList(vec![server.clone()]));
+    let plan = asked.resolve(&spec)?;
     if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
         return Err(Failure::usage(
             "--live cannot be used with a plan whose classes have servers, routes or replicas of their own",
@@ -246,11 +245,16 @@ fn live_plan(flags: &cli::Compare) -> Result<Plan, Failure> {
             "samples-max cannot be used with compare: it keeps no raw samples; use brunt run -o samples:PATH",
         ));
     }
-    for requirement in &flags.output.assert {
-        let given = |reason| Failure::usage(format!("invalid value '{requirement}' for --assert: {reason}"));
-        plan.check_subject(&requirement.subject()).map_err(given)?;
-    }
-    Ok(plan)
+    check_subjects(&flags.output.assert, Requirement::subject, &plan)?;
+    let of_side = |server: &NamedServer| {
+        // One that could not be read has been refused with the plan.
+        let address = server.address()?.at_port(plan.protocol.default_port());
+        Some(plan.changed(|spec| {
+            spec.run.transport = Some(plan.transport.for_server(&address));
+            spec.run.server = ServerList::of(&[address]);
+        }))
+    };
+    servers.iter().filter_map(of_side).collect::<Result<_, _>>().map_err(Failure::usage)
 }
 
 /// How long the runs take, by the plan.

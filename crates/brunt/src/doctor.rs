@@ -9,13 +9,12 @@ use crate::host::Needs;
 use crate::host::{HostFacts, TimeWaitReuse};
 use crate::output::Outputs;
 use crate::presentation::Form;
-use crate::terminal::{columns_of, wrapped};
+use crate::terminal::wrapped;
 use crate::{asking, campaign, cli, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
 use brunt_report::document::Level;
-use brunt_report::file_type::SubjectKind;
 use brunt_report::quantity;
 use brunt_stats::connection::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::usage::is_fast_clocksource;
@@ -94,12 +93,11 @@ impl HostFinding {
 /// Judges this host for the plan of `brunt run` with these options, and says so. Agents are not asked.
 pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let (asked, plan) = campaign::plan_of_run(flags)?;
-    let subject = if flags.repeat.repeat == 1 { SubjectKind::Run } else { SubjectKind::Repeat };
     let flags = &flags.run;
     if flags.output.print_plan {
         return run::print_plan(&asked.printed(&plan));
     }
-    let outputs = Outputs::of_findings(&flags.output.files, &plan, subject)?;
+    let outputs = Outputs::of_findings(&flags.output.files, &plan)?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
     if asking::is_needed(&asked.spec) {
@@ -133,20 +131,18 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
         Form::Report(Level::Short),
         |_, out| write_json(&findings, needs.connections, is_fit, out),
         |goes_to_stderr, out| {
-            let columns = if goes_to_stderr { columns_of(io::stderr()) } else { columns_of(io::stdout()) };
-            let width = columns.unwrap_or(WIDTH);
+            let presentation = flags.progress.presentation();
+            let width = presentation.layout(goes_to_stderr).columns.unwrap_or(WIDTH);
             let text = match flags.progress.quiet {
                 true => findings
                     .iter()
                     .filter(|finding| finding.status == HostStatus::Fix)
                     .map(|finding| line(finding, width) + "\n")
                     .collect(),
-                false => report(
-                    &findings,
-                    needs.connections,
-                    flags.progress.presentation().form == Form::Report(Level::Long),
-                    width,
-                ),
+                false => {
+                    let has_details = presentation.form == Form::Report(Level::Long);
+                    report(&findings, needs.connections, has_details, width)
+                }
             };
             out.write_all(text.as_bytes())
         },
@@ -447,6 +443,7 @@ fn timestamps(plan: &Plan, trial: Result<(), &str>) -> HostFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::host::tests::{FAR, LOOPBACK, UNIX, address, facts, needs, plan};
 
     /// The finding about a subject.
@@ -530,57 +527,26 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_have_a_queue_and_no_ports() {
-        let few = HostFacts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
-        let said = |subject: &str| {
-            line(&finding_about(subject, "server = 'unix:/run/cache.sock'", UNIX, &few), WIDTH)
-        };
-        assert_eq!(
-            said("local ports"),
-            "ok    local ports    0 needed to each server, 28232 there (32768-60999)"
-        );
-        assert_eq!(said("syn backlog"), "ok    syn backlog    none of Unix sockets");
-        assert!(
-            said("somaxconn").starts_with("care  somaxconn      8 for 16 connections that may begin at once")
-        );
-    }
-
-    #[test]
-    fn kernel_timestamps_are_checked_only_if_requested() {
-        let refused = || Err("what is sent gets no stamp");
-        let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial).of("kernel stamps"), 100);
-        assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
-        assert_eq!(
-            said("", refused()),
-            "care  kernel stamps  what is sent gets no stamp -> the kernel's part of latencies stays unknown"
-        );
-        assert_eq!(
-            said("timestamps = 'kernel'", refused()),
-            "fail  kernel stamps  what is sent gets no stamp -> leave timestamps out"
-        );
-    }
-
-    #[test]
-    fn io_uring_is_checked_only_if_requested() {
-        let said = |toml: &str, disabled: Option<u64>, trial: Result<(), &str>| {
+    fn kernel_interfaces_are_checked_only_if_requested() {
+        let table = "
+stamps | | works | ok of both directions, on loopback
+stamps | | what is sent gets no stamp | care what is sent gets no stamp -> the kernel's part of latencies stays unknown
+stamps | timestamps = 'kernel' | what is sent gets no stamp | fail what is sent gets no stamp -> leave timestamps out
+0 | | works | ok works
+none | io = 'uring' | works | ok works
+0 | | too old | care too old -> epoll serves instead
+0 | io = 'uring' | too old | fail too old -> leave --io uring out
+2 | | not permitted | care not permitted -> epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0";
+        for [interface, toml, trial, expected] in cases(table) {
+            let (plan, disabled) = (plan(&toml), interface.parse().ok());
+            let trial = if trial == "works" { Ok(()) } else { Err(trial.as_str()) };
             let facts = HostFacts { io_uring_disabled: disabled, ..facts() };
-            let finding = io_uring(&plan(toml), &facts, trial.map_err(str::to_owned)).of("io_uring");
-            line(&finding, WIDTH).split_whitespace().collect::<Vec<_>>().join(" ")
-        };
-        let table = [
-            ("", Some(0), Ok(()), "ok io_uring works"),
-            ("io = 'uring'", None, Ok(()), "ok io_uring works"),
-            ("", Some(0), Err("too old"), "care io_uring too old -> epoll serves instead"),
-            ("io = 'uring'", Some(0), Err("too old"), "fail io_uring too old -> leave --io uring out"),
-            (
-                "",
-                Some(2),
-                Err("not permitted"),
-                "care io_uring not permitted -> epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0",
-            ),
-        ];
-        for (toml, disabled, trial, expected) in table {
-            assert_eq!(said(toml, disabled, trial), expected, "{toml}");
+            let found = match interface.as_str() {
+                "stamps" => timestamps(&plan, trial),
+                _ => io_uring(&plan, &facts, trial.map_err(str::to_owned)),
+            };
+            let said = line(&found, WIDTH).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(said, expected, "{interface} {toml}");
         }
     }
 
@@ -617,6 +583,8 @@ mod tests {
         };
         let churn = "time = '10m'\nconnections = 232\ncalls-per-connection = 1\nconnect-rate = ";
         let (fits, too_fast) = (format!("{churn}466"), format!("{churn}467"));
+        let unix = "server = 'unix:/run/cache.sock'";
+        let queues = |length| HostFacts { somaxconn: Some(length), syn_backlog: Some(length), ..facts() };
         let table: &[Row<'_>] = &[
             ("open files", "connections = 19964", FAR, facts(), Ok, "raised at the start"),
             ("open files", "connections = 19965", FAR, facts(), Fix, "--nofile=20001:20001"),
@@ -628,32 +596,14 @@ mod tests {
             ("TIME_WAIT", "", FAR, change(|f| f.time_wait = Some(28_216)), Ok, "28216 now"),
             ("TIME_WAIT", "", FAR, change(|f| f.time_wait = Some(28_217)), Warn, "wait a minute"),
             ("TIME_WAIT", "connections = 28233", FAR, facts(), Ok, "0 now"),
-            ("somaxconn", "connections = 128", LOOPBACK, change(|f| f.somaxconn = Some(128)), Ok, "128"),
-            (
-                "somaxconn",
-                "connections = 129",
-                LOOPBACK,
-                change(|f| f.somaxconn = Some(128)),
-                Warn,
-                "sudo sysctl",
-            ),
-            (
-                "somaxconn",
-                "connections = 129",
-                FAR,
-                change(|f| f.somaxconn = Some(128)),
-                Ok,
-                "the servers' own",
-            ),
-            ("somaxconn", "connections = 9000", LOOPBACK, change(|f| f.somaxconn = Some(1_024)), Ok, "1024"),
-            (
-                "syn backlog",
-                "connections = 129",
-                LOOPBACK,
-                change(|f| f.syn_backlog = Some(128)),
-                Warn,
-                "syn_backlog",
-            ),
+            ("somaxconn", "connections = 128", LOOPBACK, queues(128), Ok, "128"),
+            ("somaxconn", "connections = 129", LOOPBACK, queues(128), Warn, "sudo sysctl"),
+            ("somaxconn", "connections = 129", FAR, queues(128), Ok, "the servers' own"),
+            ("somaxconn", "connections = 9000", LOOPBACK, queues(1_024), Ok, "1024"),
+            ("syn backlog", "connections = 129", LOOPBACK, queues(128), Warn, "syn_backlog"),
+            ("somaxconn", unix, UNIX, queues(8), Warn, "8 for 16 connections that may begin at once"),
+            ("syn backlog", unix, UNIX, queues(8), Ok, "none of Unix sockets"),
+            ("local ports", unix, UNIX, facts(), Ok, "0 needed to each server, 28232 there (32768-60999)"),
             ("processors", "", FAR, change(|f| f.allowed_cpus = vec![0, 1]), Ok, "2 of 8"),
             ("processors", "", FAR, change(|f| f.allowed_cpus = vec![0]), Warn, "take turns"),
             ("processors", "threads = 7", FAR, facts(), Ok, "7 for workers"),
@@ -675,18 +625,11 @@ mod tests {
         for (subject, toml, servers, facts, status, word) in table {
             let finding = finding_about(subject, toml, servers, facts);
             assert_eq!(finding.status, *status, "{toml}: {}", line(&finding, 100));
-            let said = line(&finding, 100).split_whitespace().collect::<Vec<_>>().join(" ");
+            let said = line(&finding, 100);
+            assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(word), "{toml}: {said}");
-            assert!(
-                line(&finding, 100).lines().all(|line| line.chars().count() <= 100),
-                "{}",
-                line(&finding, 100)
-            );
-            assert_eq!(
-                finding.remedy.is_some(),
-                *status != Ok,
-                "what to do stands where something is to be done"
-            );
+            assert_eq!(finding.remedy.is_some(), *status != Ok, "something to do, where there is: {said}");
         }
     }
 }

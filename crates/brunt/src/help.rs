@@ -5,7 +5,7 @@
 //! user may ask about is a topic; every command and every option of the help is on a page, with the same words, and in the script of each shell,
 //! with the words that a value is one of.
 
-use crate::cli::{self, CompletionShell};
+use crate::cli;
 use crate::destination::write_whole;
 use crate::exit::{Exit, Failure};
 use crate::plan_flags;
@@ -16,7 +16,7 @@ use brunt_report::file_type::FileType;
 use brunt_stats::check::{CheckId, RULES, Rule};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
-use clap_complete::aot::{Bash, Fish, Zsh, generate};
+use clap_complete::aot::{Shell, generate};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fmt::Write as _;
@@ -28,11 +28,11 @@ use std::iter;
 const WIDTH: usize = 80;
 
 /// Topics that are no checks.
-const TOPICS: [(&str, &str); 4] = [
-    ("keys", "every key of a plan file, for --set; brunt help KEY says more of one"),
-    ("checks", "the six checks of a run, in a line each"),
-    ("exit-codes", "what a command ends with"),
-    ("formats", "how values, plan files and results are written"),
+const TOPICS: [(&str, &str, fn() -> String); 4] = [
+    ("keys", "every key of a plan file, for --set; brunt help KEY says more of one", keys),
+    ("checks", "the six checks of a run, in a line each", checks),
+    ("exit-codes", "what a command ends with", exit_codes),
+    ("formats", "how values, plan files and results are written", formats),
 ];
 
 /// How values and files are written: a label and its text in each line, or a line as it is.
@@ -104,13 +104,13 @@ pub(crate) fn behind_all() -> String {
 
 /// What can be asked about beside commands.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TOPICS.iter().map(|(name, _)| *name).chain(CheckId::NAMES)
+    TOPICS.iter().map(|(name, ..)| *name).chain(CheckId::NAMES)
 }
 
 /// What there is to ask about.
 fn topics() -> String {
     let mut text = "Topics (brunt help TOPIC):\n".to_owned();
-    for (name, about) in TOPICS {
+    for (name, about, _) in TOPICS {
         let _ = writeln!(text, "  {name:<12}{about}");
     }
     let checks = format!("or a check, such as LOAD: {}", CheckId::NAMES.join(" "));
@@ -122,26 +122,26 @@ fn topics() -> String {
 
 /// The text of a topic, in capitals or not.
 pub(crate) fn topic(name: &str) -> Option<String> {
-    match name.to_ascii_lowercase().as_str() {
-        "checks" => Some(checks()),
-        "exit-codes" | "exit-code" | "exitcodes" | "exit" => Some(exit_codes()),
-        "formats" | "format" => Some(formats()),
-        "keys" => Some(keys()),
-        name => match OPTIONS.iter().find(|option| option.key() == name) {
-            Some(option) => Some(key(option)),
-            None if plan_flags::keys().iter().any(|key| key == name) => {
-                Some(format!("{name}, a key of [[class]] tables\n\n  docs/plan-files.md describes it\n"))
-            }
-            None => CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule())),
-        },
+    let name = name.to_ascii_lowercase();
+    // `exit` and `format` will do.
+    let is_meant = |topic: &str| [topic, &topic.replace('-', "")].iter().any(|word| word.starts_with(&name));
+    if let Some((.., text)) = TOPICS.iter().find(|(topic, ..)| name.len() > 3 && is_meant(topic)) {
+        return Some(text());
     }
+    if let Some(option) = OPTIONS.iter().find(|option| option.key() == name) {
+        return Some(key(option));
+    }
+    if plan_flags::keys().contains(&name) {
+        return Some(format!("{name}, a key of [[class]] tables\n\n  docs/plan-files.md describes it\n"));
+    }
+    CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule()))
 }
 
 /// What is said of a topic that there is not.
 pub(crate) fn unknown(name: &str) -> String {
     let commands = cli::command();
     let commands: Vec<&str> = commands.get_subcommands().map(Command::get_name).collect();
-    let topics: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
+    let topics: Vec<&str> = TOPICS.iter().map(|(name, ..)| *name).collect();
     let text = format!(
         "error: unknown topic '{name}': expected {}; a command ({}); or a check ({})",
         topics.join(", "),
@@ -308,17 +308,13 @@ pub(crate) fn completions(flags: &cli::Completions) -> Exit {
     Exit::Done
 }
 
-fn script(shell: CompletionShell) -> Vec<u8> {
+fn script(shell: Shell) -> Vec<u8> {
     // The generator for bash would complete the names of files for a host.
-    let host = if matches!(shell, CompletionShell::Bash) { ValueHint::Other } else { ValueHint::Hostname };
+    let host = if shell == Shell::Bash { ValueHint::Other } else { ValueHint::Hostname };
     let (mut program, mut text) = (completed(cli::command(), host), Vec::new());
-    match shell {
-        CompletionShell::Bash => generate(Bash, &mut program, "brunt", &mut text),
-        CompletionShell::Zsh => generate(Zsh, &mut program, "brunt", &mut text),
-        CompletionShell::Fish => {
-            generate(Fish, &mut program, "brunt", &mut text);
-            text.extend(fish_arguments(&program).bytes());
-        }
+    generate(shell, &mut program, "brunt", &mut text);
+    if shell == Shell::Fish {
+        text.extend(fish_arguments(&program).bytes());
     }
     text
 }
@@ -449,9 +445,7 @@ mod tests {
     fn every_command_and_option_of_the_help_is_completed() {
         let mut program = cli::command();
         program.build();
-        for (shell, prefix) in
-            [(CompletionShell::Bash, "--"), (CompletionShell::Zsh, "--"), (CompletionShell::Fish, "-l ")]
-        {
+        for (shell, prefix) in [(Shell::Bash, "--"), (Shell::Zsh, "--"), (Shell::Fish, "-l ")] {
             let text = String::from_utf8(script(shell)).unwrap();
             let words: Vec<&str> =
                 text.split([' ', '\n', '"', '\'', '[', '=', '{', '}', '(', ')', ',', '|', '*']).collect();

@@ -2,7 +2,7 @@
 //!
 //! Not what is on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Host names are rejected as addresses to
 //! listen at, as a name can have several. Invariants: the control thread waits for no client, and no worker knows of any; everything but putting
-//! up happens on a thread that ends with the process; other hosts can connect only if an address is given explicitly.
+//! up happens on threads that end with the process; other hosts can connect only if an address is given explicitly.
 //! No library keeps what [`server`] does against hostile clients: those without `async` have time limits for each read or write, if any, which
 //! a byte now and then puts off, and let new clients wait for slow ones.
 
@@ -21,7 +21,6 @@ use pages::{Hosts, Pages};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::{fmt, io};
 
 /// Pages, and where they are served.
@@ -29,7 +28,6 @@ pub(crate) struct Endpoint {
     pages: Arc<Pages>,
     address: SocketAddr,
     has_fixed_port: bool,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Endpoint {
@@ -47,12 +45,12 @@ impl Endpoint {
         };
         let listener = TcpListener::bind(address.0).map_err(refused)?;
         let serving = |error| Failure::failed(cannot(&format!("serve pages at {option} {address}"))(error));
-        let pages = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip())).map_err(serving)?);
+        let pages = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip())));
         // Otherwise the kernel chooses one, which must be printed.
         let has_fixed_port = address.0.port() != 0;
         let address = listener.local_addr().map_err(serving)?;
-        let thread = Some(server::start(listener, pages.clone(), server::STEP_MAX).map_err(serving)?);
-        Ok(Self { pages, address, has_fixed_port, thread })
+        server::start(listener, pages.clone(), server::STEP_MAX).map_err(serving)?;
+        Ok(Self { pages, address, has_fixed_port })
     }
 
     /// Puts up other texts, one for each page.
@@ -73,9 +71,8 @@ impl Endpoint {
     }
 
     /// Nothing else will be put up: waits, not for long, until those who follow have what is there.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&self) {
         self.pages.finish();
-        self.thread.take().map(JoinHandle::join);
     }
 }
 

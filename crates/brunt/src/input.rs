@@ -8,14 +8,16 @@
 use brunt_engine::input_file;
 use brunt_plan::spec::OPTIONS;
 use brunt_plan::spec::PlanOption;
+use std::cmp::Reverse;
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::iter;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 /// Of plans, options and secrets.
 pub(crate) const BYTES_MAX: u64 = input_file::BYTES_MAX;
@@ -102,53 +104,29 @@ pub(crate) fn check_or_read(option: &PlanOption, text: &str) -> Result<String, S
 /// A file cannot be read, or holds no value of its key; for a user, with the name of the key.
 pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
     let Ok(table) = DeTable::parse(plan) else { return Ok(plan.to_owned()) };
-    let mut places = Vec::new();
-    find_file_references(table.get_ref(), &mut places);
+    let classes = table.get_ref().get("class").and_then(|classes| classes.get_ref().as_array());
+    let classes = classes.into_iter().flat_map(|classes| classes.iter());
+    let classes = classes.filter_map(|class| class.get_ref().as_table());
+    let mut files = Vec::new();
+    for (name, value) in iter::once(table.get_ref()).chain(classes).flatten() {
+        let path = value.get_ref().as_str().and_then(|text| text.strip_prefix('@'));
+        let mut or_file = OPTIONS.iter().filter(|option| option.is_or_file);
+        let option = or_file.find(|option| option.key() == name.get_ref().as_ref());
+        files.extend(option.zip(path).map(|(option, path)| (value.span(), option, path)));
+    }
     // From the end, so that the places in front stay where they are.
-    places.sort_by_key(|place| std::cmp::Reverse(place.start));
+    files.sort_by_key(|(place, ..)| Reverse(place.start));
     let mut filled = plan.to_owned();
-    for FileReference { start, end, option, path } in places {
-        let full = directory.join(&path);
+    for (place, option, path) in files {
+        let full = directory.join(path);
         let accepted = |error: String| format!("invalid value '@{path}' for {}: {error}", option.key());
         let text = read_option(&full).map_err(accepted)?;
         option
             .check(&text)
             .map_err(|error| accepted(format!("in the file '{}': {error}", full.display())))?;
-        filled.replace_range(start..end, &toml::Value::String(text).to_string());
+        filled.replace_range(place, &toml::Value::String(text).to_string());
     }
     Ok(filled)
-}
-
-/// Where in a plan's text a file is named.
-struct FileReference {
-    start: usize,
-    end: usize,
-    option: &'static PlanOption,
-    path: String,
-}
-
-/// The keys of the table and of the tables in its arrays (`[[class]]`).
-fn find_file_references(table: &DeTable<'_>, places: &mut Vec<FileReference>) {
-    for (name, value) in table {
-        match value.get_ref() {
-            DeValue::String(text) => {
-                let mut or_file = OPTIONS.iter().filter(|option| option.is_or_file);
-                let option = or_file.find(|option| option.key() == name.get_ref().as_ref());
-                if let (Some(option), Some(path)) = (option, text.strip_prefix('@')) {
-                    let (start, end) = (value.span().start, value.span().end);
-                    places.push(FileReference { start, end, option, path: path.to_owned() });
-                }
-            }
-            DeValue::Array(items) => {
-                for item in items.iter() {
-                    if let DeValue::Table(inner) = item.get_ref() {
-                        find_file_references(inner, places);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 fn read_option(path: &Path) -> Result<String, String> {

@@ -10,6 +10,8 @@ mod asking;
 mod background_thread;
 mod calibrations;
 mod campaign;
+#[cfg(test)]
+mod cases;
 mod cli;
 mod compare;
 mod destination;

@@ -30,12 +30,14 @@ use brunt_stats::run_record::{Environment, PreloadResult, RunRecord};
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
 use brunt_stats::window::MeasuredWindow;
+use rustix::event::{Timespec, poll};
 use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The servers of a plan, found or started.
 pub(crate) struct Servers {
@@ -158,6 +160,12 @@ impl Servers {
         tended.map_err(Failure::failed)
     }
 
+    /// Keeps them for this long, or until a signal comes.
+    pub(crate) fn pause(&self, pause: Duration) -> Result<(), Failure> {
+        let _ = poll(&mut [], Timespec::try_from(pause).ok().as_ref());
+        self.keep_alive()
+    }
+
     /// What is known of the agents.
     pub(crate) fn agents(&self) -> Vec<AgentRecord> {
         self.fleet.as_ref().map(|fleet| fleet.borrow().records()).unwrap_or_default()
@@ -257,19 +265,22 @@ impl Runner<'_> {
         label: &str,
     ) -> Result<Summary, Failure> {
         let data = servers.data_for(plan);
-        if plan.preload && data == DataSets::ToStore && !std::mem::replace(&mut servers.is_told, true) {
-            storing(plan, &servers.name).iter().for_each(|note| self.observers.note(note));
-        }
-        self.measure_with(servers, plan, data, label)
+        let is_new = plan.preload && data == DataSets::ToStore && !servers.is_told;
+        let note = is_new.then(|| storing(plan, &servers.name)).flatten();
+        let summary = self.measure_with(servers, plan, data, label, note)?;
+        servers.is_told |= is_new;
+        servers.stored = (plan.preload && !consumes(plan)).then(|| plan.clone());
+        Ok(summary)
     }
 
-    /// The same for a caller who knows whether the servers hold the data sets.
+    /// The same for a caller who knows whether the servers hold the data sets. The note is said once it is known that the plan can run.
     pub(crate) fn measure_with(
         &mut self,
-        servers: &mut Servers,
+        servers: &Servers,
         asked: &Plan,
         data: DataSets,
         label: &str,
+        note: Option<String>,
     ) -> Result<Summary, Failure> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted());
@@ -280,7 +291,7 @@ impl Runner<'_> {
         let here =
             shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
         let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
-        notes.iter().for_each(|note| self.observers.note(note));
+        notes.iter().chain(&note).for_each(|note| self.observers.note(note));
         let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
         let record = |run| RunRecord {
             agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
@@ -300,7 +311,6 @@ impl Runner<'_> {
         watching.end(summary.as_ref().ok());
         let summary = summary?;
         self.made += 1;
-        servers.stored = (asked.preload && !consumes(asked)).then(|| asked.clone());
         Ok(summary)
     }
 
@@ -478,11 +488,6 @@ fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Re
 fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> {
     if plan.agents.is_empty() {
         return Ok(None);
-    }
-    if servers.fleet.is_none() {
-        return Err(Failure::usage(
-            "--agent cannot be used with this command: run, scan and search control agents",
-        ));
     }
     let spare = || brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32;
     let shares = PlanSplit::of(plan, servers.lead.map_or_else(spare, |lead| lead.threads));

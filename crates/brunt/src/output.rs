@@ -15,7 +15,7 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
-use brunt_report::file_type::{FigureStyle, FileForm, FileRequest, FileType, Medium, SubjectKind};
+use brunt_report::file_type::{FigureStyle, FileForm, FileType, Medium, SubjectKind};
 use brunt_report::subject::Subject;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Outputs {
         subject: SubjectKind,
     ) -> Result<Self, Failure> {
         plan.into_iter().for_each(note_files);
-        let mut outputs = Self::of(flags, subject)?;
+        let mut outputs = Self::of(flags)?;
         let streams_intervals =
             subject == SubjectKind::Run && plan.is_some_and(|plan| plan.interval.is_some());
         let is_streamed = |destination: &mut Destination| {
@@ -56,26 +56,12 @@ impl Outputs {
     }
 
     /// Makes sure that every result of a run can be written, and keeps what a host's fitness for its plan has: JSON.
-    pub(crate) fn of_findings(flags: &FileFlags, plan: &Plan, subject: SubjectKind) -> Result<Self, Failure> {
+    pub(crate) fn of_findings(flags: &FileFlags, plan: &Plan) -> Result<Self, Failure> {
         note_files(plan);
-        let mut outputs = Self::of(flags, subject)?;
+        let mut outputs = Self::of(flags)?;
         outputs.destinations.retain(|destination| destination.document.is(FileType::Json));
         outputs.take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
         Ok(outputs)
-    }
-
-    /// Makes sure that the file can be written that an agent has: JSON.
-    pub(crate) fn of_json(output: &[FileRequest]) -> Result<Self, Failure> {
-        if let Some(FileRequest { form, path }) =
-            output.iter().find(|request| request.form != FileType::Json.into())
-        {
-            return Err(Failure::usage(format!(
-                "invalid value '{}' for {}: expected a JSON file, such as out.json or json:-",
-                path.display(),
-                form.option()
-            )));
-        }
-        Self::find(output, false)
     }
 
     /// Adds the observers whose lines are written while the runs go on. Refuses lines on the terminal that `--progress tui` draws on.
@@ -97,23 +83,13 @@ impl Outputs {
         Ok(())
     }
 
-    /// Makes sure that every result of this subject can be written.
-    pub(crate) fn of(flags: &FileFlags, subject: SubjectKind) -> Result<Self, Failure> {
-        flags.check(subject)?;
-        Self::find(&flags.output, flags.annotate.is_some())
-    }
-
-    fn find(output: &[FileRequest], has_annotations: bool) -> Result<Self, Failure> {
-        let asked: Vec<_> =
-            output.iter().map(|request| (Document::Result(request.form), request.path.as_path())).collect();
-        let destinations = Destination::open_all(&asked)?;
+    /// Makes sure that every result can be written.
+    pub(crate) fn of(flags: &FileFlags) -> Result<Self, Failure> {
+        let asked = flags.output.iter().map(|request| (Document::Result(request.form), &*request.path));
+        let destinations = Destination::open_all(&asked.collect::<Vec<_>>())?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
+        let has_annotations = flags.annotate.is_some();
         Ok(Self { destinations, lines: Vec::new(), take_standard_output, has_annotations })
-    }
-
-    /// The first of the files.
-    pub(crate) fn into_first(self) -> Option<Destination> {
-        self.destinations.into_iter().next()
     }
 
     /// Sets how figures look.

@@ -101,9 +101,15 @@ struct Setting {
 /// Reads `KEY=VALUE` or `class.NAME.KEY=VALUE`.
 fn read_setting(text: &str) -> Result<Setting, String> {
     let (place, text) = text.split_once('=').ok_or("expected KEY=VALUE, such as linger=1s")?;
-    let (class, key) = match place.strip_prefix("class.").map(|place| place.rsplit_once('.')) {
-        Some(Some((class, key))) => (Some(class.to_owned()), key),
-        Some(None) => return Err("expected class.NAME.KEY=VALUE, such as class.reads.depth=4".to_owned()),
+    let of_class = place.strip_prefix("class").filter(|rest| rest.is_empty() || rest.starts_with('.'));
+    let (class, key) = match of_class.map(|rest| rest.get(1..).unwrap_or_default().rsplit_once('.')) {
+        // Its name says which class it is.
+        Some(Some((class, key))) if key != "name" => (Some(class.to_owned()), key),
+        Some(_) => {
+            return Err(
+                "expected class.NAME.KEY=VALUE, such as class.reads.depth=4; KEY is not name".to_owned()
+            );
+        }
         None => (None, place),
     };
     let setting = Setting { class, key: key.to_owned(), value: typed(key, text)? };
@@ -112,7 +118,8 @@ fn read_setting(text: &str) -> Result<Setting, String> {
     match plan.try_into::<PlanSpec>() {
         Ok(_) => Ok(setting),
         Err(error) if error.message().starts_with("unknown field") => Err(unknown_key(key)),
-        Err(error) => Err(error.message().to_owned()),
+        Err(error) if OPTIONS.iter().any(|option| option.key() == key) => Err(error.message().to_owned()),
+        Err(error) => Err(format!("expected a value as in a plan file: {}", error.message())),
     }
 }
 
@@ -142,6 +149,9 @@ fn unknown_key(key: &str) -> String {
     let keys = keys();
     let near = keys.iter().min_by_key(|known| strsim::osa_distance(known, key));
     let near = near.filter(|known| strsim::osa_distance(known, key) <= 2);
+    if near.is_some_and(|known| known == key) {
+        return format!("'{key}' is a key of classes alone: expected class.NAME.{key}=VALUE");
+    }
     let meant = near.map_or(String::new(), |near| format!(" '{near}' or another"));
     format!("unknown key '{key}': expected{meant} key of a plan; all of them: brunt help keys")
 }
@@ -272,9 +282,10 @@ impl<P: TypedValueParser> TypedValueParser for WordParser<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::{cases, words};
 
     /// The plan file of these words, or the error's first line.
-    fn plan_of(words: &[&str]) -> String {
+    fn plan_of(words: &[String]) -> String {
         let command = PlanFlags::<EVERY_OPTION>::augment_args(Command::new("brunt").no_binary_name(true));
         let flags = command
             .try_get_matches_from(words)
@@ -287,79 +298,31 @@ mod tests {
 
     #[test]
     fn flags_are_plan_keys() {
-        let table: [(&[&str], &str); 18] = [
-            (&[], ""),
-            (&["-s", "a:1", "--server=b", "-r", "5k"], "server = [\"a:1\", \"b\"]\nrate = \"5000/s\"\n"),
-            (
-                &["--no-preload", "--cluster", "--verify"],
-                "cluster = true\nverify = \"100%\"\npreload = false\n",
-            ),
-            (&["--verify=10%", "--prefix", "12"], "verify = \"10%\"\nprefix = \"12\"\n"),
-            (&["--label", "a=1", "--label", "b="], "label = [\"a=1\", \"b=\"]\n"),
-            (
-                &["--label", "a"],
-                "error: invalid value 'a' for '--label <KEY=VALUE>': expected KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most",
-            ),
-            (
-                &["--ttl", "-1s"],
-                "error: invalid value '-1s' for '--ttl <DURATION>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m",
-            ),
-            (
-                &["--depth", "1,2"],
-                "error: invalid value '1,2' for '--depth <N>': expected a whole number, such as 1000, 100k, 2M; for several: brunt scan --over depth=1,2",
-            ),
-            (
-                &["--rate", "5", "--rate-profile", "0s=1"],
-                "error: the argument '--rate <RATE>' cannot be used with '--rate-profile <POINTS>'",
-            ),
-            (
-                &[
-                    "--set",
-                    "linger=1s",
-                    "--set",
-                    "nodelay=false",
-                    "--set",
-                    "label=a=1",
-                    "--set",
-                    "meter=['outstanding']",
-                ],
-                "nodelay = false\nlinger = \"1s\"\nlabel = [\"a=1\"]\nmeter = [\"outstanding\"]\n",
-            ),
-            (
-                &["--set", "class.a.depth=4", "--set", "class.a.ttl='5s'"],
-                "[[class]]\nname = \"a\"\ndepth = 4\nttl = \"5s\"\n",
-            ),
-            (
-                &["--depth", "4", "--set", "depth=5"],
-                "error: 'depth' is set twice: expected an option, or --set, once",
-            ),
-            (
-                &["--set", "meter=first-byte", "--set", "meter=oversleep"],
-                "error: 'meter' is set twice: expected an option, or --set, once, with a list as ['A', 'B']",
-            ),
-            (
-                &["--set", "lingr=5s"],
-                "error: invalid value 'lingr=5s' for '--set <KEY=VALUE>': unknown key 'lingr': expected 'linger' or another key of a plan; all of them: brunt help keys",
-            ),
-            (
-                &["--set", "nodelay=no"],
-                "error: invalid value 'nodelay=no' for '--set <KEY=VALUE>': expected true or false",
-            ),
-            (
-                &["--set", "linger=5"],
-                "error: invalid value 'linger=5' for '--set <KEY=VALUE>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m",
-            ),
-            (
-                &["--set", "linger"],
-                "error: invalid value 'linger' for '--set <KEY=VALUE>': expected KEY=VALUE, such as linger=1s",
-            ),
-            (
-                &["--cluster=yes"],
-                "error: unexpected value 'yes' for '--cluster' found; no more were expected",
-            ),
-        ];
-        for (words, expected) in table {
-            assert_eq!(plan_of(words), expected, "{words:?}");
+        let table = r#"
+ |
+-s a:1 --server=b -r 5k | server = ["a:1", "b"]\nrate = "5000/s"\n
+--no-preload --cluster --verify | cluster = true\nverify = "100%"\npreload = false\n
+--verify=10% --prefix 12 | verify = "10%"\nprefix = "12"\n
+--label a=1 --label b= | label = ["a=1", "b="]\n
+--label a | error: invalid value 'a' for '--label <KEY=VALUE>': expected KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most
+--ttl -1s | error: invalid value '-1s' for '--ttl <DURATION>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m
+--depth 1,2 | error: invalid value '1,2' for '--depth <N>': expected a whole number, such as 1000, 100k, 2M; for several: brunt scan --over depth=1,2
+--rate 5 --rate-profile 0s=1 | error: the argument '--rate <RATE>' cannot be used with '--rate-profile <POINTS>'
+--set linger=1s --set nodelay=false --set label=a=1 --set meter=['outstanding'] | nodelay = false\nlinger = "1s"\nlabel = ["a=1"]\nmeter = ["outstanding"]\n
+--set class.a.depth=4 --set class.a.ttl='5s' | [[class]]\nname = "a"\ndepth = 4\nttl = "5s"\n
+--depth 4 --set depth=5 | error: 'depth' is set twice: expected an option, or --set, once
+--set meter=first-byte --set meter=oversleep | error: 'meter' is set twice: expected an option, or --set, once, with a list as ['A', 'B']
+--set lingr=5s | error: invalid value 'lingr=5s' for '--set <KEY=VALUE>': unknown key 'lingr': expected 'linger' or another key of a plan; all of them: brunt help keys
+--set nodelay=no | error: invalid value 'nodelay=no' for '--set <KEY=VALUE>': expected true or false
+--set linger=5 | error: invalid value 'linger=5' for '--set <KEY=VALUE>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m
+--set class=5 | error: invalid value 'class=5' for '--set <KEY=VALUE>': expected class.NAME.KEY=VALUE, such as class.reads.depth=4; KEY is not name
+--set class.a.name=b | error: invalid value 'class.a.name=b' for '--set <KEY=VALUE>': expected class.NAME.KEY=VALUE, such as class.reads.depth=4; KEY is not name
+--set route=5 | error: invalid value 'route=5' for '--set <KEY=VALUE>': 'route' is a key of classes alone: expected class.NAME.route=VALUE
+--set class.a.route=5 | error: invalid value 'class.a.route=5' for '--set <KEY=VALUE>': expected a value as in a plan file: invalid type: integer `5`, expected a sequence
+--set linger | error: invalid value 'linger' for '--set <KEY=VALUE>': expected KEY=VALUE, such as linger=1s
+--cluster=yes | error: unexpected value 'yes' for '--cluster' found; no more were expected"#;
+        for [line, expected] in cases(table) {
+            assert_eq!(plan_of(&words(&line)), expected, "{line}");
         }
     }
 

@@ -342,52 +342,44 @@ fn bar(fraction: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presentation::LayoutFlags;
+    use crate::cases::{cases, words};
     use brunt_plan::op::{KeyRef, Op, OpKind};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
-    use brunt_plan::units::DurationNs;
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::run_record::RunData;
     use brunt_stats::run_record::RunRecord;
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::window::RunTimes;
-    use clap::ColorChoice;
+    use clap::{Args, FromArgMatches};
 
     #[test]
     fn style_follows_flags_and_terminal() {
-        let layout = LayoutFlags::default();
-        let none = ProgressFlags::default();
-        let never = ProgressFlags { layout: LayoutFlags { color: ColorChoice::Never, ..layout }, ..none };
-        let lines = ProgressFlags { progress: Some(ProgressChoice::Lines(DurationNs(5))), ..none };
-        let off = ProgressFlags { progress: Some(ProgressChoice::Off), ..none };
-        let screen = ProgressFlags { progress: Some(ProgressChoice::Tui), ..none };
-        let quiet = ProgressFlags { quiet: true, ..none };
-        let quiet_lines = ProgressFlags { quiet: true, ..lines };
-        let [plain, coloured] = [false, true].map(|colour| Some(ProgressStyle::Redrawn { colour }));
-        let every = Some(ProgressStyle::Lines { every_ns: 5 });
-        let table = [
-            (none, true, Some("xterm"), None, coloured),
-            (none, true, None, None, coloured),
-            (never, true, Some("xterm"), None, plain),
-            (none, true, Some("xterm"), Some("1"), plain),
-            (none, true, Some("dumb"), None, None),
-            (none, false, Some("xterm"), None, None),
-            (off, true, Some("xterm"), None, None),
-            (screen, true, Some("xterm"), None, None),
-            (quiet, true, Some("xterm"), None, None),
-            (lines, true, Some("xterm"), None, every),
-            (lines, false, Some("dumb"), Some("1"), every),
-            (quiet_lines, false, None, None, every),
-        ];
-        for (flags, is_terminal, term, no_color, expected) in table {
-            let variable = |name: &str| match name {
-                "TERM" => term.map(str::to_owned),
-                _ => no_color.map(str::to_owned),
+        // Options, terminal or not, TERM, NO_COLOR.
+        let table = "
+ | terminal | xterm | | Some(Redrawn { colour: true })
+ | terminal | | | Some(Redrawn { colour: true })
+--color=never | terminal | xterm | | Some(Redrawn { colour: false })
+ | terminal | xterm | 1 | Some(Redrawn { colour: false })
+ | terminal | dumb | | None
+ | file | xterm | | None
+--progress=none | terminal | xterm | | None
+--progress=tui | terminal | xterm | | None
+-q | terminal | xterm | | None
+--progress=1s | terminal | xterm | | Some(Lines { every_ns: 1000000000 })
+--progress=1s | file | dumb | 1 | Some(Lines { every_ns: 1000000000 })
+-q --progress=1s | file | | | Some(Lines { every_ns: 1000000000 })";
+        for [options, stream, term, no_color, expected] in cases(table) {
+            let command = ProgressFlags::augment_args(clap::Command::new("brunt").no_binary_name(true));
+            let matches = command.try_get_matches_from(words(&options)).unwrap();
+            let flags = ProgressFlags::from_arg_matches(&matches).unwrap();
+            let variable = |name: &str| {
+                let value = if name == "TERM" { &term } else { &no_color };
+                (!value.is_empty()).then(|| value.clone())
             };
-            let style = ProgressStyle::of(&flags, is_terminal, &variable);
-            assert_eq!(style, expected, "{flags:?} {is_terminal} {term:?}");
+            let style = ProgressStyle::of(&flags, stream == "terminal", &variable);
+            assert_eq!(format!("{style:?}"), expected, "{options} {stream} {term}");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::run::{check_assertions, exit_of, say_unmet};
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
-use brunt_report::file_type::{FigureStyle, FileType};
+use brunt_report::file_type::{FigureStyle, FileRequest, FileType, SubjectKind};
 use brunt_report::html::RESULTS_MAX;
 use brunt_report::stored::StoredResult;
 use brunt_report::subject::Subject;
@@ -60,12 +60,18 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
 /// Makes sure that every file that is asked for can be written.
 fn open(output: &cli::ReportOutputFlags, subject: Subject<'_>) -> Result<Outputs, Failure> {
     output.files.check(subject.kind())?;
-    if output.files.has(FileType::Ndjson) && !matches!(subject, Subject::Run(_)) {
-        return Err(Failure::usage(
-            "-o ndjson: its lines are those of a run, and are written while a campaign goes on",
-        ));
+    let is_live = |request: &&FileRequest| match request.form.of(subject.kind()) {
+        FileType::Samples => true,
+        FileType::Ndjson => subject.kind() != SubjectKind::Run,
+        _ => false,
+    };
+    if let Some(request) = output.files.output.iter().find(is_live) {
+        let option = request.form.option();
+        return Err(Failure::usage(format!(
+            "{option}: it is written by the run or campaign alone, as it goes on"
+        )));
     }
-    let mut outputs = Outputs::of(&output.files, subject.kind())?;
+    let mut outputs = Outputs::of(&output.files)?;
     outputs.set_style(FigureStyle { width: output.figure_width, is_coloured: output.figure_color });
     Ok(outputs)
 }

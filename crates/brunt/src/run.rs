@@ -13,13 +13,13 @@ use crate::measurement::{Runner, Servers, check_agents};
 use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::presentation::{Form, Presentation};
-use crate::terminal::{print_brief, say, show, standard_output};
+use crate::terminal::{print, print_brief, say, show};
 use anyhow::Context;
 use brunt_engine::run::DataSets;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
-use brunt_plan::objective::Objective;
+use brunt_plan::objective::{self, Objective};
 use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -38,7 +38,7 @@ use brunt_stats::check::Judgement;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
-use std::io::Write;
+use std::fmt::Display;
 use std::path::Path;
 
 /// Measures the plan of `asked`, which [`check_output`] has passed, and reports what was measured.
@@ -61,9 +61,8 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     Ok(delivery.exit(exit_of(&summary)))
 }
 
-/// Refuses results that a run of the plan cannot have.
+/// Refuses results and assertions that a run of the plan cannot have.
 pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(), Failure> {
-    output.files.check(SubjectKind::Run)?;
     if !output.files.has(FileType::Samples) && plan.samples_max > 0 {
         let message = format!("samples-max = {} requires -o samples:PATH", plan.samples_max);
         return Err(Failure::usage(message));
@@ -73,37 +72,34 @@ pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(),
 
 /// Refuses assertions on requests that the plan never makes.
 pub(crate) fn check_assertions(objectives: &[Objective], plan: &Plan) -> Result<(), Failure> {
-    for objective in objectives {
-        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
-        plan.check_subject(&objective.subject).map_err(given)?;
-    }
-    Ok(())
+    check_subjects(objectives, |objective| objective.subject, plan)
+}
+
+/// The same of what is asserted in another form.
+pub(crate) fn check_subjects<T: Display>(
+    asserted: &[T],
+    subject: impl Fn(&T) -> objective::Subject,
+    plan: &Plan,
+) -> Result<(), Failure> {
+    asserted.iter().try_for_each(|text| {
+        let given = |reason| Failure::usage(format!("invalid value '{text}' for --assert: {reason}"));
+        plan.check_subject(&subject(text)).map_err(given)
+    })
 }
 
 /// Prints a plan. Nothing else comes of `--print-plan`, so it fails where that cannot be had.
 pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
     check_standard_output().map_err(Failure::usage)?;
-    let printed = standard_output().and_then(|mut out| out.write_all(plan.as_bytes()));
-    let printed = printed.context("--print-plan: cannot write standard output");
+    let printed = print(plan.as_bytes(), false).context("--print-plan: cannot write standard output");
     printed.map_err(|error| Failure::new(Exit::Failed, error))?;
     Ok(Exit::Done)
 }
 
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let mut spec = read_spec(flags.plan.as_deref(), flags.planned.spec.clone())?;
-    let host = host(&spec);
-    ask_servers(&mut spec, &host)?;
-    let plan = resolved(&spec, &host)?;
-    if plan.needs_embedded() {
-        return Err(Failure::usage("brunt load requires --server"));
-    }
-    if !plan.preload {
-        return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
-    }
-    if flags.delete {
-        check_removable(&plan, flags.yes)?;
-    }
+    let asked = PlanRequest::read(flags.plan.as_deref(), flags.planned.spec.clone())?;
+    let (asked, plan) = asked.ask(|asked| planned_load(flags, asked))?;
+    let spec = &asked.spec;
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
         // The default limit of a run, which no option set.
@@ -113,11 +109,11 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     });
     let plan = plan.map_err(Failure::usage)?;
     let keys = plan.preload_stores();
-    let mut servers = Servers::open(&plan)?;
+    let servers = Servers::open(&plan)?;
     let mut runner = Runner::open(&flags.progress, &[], Judgement::default())?;
-    note_choices(&spec, &plan, &mut runner.observers);
+    note_choices(spec, &plan, &mut runner.observers);
     let data = if flags.delete { DataSets::ToDelete } else { DataSets::ToStore };
-    let summary = runner.measure_with(&mut servers, &plan, data, "")?;
+    let summary = runner.measure_with(&servers, &plan, data, "", None)?;
     let form = flags.progress.presentation().form;
     let text = if flags.delete { deleted_text(&summary, form) } else { stored_text(&summary, keys, form) };
     match form {
@@ -125,6 +121,21 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
         _ => show(text, false),
     }
     Ok(Exit::Done)
+}
+
+/// The plan of the data set, which there is, and whose keys may be deleted where they are to be.
+fn planned_load(flags: &cli::Load, asked: &PlanRequest) -> Result<Plan, Failure> {
+    let plan = asked.plan()?;
+    if plan.needs_embedded() {
+        return Err(Failure::usage("brunt load requires --server"));
+    }
+    if !plan.preload {
+        return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
+    }
+    if flags.delete {
+        check_removable(&plan, flags.yes)?;
+    }
+    Ok(plan)
 }
 
 /// Refuses to delete what may be keys of others.
@@ -204,32 +215,66 @@ pub(crate) struct PlanRequest {
 }
 
 impl PlanRequest {
-    /// Reads the file and lays the flags over it, asks servers what they speak where nothing says it and the plan is to run, and connects to
-    /// the agents.
-    pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
-        let mut asked = Self::read(flags)?;
+    /// Reads the file and lays the flags over it. Nothing is connected.
+    pub(crate) fn read(path: Option<&Path>, flags: PlanSpec) -> Result<Self, Failure> {
+        let given = flags.base.given();
+        let spec = read_spec(path, flags)?;
+        let allowed_cpus = brunt_engine::allowed_cpus();
+        let server_is_here = asking::server_is_here(&spec);
+        let host = Host { allowed_cpus, random_seed: random_seed(), server_is_here };
+        Ok(Self { spec, flags: given, host, fleet: None })
+    }
+
+    /// Asks servers what they speak where nothing says it and the plan is to run, connects to the agents, and has plans made of what is known
+    /// then. Whatever `planned` refuses in any case is refused before.
+    pub(crate) fn connect<T>(
+        mut self,
+        flags: &cli::Run,
+        planned: impl Fn(&Self) -> Result<T, Failure>,
+    ) -> Result<(Self, T), Failure> {
+        agent::check_flags(&self.spec.run, &flags.trust)?;
+        self.check(&planned)?;
         if !flags.output.print_plan {
-            ask_servers(&mut asked.spec, &asked.host)?;
+            asking::ask(&mut self.spec)?;
         }
-        asked.fleet = agent::connect_agents(&mut asked.spec.run, &flags.trust)?;
-        Ok(asked)
+        self.fleet = agent::connect_agents(&mut self.spec.run, &flags.trust)?;
+        let planned = planned(&self)?;
+        Ok((self, planned))
     }
 
-    /// Reads the plan without connecting to agents, which count as one worker each.
-    pub(crate) fn without_agents(flags: &cli::Run) -> Result<Self, Failure> {
-        let mut asked = Self::read(flags)?;
-        let run = &mut asked.spec.run;
-        if let Some(agents @ [_, ..]) = run.agent.as_deref() {
-            run.threads.get_or_insert(Count(agents.len() as u64));
+    /// The same of a command without agents.
+    pub(crate) fn ask<T>(
+        mut self,
+        planned: impl Fn(&Self) -> Result<T, Failure>,
+    ) -> Result<(Self, T), Failure> {
+        if self.spec.run.has_agents() {
+            return Err(Failure::usage(
+                "--agent cannot be used with this command: run, scan and search control agents",
+            ));
         }
-        Ok(asked)
+        self.check(&planned)?;
+        asking::ask(&mut self.spec)?;
+        let planned = planned(&self)?;
+        Ok((self, planned))
     }
 
-    fn read(flags: &cli::Run) -> Result<Self, Failure> {
-        let spec = flags.spec();
-        let given = spec.base.given();
-        let spec = read_spec(flags.plan.as_deref(), spec)?;
-        Ok(Self { flags: given, host: host(&spec), spec, fleet: None })
+    /// Refuses what `planned` refuses whether the servers that will be asked are memcached or Redis. Of several questions the answers may differ.
+    fn check<T>(&self, planned: impl Fn(&Self) -> Result<T, Failure>) -> Result<(), Failure> {
+        let trial = |protocol| {
+            let mut trial = self.without_agents();
+            let questions = asking::assume(&mut trial.spec, protocol);
+            planned(&trial).map(drop).or_else(|failure| if questions > 1 { Ok(()) } else { Err(failure) })
+        };
+        trial(Protocol::MemcachedText).or_else(|failure| trial(Protocol::Resp2).map_err(|_| failure))
+    }
+
+    /// The same with agents that are not connected, each of which counts as one worker.
+    pub(crate) fn without_agents(&self) -> Self {
+        let mut spec = self.spec.clone();
+        if let Some(agents @ [_, ..]) = spec.run.agent.as_deref() {
+            spec.run.threads.get_or_insert(Count(agents.len() as u64));
+        }
+        Self { spec, flags: self.flags.clone(), host: self.host.clone(), fleet: None }
     }
 
     /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.
@@ -259,43 +304,6 @@ impl PlanRequest {
             true => Err(Failure::usage(format!("--{option} cannot be used with {instead}"))),
         }
     }
-}
-
-fn host(spec: &PlanSpec) -> Host {
-    Host {
-        allowed_cpus: brunt_engine::allowed_cpus(),
-        random_seed: random_seed(),
-        server_is_here: asking::server_is_here(spec),
-    }
-}
-
-/// Asks servers what they speak where nothing says it, unless the plan is refused whatever they answer.
-fn ask_servers(spec: &mut PlanSpec, host: &Host) -> Result<(), Failure> {
-    if !asking::is_needed(spec) {
-        return Ok(());
-    }
-    let check = |protocol| {
-        let mut spec = spec.clone();
-        spec.run.protocol = Some(protocol);
-        // Of a search it may be the length of steps alone, which is no plan's.
-        spec.run.until.take_if(|until| until.precisions.is_empty());
-        let agents = spec.run.agent.as_ref().map_or(0, Vec::len) as u64;
-        if agents > 0 {
-            // Their workers are not counted yet.
-            spec.run.threads.get_or_insert(Count(agents));
-        }
-        resolved(&spec, host).map(drop)
-    };
-    check(Protocol::MemcachedText).or_else(|failure| check(Protocol::Resp2).map_err(|_| failure))?;
-    asking::ask(spec)
-}
-
-/// The plan of file and flags, resolved.
-pub(crate) fn read_plan(path: Option<&Path>, flags: PlanSpec) -> Result<Plan, Failure> {
-    let mut spec = read_spec(path, flags)?;
-    let host = host(&spec);
-    ask_servers(&mut spec, &host)?;
-    resolved(&spec, &host)
 }
 
 /// The plan of a specification of the user, whose results say what limits an open loop; not with agents, which would still preload. Its commands

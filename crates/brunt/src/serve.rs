@@ -7,12 +7,11 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::host;
 use crate::interrupt;
-use crate::terminal::Page;
+use crate::terminal::show;
 use brunt_engine::process::cannot;
 use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, bail};
@@ -72,7 +71,10 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
         busy_poll: flags.busy_poll,
     };
     let interrupted = interrupt::descriptor().map_err(Failure::failed)?;
-    let announce = |place: &Listen| Page.write_all(format!("listening on {place}\n").as_bytes());
+    let announce = |place: &Listen| {
+        show(format!("listening on {place}\n"), false);
+        Ok(())
+    };
     let served = brunt_server::serve(options, Some(interrupted), announce);
     served.map_err(cannot("serve")).map_err(Failure::failed)?;
     Ok(Exit::Done)

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::tcgetwinsize;
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 /// More than any screen has with letters that can be read.
@@ -78,49 +78,39 @@ fn fitted(text: &str, columns: usize) -> String {
     text.lines().map(fit).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes a report to standard output, or to standard error where a document has the other one. That a disk is full is said on
-/// standard error; a reader that went away has read enough.
-pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) {
-    let text = text.as_ref();
-    let shown = match goes_to_stderr {
+/// Writes to standard output, or to standard error where a document has the other one.
+pub(crate) fn print(text: &[u8], goes_to_stderr: bool) -> io::Result<()> {
+    match goes_to_stderr {
         true => RetryingWriter(io::stderr()).write_all(text),
-        false => RetryingWriter(io::stdout()).write_all(text),
-    };
-    match shown {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        Err(error) => say(format_args!("warning: cannot print the report: {error}")),
+        false => standard_output()?.write_all(text),
+    }
+}
+
+/// What a message calls the stream of [`print`].
+pub(crate) const fn name_of(is_stderr: bool) -> &'static str {
+    if is_stderr { "standard error" } else { "standard output" }
+}
+
+/// Prints a report. That a disk is full is said on standard error; a reader that went away has read enough.
+pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) {
+    match print(text.as_ref(), goes_to_stderr) {
+        Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::NotConnected) => {
+            say(format_args!("warning: cannot print the report: {error}"));
+        }
+        _ => {}
     }
 }
 
 /// Writes the line of `--report brief`. A program reads it, so that it must not be lost.
 pub(crate) fn print_brief(line: &[u8], goes_to_stderr: bool) -> Result<(), String> {
-    let (name, printed) = match goes_to_stderr {
-        true => ("standard error", RetryingWriter(io::stderr()).write_all(line)),
-        false => ("standard output", standard_output().and_then(|mut out| out.write_all(line))),
-    };
-    printed.map_err(|error| format!("--report brief: cannot write {name}: {error}"))
-}
-
-/// Standard output as a writer that takes everything.
-#[derive(Debug)]
-pub(crate) struct Page;
-
-impl Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        show(bytes, false);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    print(line, goes_to_stderr)
+        .map_err(|error| format!("--report brief: cannot write {}: {error}", name_of(goes_to_stderr)))
 }
 
 /// Standard output for a result, which must not be lost.
 pub(crate) fn standard_output() -> io::Result<RetryingWriter<io::Stdout>> {
     match brunt_engine::process::standard_output_was_closed() {
-        true => Err(io::Error::other("it is closed")),
+        true => Err(io::Error::new(ErrorKind::NotConnected, "it is closed")),
         false => Ok(RetryingWriter(io::stdout())),
     }
 }

@@ -13,10 +13,10 @@ use crate::host;
 use crate::http::{self, Endpoint, HttpAddress, Text};
 use crate::input;
 use crate::interrupt;
-use crate::measurement::{AgentOptions, Runner, Servers, check_agents};
+use crate::measurement::{AgentOptions, Runner, Servers, check_agents, interrupted};
 use crate::observers::Observers;
 use crate::output::note_files;
-use crate::terminal::{RetryingWriter, say, show, standard_output};
+use crate::terminal::{name_of, print, say, show};
 use brunt_compat::front_end::{
     AgentCapacity, AgentMode, Caller, Console, ControllerMode, End, FailureKind, FrontEnd, Next, Outcome,
     Printed, Run, RunFailure, Runs, ServedPages, Setup,
@@ -35,10 +35,8 @@ use brunt_stats::check::Judgement;
 use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use std::convert::Infallible;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -112,15 +110,13 @@ enum OutputState {
 impl OutputState {
     /// Writes this to standard output, or, of a report, to standard error.
     fn of(is_report: bool, text: &[u8]) -> Self {
-        let (stream, written) = match is_report {
-            _ if text.is_empty() => return Self::Read,
-            true => ("standard error", RetryingWriter(io::stderr()).write_all(text)),
-            false => ("standard output", standard_output().and_then(|mut out| out.write_all(text))),
-        };
-        match written {
+        if text.is_empty() {
+            return Self::Read;
+        }
+        match print(text, is_report) {
             Ok(()) => Self::Read,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Self::Unread,
-            Err(error) => Self::Lost(format!("cannot write {stream}: {error}")),
+            Err(error) => Self::Lost(format!("cannot write {}: {error}", name_of(is_report))),
         }
     }
 }
@@ -327,32 +323,23 @@ impl<'a, 'b> Driver<'a, 'b> {
         let (RunPosition { before: made, of, label }, stop) = (&run.place, self.screen.stop.clone());
         let observers = Observers::only(&mut *self.screen);
         let mut runner = Runner { stop, observers, judgement: Judgement::default(), of: *of, made: *made };
-        let summary = runner.measure_with(&mut self.servers, &plan, data, label);
+        let summary = runner.measure_with(&self.servers, &plan, data, label, None);
         summary.and_then(|summary| check_agents(&summary).map(|()| summary)).map_err(failure_of)
     }
 
     /// Waits until the program has run for this time.
     fn wait(&self, begins_after: DurationNs) -> Result<(), Failure> {
         let until = self.screen.began + Duration::from_nanos(begins_after.0);
-        if until <= Instant::now() {
-            return Ok(());
-        }
-        // Ctrl-C ends it, and agents want to hear from us.
-        let interrupted = interrupt::descriptor().map_err(Failure::failed)?;
-        while let Ok(left) =
-            Timespec::try_from(until.saturating_duration_since(Instant::now()).min(KEEP_ALIVE))
-        {
-            if left == Timespec::default() {
-                break;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
             }
-            self.servers.keep_alive()?;
-            match poll(&mut [PollFd::new(&interrupted, PollFlags::IN)], Some(&left)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Err(Failure::new(Exit::Interrupted, io::Error::from(Errno::INTR))),
-                Err(error) => return Err(Failure::failed(cannot("wait for the next run")(error.into()))),
+            if self.screen.stop.load(Ordering::Relaxed) {
+                return Err(interrupted());
             }
+            self.servers.pause(left.min(KEEP_ALIVE))?;
         }
-        Ok(())
     }
 
     /// Writes what is to be written. Returns the exit code.

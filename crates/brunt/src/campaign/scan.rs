@@ -19,8 +19,15 @@ use brunt_stats::rate_scan::{LoadResult, RateScan};
 
 /// Measures every setting, as often as asked, and reports the curve.
 pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
-    let (mut asked, plans) = planned(flags)?;
-    let cli::Scan { run, over, .. } = flags;
+    let cli::Scan { run, repeat, over, .. } = flags;
+    check_output(run, SubjectKind::Scan, "a scan")?;
+    if !run.output.assert.is_empty() {
+        return Err(Failure::usage("--assert cannot be used with a scan: it is of one plan"));
+    }
+    check_between(repeat)?;
+    let asked = run.request()?;
+    asked.check_free(over.option(), &format!("--over {}", over.option()))?;
+    let (mut asked, plans) = asked.connect(run, |asked| plans(asked, over))?;
     if run.output.print_plan {
         let remark = match over {
             Sweep::Auto => "the closed loop that a scan begins with; the rates come after it".to_owned(),
@@ -41,19 +48,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let ended = measure_all(&mut series, &asked, flags, plans[0].seed, &mut closed_loop);
     let question = CampaignQuestion::Scan { option, is_load, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
-    series.report(outputs, ended, question)
-}
-
-/// What is asked for and its plans, with everything checked that can be before a file or a connection is opened.
-fn planned(flags: &cli::Scan) -> Result<(PlanRequest, Vec<Plan>), Failure> {
-    let cli::Scan { run, repeat, over, .. } = flags;
-    check_output(run, SubjectKind::Scan, "a scan")?;
-    super::check_no_assertions(run, "a scan")?;
-    check_between(repeat)?;
-    let asked = PlanRequest::of(run)?;
-    asked.check_free(over.option(), &format!("--over {}", over.option()))?;
-    let plans = plans(&asked, over)?;
-    Ok((asked, plans))
+    series.report(outputs, ended, question).map(|(exit, _)| exit)
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.

@@ -9,7 +9,7 @@ use super::{
 use crate::calibrations;
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::run::PlanRequest;
+use crate::run::{PlanRequest, check_assertions};
 use crate::terminal::say;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::{Plan, Timestamps};
@@ -39,7 +39,9 @@ const CALIBRATION_KEYS: Count = Count(1_000);
 
 /// `brunt search`.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
-    report(flags, planned(flags, PlanRequest::of)?, |_| Ok(()))
+    let (asked, steps) = request(flags, "search")?;
+    let (asked, plans) = asked.connect(&flags.run, |asked| plans(flags, asked))?;
+    report(flags, asked, steps, &plans).map(|(exit, _)| exit)
 }
 
 /// `brunt calibrate`: a search for what the client can do beside the reference server, of which later runs know.
@@ -50,40 +52,40 @@ pub(crate) fn calibrate(flags: &cli::Search) -> Result<Exit, Failure> {
             "--assert cannot be used with calibrate: its objective is {objective}"
         )));
     }
-    let planned = planned(flags, |run| {
-        let mut asked = PlanRequest::without_agents(run)?;
-        asked.spec.base.keys.get_or_insert(CALIBRATION_KEYS);
-        // The client's kernel is no part of the rate that it keeps up with.
-        asked.spec.run.timestamps.get_or_insert(Timestamps::Off);
-        Ok(asked)
-    })?;
-    let (_, _, first) = &planned;
-    if !first.needs_embedded() || !first.agents.is_empty() {
+    let (mut asked, steps) = request(flags, "calibrate")?;
+    asked.spec.base.keys.get_or_insert(CALIBRATION_KEYS);
+    // The client's kernel is no part of the rate that it keeps up with.
+    asked.spec.run.timestamps.get_or_insert(Timestamps::Off);
+    let asked = asked.without_agents();
+    let plans = plans(flags, &asked)?;
+    if !plans[0].needs_embedded() || !plans[0].agents.is_empty() {
         let message = "--server and --agent cannot be used with calibrate: it measures brunt on this host, against its own server";
         return Err(Failure::usage(message));
     }
-    report(flags, planned, |campaign| {
-        let kept = calibrations::keep_found(campaign)?;
+    let (exit, campaign) = report(flags, asked, steps, &plans)?;
+    if let Some(campaign) = campaign {
+        let kept = calibrations::keep_found(&campaign)?;
         if !flags.run.progress.quiet {
             say(kept);
         }
-        Ok(())
-    })
+    }
+    Ok(exit)
 }
 
-/// Searches, reports every step, and does something more with what was found.
+/// Searches, and reports every step. Beside the exit code: what was found.
 fn report(
     flags: &cli::Search,
-    (mut asked, steps, first): (PlanRequest, Steps, Plan),
-    then: impl FnOnce(&Campaign) -> Result<(), Failure>,
-) -> Result<Exit, Failure> {
+    mut asked: PlanRequest,
+    steps: Steps,
+    plans: &[Plan],
+) -> Result<(Exit, Option<Campaign>), Failure> {
     let cli::Search { run, from, to, resolution } = flags;
     let objectives = &run.output.assert;
     if run.output.print_plan {
-        return print_plan(&asked, &first, "a step of a search; its rates are found on the way");
+        let remark = "a step of a search; its rates are found on the way";
+        return Ok((print_plan(&asked, &plans[0], remark)?, None));
     }
-    let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
-    let (mut series, outputs) = Series::open(run, &plans, &mut asked, objectives, SubjectKind::Scan)?;
+    let (mut series, outputs) = Series::open(run, plans, &mut asked, objectives, SubjectKind::Scan)?;
     let (mut closed_loop, mut capacity) = (None, None);
     let to = to.map(|to| to.as_f64());
     let ended = (|| {
@@ -104,7 +106,8 @@ fn report(
     let question =
         CampaignQuestion::Search { objectives: texts(objectives), resolution, capacity, closed_loop };
     let ended = ended.and_then(|()| series.confirm_connections(&asked, &question));
-    series.report_and(outputs, ended, question, then)
+    let (exit, campaign) = series.report(outputs, ended, question)?;
+    Ok((exit, Some(campaign)))
 }
 
 /// How long steps are.
@@ -135,45 +138,48 @@ fn needed(objectives: &[Objective]) -> u64 {
     objectives.iter().filter_map(|objective| samples(objective.subject.percentile()?)).max().unwrap_or(0)
 }
 
-/// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
-fn planned(
-    flags: &cli::Search,
-    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
-) -> Result<(PlanRequest, Steps, Plan), Failure> {
+/// What is asked for, by flags that this command takes, and how long its steps are.
+fn request(flags: &cli::Search, command: &str) -> Result<(PlanRequest, Steps), Failure> {
     let cli::Search { run, from, to, .. } = flags;
-    let objectives = &run.output.assert;
-    check_output(run, SubjectKind::Scan, "a search")?;
-    objectives.iter().try_for_each(check_objective)?;
+    check_output(run, SubjectKind::Scan, command)?;
+    run.output.assert.iter().try_for_each(check_objective)?;
     if let (Some(from), Some(to)) = (from, to)
         && from > to
     {
         let message = format!("invalid value '{to}' for --to: expected at least the rate of --from, {from}");
         return Err(Failure::usage(message));
     }
-    let mut asked = read(run)?;
-    asked.check_free("rate", "--from and --to of a search")?;
-    let steps = steps(&mut asked)?;
-    let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
-    let first = plan_at(&asked, &[lowest], "--assert")?;
-    for objective in objectives {
-        // One on requests that the plan never makes would never be decided.
-        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
-        first.check_subject(&objective.subject).map_err(given)?;
-    }
-    Ok((asked, steps, first))
+    let mut asked = run.request()?;
+    asked.check_free("rate", &format!("{command}: --from and --to limit its rates"))?;
+    let steps = steps(&mut asked, command)?;
+    Ok((asked, steps))
+}
+
+/// The plan of a step, and without --from that of a closed loop.
+fn plans(flags: &cli::Search, asked: &PlanRequest) -> Result<Vec<Plan>, Failure> {
+    let lowest = rate_setting(flags.from.map_or(1_000.0, |from| from.as_f64()));
+    let step = plan_at(asked, &[lowest], "--assert")?;
+    // An objective on requests that the plan never makes would never be decided.
+    check_assertions(&flags.run.output.assert, &step)?;
+    Ok(match flags.from {
+        Some(_) => vec![step],
+        None => vec![step, closed_loop_plan(asked)?],
+    })
 }
 
 /// How long steps are. A search knows itself what a step is to find out.
-fn steps(asked: &mut PlanRequest) -> Result<Steps, Failure> {
+fn steps(asked: &mut PlanRequest, command: &str) -> Result<Steps, Failure> {
     let run = &mut asked.spec.run;
     let until = run.until.take().unwrap_or_default();
     if !until.precisions.is_empty() {
         return Err(Failure::usage(format!(
-            "invalid value '{until}' for --until: expected max alone, as in max=30s: the steps of a search are as long as --assert takes"
+            "invalid value '{until}' for --until: expected max alone, as in max=30s: the steps of {command} are as long as its objectives take"
         )));
     }
     if run.requests.is_some() {
-        return Err(Failure::usage("--requests cannot be used with search: its steps end by --time"));
+        return Err(Failure::usage(format!(
+            "--requests cannot be used with {command}: its steps end by --time"
+        )));
     }
     run.warmup.get_or_insert(Warmup::For(WARMUP));
     let least = *run.time.get_or_insert(STEP);

@@ -1,16 +1,21 @@
-//! What there is to show, published by the control thread and read by the thread that serves, and the names of hosts by which it may be asked
+//! What there is to show, published by the control thread and read by the threads that serve, and the names of hosts by which it may be asked
 //! for: a page elsewhere whose name was pointed at this host (DNS rebinding) could otherwise read what a browser here may.
 //!
-//! Ports are not looked at. Invariants: neither thread waits for the other longer than a pointer takes to copy; a page is written when it is
+//! Ports are not looked at. Invariants: the control thread waits for none of them longer than a pointer takes to copy, but for the end; a page is written when it is
 //! first requested, and once, however many clients request or follow it; a name that others control is never one of ours.
 
 use crate::host::host_name;
 use brunt_compat::front_end::Page;
-use rustix::event::{EventfdFlags, eventfd};
-use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Browsers that follow at once.
+pub(super) const FOLLOWERS_MAX: usize = 8;
+/// How long the last page may take to those who follow: they have asked already, and to write it takes far less.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long it may take to see that one who follows has left.
+const LEAVING: Duration = Duration::from_millis(100);
 
 /// The text of a page, or how it will be written.
 pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
@@ -24,8 +29,10 @@ pub(super) struct Pages {
     pages: Vec<Page>,
     hosts: Hosts,
     shown: Mutex<Shown>,
-    /// Is readable once something was published.
-    published: OwnedFd,
+    /// Somebody follows no more.
+    left: Condvar,
+    /// Held while a page is written.
+    writes: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -34,6 +41,19 @@ struct Shown {
     /// How often something was published.
     version: u64,
     is_last: bool,
+    /// How many follow.
+    followers: usize,
+}
+
+/// The place of one who follows.
+#[derive(Debug)]
+pub(super) struct Place<'a>(&'a Pages);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.shown().followers -= 1;
+        self.0.left.notify_all();
+    }
 }
 
 /// What is on a page.
@@ -57,11 +77,10 @@ pub(super) enum News {
 
 impl Pages {
     /// Pages with their texts, for who asks for one of these hosts.
-    pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>, hosts: Hosts) -> io::Result<Self> {
+    pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>, hosts: Hosts) -> Self {
         assert_eq!(pages.len(), texts.len(), "a page without text");
-        let shown = Mutex::new(Shown { texts: texts.into(), version: 0, is_last: false });
-        let published = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { pages, hosts, shown, published })
+        let shown = Mutex::new(Shown { texts: texts.into(), version: 0, is_last: false, followers: 0 });
+        Self { pages, hosts, shown, left: Condvar::new(), writes: Mutex::default() }
     }
 
     /// May these pages be asked for by this value of `Host`?
@@ -79,28 +98,25 @@ impl Pages {
         assert_eq!(self.pages.len(), texts.len(), "a page without text");
         let mut shown = self.shown();
         (shown.texts, shown.version) = (texts.into(), shown.version + 1);
-        self.signal();
     }
 
-    /// Nothing else will be published.
+    /// Nothing else will be published: waits, not for long, until those who follow have what is there.
     pub(super) fn finish(&self) {
-        self.shown().is_last = true;
-        self.signal();
+        let mut shown = self.shown();
+        shown.is_last = true;
+        // It is released meanwhile.
+        drop(self.left.wait_timeout_while(shown, LINGER, |shown| shown.followers > 0));
     }
 
-    fn signal(&self) {
-        // It cannot become full: 2^64 pages are not published.
-        let _ = rustix::io::write(&self.published, &1u64.to_ne_bytes());
-    }
-
-    /// What can be polled for a publication.
-    pub(super) fn published(&self) -> BorrowedFd<'_> {
-        self.published.as_fd()
-    }
-
-    /// Every publication up to now has been seen.
-    pub(super) fn clear_published(&self) {
-        let _ = rustix::io::read(&self.published, &mut [0; 8]);
+    /// A place to follow a page, unless as many follow as may. One who leaves at this time makes room.
+    pub(super) fn place(&self) -> Option<Place<'_>> {
+        let is_full = |shown: &mut Shown| shown.followers == FOLLOWERS_MAX;
+        let waited = self.left.wait_timeout_while(self.shown(), LEAVING, is_full);
+        let (mut shown, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!waited.timed_out()).then(|| {
+            shown.followers += 1;
+            Place(self)
+        })
     }
 
     /// What there is for a client that has this version. Both answers are of one instant: between two questions the last pages could be
@@ -112,11 +128,6 @@ impl Pages {
             (false, false) => News::Nothing,
             (false, true) => News::Over,
         }
-    }
-
-    /// Will nothing else be published?
-    pub(super) fn are_last(&self) -> bool {
-        self.shown().is_last
     }
 
     /// The number of the page at a path.
@@ -131,6 +142,7 @@ impl Pages {
             let shown = self.shown();
             (shown.texts.clone(), shown.version)
         };
+        let _one = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         Content { text: (*texts[number]).clone(), content_type: self.pages[number].content_type, version }
     }
 
@@ -193,6 +205,7 @@ fn without_port(host: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::{cases, words};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
@@ -204,7 +217,7 @@ mod tests {
             vec![text(counted), text(|| Arc::from(*b"other"))]
         };
         let page = |path| Page { path, content_type: "text/plain" };
-        let pages = Pages::new(vec![page(Some("/a")), page(None)], texts(), Hosts::of_test()).unwrap();
+        let pages = Pages::new(vec![page(Some("/a")), page(None)], texts(), Hosts::of_test());
         let says =
             |path: &str| String::from_utf8(pages.content(pages.find(path).unwrap()).text.to_vec()).unwrap();
         pages.put(texts());
@@ -218,7 +231,7 @@ mod tests {
     fn who_follows_has_the_last_page_before_the_end() {
         let page = Page { path: Some("/a"), content_type: EVENT_STREAM };
         let texts = || vec![text(Arc::default)];
-        let pages = Pages::new(vec![page], texts(), Hosts::of_test()).unwrap();
+        let pages = Pages::new(vec![page], texts(), Hosts::of_test());
         assert_eq!(pages.news(0), News::Nothing);
         pages.put(texts());
         pages.finish();
@@ -231,7 +244,7 @@ mod tests {
         for _ in 0..2_000 {
             let page = Page { path: Some("/a"), content_type: EVENT_STREAM };
             let texts = || vec![text(Arc::default)];
-            let pages = Pages::new(vec![page], texts(), Hosts::of_test()).unwrap();
+            let pages = Pages::new(vec![page], texts(), Hosts::of_test());
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     pages.put(texts());
@@ -245,48 +258,16 @@ mod tests {
 
     #[test]
     fn names_that_others_control_are_refused() {
-        // Where it listens → what may be asked for, and what may not.
-        let table: [(&str, &[&str], &[&str]); 4] = [
-            (
-                "127.0.0.1",
-                &[
-                    "localhost",
-                    "LocalHost:9090",
-                    "localhost.",
-                    "127.0.0.1:9090",
-                    "127.8.9.1",
-                    "[::1]:9090",
-                    "[::1]",
-                ],
-                &[
-                    "",
-                    ":9090",
-                    "evil.example",
-                    "evil.example:9090",
-                    "localhost.evil.example",
-                    "127.0.0.1.evil.example",
-                    "bench",
-                    "192.0.2.1",
-                    "localhost:x",
-                    "[::2]",
-                ],
-            ),
-            (
-                "192.0.2.1",
-                &["192.0.2.1:9090", "localhost", "bench:9090", "BENCH"],
-                &["192.0.2.2", "evil.example"],
-            ),
-            (
-                "0.0.0.0",
-                &["192.0.2.1:9090", "[2001:db8::1]:9090", "127.0.0.1", "bench"],
-                &["evil.example", "bench.evil.example", ""],
-            ),
-            ("::", &["192.0.2.1", "[2001:db8::1]", "localhost:1"], &["evil.example"]),
-        ];
-        for (ip, included, refused) in table {
+        // Where it listens, what may be asked for, and what may not.
+        let table = r#"
+127.0.0.1 | localhost LocalHost:9090 localhost. 127.0.0.1:9090 127.8.9.1 [::1]:9090 [::1] | "" :9090 evil.example evil.example:9090 localhost.evil.example 127.0.0.1.evil.example bench 192.0.2.1 localhost:x [::2]
+192.0.2.1 | 192.0.2.1:9090 localhost bench:9090 BENCH | 192.0.2.2 evil.example
+0.0.0.0 | 192.0.2.1:9090 [2001:db8::1]:9090 127.0.0.1 bench | evil.example bench.evil.example ""
+:: | 192.0.2.1 [2001:db8::1] localhost:1 | evil.example"#;
+        for [ip, included, refused] in cases(table) {
             let hosts = Hosts { ip: ip.parse().unwrap(), name: "bench".to_owned() };
-            included.iter().for_each(|host| assert!(hosts.include(host), "{host} at {ip}"));
-            refused.iter().for_each(|host| assert!(!hosts.include(host), "{host} at {ip}"));
+            words(&included).iter().for_each(|host| assert!(hosts.include(host), "{host} at {ip}"));
+            words(&refused).iter().for_each(|host| assert!(!hosts.include(host), "{host} at {ip}"));
         }
     }
 }

@@ -1,288 +1,230 @@
-//! The thread that serves: accepts connections, reads a request on each, and writes the page that it asks for. A connection that follows a page
-//! gets every later text of it, too; all others are closed when they have their answer: a client that scrapes once a second loses nothing by it,
-//! and none keeps a connection. Bodies of requests are not read.
+//! The threads that serve: each accepts a connection, reads a request on it, and writes the page that it asks for. A connection
+//! that follows a page gets every later text of it, too; all others are closed when they have their answer: a client that scrapes once a second
+//! loses nothing by it, and none keeps a connection. Bodies of requests are not read.
 //!
-//! Pages are written on one thread, so that they take one CPU at most, and memory once. Invariants: at most [`CONNECTIONS_MAX`] connections
-//! are open, and a new one takes the place of the one that is nearest to its deadline; without a connection no page is written; nothing blocks,
-//! and each step of a connection has a deadline that the peer cannot put off; what comes in is bounded by [`HEAD_MAX`], what goes out is shared
-//! with all who request it; whatever the bytes are, there is an answer as soon as no further byte can make a request of them.
+//! Invariants: at most [`CONNECTIONS_MAX`] connections are open, and a new one takes the place of the one that is nearest to its deadline; without a
+//! connection no page is written, and each on one thread at a time; each step of a connection has a deadline that the peer cannot put off; what
+//! comes in is bounded by [`HEAD_MAX`], what goes out is shared with all who request it; whatever the bytes are, there is an answer as soon as no
+//! further byte can make a request of them.
 
-use super::pages::{EVENT_STREAM, News, Pages};
+use super::pages::{Content, EVENT_STREAM, News, Pages};
 use crate::background_thread::start_background_thread;
 use brunt_plan::quantity::listed;
 use httparse::{EMPTY_HEADER, Error, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// For a request to come, and as long again for the answer to go.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(10);
 /// Connections at once: fewer than the files that [`crate::host`] leaves to the process.
 const CONNECTIONS_MAX: usize = 16;
-/// Browsers that follow at once.
-const FOLLOWERS_MAX: usize = 8;
 /// Pause before the next accept after the system had no room for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the last page may take to those who follow: they have asked already, and to write it takes far less.
-const LINGER: Duration = Duration::from_secs(2);
+/// One who follows may have nothing to do for as long as a run connects and stores its data set.
+const FOLLOW: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// How often those who follow look for something newer.
+const NEWS_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// For the peer to close its end when it has the answer. Who closes with bytes unread resets the connection, and the answer may be lost.
+const LEAVE: Duration = Duration::from_secs(1);
 
-/// What the thread holds.
+/// The event that nothing else comes.
+const END: &str = "event: end\ndata:\n\n";
+
+/// What the threads share.
 struct Server {
     listener: TcpListener,
     pages: Arc<Pages>,
     step_max: Duration,
-    connections: Vec<Connection>,
-    /// When connections are accepted again, after the system had no room for one.
-    resumes: Option<Instant>,
-    /// When the thread ends, once nothing else will be published.
-    ends: Option<Instant>,
+    /// The open connections, each with the end of its step.
+    open: Mutex<Vec<(Arc<TcpStream>, Instant)>>,
 }
 
-/// Serves until those who follow have the last pages, or with the process.
-pub(super) fn start(
-    listener: TcpListener,
-    pages: Arc<Pages>,
-    step_max: Duration,
-) -> io::Result<JoinHandle<()>> {
-    listener.set_nonblocking(true)?;
-    let mut server = Server { listener, pages, step_max, connections: Vec::new(), resumes: None, ends: None };
-    start_background_thread("brunt-http", move || while server.serve() {})
+/// Serves until the process ends. `step_max` is for a request to come, and as long again for the answer to go.
+pub(super) fn start(listener: TcpListener, pages: Arc<Pages>, step_max: Duration) -> io::Result<()> {
+    let server = Arc::new(Server { listener, pages, step_max, open: Mutex::default() });
+    // One more, which accepts the connection that takes another one's place.
+    (0..=CONNECTIONS_MAX).try_for_each(|_| {
+        let server = server.clone();
+        start_background_thread("brunt-http", move || {
+            loop {
+                server.serve_next();
+            }
+        })
+        .map(drop)
+    })
 }
 
 impl Server {
-    /// Waits until there is something to do, and does it. Is there more to come?
-    fn serve(&mut self) -> bool {
-        self.wait();
-        self.pages.clear_published();
-        self.advance();
-        self.accept();
-        if self.pages.are_last() {
-            self.ends.get_or_insert_with(|| Instant::now() + LINGER);
+    fn open(&self) -> MutexGuard<'_, Vec<(Arc<TcpStream>, Instant)>> {
+        // Nothing that can panic happens while it is held.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve_next(self: &Arc<Self>) {
+        match self.listener.accept() {
+            // An error is the peer's: it is gone, or its time is up.
+            Ok((stream, _)) => drop(self.admit(Arc::new(stream)).serve()),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+            #[expect(clippy::disallowed_methods, reason = "a thread beside the load that waits for room")]
+            Err(_) => thread::sleep(PAUSE),
         }
-        self.ends.is_none_or(|ends| Instant::now() < ends && self.followers() > 0)
     }
 
-    fn wait(&self) {
-        let events =
-            |connection: &Connection| if connection.is_writing() { PollFlags::OUT } else { PollFlags::IN };
-        let mut polled = vec![
-            PollFd::from_borrowed_fd(self.pages.published(), PollFlags::IN),
-            PollFd::new(
-                &self.listener,
-                if self.resumes.is_none() { PollFlags::IN } else { PollFlags::empty() },
-            ),
-        ];
-        polled.extend(self.connections.iter().map(|held| PollFd::new(&held.stream, events(held))));
-        let next =
-            self.connections.iter().map(|held| held.deadline).chain(self.resumes).chain(self.ends).min();
-        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
-        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-        // What is wrong with a socket its next use says.
-        let _ = poll(&mut polled, timeout.as_ref());
-    }
-
-    fn advance(&mut self) {
-        let mut followers = self.followers();
-        self.connections.retain_mut(|connection| {
-            let was_following = connection.is_following();
-            let is_open = connection.advance(&self.pages, followers < FOLLOWERS_MAX);
-            followers -= usize::from(was_following);
-            followers += usize::from(is_open && connection.is_following());
-            is_open
-        });
-    }
-
-    fn followers(&self) -> usize {
-        self.connections.iter().filter(|connection| connection.is_following()).count()
-    }
-
-    fn accept(&mut self) {
-        if self.resumes.is_some_and(|resumes| Instant::now() < resumes) {
-            return;
+    /// One more than there may be takes the place of the one that is nearest to its deadline, which ends.
+    fn admit(self: &Arc<Self>, stream: Arc<TcpStream>) -> Connection {
+        let deadline = Instant::now() + self.step_max;
+        let mut open = self.open();
+        if open.len() == CONNECTIONS_MAX {
+            let nearest = (0..CONNECTIONS_MAX).min_by_key(|index| open[*index].1);
+            nearest.map(|nearest| open.swap_remove(nearest).0.shutdown(Shutdown::Both));
         }
-        self.resumes = None;
-        match self.listener.accept().and_then(|(stream, _)| Connection::new(stream, self.step_max)) {
-            Ok(connection) => {
-                if self.connections.len() == CONNECTIONS_MAX {
-                    let deadline = |index: &usize| self.connections[*index].deadline;
-                    let nearest = (0..CONNECTIONS_MAX).min_by_key(deadline);
-                    nearest.map(|nearest| self.connections.swap_remove(nearest));
-                }
-                self.connections.push(connection);
-            }
-            Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                _ => self.resumes = Some(Instant::now() + PAUSE),
-            },
-        }
+        open.push((stream.clone(), deadline));
+        Connection { server: self.clone(), stream, deadline }
     }
 }
-
-/// One who follows may have nothing to do for as long as a run connects and stores its data set.
-const FOLLOW: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// For the peer to close its end when it has the answer. Who closes with bytes unread resets the connection, and the answer may be lost.
-const LEAVE: Duration = Duration::from_secs(1);
 
 /// A connection.
-#[derive(Debug)]
 struct Connection {
-    stream: TcpStream,
-    step: Step,
+    server: Arc<Server>,
+    stream: Arc<TcpStream>,
     /// When the step ends, whatever the peer does.
     deadline: Instant,
-    /// For the request to come, and as long again for the answer to go.
-    step_max: Duration,
 }
 
-#[derive(Debug)]
-enum Step {
-    /// So much of the request's head is there.
-    Read(Vec<u8>),
-    /// This goes out, and then the page is followed from this version on.
-    Write { head: String, text: Arc<[u8]>, written: usize, followed: Option<Followed> },
-    /// Waits for a text that is newer.
-    Follow(Followed),
-    /// Reads and discards until the peer closes too.
-    Leave,
-}
-
-/// A page, and the version that the client has of it.
-#[derive(Clone, Copy, Debug)]
-struct Followed {
-    page: usize,
-    version: u64,
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.server.open().retain(|(stream, _)| !Arc::ptr_eq(stream, &self.stream));
+    }
 }
 
 impl Connection {
-    /// Of a client that was accepted. `step_max` is for its request to come, and as long again for the answer to go.
-    fn new(stream: TcpStream, step_max: Duration) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        Ok(Self { stream, step: Step::Read(Vec::new()), deadline: Instant::now() + step_max, step_max })
-    }
-
-    /// Is something to be written, rather than read?
-    fn is_writing(&self) -> bool {
-        matches!(self.step, Step::Write { .. })
-    }
-
-    /// Does it follow a page?
-    fn is_following(&self) -> bool {
-        matches!(self.step, Step::Follow(_) | Step::Write { followed: Some(_), .. })
-    }
-
-    /// Goes on as far as that is possible now. Is it still open?
-    fn advance(&mut self, pages: &Pages, may_follow: bool) -> bool {
+    fn serve(&mut self) -> io::Result<()> {
+        match self.request()? {
+            Head::Page { page, is_head_only } => self.answer(page, is_head_only)?,
+            Head::Refused { refusal, is_head_only } => self.refuse(refusal, is_head_only)?,
+            Head::Unfinished => {}
+        }
+        self.stream.shutdown(Shutdown::Write)?;
+        self.begin_step(LEAVE);
+        // Until the peer closes, too.
         loop {
-            match self.take_step(pages, may_follow) {
-                Ok(true) => {}
-                Ok(false) => return true,
-                Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+            self.read(&mut [0; HEAD_MAX])?;
+        }
+    }
+
+    fn begin_step(&mut self, longest: Duration) {
+        self.deadline = Instant::now() + longest;
+        let mut open = self.server.open();
+        let own = open.iter_mut().find(|(stream, _)| Arc::ptr_eq(stream, &self.stream));
+        own.map(|(_, deadline)| *deadline = self.deadline);
+    }
+
+    /// What is left of the step.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+
+    /// At least one byte.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.stream.set_read_timeout(self.left()?)?;
+            match (&*self.stream).read(bytes) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                read => return read,
             }
         }
     }
 
-    /// Is there more to do at once?
-    fn take_step(&mut self, pages: &Pages, may_follow: bool) -> io::Result<bool> {
-        if Instant::now() >= self.deadline {
-            return match &self.step {
-                Step::Read(head) if !head.is_empty() => self.refuse(RequestError::TooSlow, pages, false),
-                _ => Err(ErrorKind::TimedOut.into()),
-            };
-        }
-        match &mut self.step {
-            Step::Read(head) => {
-                let mut bytes = [0; HEAD_MAX];
-                let len = at_least_one(self.stream.read(&mut bytes[..HEAD_MAX - head.len()])?)?;
-                head.extend_from_slice(&bytes[..len]);
-                match read_head(head, pages) {
-                    Head::Unfinished => Ok(false),
-                    Head::Page { page, is_head_only } => self.answer(page, is_head_only, pages, may_follow),
-                    Head::Refused { refusal, is_head_only } => self.refuse(refusal, pages, is_head_only),
+    /// The whole head of a request, or what is wrong with it.
+    fn request(&mut self) -> io::Result<Head> {
+        let (mut head, mut bytes) = (Vec::new(), [0; HEAD_MAX]);
+        loop {
+            match self.read(&mut bytes[..HEAD_MAX - head.len()]) {
+                Ok(len) => head.extend_from_slice(&bytes[..len]),
+                Err(error) if error.kind() == ErrorKind::TimedOut && !head.is_empty() => {
+                    return Ok(Head::Refused { refusal: RequestError::TooSlow, is_head_only: false });
                 }
+                Err(error) => return Err(error),
             }
-            Step::Write { head, text, written, followed } => {
-                let left = [
-                    &head.as_bytes()[head.len().min(*written)..],
-                    &text[written.saturating_sub(head.len())..],
-                ];
-                *written += self.stream.write_vectored(&left.map(IoSlice::new))?;
-                if *written < head.len() + text.len() {
-                    return Ok(false);
-                }
-                let Some(followed) = *followed else { return self.leave() };
-                (self.step, self.deadline) = (Step::Follow(followed), Instant::now() + FOLLOW);
-                Ok(true)
+            match read_head(&head, &self.server.pages) {
+                Head::Unfinished => {}
+                known => return Ok(known),
             }
-            Step::Follow(Followed { page, version }) => {
-                let page = *page;
-                match pages.news(*version) {
-                    News::Newer => {
-                        let content = pages.content(page);
-                        let followed = Some(Followed { page, version: content.version });
-                        Ok(self.send(String::new(), content.text, followed))
-                    }
-                    News::Over => self.leave(),
-                    News::Nothing => {
-                        // It has nothing more to say: whatever comes, it is gone.
-                        let _ = self.stream.read(&mut [0; 1])?;
-                        Err(ErrorKind::UnexpectedEof.into())
-                    }
-                }
-            }
-            Step::Leave => at_least_one(self.stream.read(&mut [0; HEAD_MAX])?).map(|_| false),
         }
     }
 
-    fn answer(
-        &mut self,
-        page: usize,
-        is_head_only: bool,
-        pages: &Pages,
-        may_follow: bool,
-    ) -> io::Result<bool> {
-        let content = pages.content(page);
-        let (text, content_type) = (content.text, content.content_type);
+    fn answer(&mut self, page: usize, is_head_only: bool) -> io::Result<()> {
+        let pages = self.server.pages.clone();
+        let Content { text, content_type, version } = pages.content(page);
         let is_followed = content_type == EVENT_STREAM && !is_head_only;
-        if is_followed && !may_follow {
-            return self.refuse(RequestError::TooMany, pages, false);
+        let place = is_followed.then(|| pages.place());
+        if matches!(place, Some(None)) {
+            return self.refuse(RequestError::TooMany, false);
         }
         let length = if is_followed { String::new() } else { format!("Content-Length: {}\r\n", text.len()) };
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n{length}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
         );
-        let followed = is_followed.then_some(Followed { page, version: content.version });
-        Ok(self.send(head, if is_head_only { Arc::default() } else { text }, followed))
+        self.send(&head, if is_head_only { &[] } else { &text })?;
+        if is_followed { self.follow(page, version, &pages) } else { Ok(()) }
     }
 
-    fn refuse(&mut self, refusal: RequestError, pages: &Pages, is_head_only: bool) -> io::Result<bool> {
+    /// Sends every later text of a page, up to the last one.
+    fn follow(&mut self, page: usize, mut version: u64, pages: &Pages) -> io::Result<()> {
+        self.begin_step(FOLLOW);
+        loop {
+            match pages.news(version) {
+                News::Newer => {
+                    let content = pages.content(page);
+                    version = content.version;
+                    self.send("", &content.text)?;
+                    self.begin_step(FOLLOW);
+                }
+                News::Over => return self.send(END, &[]),
+                News::Nothing => {
+                    let mut polled = [PollFd::new(&*self.stream, PollFlags::IN)];
+                    match poll(&mut polled, Some(&NEWS_POLL)) {
+                        Ok(0) | Err(Errno::INTR) => {}
+                        // It has nothing more to say: whatever comes, it is gone.
+                        _ => return Err(ErrorKind::UnexpectedEof.into()),
+                    }
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, refusal: RequestError, is_head_only: bool) -> io::Result<()> {
         let allow = if refusal == RequestError::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
-        let (status, text) = refusal.response(pages);
+        let (status, text) = refusal.response(&self.server.pages);
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
             text.len()
         );
-        Ok(self.send(head, if is_head_only { Arc::default() } else { text.into_bytes().into() }, None))
+        self.send(&head, if is_head_only { &[] } else { text.as_bytes() })
     }
 
-    fn send(&mut self, head: String, text: Arc<[u8]>, followed: Option<Followed>) -> bool {
-        self.step = Step::Write { head, text, written: 0, followed };
-        self.deadline = Instant::now() + self.step_max;
-        true
+    fn send(&mut self, head: &str, text: &[u8]) -> io::Result<()> {
+        self.begin_step(self.server.step_max);
+        let mut written = 0;
+        while written < head.len() + text.len() {
+            self.stream.set_write_timeout(self.left()?)?;
+            let left =
+                [&head.as_bytes()[head.len().min(written)..], &text[written.saturating_sub(head.len())..]];
+            match (&*self.stream).write_vectored(&left.map(IoSlice::new)) {
+                Ok(len) => written += len,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
-
-    fn leave(&mut self) -> io::Result<bool> {
-        self.stream.shutdown(Shutdown::Write)?;
-        (self.step, self.deadline) = (Step::Leave, Instant::now() + LEAVE);
-        Ok(true)
-    }
-}
-
-/// A peer that sends nothing more has closed its end.
-fn at_least_one(len: usize) -> io::Result<usize> {
-    if len == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
 }
 
 /// A head is no longer: what browsers send takes a tenth of it.
@@ -399,7 +341,7 @@ fn path_of(target: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::pages::{Hosts, text};
+    use crate::http::pages::{FOLLOWERS_MAX, Hosts, text};
     use brunt_compat::front_end::Page;
     use brunt_plan::split_mix::output;
 
@@ -409,7 +351,6 @@ mod tests {
     struct Served {
         pages: Arc<Pages>,
         address: std::net::SocketAddr,
-        thread: JoinHandle<()>,
     }
 
     impl Served {
@@ -418,9 +359,9 @@ mod tests {
             let address = listener.local_addr().unwrap();
             let page = Page { path: Some("/metrics"), content_type };
             let texts = vec![text(move || body.into())];
-            let pages = Arc::new(Pages::new(vec![page], texts, Hosts::of_test()).unwrap());
-            let thread = start(listener, pages.clone(), step_max).unwrap();
-            Self { pages, address, thread }
+            let pages = Arc::new(Pages::new(vec![page], texts, Hosts::of_test()));
+            start(listener, pages.clone(), step_max).unwrap();
+            Self { pages, address }
         }
 
         fn connect(&self) -> TcpStream {
@@ -494,49 +435,35 @@ mod tests {
         assert!(text_of(last).ends_with("# EOF\n"));
     }
 
+    /// Reads until this has come.
+    fn expect(mut peer: &TcpStream, last: &[u8]) {
+        let mut text = Vec::new();
+        while !text.ends_with(last) {
+            let mut byte = [0];
+            peer.read_exact(&mut byte).unwrap();
+            text.push(byte[0]);
+        }
+    }
+
     /// Who closes makes room for who asks at the same time.
     #[test]
     fn followers_that_close_are_not_counted() {
-        let page = Page { path: Some("/metrics"), content_type: EVENT_STREAM };
-        let pages = Arc::new(Pages::new(vec![page], vec![text(Arc::default)], Hosts::of_test()).unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let (step_max, connections) = (STEP_MAX, Vec::new());
-        let mut server = Server { listener, pages, step_max, connections, resumes: None, ends: None };
-        let asks = |server: &mut Server| {
-            let mut peer = TcpStream::connect(address).unwrap();
-            peer.write_all(REQUEST).unwrap();
-            server.accept();
-            peer
-        };
-        let followers: Vec<TcpStream> = (0..FOLLOWERS_MAX).map(|_| asks(&mut server)).collect();
-        server.advance();
-        assert_eq!(server.followers(), FOLLOWERS_MAX);
-        let next = asks(&mut server);
+        let served = Served::start(EVENT_STREAM, b"first\n", STEP_MAX);
+        let followers: Vec<TcpStream> = (0..FOLLOWERS_MAX).map(|_| served.request()).collect();
+        followers.iter().for_each(|follower| expect(follower, b"first\n"));
         drop(followers);
-        server.advance();
-        assert_eq!(server.followers(), 1);
-        drop(server);
-        assert!(text_of(&next).starts_with("HTTP/1.1 200 OK\r\n"));
+        expect(&served.request(), b"first\n");
     }
 
     #[test]
     fn the_last_page_is_waited_for() {
         let served = Served::start(EVENT_STREAM, b"first\n", STEP_MAX);
         let followers: Vec<TcpStream> = (0..FOLLOWERS_MAX).map(|_| served.request()).collect();
-        for mut follower in &followers {
-            let mut text = Vec::new();
-            while !text.ends_with(b"first\n") {
-                let mut byte = [0];
-                follower.read_exact(&mut byte).unwrap();
-                text.push(byte[0]);
-            }
-        }
+        followers.iter().for_each(|follower| expect(follower, b"first\n"));
         assert!(text_of(&served.request()).starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
         served.pages.put(vec![text(|| Arc::from(*b"last\n"))]);
         served.pages.finish();
-        served.thread.join().unwrap();
-        followers.iter().for_each(|follower| assert_eq!(text_of(follower), "last\n"));
+        followers.iter().for_each(|follower| assert_eq!(text_of(follower), format!("last\n{END}")));
     }
 
     const METRICS: usize = 0;
@@ -545,7 +472,7 @@ mod tests {
     fn pages(paths: &[Option<&'static str>]) -> Pages {
         let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
         let texts = paths.iter().map(|_| text(Arc::default)).collect();
-        Pages::new(paths.iter().map(page).collect(), texts, Hosts::of_test()).unwrap()
+        Pages::new(paths.iter().map(page).collect(), texts, Hosts::of_test())
     }
 
     fn read(bytes: &[u8]) -> Head {

@@ -32,7 +32,8 @@ pub(crate) struct HttpView {
     pub endpoint: Endpoint,
     objectives: Vec<Objective>,
     run: ShownRun,
-    result: Option<RunResult>,
+    /// Of the run, once it has ended.
+    result: Option<Arc<Summary>>,
 }
 
 /// A run of the command; before the first one, nothing.
@@ -45,17 +46,6 @@ struct ShownRun {
     outages: Arc<Mutex<OutageTotals>>,
     so_far: Option<Arc<RunSoFar>>,
     has_failed: bool,
-}
-
-/// A text of a result: what is written once is shared by all pages that are put up later.
-type ResultText = Arc<Text>;
-
-/// Texts of a run that has ended, or of all runs of a command.
-#[derive(Clone)]
-struct RunResult {
-    html: ResultText,
-    metrics: ResultText,
-    json: ResultText,
 }
 
 impl ShownRun {
@@ -86,29 +76,27 @@ impl HttpView {
     /// Listens; response times are counted up to the bounds of these objectives, too.
     pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
         let run = ShownRun::new(objectives, RunPosition::default(), String::new());
-        let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts_of_run(&run, false))?;
+        let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts_of_run(&run))?;
         Ok(Self { endpoint, objectives: objectives.to_vec(), run, result: None })
     }
 
-    fn end(&mut self, summary: Option<&Summary>) {
-        self.run.has_failed = summary.is_none();
-        let Some(summary) = summary else { return };
-        let summary = Arc::new(summary.clone().with_assertions(&self.objectives));
-        let [for_html, for_json, for_metrics] = [0; 3].map(|_| summary.clone());
-        let run = self.run.clone();
-        self.result = Some(RunResult {
-            html: result_text(move || written(|out| brunt_report::html::write(&for_html, out))),
-            metrics: Arc::new(text(move || run.metrics(State::Ended(&for_metrics)))),
-            json: result_text(move || written(|out| brunt_report::json::write(&for_json, out))),
-        });
-    }
-
-    /// Puts up what there is.
-    fn put(&self, is_over: bool) {
-        self.endpoint.put(match &self.result {
-            Some(result) => texts_of_result(result, is_over),
-            None => texts_of_run(&self.run, is_over),
-        });
+    /// Puts up what the run, or all runs of the command, came to.
+    fn put_result(
+        &mut self,
+        summary: Arc<Summary>,
+        html: impl FnOnce() -> Vec<u8> + Send + 'static,
+        json: impl FnOnce() -> Vec<u8> + Send + 'static,
+    ) {
+        let (run, for_metrics) = (self.run.clone(), summary.clone());
+        let page = Arc::new(text(|| html().into()));
+        let for_events = page.clone();
+        self.endpoint.put(vec![
+            text(move || Arc::clone(&**page)),
+            text(move || events(&String::from_utf8_lossy(&for_events))),
+            text(move || run.metrics(State::Ended(&for_metrics))),
+            text(|| json().into()),
+        ]);
+        self.result = Some(summary);
     }
 }
 
@@ -126,29 +114,35 @@ impl Observer for HttpView {
             Event::Live { run, recorded, second_ns: Some(at_ns), .. } => {
                 self.run.so_far = Some(run.so_far(*at_ns, recorded));
             }
-            Event::Ended { summary } => self.end(*summary),
+            Event::Ended { summary: None } => self.run.has_failed = true,
+            Event::Ended { summary: Some(summary) } => {
+                let summary = Arc::new(Summary::clone(summary).with_assertions(&self.objectives));
+                let [for_html, for_json] = [0; 2].map(|_| summary.clone());
+                let html = move || written(|out| brunt_report::html::write(&for_html, out));
+                let json = move || written(|out| brunt_report::json::write(&for_json, out));
+                return self.put_result(summary, html, json);
+            }
             Event::Concluded { html, json } => {
-                let Some(result) = &mut self.result else { return };
+                let Some(summary) = self.result.clone() else { return };
                 // What writes them is borrowed, so that they are written here: once for a command.
                 let (html, json) = (html(), json());
-                (result.html, result.json) = (result_text(|| html), result_text(|| json));
+                return self.put_result(summary, || html, || json);
             }
             _ => return,
         }
-        self.put(false);
+        self.endpoint.put(texts_of_run(&self.run));
     }
 }
 
 impl Drop for HttpView {
     /// The command is over: those who follow it have the last page before the process ends.
     fn drop(&mut self) {
-        self.put(true);
         self.endpoint.finish();
     }
 }
 
 /// What is on the pages of a run. Each is written when it is asked for.
-fn texts_of_run(run: &ShownRun, is_over: bool) -> Vec<Text> {
+fn texts_of_run(run: &ShownRun) -> Vec<Text> {
     let [for_page, for_metrics, for_json] = [0; 3].map(|_| run.clone());
     let page: Box<dyn FnOnce() -> brunt_report::html::Page + Send> =
         Box::new(move || brunt_report::html::Page::live(for_page.state(), &for_page.place.label));
@@ -156,38 +150,19 @@ fn texts_of_run(run: &ShownRun, is_over: bool) -> Vec<Text> {
     let changing = page.clone();
     vec![
         text(move || written(|out| page.write(out)).into()),
-        text(move || events(&changing.changing_part(), is_over)),
+        text(move || events(&changing.changing_part())),
         text(move || for_metrics.metrics(for_metrics.state())),
         text(move || written(|out| live::write_json(for_json.state(), &for_json.place, out)).into()),
     ]
 }
 
-fn texts_of_result(result: &RunResult, is_over: bool) -> Vec<Text> {
-    let RunResult { html, metrics, json } = result.clone();
-    let page = html.clone();
-    let written = |shared: ResultText| text(move || Arc::clone(&**shared));
-    vec![
-        written(page),
-        text(move || events(&String::from_utf8_lossy(&html), is_over)),
-        written(metrics),
-        written(json),
-    ]
-}
-
-fn result_text(write: impl FnOnce() -> Vec<u8> + Send + 'static) -> ResultText {
-    Arc::new(text(move || write().into()))
-}
-
-/// The page as an event, and whether there will be no other, as the HTML standard has it (server-sent events).
-fn events(text: &str, is_over: bool) -> Arc<[u8]> {
+/// The page as an event, as the HTML standard has it (server-sent events).
+fn events(text: &str) -> Arc<[u8]> {
     let mut events = String::from("retry: 2000\nevent: page\n");
     for line in text.lines() {
         events.extend(["data: ", line, "\n"]);
     }
     events.push('\n');
-    if is_over {
-        events.push_str("event: end\ndata:\n\n");
-    }
     events.into_bytes().into()
 }
 

@@ -133,7 +133,7 @@ search => --assert
 search --assert 'p98 < 1ms' => --assert | p98 is not reported | p99.9
 search --assert 'rate > 5k' => --assert | 'rate > 5000/s' | upper bound on a percentile
 search --assert mget.p99<1ms => --assert | 'mget.p99 < 1ms' | 'mget' is not sent | get, set
-search --assert p99<1ms --until p99=2% => 'p99=2%' for --until: expected max alone, as in max=30s | as long as --assert takes
+search --assert p99<1ms --until p99=2% => 'p99=2%' for --until: expected max alone, as in max=30s | as long as its objectives take
 search --assert p99<1ms -n 1000 => --requests cannot be used with search | --time
 search --assert p99<1ms -t 9s --until max=5s => --until | max=5s | --time, 9s
 search --assert p99<1ms -r 5k => --rate | --from and --to
@@ -152,6 +152,22 @@ compare --live h:1 h:2 --assert 'p99 <= 5%' => --assert | invalid bound '5%' for
 compare --live memcached://h:1 memcached://h:2 --assert 'mget.p99 <= +5%' => --assert | 'mget' is not sent
 agent --listen here => invalid value 'here' for --listen: expected ADDRESS:PORT
 serve --port 70000 => invalid value '70000' for --port: expected a whole number from 0 to 65535
+run -s 127.0.0.1:1 -o curve:x.svg => -o curve | curve is of a scan or search, not of a run
+run -s 127.0.0.1:1 --assert 'mget.p99 < 1ms' => --assert | 'mget' is not sent
+run -s 127.0.0.1:1 --until max=30s => --until
+run --agent 127.0.0.1:1 --agent 127.0.0.1:2 -T 1 => --threads is below the number of agents: expected at least 2
+run --auth /no/such/folder => --auth requires --agent
+scan -s 127.0.0.1:1 --over depth=1 --arrival uniform => --over at depth=1 | --arrival | --rate
+search -s 127.0.0.1:1 --assert p99<1ms -n 5 => --requests cannot be used with search
+search -s 127.0.0.1:1 --assert p99<1ms -r 5 => --rate | --from and --to
+search -s 127.0.0.1:1 --assert p99<1ms --until p99=2%,max=2s => --until: expected max alone
+search -s 127.0.0.1:1 --assert mget.p99<1ms => --assert | 'mget' is not sent
+calibrate -n 5 => --requests cannot be used with calibrate
+load -s 127.0.0.1:1 --delete --prefix '' => --delete requires --prefix
+compare --live 127.0.0.1:1 127.0.0.1:1 -o x.hlog => -o hlog | , not of a comparison
+compare --live 127.0.0.1:1 127.0.0.1:1 --assert 'mget.p99 <= +5%' => --assert | 'mget' is not sent
+compare --live h:1 h:2 --set agent=h => --agent cannot be used with this command
+run --repeat 3 -o x.svg => -o svg | repeated runs have no chart: expected json, html
 brew => brew";
     let rows = table.trim().lines().map(|row| row.split_once(" => ").unwrap());
     for (line, parts) in rows {

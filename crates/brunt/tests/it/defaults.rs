@@ -64,6 +64,10 @@ fn servers_are_asked_what_they_speak() {
     let Some(cluster) = Cluster::start() else { return };
     let output = run(&cluster.nodes[0].address, &["--cluster"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = run(&redis.address, &["-s", &memcached.address]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let expected = format!("{} speaks resp2 and {} memcached-text: ", redis.address, memcached.address);
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
 
 #[test]
