@@ -209,7 +209,17 @@ impl fmt::Display for Difference {
 }
 
 /// The key of the classes in a plan.
-const CLASSES: &str = "class";
+pub(crate) const CLASSES: &str = "class";
+
+/// The classes of a plan, and what their keys begin with: the name of one of several.
+pub(crate) fn classes_of(plan: &Map<String, Value>) -> Vec<(String, &Map<String, Value>)> {
+    let listed = plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let named = |class: &Value| match listed {
+        [_] => String::new(),
+        _ => format!("{} ", class.get("name").and_then(Value::as_str).unwrap_or("")),
+    };
+    listed.iter().filter_map(|class| Some((named(class), class.as_object()?))).collect()
+}
 
 /// The keys in which two plans differ, but for these.
 pub(crate) fn key_differences(
@@ -218,19 +228,14 @@ pub(crate) fn key_differences(
     exempt: &[&str],
 ) -> Vec<Difference> {
     let mut found = differences("", a, b, &[exempt, &[CLASSES]].concat());
-    let [classes_a, classes_b] = [a, b].map(|plan| {
-        let listed = plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        listed.iter().filter_map(Value::as_object).collect::<Vec<_>>()
-    });
+    let [classes_a, classes_b] = [a, b].map(classes_of);
     if classes_a.len() != classes_b.len() {
         let count = |classes: &[_]| Some(quantity::things(classes.len() as u64, "class"));
         found.push(Difference { key: CLASSES.to_owned(), a: count(&classes_a), b: count(&classes_b) });
         return found;
     }
-    for (class_a, class_b) in classes_a.iter().zip(&classes_b) {
-        let name = class_a.get("name").and_then(Value::as_str).unwrap_or("");
-        let prefix = if classes_a.len() > 1 { format!("{name} ") } else { String::new() };
-        found.extend(differences(&prefix, class_a, class_b, &[]));
+    for ((prefix, class_a), (_, class_b)) in classes_a.iter().zip(&classes_b) {
+        found.extend(differences(prefix, class_a, class_b, &[]));
     }
     found
 }

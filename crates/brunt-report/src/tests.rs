@@ -32,16 +32,22 @@ use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::ServerRecord;
 use run::{Run, S};
 use serde_json::Value;
+use std::io;
 use std::ops::Range;
+
+/// What is written.
+fn output(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
 
 fn text_of(run: &Run) -> String {
     text::report_of(&run.summary, &text::PIPE, Level::Long)
 }
 
 fn json_text_of(run: &Run) -> String {
-    let mut out = Vec::new();
-    json::write(&run.summary, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| json::write(&run.summary, out))
 }
 
 /// The result without its record, which is for programs.
@@ -55,24 +61,12 @@ fn keys_of(run: &Run) -> String {
 #[test]
 fn results_are_reported_again() {
     for (name, run) in all_runs() {
-        let again = Run {
-            summary: StoredResult::parse(&json_text_of(&run), name).unwrap().summary().unwrap(),
-            ..run
-        };
-        let first = match all_runs().into_iter().find(|(held, _)| *held == name) {
-            Some((_, run)) => run,
-            None => unreachable!("the same runs"),
-        };
-        assert_eq!(text_of(&again), text_of(&first), "{name}");
-        assert_eq!(json_text_of(&again), json_text_of(&first), "{name}");
-        assert_eq!(again.summary.record.plan, first.summary.record.plan, "{name}");
-        let csv_of = |run: &Run| {
-            let mut out = Vec::new();
-            csv::write(&run.summary, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        assert_eq!(csv_of(&again), csv_of(&first), "{name}");
-        assert!(json_text_of(&first).len() < 2_000_000, "{name}");
+        let outputs = |run: &Run| [text_of(run), json_text_of(run), csv_of(run)];
+        let (first, plan) = (outputs(&run), run.summary.record.plan.clone());
+        let again = Run { summary: StoredResult::parse(&first[1], name).unwrap().summary().unwrap(), ..run };
+        assert!(outputs(&again) == first, "{name}: {:#?}", outputs(&again));
+        assert_eq!(again.summary.record.plan, plan, "{name}");
+        assert!(first[1].len() < 2_000_000, "{name}");
     }
 }
 
@@ -171,12 +165,8 @@ fn check_distribution(name: &str, value: &Value, mut exact: Vec<u64>) {
 fn check_row(name: &str, value: &Value, samples: &[&Sample]) {
     let count_of = |class| samples.iter().filter(|sample| sample.outcome.class == class).count() as u64;
     for class in OutcomeClass::ALL {
-        assert_eq!(
-            number(value, &format!("/counts/requests/{}", class.name())),
-            count_of(class),
-            "{name}: {}",
-            class.name()
-        );
+        let key = class.name();
+        assert_eq!(number(value, &format!("/counts/requests/{key}")), count_of(class), "{name}: {key}");
     }
     let completed: Vec<&&Sample> =
         samples.iter().filter(|sample| sample.outcome.class.is_completed()).collect();
@@ -234,12 +224,9 @@ fn check_client_errors(
     full.sort_unstable();
     without.sort_unstable();
     for quantile in Quantile::PRINTED {
-        let error = &latency["response_ns"]["client"][quantile.to_string()];
-        assert_eq!(
-            error.is_null(),
-            latency["response_ns"][quantile.to_string()].is_null(),
-            "{name} {quantile}"
-        );
+        let [response, error] = ["/response_ns", "/response_ns/client"]
+            .map(|path| &latency.pointer(path).unwrap()[quantile.to_string()]);
+        assert_eq!(error.is_null(), response.is_null(), "{name} {quantile}");
         if let Some(error_ns) = error.as_u64() {
             let rank = quantile.rank(full.len() as u64) as usize - 1;
             let tolerance_ns = full[rank] / 500; // A bucket at either end.
@@ -351,12 +338,8 @@ fn the_sum_over_phases_is_what_a_server_counts() {
 #[test]
 fn faults_are_reported_in_full() {
     let value = json_of(&run::overload());
-    let kinds: Vec<&str> = value["events"]["faults"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|fault| fault["kind"].as_str())
-        .collect();
+    let faults = value["events"]["faults"].as_array().unwrap().iter();
+    let kinds: Vec<&str> = faults.filter_map(|fault| fault["kind"].as_str()).collect();
     assert_eq!(kinds, ["refused", "reset", "other"]);
     assert_eq!(value["events"]["faults"][0]["first_ns"], -1_500_000_000);
     assert_eq!(value["events"]["faults"][2]["errno"], 113);
@@ -475,9 +458,7 @@ fn follow_ups_are_not_offered() {
 }
 
 fn csv_of(run: &Run) -> String {
-    let mut out = Vec::new();
-    csv::write(&run.summary, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| csv::write(&run.summary, out))
 }
 
 #[test]
@@ -579,21 +560,13 @@ fn lines_are_the_intervals_of_the_json() {
                 "{name}"
             );
         }
-        let times: Vec<i64> = warmup
+        let lines: Vec<[i64; 2]> = warmup
             .iter()
             .chain(&measured)
-            .flat_map(|line| [line[0], line[1]])
-            .map(|ns| ns.parse().unwrap())
+            .map(|line| [line[0], line[1]].map(|ns| ns.parse().unwrap()))
             .collect();
-        assert!(
-            times.is_sorted()
-                && times
-                    .get(1..)
-                    .unwrap_or_default()
-                    .chunks(2)
-                    .all(|pair| pair.len() < 2 || pair[0] == pair[1]),
-            "{name}"
-        );
+        assert!(lines.iter().all(|line| line.is_sorted()), "{name}");
+        assert!(lines.windows(2).all(|pair| pair[0][1] == pair[1][0]), "{name}");
     }
 }
 
@@ -638,9 +611,7 @@ fn assertions_have_their_numbers() {
 }
 
 fn junit_of(run: &Run) -> String {
-    let mut out = Vec::new();
-    Subject::Run(&run.summary).write(FileType::Junit.into(), &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| Subject::Run(&run.summary).write(FileType::Junit.into(), out))
 }
 
 /// The percentiles of the table, as JUnit names them.

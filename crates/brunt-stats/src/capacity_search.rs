@@ -299,6 +299,7 @@ fn rounded(rate: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulated_run::Random;
     use StepResult::{Client, Fails, Holds, Invalid, Overload, Undecided};
 
     fn range(from: f64, to: Option<f64>) -> RateRange {
@@ -526,12 +527,7 @@ mod tests {
     #[test]
     fn capacity_of_an_m_d_1_queue_matches_theory() {
         assert!((above_in_m_d_1(0.7735, 10.0) - 0.01).abs() < 1e-4, "{}", above_in_m_d_1(0.7735, 10.0));
-        let mut state = 7u64;
-        let mut uniform = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1u64 << 53) as f64
-        };
-        let mut error = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let mut random = Random(7);
         /// Variance over that of independent requests, as busy periods have it at this load.
         const CLUSTER: f64 = 12.0;
         let (mut within, mut confirmed, mut runs) = (0, 0, 0);
@@ -541,7 +537,7 @@ mod tests {
                     return Overload;
                 }
                 let mean = rate * above_in_m_d_1(rate / 10_000.0, 10.0);
-                let above = mean + error() * (mean * CLUSTER).sqrt();
+                let above = mean + random.normal() * (mean * CLUSTER).sqrt();
                 if above <= rate * 0.01 { Holds } else { Fails }
             });
             within += u32::from((capacity.passed().unwrap() / 7_735.0 - 1.0).abs() <= 0.1);

@@ -12,6 +12,7 @@ use crate::timeline::Timeline;
 use crate::window::MeasuredWindow;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -39,14 +40,21 @@ pub struct PercentileInterval {
     pub fraction_below_low: f64,
     /// The share of all requests above the upper end, where failed ones lie above all values; also where the upper end is not told.
     pub fraction_above_high: f64,
-    /// Half the width of the value's bucket; the ends contain theirs.
-    pub quantisation_ns: u64,
-    /// The variance of the rank over what it were if requests were independent; at least 1.
-    pub design_effect: f64,
-    /// As many independent requests would have told as much: the requests over the design effect.
-    pub effective_count: f64,
-    /// How many batches there were.
+    /// What it rests on.
+    pub basis: IntervalBasis,
+}
+
+/// What an interval rests on (docs/method.md, Confidence intervals).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IntervalBasis {
+    /// Batches of the window.
     pub batches: u32,
+    /// Variance of the rank over that of independent requests.
+    pub design_effect: f64,
+    /// So many independent requests would have told as much.
+    pub effective_count: f64,
+    /// Half a bucket; the ends contain theirs.
+    pub quantisation_ns: u64,
 }
 
 impl PercentileInterval {
@@ -58,7 +66,7 @@ impl PercentileInterval {
 
     /// How many independent requests lie above the percentile: `n_eff (1 − p)`.
     pub fn effective_above(&self) -> f64 {
-        self.effective_count * self.quantile.share_above()
+        self.basis.effective_count * self.quantile.share_above()
     }
 }
 
@@ -96,10 +104,12 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
                     .then(|| high_end(&ranks, below_high, count)),
                 fraction_below_low: below_low,
                 fraction_above_high: 1.0 - wilson(fraction(*quantile), all_count as f64 / of_all)[1],
-                quantisation_ns: (values.end() - values.start()).div_ceil(2),
-                design_effect,
-                effective_count,
-                batches: batches.len() as u32,
+                basis: IntervalBasis {
+                    batches: batches.len() as u32,
+                    design_effect,
+                    effective_count,
+                    quantisation_ns: (values.end() - values.start()).div_ceil(2),
+                },
             }
         };
     let mut found: Vec<PercentileInterval> =

@@ -187,7 +187,7 @@ impl ClientUsage {
 }
 
 /// One agent of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRecord {
     /// Name, as given to the controller.
     pub name: String,

@@ -241,10 +241,11 @@ fn throughput(run: &RunRow) -> Estimate {
 
 /// Each assertion about all runs together.
 fn together(runs: &[RunRow], objectives: &[Objective]) -> Vec<Assertion> {
-    let of_place = |place: usize| {
-        let of_runs: Vec<Assertion> =
-            runs.iter().filter_map(|run| run.assertions.get(place).cloned()).collect();
-        Assertion::of_runs(&of_runs)
-    };
-    (0..objectives.len()).filter_map(of_place).collect()
+    (0..objectives.len()).filter_map(|place| asserted_of(runs, place)).collect()
+}
+
+/// The assertion in this place about these runs together.
+pub(super) fn asserted_of<'a>(runs: impl IntoIterator<Item = &'a RunRow>, place: usize) -> Option<Assertion> {
+    let of_runs = runs.into_iter().filter_map(|run| run.assertions.get(place).cloned());
+    Assertion::of_runs(&of_runs.collect::<Vec<_>>())
 }

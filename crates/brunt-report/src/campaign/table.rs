@@ -2,6 +2,7 @@
 //!
 //! Text, details and page have the same rows. Invariants: times of a table have one unit; rows of settings and rates ascend.
 
+use super::conclusion::asserted_of;
 use super::{Campaign, CampaignQuestion, RunPurpose, RunRow, ScanPoint};
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::layout::BarScale;
@@ -205,11 +206,6 @@ fn search(campaign: &Campaign, layout: &Layout) -> Shown {
     });
     let rows = shown(rates.len(), &musts.map(|(index, _)| index).collect::<Vec<_>>());
     let objectives: &[Assertion] = campaign.runs.first().map_or(&[], |run| run.assertions.as_slice());
-    let together = |runs: &[&RunRow], place: usize| {
-        let of_runs: Vec<Assertion> =
-            runs.iter().filter_map(|run| run.assertions.get(place).cloned()).collect();
-        Assertion::of_runs(&of_runs)
-    };
     let mut columns = vec![Column::of_words("rate/s", 9), Column::of_numbers("time,s", 7)];
     let subjects = objectives.iter().map(|held| held.objective.subject.to_string());
     columns.extend(subjects.map(|subject| Column::of_numbers(subject, 9).with_unit(",")));
@@ -224,7 +220,7 @@ fn search(campaign: &Campaign, layout: &Layout) -> Shown {
         let runs = &rates[*index];
         let time_ns: u64 = runs.iter().map(|run| run.result.window.duration_ns).sum();
         let together: Vec<Option<Assertion>> =
-            (0..objectives.len()).map(|place| together(runs, place)).collect();
+            (0..objectives.len()).map(|place| asserted_of(runs.iter().copied(), place)).collect();
         let measured_ns = together.iter().map(|held| Some(held.as_ref()?.measured? as u64));
         let mut row = vec![
             Value::Text(runs[0].place.setting.map_or("-".to_owned(), setting_text)),

@@ -10,7 +10,7 @@ use crate::grid::{Cell, Column, Grid, cells};
 use crate::layout::{Layout, Style};
 use crate::quantity::{rate, things};
 use crate::result::RunResult;
-use crate::stored::shortened;
+use crate::stored::{classes_of, shortened};
 use crate::text::printable;
 use brunt_plan::objective::{Metric, Subject};
 use brunt_plan::quantity::each_once;
@@ -62,15 +62,14 @@ impl Comparison {
     /// Who is compared, by what plan, and what was not the same.
     pub(crate) fn head_facts(&self) -> Vec<(String, Vec<String>)> {
         let plan = &self.a[0].result.plan;
-        let classes =
-            plan.get("class").and_then(|held| held.as_array()).map(Vec::as_slice).unwrap_or_default();
-        let plan_facts = if let [class] = classes {
+        let classes = classes_of(plan);
+        let plan_facts = if let [(_, class)] = &classes[..] {
             let value = |key: &&str| {
                 class.get(*key).or(plan.get(*key)).map(|value| format!("{key} {}", shortened(value)))
             };
             PLAN_KEYS.iter().filter_map(value).collect()
         } else {
-            let names = classes.iter().filter_map(|class| class.get("name")).map(shortened);
+            let names = classes.iter().filter_map(|(_, class)| class.get("name")).map(shortened);
             vec![format!("{} classes: {}", classes.len(), names.collect::<Vec<_>>().join(", "))]
         };
         let listed = |differences: &[Difference]| differences.iter().map(Difference::to_string).collect();

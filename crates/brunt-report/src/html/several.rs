@@ -14,7 +14,7 @@ use crate::quantity::{self, rate};
 use crate::run_document::head;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use crate::server;
-use crate::stored::shortened;
+use crate::stored::{CLASSES, classes_of, shortened};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
@@ -23,8 +23,6 @@ use std::io::{self, Write};
 
 /// As many results as a chart tells apart.
 pub const RESULTS_MAX: usize = chart::RESULTS_MAX;
-/// The key of the classes of a plan.
-const CLASSES: &str = "class";
 /// Columns of all heat maps together.
 const COLUMNS: u64 = 480;
 const HEAT_HEIGHT: f64 = 150.0;
@@ -219,12 +217,9 @@ pub(crate) fn plans(markup: &mut Markup, plans: &[(String, Map<String, Value>)])
 
 /// The keys of a plan with their values; those of a class of several begin with its name.
 fn plan_rows(plan: &Map<String, Value>) -> Vec<(String, String)> {
-    let classes = plan.get(CLASSES).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let own = plan.iter().filter(|(key, _)| *key != CLASSES);
     let mut rows: Vec<(String, String)> = own.map(|(key, value)| (key.clone(), shortened(value))).collect();
-    for class in classes.iter().filter_map(Value::as_object) {
-        let name = class.get("name").and_then(Value::as_str).unwrap_or("");
-        let prefix = if classes.len() > 1 { format!("{name} ") } else { String::new() };
+    for (prefix, class) in classes_of(plan) {
         rows.extend(class.iter().map(|(key, value)| (format!("{prefix}{key}"), shortened(value))));
     }
     rows

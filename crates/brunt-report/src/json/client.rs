@@ -220,7 +220,7 @@ impl MeterRow {
         let float = || Number::from_f64(summary.sum as f64).unwrap_or_else(|| Number::from(u64::MAX));
         let percentiles = summary.percentiles.iter();
         Self {
-            unit: Unit::of(meter.kind).name().to_owned(),
+            unit: unit_of(meter.kind).to_owned(),
             count: summary.count,
             sum: u64::try_from(summary.sum).map_or_else(|_| float(), Number::from),
             mean: summary.mean,
@@ -334,35 +334,13 @@ pub(crate) fn busiest(workers: &[WorkerUsage]) -> Option<&WorkerUsage> {
     observed.max_by(|one, other| share(one).total_cmp(&share(other)))
 }
 
-/// What a metered number counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// Requests in flight.
-    Requests,
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Nanoseconds,
-}
-
-impl Unit {
-    /// The unit of a kind.
-    pub(crate) const fn of(kind: MeterKind) -> Self {
-        match kind {
-            MeterKind::Outstanding => Self::Requests,
-            MeterKind::RequestSize | MeterKind::ResponseSize | MeterKind::ValueReceived => Self::Bytes,
-            // All others are times.
-            _ => Self::Nanoseconds,
-        }
-    }
-
-    /// The word in JSON.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Bytes => "bytes",
-            Self::Nanoseconds => "ns",
-        }
+/// What a metered number counts, as the word in JSON.
+pub(crate) const fn unit_of(kind: MeterKind) -> &'static str {
+    match kind {
+        MeterKind::Outstanding => "requests",
+        MeterKind::RequestSize | MeterKind::ResponseSize | MeterKind::ValueReceived => "bytes",
+        // All others are times.
+        _ => "ns",
     }
 }
 

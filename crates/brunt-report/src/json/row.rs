@@ -6,7 +6,7 @@ use brunt_plan::objective::Statistic;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::confidence::PercentileInterval;
+use brunt_stats::confidence::IntervalBasis;
 use brunt_stats::interval::Bytes;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::{OpSummary, Rates};
@@ -266,19 +266,6 @@ pub struct Distribution {
     pub client: IndexMap<String, Option<u64>>,
 }
 
-/// What an interval rests on (docs/method.md, Confidence intervals).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct IntervalBasis {
-    /// Batches of the window.
-    pub batches: u32,
-    /// Variance of the rank over that of independent requests.
-    pub design_effect: f64,
-    /// So many independent requests would have told as much.
-    pub effective_count: f64,
-    /// Half a bucket; the ends contain theirs.
-    pub quantisation_ns: u64,
-}
-
 impl From<&LatencySummary> for Distribution {
     fn from(summary: &LatencySummary) -> Self {
         let named = summary.percentiles.iter().map(|held| (held.quantile.to_string(), held.value_ns));
@@ -313,17 +300,11 @@ impl Distribution {
 impl Latency {
     pub(crate) fn of(summary: &OpSummary) -> Self {
         let latency = &summary.latency;
-        let basis = |interval: &PercentileInterval| IntervalBasis {
-            batches: interval.batches,
-            design_effect: interval.design_effect,
-            effective_count: interval.effective_count,
-            quantisation_ns: interval.quantisation_ns,
-        };
         let intervals = || summary.intervals.iter().map(|held| (held.quantile.to_string(), held));
         let quantiles = latency.response.summary.percentiles.iter().map(|held| held.quantile);
         let response_ns = Distribution {
             interval: intervals().map(|(name, held)| (name, (held.low_ns, held.high_ns))).collect(),
-            interval_basis: intervals().map(|(name, held)| (name, basis(held))).collect(),
+            interval_basis: intervals().map(|(name, held)| (name, held.basis)).collect(),
             client: quantiles.map(|held| (held.to_string(), summary.client_error_ns(held))).collect(),
             ..Distribution::from(&latency.response.summary)
         };

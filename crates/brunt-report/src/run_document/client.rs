@@ -5,7 +5,7 @@ use super::latency::times_table;
 use crate::document::Document;
 use crate::grid::{Column, Grid, Rows};
 use crate::instant::date;
-use crate::json::client::{RequestCost, Unit, busiest, percentile, send_cost_ns};
+use crate::json::client::{RequestCost, busiest, percentile, send_cost_ns, unit_of};
 use crate::layout::{Layout, Style};
 use crate::quantity;
 use brunt_plan::plan::{MeterKind, Refill};
@@ -216,9 +216,9 @@ fn stamp_facts(counts: &StampCounts) -> Vec<String> {
 fn meters(summary: &Summary) -> Grid {
     let is_asked = |meter: &&Meter| summary.record.plan.meters.contains(&meter.kind);
     let meters = summary.meters.iter().filter(is_asked).map(|meter| (meter.kind, meter.summary()));
-    let scale = |kind: MeterKind| match Unit::of(kind) {
-        Unit::Nanoseconds => (1e3, "us"),
-        other => (1.0, other.name()),
+    let scale = |kind: MeterKind| match unit_of(kind) {
+        "ns" => (1e3, "us"),
+        other => (1.0, other),
     };
     let cell = |kind: MeterKind, value: Option<f64>| {
         value.map_or("-".to_owned(), |value| quantity::significant(value / scale(kind).0))

@@ -1,6 +1,7 @@
 //! Every report names the client error by what it rests on.
 
 use super::campaign::scan_of;
+use super::output;
 use super::run;
 use super::text::{PIPE, report_of, text_of};
 use crate::document::Level;
@@ -22,12 +23,6 @@ fn summaries() -> [(ClientBasis, Summary); 3] {
         (ClientBasis::Incomplete, Summary::build(record)),
         (ClientBasis::Clock, clock),
     ]
-}
-
-fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
-    let mut bytes = Vec::new();
-    write(&mut bytes);
-    String::from_utf8(bytes).unwrap()
 }
 
 #[test]
@@ -54,13 +49,13 @@ fn client_errors_are_named_by_what_they_rest_on() {
             ("details", report_of(&summary, &PIPE, Level::Long), format!("its part      {words}")),
             (
                 "page",
-                written(|out| crate::html::write(&summary, out).unwrap()),
+                output(|out| crate::html::write(&summary, out)),
                 format!("{symbol} the {}.</p>", words.replace('\'', "&#39;")),
             ),
             ("keys of pages and figures", keys.join("\n"), format!("\n{words}\n")),
             (
                 "scan's details",
-                written(|out| Subject::Campaign(&scan).write_text(&PIPE, Level::Long, out).unwrap()),
+                output(|out| Subject::Campaign(&scan).write_text(&PIPE, Level::Long, out)),
                 format!(" {label},us "),
             ),
         ];

@@ -2,7 +2,7 @@
 
 use super::html::BYTES_MAX;
 use super::schema::reader::errors;
-use super::{json_of, run};
+use super::{json_of, output, run};
 use crate::comparison::{AssertionRow, Comparison, EarlyEnd};
 use crate::document::Level;
 use crate::file_type::FileType;
@@ -14,6 +14,7 @@ use brunt_plan::objective::Requirement;
 use brunt_stats::change::Design;
 use brunt_stats::usage::AgentRecord;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// The run of an open loop as it is written, with this seed, and response times and cost so many times as high. No worker slept.
@@ -69,19 +70,21 @@ fn read(name: &str, value: &Value) -> Vec<RunResult> {
     vec![RunResult { source: name.to_owned(), result: serde_json::from_value(value).unwrap() }]
 }
 
+/// A side of these runs.
+fn made(name: &str, runs: Range<u64>, of: impl Fn(u64) -> Value) -> Vec<RunResult> {
+    runs.flat_map(|index| read(&format!("{name}{index}.json"), &of(index))).collect()
+}
+
 /// So many runs that differ by 2 % and less among themselves.
 fn side(name: &str, runs: u64, factor: f64) -> Vec<RunResult> {
-    let run = |index: u64| {
-        let jitter = 1.0 + (index * 7 % 5) as f64 * 0.004 + index as f64 * 0.000_1;
-        read(&format!("{name}{}.json", index + 1), &written(100 + index, factor * jitter))
-    };
-    (0..runs).flat_map(run).collect()
+    made(name, 1..runs + 1, |index| {
+        let jitter = 1.0 + ((index - 1) * 7 % 5) as f64 * 0.004 + (index - 1) as f64 * 0.000_1;
+        written(99 + index, factor * jitter)
+    })
 }
 
 fn text_of(comparison: &Comparison) -> String {
-    let mut out = Vec::new();
-    Subject::Comparison(comparison).write_text(&Layout::default(), Level::Long, &mut out).unwrap();
-    let text = String::from_utf8(out).unwrap();
+    let text = output(|out| Subject::Comparison(comparison).write_text(&Layout::default(), Level::Long, out));
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line:?} is too long");
         assert!(line == line.trim_end() && !line.contains(char::is_control), "{line:?}");
@@ -89,10 +92,20 @@ fn text_of(comparison: &Comparison) -> String {
     text
 }
 
+fn file_of(comparison: &Comparison, file_type: FileType) -> String {
+    output(|out| Subject::Comparison(comparison).write(file_type.into(), out))
+}
+
 fn junit_of(comparison: &Comparison) -> String {
-    let mut out = Vec::new();
-    Subject::Comparison(comparison).write(FileType::Junit.into(), &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    file_of(comparison, FileType::Junit)
+}
+
+/// The JSON, and what it says of the p99.
+fn json_and_p99(comparison: &Comparison) -> (Value, Value) {
+    let value: Value = serde_json::from_str(&file_of(comparison, FileType::Json)).unwrap();
+    let is_p99 = |held: &&Value| held["quantity"] == "p99";
+    let p99 = value["quantities"].as_array().unwrap().iter().find(is_p99).unwrap().clone();
+    (value, p99)
 }
 
 fn compared(a: Vec<RunResult>, b: Vec<RunResult>, required: &[&str]) -> Comparison {
@@ -124,9 +137,7 @@ fn b_is_slower() {
     insta::assert_snapshot!("compare_slower", text_of(&comparison));
     insta::assert_snapshot!("compare_slower_junit", junit_of(&comparison));
     assert!(comparison.is_missed() && comparison.is_undecided());
-    let mut out = Vec::new();
-    Subject::Comparison(&comparison).write(FileType::Json.into(), &mut out).unwrap();
-    let value: Value = serde_json::from_slice(&out).unwrap();
+    let (value, p99) = json_and_p99(&comparison);
     let assertions = value["assertions"].as_array().unwrap().iter();
     let text = |held: &Value, key: &str| held[key].as_str().map(str::to_owned);
     for (held, (requirement, status)) in assertions.zip(expected) {
@@ -134,7 +145,6 @@ fn b_is_slower() {
         assert_eq!(text(held, "status").as_deref(), Some(status), "{held}");
         assert_eq!(held["reason"].is_null(), status != "undecided", "{held}");
     }
-    let p99 = value["quantities"].as_array().unwrap().iter().find(|held| held["quantity"] == "p99").unwrap();
     assert_eq!((&p99["finding"], &p99["message"]), (&json!("SLOWER"), &json!("SLOWER")));
     assert!((p99["change"].as_f64().unwrap() - 0.12).abs() < 0.001, "{p99}");
 }
@@ -144,11 +154,7 @@ fn b_is_slower() {
 fn comparisons_are_reported_again() {
     let again =
         |text: &str| StoredResult::parse(text, "c.json").and_then(|stored| Comparison::of_stored(&stored));
-    let written = |comparison: &Comparison| {
-        let mut out = Vec::new();
-        Subject::Comparison(comparison).write(FileType::Json.into(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    };
+    let written = |comparison: &Comparison| file_of(comparison, FileType::Json);
     let required = ["p99 <= +5%", "get.p99 <= +12%", "p50 < 1us", "set.p99.9 < 1s"];
     let table = [
         compared(side("a", 6, 1.0), side("b", 6, 1.12), &required),
@@ -188,17 +194,8 @@ fn comparisons_are_reported_again() {
 /// The page of many runs leaves their results to the JSON.
 #[test]
 fn the_page_of_many_runs_is_bounded() {
-    let comparison = compared(side("a", 50, 1.0), side("b", 50, 1.12), &[]);
-    let mut page = Vec::new();
-    Subject::Comparison(&comparison).write(FileType::Html.into(), &mut page).unwrap();
+    let page = file_of(&compared(side("a", 50, 1.0), side("b", 50, 1.12), &[]), FileType::Html);
     assert!(page.len() <= BYTES_MAX, "{} bytes", page.len());
-}
-
-#[test]
-fn equal_sides() {
-    let comparison = compared(side("a", 6, 1.0), side("b", 6, 1.001), &["p99 <= +5%"]);
-    insta::assert_snapshot!("compare_equal", text_of(&comparison));
-    assert!(!comparison.is_missed() && !comparison.is_undecided() && comparison.has_conclusion());
 }
 
 /// Those of the snapshots, by name.
@@ -212,18 +209,20 @@ pub(super) fn all() -> [(&'static str, Comparison); 5] {
     ]
 }
 
+/// Runs of each side and how much slower B is, what is asserted, and whether that is missed or undecided.
 #[test]
-fn single_runs_show_nothing() {
-    let comparison =
-        compared(side("a", 1, 1.0), side("b", 1, 2.0), &["p99 <= +5%", "p99 < 1ms", "rate > 9k"]);
-    insta::assert_snapshot!("compare_single", text_of(&comparison));
-    assert!(comparison.is_undecided() && !comparison.is_missed());
-}
-
-#[test]
-fn few_runs_show_nothing() {
-    let comparison = compared(side("a", 1, 1.0), side("b", 3, 2.0), &["p99 <= +5%", "p99 < 1ms"]);
-    insta::assert_snapshot!("compare_few", text_of(&comparison));
+fn what_sides_show_depends_on_their_runs() {
+    const REQUIRED: [&str; 3] = ["p99 <= +5%", "p99 < 1ms", "rate > 9k"];
+    for (name, [a, b], factor, required, is_open) in [
+        ("equal", [6, 6], 1.001, &REQUIRED[..1], false),
+        ("single", [1, 1], 2.0, &REQUIRED[..], true),
+        ("few", [1, 3], 2.0, &REQUIRED[..2], true),
+    ] {
+        let comparison = compared(side("a", a, 1.0), side("b", b, factor), required);
+        insta::assert_snapshot!(format!("compare_{name}"), text_of(&comparison));
+        assert_eq!((comparison.is_missed(), comparison.is_undecided()), (false, is_open), "{name}");
+        assert!(comparison.has_conclusion(), "{name}");
+    }
 }
 
 /// How requirements came out, with the reason where they did not.
@@ -259,15 +258,14 @@ fn a_requirement_is_decided_with_enough_runs() {
 
 /// Six runs that differ by at most 0.05 %, with this part of their response times as client error.
 fn shared(name: &str, first_seed: u64, factor: f64, part: f64) -> Vec<RunResult> {
-    let run = |index: u64| {
+    made(name, 0..6, |index| {
         let mut value = written(first_seed + index, factor * (1.0 + index as f64 * 0.000_1));
         for key in ["p50", "p99", "p99.9", "mean", "max"] {
             let response_ns = value["latency"]["response_ns"][key].as_f64().unwrap();
             value["latency"]["least_ns"][key] = json!((response_ns * (1.0 - part)).round() as u64);
         }
-        read(&format!("{name}{index}.json"), &value)
-    };
-    (0..6).flat_map(run).collect()
+        value
+    })
 }
 
 /// What the client may have added is in the bounds: a requirement is decided only where both ends of them say the same. Both
@@ -311,19 +309,16 @@ fn a_requirement_is_decided_by_bounds() {
     let all = shared("b", 11, 1.0, 0.0);
     // So many runs of B of whose latencies nothing is known: of a change the median decides, of a value each run.
     let late = |runs: u64, lag_fraction: f64| {
-        let run = |index: u64| {
+        let late = made("late", 0..runs, |index| {
             let mut value = written(20 + index, 1.0);
             value["latency"]["lag_fraction"] = json!(lag_fraction);
-            read("late.json", &value).remove(0)
-        };
-        [&all[runs as usize..], &(0..runs).map(run).collect::<Vec<_>>()].concat()
+            value
+        });
+        [&all[runs as usize..], &late].concat()
     };
     let closed_loop = |runs, lag_fraction| {
-        outcomes(&compared(
-            shared("a", 1, 1.0, 0.0),
-            late(runs, lag_fraction),
-            &["p99 <= +5%", &below(1.02), "rate > 1"],
-        ))
+        let required = ["p99 <= +5%", &below(1.02), "rate > 1"];
+        outcomes(&compared(shared("a", 1, 1.0, 0.0), late(runs, lag_fraction), &required))
     };
     assert_eq!(closed_loop(4, 0.05), ["holds"; 3]);
     assert_eq!(closed_loop(1, 0.051), ["holds", CLIENT, "holds"]);
@@ -332,7 +327,7 @@ fn a_requirement_is_decided_by_bounds() {
     let mut value = written(30, 1.0);
     let scheduled = value["counts"]["requests"]["scheduled"].as_f64().unwrap();
     value["counts"]["requests"]["lost"] = json!((scheduled * 0.03) as u64);
-    let losing = [&all[..5], &[read("losing.json", &value).remove(0)]].concat();
+    let losing = [&all[..5], &read("losing.json", &value)].concat();
     let comparison = compared(shared("a", 1, 1.0, 0.0), losing, &[&below(1.02), "p50 < 1s"]);
     assert_eq!(
         outcomes(&comparison),
@@ -352,10 +347,7 @@ fn differences_within_client_error_are_not_shown() {
     );
     insta::assert_snapshot!("compare_client", text_of(&comparison));
     assert!(comparison.is_undecided() && !comparison.is_missed());
-    let mut out = Vec::new();
-    Subject::Comparison(&comparison).write(FileType::Json.into(), &mut out).unwrap();
-    let value: Value = serde_json::from_slice(&out).unwrap();
-    let p99 = value["quantities"].as_array().unwrap().iter().find(|held| held["quantity"] == "p99").unwrap();
+    let (_, p99) = json_and_p99(&comparison);
     assert_eq!(
         (&p99["finding"], &p99["message"]),
         (&json!("UNDECIDED"), &json!("UNDECIDED (client's part)"))
@@ -384,14 +376,9 @@ fn the_bounds_of_a_run() {
         value["client"]["agents"] = json!([AgentRecord {
             name: "one".into(),
             host: "one".into(),
-            first_worker: 0,
             workers: 1,
             weight: 1,
-            clock_offset_ns: 0,
-            clock_error_ns: 0,
-            lost: None,
-            lost_after_ns: None,
-            lost_after_interruption: false
+            ..AgentRecord::default()
         }])
     };
     let all_of_it = |value: &mut Value| {
@@ -446,7 +433,7 @@ fn the_bounds_of_a_run() {
 /// Plans and hosts that differ, a server that was not answering, a value that one run does not have.
 #[test]
 fn unequal_sides() {
-    let b = (0..4).flat_map(|index| {
+    let b = made("b", 0..4, |index| {
         let mut value = written(200 + index, 1.0 + 0.3 * index as f64);
         value["plan"]["class"][0]["connections"] = json!(32);
         value["plan"]["class"][0]["depth"] = Value::Null;
@@ -455,9 +442,9 @@ fn unequal_sides() {
             value["latency"]["response_ns"]["p99.9"] = Value::Null;
             invalidate(&mut value);
         }
-        read(&format!("b{index}.json"), &value)
+        value
     });
-    let comparison = compared(side("a", 4, 1.0), b.collect(), &[]).ended_early(EarlyEnd::Interrupted);
+    let comparison = compared(side("a", 4, 1.0), b, &[]).ended_early(EarlyEnd::Interrupted);
     insta::assert_snapshot!("compare_unequal", text_of(&comparison));
     assert_eq!(junit_of(&comparison).matches("<error ").count(), 0);
     assert!(comparison.has_conclusion() && comparison.is_interrupted() && !comparison.is_missed());
@@ -466,15 +453,14 @@ fn unequal_sides() {
 /// Up to a third of the runs may be INVALID. With more of them nothing is concluded, nor decided, and JUnit has an error for each.
 #[test]
 fn a_third_of_the_runs_may_be_invalid() {
-    let invalid = |runs: u64| -> Vec<RunResult> {
-        let run = |index: u64| {
+    let invalid = |runs: u64| {
+        made("b", 0..6, |index| {
             let mut value = written(200 + index, 1.5 + 0.001 * index as f64);
             if index < runs {
                 invalidate(&mut value);
             }
-            read(&format!("b{index}.json"), &value)
-        };
-        (0..6).flat_map(run).collect()
+            value
+        })
     };
     for (runs, expected) in
         [(0, "FAILS"), (4, "FAILS"), (5, "undecided: more than a third of the runs are INVALID")]
@@ -509,18 +495,18 @@ fn scattered(runs: u64) -> Vec<RunResult> {
 }
 
 fn changed(runs: u64, change: impl Fn(&mut Value, u64)) -> Vec<RunResult> {
-    let run = |index: u64| {
+    made("c", 0..runs, |index| {
         let mut value = written(300 + index, 1.0 + 0.2 * index as f64);
         change(&mut value, index);
-        read(&format!("c{index}.json"), &value)
-    };
-    (0..runs).flat_map(run).collect()
+        value
+    })
 }
 
 /// The answer is that of the rows that decide, and no other row changes it.
 #[test]
 fn the_last_line_agrees_with_the_rows() {
     let of = |b: Vec<RunResult>| last_line(&compared(side("a", b.len() as u64, 1.0), b, &[]));
+    let close = |index: u64, factor: f64| written(300 + index, factor + index as f64 * 0.001);
     assert_eq!(
         of(scattered(5)),
         "UNDECIDED: p50 (would find 76 %), p99 (would find 76 %); 5 runs each -> --repeat 10"
@@ -528,13 +514,13 @@ fn the_last_line_agrees_with_the_rows() {
     // Only what does not decide: the cost of a request.
     let like_a = |value: &mut Value, index: u64| {
         let cost = value["client"]["cpu_ns_per_request"].clone();
-        *value = written(300 + index, 1.0 + index as f64 * 0.001);
+        *value = close(index, 1.0);
         value["client"]["cpu_ns_per_request"] = cost;
     };
     assert_eq!(of(changed(5, like_a)), "A AND B ARE THE SAME WITHIN 5 % (5 runs each)");
     // A p99 that one run is too short for.
     let too_short = |value: &mut Value, index: u64| {
-        *value = written(300 + index, 1.0 + index as f64 * 0.001);
+        *value = close(index, 1.0);
         if index == 1 {
             value["latency"]["response_ns"]["p99"] = Value::Null;
         }
@@ -542,13 +528,13 @@ fn the_last_line_agrees_with_the_rows() {
     assert_eq!(of(changed(5, too_short)), "UNDECIDED: p99 (missing); 5 runs each -> longer runs (--time)");
     // One in five had no answer.
     let losing = |value: &mut Value, index: u64| {
-        *value = written(300 + index, 1.0 + index as f64 * 0.001);
+        *value = close(index, 1.0);
         let scheduled = value["counts"]["requests"]["scheduled"].as_f64().unwrap();
         value["counts"]["requests"]["lost"] = json!((scheduled * 0.2) as u64);
     };
     assert_eq!(of(changed(5, losing)), "B IS SLOWER: answered -20.0 % (5 runs each)");
     let mixed = |value: &mut Value, index: u64| {
-        *value = written(300 + index, 0.5 + index as f64 * 0.001);
+        *value = close(index, 0.5);
         value["latency"]["response_ns"]["p99"] = json!(400_000 + index);
         value["latency"]["least_ns"]["p99"] = json!(400_000 + index);
     };
@@ -581,34 +567,30 @@ fn pairs_are_compared() {
 /// A percentile has a row if any run gives it, on whichever side: that it cannot be told is said, not left out.
 #[test]
 fn a_number_of_some_runs_has_a_row() {
-    let without = |name: &str, factor: f64, missing: &[u64]| -> Vec<RunResult> {
-        let run = |index: u64| {
+    let without = |name: &str, factor: f64, path: &str, missing: &[u64], put: Value| {
+        made(name, 0..4, |index| {
             let mut value = written(100 + index, factor);
             if missing.contains(&index) {
-                value["latency"]["response_ns"]["p99"] = Value::Null;
+                *value.pointer_mut(path).unwrap() = put.clone();
             }
-            read(&format!("{name}{index}.json"), &value)
-        };
-        (0..4).flat_map(run).collect()
+            value
+        })
+    };
+    let of = |path: &str, missing: [&[u64]; 2], put: Value| {
+        let a = without("a", 1.0, path, missing[0], put.clone());
+        compared(a, without("b", 1.001, path, missing[1], put), &[])
     };
     let row = |comparison: &Comparison| {
         let text = text_of(comparison);
         let row = text.lines().find(|line| line.starts_with("p99,")).map(str::to_owned);
         row.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    let some = compared(without("a", 1.0, &[0]), without("b", 1.001, &[1, 2, 3]), &[]);
+    const P99: &str = "/latency/response_ns/p99";
+    let some = of(P99, [&[0], &[1, 2, 3]], Value::Null);
     assert_eq!(row(&some).as_deref(), Some("p99,us - - - - - UNDECIDED (missing)"));
-    let none = compared(without("a", 1.0, &[0, 1, 2, 3]), without("b", 1.001, &[0, 1, 2, 3]), &[]);
+    let none = of(P99, [&[0, 1, 2, 3]; 2], Value::Null);
     assert_eq!(row(&none), row(&some));
-    let nothing = |name: &str, factor: f64| -> Vec<RunResult> {
-        let run = |index: u64| {
-            let mut value = written(100 + index, factor);
-            value["client"]["cpu_ns_per_request"] = json!(0);
-            read(&format!("{name}{index}.json"), &value)
-        };
-        (0..4).flat_map(run).collect()
-    };
-    let text = text_of(&compared(nothing("a", 1.0), nothing("b", 1.001), &[]));
+    let text = text_of(&of("/client/cpu_ns_per_request", [&[0, 1, 2, 3]; 2], json!(0)));
     assert!(
         text.lines().any(|line| line.split_whitespace().eq(["client-CPU,s", "0", "0", "-", "-", "-"])),
         "{text}"
@@ -675,16 +657,9 @@ fn numbers_are_those_of_the_summary() {
         let direct = RunResult::of(&run.summary, "here").unwrap();
         let read = result::read(&super::json_text_of(&run), "here").unwrap();
         assert_eq!(read, std::slice::from_ref(&direct), "{name}");
-        for text in [
-            "p50 < 1s",
-            "p99 < 1s",
-            "mean < 1s",
-            "service.max < 1s",
-            "rate > 1",
-            "hit > 0",
-            "errors < 1",
-            "unsent < 1",
-        ] {
+        for text in
+            "p50 < 1s,p99 < 1s,mean < 1s,service.max < 1s,rate > 1,hit > 0,errors < 1,unsent < 1".split(',')
+        {
             let objective: brunt_plan::objective::Objective = text.parse().unwrap();
             let expected = run.summary.clone().with_assertions(&[objective]).assertions[0].measured;
             let found = direct.number(&objective.subject);

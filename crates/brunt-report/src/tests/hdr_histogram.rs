@@ -1,7 +1,7 @@
 //! The interval log of HdrHistogram, read back by a reader that is not ours.
 
 use super::run;
-use super::{Run, all_runs};
+use super::{Run, all_runs, output};
 use crate::hdr_histogram;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram as OurHistogram;
@@ -11,9 +11,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use std::collections::BTreeMap;
 
 fn log_of(run: &Run) -> String {
-    let mut out = Vec::new();
-    hdr_histogram::write(&run.summary, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| hdr_histogram::write(&run.summary, out))
 }
 
 /// An interval of a log: from when on and how long in milliseconds, its maximum in milliseconds, and its histogram.

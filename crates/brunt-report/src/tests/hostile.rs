@@ -1,6 +1,6 @@
 //! A stored result that was tampered with: whatever its texts hold, no output steers a terminal or runs in a page.
 
-use super::{all_runs, asserted, json_of};
+use super::{all_runs, asserted, json_of, output};
 use crate::comparison::Comparison;
 use crate::document::Level;
 use crate::file_type::{FileRequest, FileType};
@@ -15,12 +15,9 @@ use brunt_stats::change::Design;
 use brunt_stats::summary::Summary;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use serde_json::Value;
-use std::io::{self, Write};
 
 /// Clears the screen, ends a line, colours (C1), turns the direction of what follows, and ends an element, an attribute, a cell, a code.
 const HOSTILE: &str = "x\u{1b}[2J\r\n\u{9b}31m\u{7f}\u{202e}\u{2066}\u{2028}\"'><script>alert(1)</script>|`";
-
-type Writer<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 /// The path of every text and of every key; of a list, those of the first element.
 fn places(value: &Value, path: &str, found: &mut Vec<String>) {
@@ -92,11 +89,6 @@ fn check_plain(what: &str, written: &str) {
 
 /// Every output of a run, by name; whether it is a page or becomes one.
 fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
-    let text = |write: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
-        let mut out = Vec::new();
-        write(&mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    };
     let layout = Layout::default();
     let runs = [("name".to_owned(), summary.clone())];
     let figure = |kind: &str| {
@@ -107,19 +99,19 @@ fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
         String::from_utf8(out).unwrap()
     };
     vec![
-        ("text", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Short, out))),
-        ("details", false, text(&|out| Subject::Run(summary).write_text(&layout, Level::Long, out))),
-        ("brief", false, text(&|out| Subject::Run(summary).write_brief(&layout, out))),
-        ("annotations", false, text(&|out| Subject::Run(summary).write_annotations(out))),
-        ("json", false, text(&|out| json::write(summary, out))),
-        ("csv", false, text(&|out| csv::write(summary, out))),
-        ("ndjson", false, text(&|out| ndjson::write(summary, out))),
-        ("hlog", false, text(&|out| hdr_histogram::write(summary, out))),
-        ("spectrum", false, text(&|out| hdr_histogram::write_percentiles(summary, out))),
-        ("markdown", true, text(&|out| Subject::Run(summary).write(FileType::Markdown.into(), out))),
-        ("junit", true, text(&|out| Subject::Run(summary).write(FileType::Junit.into(), out))),
-        ("html", true, text(&|out| html::write(summary, out))),
-        ("several", true, text(&|out| Subject::Runs(&runs).write(FileType::Html.into(), out))),
+        ("text", false, output(|out| Subject::Run(summary).write_text(&layout, Level::Short, out))),
+        ("details", false, output(|out| Subject::Run(summary).write_text(&layout, Level::Long, out))),
+        ("brief", false, output(|out| Subject::Run(summary).write_brief(&layout, out))),
+        ("annotations", false, output(|out| Subject::Run(summary).write_annotations(out))),
+        ("json", false, output(|out| json::write(summary, out))),
+        ("csv", false, output(|out| csv::write(summary, out))),
+        ("ndjson", false, output(|out| ndjson::write(summary, out))),
+        ("hlog", false, output(|out| hdr_histogram::write(summary, out))),
+        ("spectrum", false, output(|out| hdr_histogram::write_percentiles(summary, out))),
+        ("markdown", true, output(|out| Subject::Run(summary).write(FileType::Markdown.into(), out))),
+        ("junit", true, output(|out| Subject::Run(summary).write(FileType::Junit.into(), out))),
+        ("html", true, output(|out| html::write(summary, out))),
+        ("several", true, output(|out| Subject::Runs(&runs).write(FileType::Html.into(), out))),
         ("spectrum.svg", true, figure("spectrum")),
         ("timeline.svg", true, figure("timeline")),
     ]
@@ -164,23 +156,13 @@ fn changed_results_steer_nothing() {
         let mut other = changed.clone();
         other["plan"]["seed"] = 7_777.into();
         let comparison = Comparison::of(Design::Apart, read(&changed), read(&other), &[]).unwrap();
-        let writers: [(&str, Writer<'_>); 5] = [
-            ("comparison", &|out| {
-                Subject::Comparison(&comparison).write_text(&Layout::default(), Level::Short, out)
-            }),
-            ("comparison's details", &|out| {
-                Subject::Comparison(&comparison).write_text(&Layout::default(), Level::Long, out)
-            }),
-            ("comparison's json", &|out| Subject::Comparison(&comparison).write(FileType::Json.into(), out)),
-            ("comparison's html", &|out| Subject::Comparison(&comparison).write(FileType::Html.into(), out)),
-            ("comparison's markdown", &|out| {
-                Subject::Comparison(&comparison).write(FileType::Markdown.into(), out)
-            }),
-        ];
-        for (what, write) in writers {
-            let mut out = Vec::new();
-            write(&mut out).unwrap();
-            check_plain(&format!("{name}: {what}"), &String::from_utf8(out).unwrap());
+        let subject = Subject::Comparison(&comparison);
+        let texts = [Level::Short, Level::Long]
+            .map(|level| output(|out| subject.write_text(&Layout::default(), level, out)));
+        let files = [FileType::Json, FileType::Html, FileType::Markdown]
+            .map(|file_type| output(|out| subject.write(file_type.into(), out)));
+        for written in texts.iter().chain(&files) {
+            check_plain(&format!("{name}: a comparison"), written);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Pages of made-up runs: what is in them, that they are well-formed and whole, and that nothing hostile gets through.
 
 use super::run::{self, Run, S, ordinary};
-use super::{all_runs, json_text_of};
+use super::{all_runs, json_text_of, output};
 use crate::file_type::FileType;
 use crate::html::Page;
 use crate::html::chart::{Mark, Values};
@@ -22,9 +22,11 @@ pub(super) const BYTES_MAX: usize = 250_000;
 const BYTES_MAX_OF_INTERVALS: usize = 2_000_000;
 
 pub(super) fn page_of(run: &Run) -> String {
-    let mut page = Vec::new();
-    crate::html::write(&run.summary, &mut page).unwrap();
-    String::from_utf8(page).unwrap()
+    output(|out| crate::html::write(&run.summary, out))
+}
+
+fn html_of(subject: &Subject<'_>) -> String {
+    output(|out| subject.write(FileType::Html.into(), out))
 }
 
 /// The drawings of a page, each as the document that a browser sees.
@@ -121,36 +123,49 @@ fn pages_of_any_run_are_well_formed_and_load_nothing() {
     }
 }
 
-/// The first group of this class that is drawn between axes.
-fn lines_of(page: &str, class: &str) -> usize {
-    let drawings = drawings(page);
-    let mut groups = drawings.iter().flat_map(|drawing| drawing.descendants());
-    let group = groups.find(|node| node.has_tag_name("g") && node.attribute("class") == Some(class)).unwrap();
-    group.children().filter(|node| node.has_tag_name("polyline")).count()
+/// What is drawn of this class.
+fn of_class<'a>(
+    drawings: &'a [roxmltree::Document<'a>],
+    class: &str,
+) -> impl Iterator<Item = roxmltree::Node<'a, 'a>> {
+    let nodes = drawings.iter().flat_map(roxmltree::Document::descendants);
+    nodes.filter(move |node| node.attribute("class") == Some(class))
+}
+
+/// Of this shape.
+fn shapes(group: roxmltree::Node<'_, '_>, name: &str) -> usize {
+    group.children().filter(|node| node.has_tag_name(name)).count()
+}
+
+/// The drawing that says this of itself.
+fn strip<'a>(drawings: &'a [roxmltree::Document<'a>], label: &str) -> Option<&'a [roxmltree::Document<'a>]> {
+    let is_it = |drawing: &roxmltree::Document<'_>| {
+        drawing.root_element().attribute("aria-label").is_some_and(|held| held.starts_with(label))
+    };
+    drawings.iter().position(is_it).map(|at| &drawings[at..=at])
 }
 
 /// Fewer than a hundred requests are dots; the foot of printed pages has the seed.
 #[test]
 fn charts_suit_what_they_show() {
     let [few, open] = [ordinary::few(), ordinary::open()].map(|run| page_of(&run));
-    assert_eq!([lines_of(&few, "service"), lines_of(&open, "service")], [0, 1]);
+    let lines = |page| {
+        let drawings = drawings(page);
+        let group = of_class(&drawings, "service").find(|node| node.has_tag_name("g")).unwrap();
+        shapes(group, "polyline")
+    };
+    assert_eq!([lines(&few), lines(&open)], [0, 1]);
     for (page, seed) in [(&few, 5), (&open, 2)] {
         let foot = page.split("@bottom-left{content:\"").nth(1).unwrap().split('"').next().unwrap();
         assert!(foot.ends_with(&format!(" · seed {seed}")), "{foot}");
     }
 }
 
-fn text_of(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
-    let mut page = Vec::new();
-    write(&mut page).unwrap();
-    String::from_utf8(page).unwrap()
-}
-
 #[test]
 fn pages_of_campaigns_and_comparisons_have_every_run() {
     let (campaigns, mut without_chart) = (super::campaign::all(), Vec::new());
     for (name, campaign) in &campaigns {
-        let page = text_of(|out| Subject::Campaign(campaign).write(FileType::Html.into(), out));
+        let page = html_of(&Subject::Campaign(campaign));
         assert!(!has_nan(&page) && page.len() <= BYTES_MAX, "{name}");
         let links = page.matches("<a href=\"#run-").count();
         assert_eq!(links, campaign.runs.len(), "{name}");
@@ -163,23 +178,14 @@ fn pages_of_campaigns_and_comparisons_have_every_run() {
     }
     // One run of them counts.
     assert_eq!(without_chart, ["search_undecided", "search_below", "repeat_ended_after_one"]);
-    insta::assert_snapshot!(
-        "page_of_a_scan",
-        words(&text_of(|out| Subject::Campaign(&campaigns[0].1).write(FileType::Html.into(), out)))
-    );
+    insta::assert_snapshot!("page_of_a_scan", words(&html_of(&Subject::Campaign(&campaigns[0].1))));
     let comparisons = super::comparison::all();
     for (name, comparison) in &comparisons {
-        let page = text_of(|out| Subject::Comparison(comparison).write(FileType::Html.into(), out));
+        let page = html_of(&Subject::Comparison(comparison));
         assert!(!has_nan(&page) && page.len() <= BYTES_MAX, "{name}");
-        assert!(
-            drawings(&page).iter().any(|drawing| drawing.descendants().any(|node| node.has_tag_name("g"))),
-            "{name}"
-        );
+        assert!(drawings(&page).iter().any(|drawing| drawing.input_text().contains("<g")), "{name}");
     }
-    insta::assert_snapshot!(
-        "page_of_a_comparison",
-        words(&text_of(|out| Subject::Comparison(&comparisons[0].1).write(FileType::Html.into(), out)))
-    );
+    insta::assert_snapshot!("page_of_a_comparison", words(&html_of(&Subject::Comparison(&comparisons[0].1))));
 }
 
 #[test]
@@ -213,23 +219,12 @@ fn strips_of_servers_are_bounded_and_know_their_silences() {
     {
         let mut summary = run::long(900, "").summary;
         summary.record.run.server_records = vec![asked_every(step_ns, 900, is_restarted)];
-        let page = text_of(|out| crate::html::write(&summary, out));
+        let page = html_of(&Subject::Run(&summary));
         assert!(page.len() <= BYTES_MAX, "{} bytes", page.len());
         let drawings = drawings(&page);
-        let strip = drawings.iter().find(|drawing| {
-            drawing
-                .root_element()
-                .attribute("aria-label")
-                .is_some_and(|label| label.starts_with("server CPU"))
-        });
-        let group =
-            strip.unwrap().descendants().find(|node| node.attribute("class") == Some("result-0")).unwrap();
-        let count = |name: &str| group.children().filter(|node| node.has_tag_name(name)).count();
-        assert_eq!(
-            (count("polygon"), count("polyline")),
-            (silences, silences + 1),
-            "{step_ns} {is_restarted}"
-        );
+        let group = of_class(strip(&drawings, "server CPU").unwrap(), "result-0").next().unwrap();
+        let counts = ["polygon", "polyline"].map(|name| shapes(group, name));
+        assert_eq!(counts, [silences, silences + 1], "{step_ns} {is_restarted}");
         let points = group.children().filter_map(|node| node.attribute("points"));
         assert!(points.map(|points| points.split(' ').count()).sum::<usize>() <= 600);
     }
@@ -240,22 +235,16 @@ fn strips_of_servers_are_bounded_and_know_their_silences() {
 #[test]
 fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     let run = ordinary::outage();
-    let strip = |page: &str, label: &str| {
+    let lines = |page: &str, label: &str| {
         let drawings = drawings(page);
-        let is_it = |drawing: &&roxmltree::Document<'_>| {
-            drawing.root_element().attribute("aria-label").is_some_and(|held| held.starts_with(label))
-        };
-        drawings.iter().find(is_it).map(|drawing| {
-            ["client", "worst-worker", "threshold"].map(|class| {
-                let group =
-                    drawing.descendants().find(|node| node.attribute("class") == Some(class)).unwrap();
-                group.children().filter(|node| node.has_tag_name("polyline")).count()
-            })
+        strip(&drawings, label).map(|strip| {
+            ["client", "worst-worker", "threshold"]
+                .map(|class| shapes(of_class(strip, class).next().unwrap(), "polyline"))
         })
     };
     let labels = ["Share of time in which workers were busy", "Share of time that others took"];
     let page = page_of(&run);
-    let found = labels.map(|label| strip(&page, label));
+    let found = labels.map(|label| lines(&page, label));
     assert_eq!(found, [Some([1, 1, 1]), Some([1, 1, 0])]);
     let mut result: serde_json::Value = serde_json::from_str(&json_text_of(&run)).unwrap();
     let mut record = crate::json::unpacked(result["record"].as_str().unwrap()).unwrap();
@@ -264,11 +253,11 @@ fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
     slices.iter_mut().for_each(|slice| slice[1]["client"] = nothing.clone());
     result["record"] = crate::json::packed(&record).unwrap().into();
     let unobserved = StoredResult::parse(&result.to_string(), "unobserved").unwrap().summary().unwrap();
-    let page = text_of(|out| crate::html::write(&unobserved, out));
-    assert_eq!(labels.map(|label| strip(&page, label)), [None, None]);
+    let page = html_of(&Subject::Run(&unobserved));
+    assert_eq!(labels.map(|label| lines(&page, label)), [None, None]);
     assert!(page.contains("How busy the client was over time is not in this result."));
     let row = |summary: &Summary| {
-        let csv = text_of(|out| crate::csv::write(summary, out));
+        let csv = output(|out| crate::csv::write(summary, out));
         let row = csv.lines().last().unwrap().split(',').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(csv.lines().next().unwrap().split(',').count(), row.len());
         row[row.len() - 5..].join(" ")
@@ -303,15 +292,14 @@ fn curves_join_the_runs_that_met_no_limit_below_others() {
     let campaigns = super::campaign::all();
     for (name, joined, crossed) in [("scan_to_the_server", 8, 1), ("scan_spoiled_below", 0, 0)] {
         let campaign = &campaigns.iter().find(|(held, _)| *held == name).unwrap().1;
-        let page = text_of(|out| Subject::Campaign(campaign).write(FileType::Html.into(), out));
+        let page = html_of(&Subject::Campaign(campaign));
         let drawings = drawings(&page);
-        let nodes = || drawings.iter().flat_map(roxmltree::Document::descendants);
-        let group = |class: &str| nodes().find(|node| node.attribute("class") == Some(class)).unwrap();
+        let group = |class: &str| of_class(&drawings, class).next().unwrap();
         let lines = group("p99").children().filter(|node| node.has_tag_name("polyline"));
         // Whiskers have two.
         let points = |line: roxmltree::Node<'_, '_>| line.attribute("points").unwrap().split(' ').count();
         let points = lines.map(points).filter(|count| *count > 2).sum::<usize>();
-        let crosses = group("limit").children().filter(|node| node.has_tag_name("polygon")).count();
+        let crosses = shapes(group("limit"), "polygon");
         assert_eq!((points, crosses), (joined, crossed), "{name}");
     }
 }
@@ -321,23 +309,20 @@ fn several_runs_lie_side_by_side() {
     let runs: Vec<(String, Summary)> =
         ordinary_runs().into_iter().map(|(name, run)| (name.to_owned(), run.summary)).collect();
     for count in [2, crate::html::RESULTS_MAX] {
-        let page = text_of(|out| Subject::Runs(&runs[..count]).write(FileType::Html.into(), out));
+        let page = html_of(&Subject::Runs(&runs[..count]));
         let drawings = drawings(&page);
-        let group = |class: &str| {
-            let nodes = drawings.iter().flat_map(roxmltree::Document::descendants);
-            nodes.filter(|node| node.attribute("class") == Some(class)).count()
-        };
+        let group = |class: &str| of_class(&drawings, class).count();
         assert_eq!(group("heat"), count);
         assert!((0..count).all(|index| group(&format!("result-{index}")) == 2), "{count}");
         assert!(page.len() <= BYTES_MAX, "{count}: {} bytes", page.len());
     }
     // The one that has a distribution keeps its name.
     let one = [runs[0].clone(), ("without replies".to_owned(), run::empty().summary)];
-    let page = text_of(|out| Subject::Runs(&one).write(FileType::Html.into(), out));
+    let page = html_of(&Subject::Runs(&one));
     let spectrum = page.split("id=\"spectrum\"").nth(1).unwrap().split("</section>").next().unwrap();
     let shown = words(spectrum);
     assert!(shown.lines().any(|line| line == one[0].0) && !shown.contains("service time"), "{shown}");
-    let page = text_of(|out| Subject::Runs(&runs[..3]).write(FileType::Html.into(), out));
+    let page = html_of(&Subject::Runs(&runs[..3]));
     insta::assert_snapshot!("page_of_several_runs", words(&page));
 }
 
@@ -345,13 +330,7 @@ fn several_runs_lie_side_by_side() {
 fn charts_show_what_happened() {
     let marks = |run: &Run, class: &str, name: &str| {
         let page = page_of(run);
-        let drawings = drawings(&page);
-        let groups = drawings.iter().flat_map(roxmltree::Document::descendants);
-        let groups = groups.filter(|node| node.attribute("class") == Some(class));
-        groups
-            .flat_map(|group| group.children().collect::<Vec<_>>())
-            .filter(|node| node.has_tag_name(name))
-            .count()
+        of_class(&drawings(&page), class).map(|group| shapes(group, name)).sum::<usize>()
     };
     let outage = ordinary::outage();
     // In each of the five charts over time, of which two are of the client.
@@ -416,9 +395,7 @@ fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
         record.run.counts.first_error = Some(FirstError::new(server.as_bytes()));
     }
     let so_far = RunSoFar::new(record, Some(times), at_ns, Vec::new());
-    let mut page = Vec::new();
-    Page::live(State::Running(&so_far), "").write(&mut page).unwrap();
-    String::from_utf8(page).unwrap()
+    output(|out| Page::live(State::Running(&so_far), "").write(out))
 }
 
 /// At any point of a run its page is whole and bounded, says how far it is, and has no status.
@@ -450,9 +427,8 @@ fn pages_of_runs_that_go_on_are_whole() {
         let page = live_page_of(&run, middle_ns, Some("</script><img src=x>"));
         assert!(!page.contains("<img"), "{name}");
     }
-    let mut none = Vec::new();
-    Page::live(State::Starting, "").write(&mut none).unwrap();
-    assert!(String::from_utf8(none).unwrap().contains("<h1>no run has begun</h1>"));
+    let none = output(|out| Page::live(State::Starting, "").write(out));
+    assert!(none.contains("<h1>no run has begun</h1>"));
 }
 
 /// Columns thin out, so that what is sent once a second does not grow with the run.

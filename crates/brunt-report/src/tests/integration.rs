@@ -1,6 +1,6 @@
 //! What services for continuous integration show: the summary as Markdown, read by a reader that is not ours, and annotations.
 
-use super::{all_runs, asserted, campaign, comparison};
+use super::{all_runs, asserted, campaign, comparison, output};
 use crate::annotations;
 use crate::file_type::FileType;
 use crate::markdown::{BYTES_MAX, escaped, fenced};
@@ -8,20 +8,13 @@ use crate::subject::Subject;
 use brunt_plan::label::Label;
 use brunt_stats::summary::Summary;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
-use std::io;
-
-fn text_of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
-    let mut out = Vec::new();
-    write(&mut out).unwrap();
-    String::from_utf8(out).unwrap()
-}
 
 fn markdown_of(summary: &Summary) -> String {
-    text_of(|out| Subject::Run(summary).write(FileType::Markdown.into(), out))
+    output(|out| Subject::Run(summary).write(FileType::Markdown.into(), out))
 }
 
 fn annotations_of(summary: &Summary) -> String {
-    text_of(|out| Subject::Run(summary).write_annotations(out))
+    output(|out| Subject::Run(summary).write_annotations(out))
 }
 
 fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
@@ -63,10 +56,11 @@ fn read(text: &str) -> Document {
 }
 
 #[test]
-fn summaries_of_runs() {
-    let [open_loop, overload] = asserted();
-    insta::assert_snapshot!("markdown_open_loop", markdown_of(&open_loop.summary));
-    insta::assert_snapshot!("markdown_overload", markdown_of(&overload.summary));
+fn summaries_and_annotations_of_runs() {
+    for (name, run) in ["open_loop", "overload"].into_iter().zip(asserted()) {
+        insta::assert_snapshot!(format!("markdown_{name}"), markdown_of(&run.summary));
+        insta::assert_snapshot!(format!("annotations_{name}"), annotations_of(&run.summary));
+    }
 }
 
 #[test]
@@ -97,13 +91,13 @@ fn a_reader_of_markdown_finds_status_tables_and_plan() {
 fn campaigns_and_comparisons_are_their_report() {
     for (name, campaign) in campaign::all() {
         let Document { headings, tables, .. } =
-            read(&text_of(|out| Subject::Campaign(&campaign).write(FileType::Markdown.into(), out)));
+            read(&output(|out| Subject::Campaign(&campaign).write(FileType::Markdown.into(), out)));
         assert_eq!(headings, [format!("{}.", campaign.status.headline())], "{name}");
         let asserted = usize::from(!campaign.assertions.is_empty());
         assert!(tables[0].len() > 1 && tables.len() == 1 + asserted, "{name}: {tables:?}");
     }
     for (name, comparison) in comparison::all() {
-        let text = text_of(|out| Subject::Comparison(&comparison).write(FileType::Markdown.into(), out));
+        let text = output(|out| Subject::Comparison(&comparison).write(FileType::Markdown.into(), out));
         let Document { headings, tables, .. } = read(&text);
         assert_eq!(headings, [crate::comparison::document::answer(&comparison).join(" · ")], "{name}");
         let asserted = usize::from(!comparison.asserted.is_empty());
@@ -162,13 +156,6 @@ fn a_summary_is_never_long() {
     assert!(text.contains("The plan is too long") && text.contains("\n+950 more\n"), "{text}");
 }
 
-#[test]
-fn annotations_of_runs() {
-    let [open_loop, overload] = asserted();
-    insta::assert_snapshot!("annotations_open_loop", annotations_of(&open_loop.summary));
-    insta::assert_snapshot!("annotations_overload", annotations_of(&overload.summary));
-}
-
 /// Errors are the assertions that do not hold; of each level there are fewer than the service shows, and each is a line.
 #[test]
 fn annotations_are_few_lines() {
@@ -189,22 +176,18 @@ fn annotations_are_few_lines() {
 
 #[test]
 fn what_a_runner_would_read_is_escaped() {
-    let mut out = Vec::new();
     let held = annotations::annotation("a: b, c%\n::error::x".to_owned(), "100 %: a, b\r\n::stop".to_owned());
-    annotations::write_all("warning", vec![held], &mut out).unwrap();
+    let written = output(|out| annotations::write_all("warning", vec![held], out));
     let expected = "::warning title=brunt a%3A b%2C c%25%0A%3A%3Aerror%3A%3Ax::100 %25: a, b%0D%0A::stop\n";
-    assert_eq!(String::from_utf8(out).unwrap(), expected);
+    assert_eq!(written, expected);
 }
 
 #[test]
 fn annotations_of_campaigns_and_comparisons() {
-    let of_campaigns = campaign::all()
-        .into_iter()
-        .map(|(name, held)| (name, text_of(|out| Subject::Campaign(&held).write_annotations(out))));
-    let of_comparisons = comparison::all()
-        .into_iter()
-        .map(|(name, held)| (name, text_of(|out| Subject::Comparison(&held).write_annotations(out))));
-    let all: Vec<String> =
-        of_campaigns.chain(of_comparisons).map(|(name, text)| format!("{name}\n{text}")).collect();
+    let (campaigns, comparisons) = (campaign::all(), comparison::all());
+    let campaigns = campaigns.iter().map(|(name, held)| (name, Subject::Campaign(held)));
+    let all = campaigns.chain(comparisons.iter().map(|(name, held)| (name, Subject::Comparison(held))));
+    let all = all.map(|(name, subject)| format!("{name}\n{}", output(|out| subject.write_annotations(out))));
+    let all: Vec<String> = all.collect();
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! What holds of the report of every made-up run, and these reports as snapshots.
 
 use super::text::{PIPE, check_lines, keys, ordinary, report_of, text_of};
-use super::{all_runs, asserted, run};
+use super::{all_runs, asserted, output, run};
 use crate::document::{Content, Level};
 use crate::grid::Grid;
 use crate::layout::{Layout, TimeUnit, painted};
@@ -24,9 +24,7 @@ fn runs() -> Vec<(String, Run)> {
 }
 
 fn brief_of(summary: &Summary) -> String {
-    let mut out = Vec::new();
-    Subject::Run(summary).write_brief(&PIPE, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| Subject::Run(summary).write_brief(&PIPE, out))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The lines of a run while it goes on are those of its result, and those are the intervals of the JSON.
 
 use super::run::{self, MS, S};
-use super::{Run, all_runs, json_of};
+use super::{Run, all_runs, json_of, output};
 use crate::live::Lines;
 use crate::ndjson::{self, LiveLines};
 use brunt_plan::warmup::Warmup;
@@ -12,9 +12,7 @@ use brunt_stats::window::{MeasuredWindow, RunTimes};
 use serde_json::Value;
 
 fn text_of(run: &Run) -> String {
-    let mut out = Vec::new();
-    ndjson::write(&run.summary, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| ndjson::write(&run.summary, out))
 }
 
 fn values(text: &str) -> Vec<Value> {

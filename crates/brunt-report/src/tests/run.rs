@@ -57,7 +57,7 @@ fn op(class: ClassId, id: impl Into<OpId>) -> Op {
 }
 
 /// Six times of an op that was picked, sent, looked for and done so long after it was intended.
-fn times(intended_ns: u64, picked: u64, sent: u64, polled: u64, done: u64) -> Times {
+pub(super) fn times(intended_ns: u64, picked: u64, sent: u64, polled: u64, done: u64) -> Times {
     Times {
         intended_ns,
         picked_ns: intended_ns + picked,
@@ -124,9 +124,25 @@ impl Scene {
 
     fn preload(&mut self, keys: u64) {
         for _ in 0..keys {
-            let stored = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
-            self.ended(0, OpKind::Set, stored, times(99 * S, 0, 10, 20, 30), [0, 0], [250, 8]);
+            self.replied(OpKind::Set, ReplyKind::Stored, times(99 * S, 0, 10, 20, 30));
         }
+    }
+
+    /// An op of the first class with its reply.
+    fn replied(&mut self, id: impl Into<OpId>, reply: ReplyKind, times: Times) {
+        let id = id.into();
+        let (keys, bytes) = match id.kind() {
+            OpKind::Set => ([0, 0], [250, 8]),
+            OpKind::Raw => ([0, 0], [80, 20]),
+            OpKind::Mget => ([10, 9], [36, 245]),
+            _ => ([1, u32::from(reply == ReplyKind::Value)], [36, 245]),
+        };
+        self.ended(0, id, Outcome::of_reply(id.kind(), reply), times, keys, bytes);
+    }
+
+    /// A get that was lost with its connection.
+    fn lost(&mut self, times: Times) {
+        self.ended(0, OpKind::Get, Outcome::without_reply(OutcomeClass::Lost), times, [1, 0], [36, 0]);
     }
 
     /// An op that was scheduled, sent and ended; `keys` are asked for and found, `bytes` sent and received.
@@ -330,14 +346,10 @@ pub(super) fn open_loop() -> Run {
         let intended_ns = 100 * S + index * MS;
         let done = 83_000 + index * 7_919 % 1_000 * 100 + if index % 500 == 77 { 900_000 } else { 0 };
         let times = times(intended_ns, 200, 3_000, done - 1_500, done);
-        if index % 10 == 3 {
-            let stored = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
-            scene.ended(0, OpKind::Set, stored, times, [0, 0], [250, 8]);
-        } else {
-            let (reply, hits) =
-                if index % 20 == 5 { (ReplyKind::NotFound, 0) } else { (ReplyKind::Value, 1) };
-            let outcome = Outcome::of_reply(OpKind::Get, reply);
-            scene.ended(0, OpKind::Get, outcome, times, [1, hits], [36, 245]);
+        match index % 20 {
+            3 | 13 => scene.replied(OpKind::Set, ReplyKind::Stored, times),
+            5 => scene.replied(OpKind::Get, ReplyKind::NotFound, times),
+            _ => scene.replied(OpKind::Get, ReplyKind::Value, times),
         }
     }
     for index in 0..500 {
@@ -407,12 +419,9 @@ pub(super) fn closed_loop() -> Run {
         // 3.2 ms on average: 40 000 of them fill 64 slots for 2 s.
         let done = 1_706_000 + index * 7_919 % 997 * 3_000;
         let times = times(100 * S + index * 50_000, 12_000, 300_000, done - 40_000, done);
-        if index % 4 == 1 {
-            let stored = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
-            scene.ended(0, OpKind::Set, stored, times, [0, 0], [250, 8]);
-        } else {
-            let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-            scene.ended(0, OpKind::Get, hit, times, [1, 1], [36, 245]);
+        match index % 4 {
+            1 => scene.replied(OpKind::Set, ReplyKind::Stored, times),
+            _ => scene.replied(OpKind::Get, ReplyKind::Value, times),
         }
     }
     for index in 0..190u64 {
@@ -507,8 +516,7 @@ pub(super) fn long(seconds: u64, options: &str) -> Run {
     let mut scene = Scene::new(&text, 2_500 * MS, seconds * S, 0);
     for index in 0..(seconds * 1_000 + 2_500) / 20 {
         let times = times(100 * S + index * 20 * MS, 200, 3_000, 80_000, 83_000);
-        let found = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-        scene.ended(0, OpKind::Get, found, times, [1, 1], [36, 245]);
+        scene.replied(OpKind::Get, ReplyKind::Value, times);
     }
     scene.finish(|_| ())
 }
@@ -531,28 +539,14 @@ pub(super) fn churn() -> Run {
         let is_lost =
             scene.server == 1 && (gone.contains(&times.intended_ns) || times.intended_ns > gone_again_ns);
         if is_lost {
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
-            scene.ended(0, OpKind::Get, lost, times, [1, 0], [36, 0]);
+            scene.lost(times);
             scene.connection(scene.phase_at(times.done_ns), false, 0);
         } else if index % 20 == 6 {
-            scene.ended(
-                0,
-                OpKind::Get,
-                Outcome::of_reply(OpKind::Get, ReplyKind::NotFound),
-                times,
-                [1, 0],
-                [36, 5],
-            );
+            let missed = Outcome::of_reply(OpKind::Get, ReplyKind::NotFound);
+            scene.ended(0, OpKind::Get, missed, times, [1, 0], [36, 5]);
             scene.followed_up(times.done_ns);
         } else {
-            scene.ended(
-                0,
-                OpKind::Get,
-                Outcome::of_reply(OpKind::Get, ReplyKind::Value),
-                times,
-                [1, 1],
-                [36, 245],
-            );
+            scene.replied(OpKind::Get, ReplyKind::Value, times);
         }
         if index % 100 == 99 {
             let phase = scene.phase_at(times.done_ns);
@@ -650,31 +644,19 @@ pub(super) fn datagrams() -> Run {
             }
             left => {
                 let (reply, hits) = if left == 7 { (ReplyKind::NotFound, 0) } else { (ReplyKind::Value, 1) };
-                scene.ended(
-                    0,
-                    OpKind::Get,
-                    Outcome::of_reply(OpKind::Get, reply),
-                    times,
-                    [1, hits],
-                    [44, 98],
-                );
+                let outcome = Outcome::of_reply(OpKind::Get, reply);
+                scene.ended(0, OpKind::Get, outcome, times, [1, hits], [44, 98]);
             }
         }
     }
     scene.finish(|record| {
-        record.run.counts.datagrams = DatagramCounts {
-            late: 4,
-            duplicate: 1_203,
-            unmatched: 2,
-            disordered: 7,
-            malformed: 1,
-            ..Default::default()
-        };
-        (
-            record.values_checked,
-            record.run.counts.verification.checked,
-            record.run.counts.verification.misses,
-        ) = (true, 1_780, 20);
+        let (late, duplicate, unmatched, disordered, malformed) = (4, 1_203, 2, 7, 1);
+        let counts =
+            DatagramCounts { late, duplicate, unmatched, disordered, malformed, ..Default::default() };
+        record.run.counts.datagrams = counts;
+        record.values_checked = true;
+        let verification = &mut record.run.counts.verification;
+        (verification.checked, verification.misses) = (1_780, 20);
         let said = |gets: u64, sets: u64| {
             let misses = gets.min(20);
             format!("cmd_get {gets} get_hits {} get_misses {misses} cmd_set {sets} pid 1", gets - misses)
@@ -727,12 +709,9 @@ pub(super) fn cold_start() -> Run {
         let slow = if (1_000..2_200).contains(&index) { 3 } else { 1 };
         let done = (83_000 + index * 7_919 % 1_000 * 50) * slow;
         let times = times(100 * S + index * MS, 200, 3_000, done - 1_500, done);
-        if index % 400 == 100 {
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
-            scene.ended(0, OpKind::Get, lost, times, [1, 0], [36, 0]);
-        } else {
-            let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-            scene.ended(0, OpKind::Get, hit, times, [1, 1], [36, 245]);
+        match index % 400 {
+            100 => scene.lost(times),
+            _ => scene.replied(OpKind::Get, ReplyKind::Value, times),
         }
     }
     scene.finish(|_| {})
@@ -748,8 +727,7 @@ pub(super) fn stopped(judgement: Judgement) -> Run {
         let late_ns = if (5_000..5_300).contains(&index) { (5_300 - index) * MS } else { 200 };
         let done = late_ns + 83_000 + index * 7_919 % 1_000 * 50;
         let times = times(100 * S + index * MS, late_ns, late_ns + 2_800, done - 1_500, done);
-        let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-        scene.ended(0, OpKind::Get, hit, times, [1, 1], [36, 245]);
+        scene.replied(OpKind::Get, ReplyKind::Value, times);
     }
     scene.finish(|record| {
         record.run.host.stolen_ns = Some(800_000_000);

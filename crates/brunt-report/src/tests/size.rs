@@ -3,7 +3,7 @@
 //! Not what is in it. The made-up response times are spread over a factor of twenty, as those of a busy server are, with a tail.
 
 use super::json_text_of;
-use super::run::host;
+use super::run::{Run, host, times};
 use crate::stored::StoredResult;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
@@ -13,7 +13,7 @@ use brunt_plan::spec::PlanSpec;
 use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::run_record::{RunData, RunRecord};
-use brunt_stats::sample::{Sample, Times};
+use brunt_stats::sample::Sample;
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
@@ -32,7 +32,7 @@ const SAID: &str = "cmd_get cmd_set cmd_touch get_hits get_misses cas_hits cas_b
                     listen_disabled_num rusage_user rusage_system curr_items bytes limit_maxbytes curr_connections threads uptime pid";
 
 /// A run of so many slices of `slice_s` seconds each, against so many servers.
-fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
+fn run(slices: u64, slice_s: u64, servers: u64) -> Run {
     let seconds = slices * slice_s;
     let names: Vec<String> = (0..servers).map(|server| format!("'cache-{server}:11211'")).collect();
     let names = names.join(", ");
@@ -61,14 +61,7 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (spread, kind) = ((state >> 20) % 100_000, kinds[(state >> 50) as usize % kinds.len()]);
             let took_ns = 40_000 + (spread * spread / 13_000) + 500_000_000 / (100_000 - spread);
-            let times = Times {
-                intended_ns: start_ns,
-                picked_ns: start_ns + spread % 700,
-                sent_ns: start_ns + spread % 700 + 1_000,
-                polled_ns: start_ns + took_ns,
-                first_byte_ns: start_ns + took_ns,
-                done_ns: start_ns + took_ns,
-            };
+            let times = times(start_ns, spread % 700, spread % 700 + 1_000, took_ns, took_ns);
             let outcome = Outcome::of_reply(kind, ReplyKind::None);
             let outcome = Outcome { class: brunt_plan::outcome::OutcomeClass::Done, ..outcome };
             let sample =
@@ -100,7 +93,7 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
     let end_ns = S + seconds * S;
     let times =
         RunTimes { start_ns: S, measure_ns: S, end_ns, drained_ns: end_ns, prepare_ns: 0, epoch_us: None };
-    Summary::build(RunRecord {
+    let summary = Summary::build(RunRecord {
         run: RunData {
             intervals: store,
             times,
@@ -109,7 +102,8 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
         },
         server: names,
         ..RunRecord::of(plan)
-    })
+    });
+    Run { summary, measured: Vec::new(), warm_up: Vec::new(), intervals: Vec::new() }
 }
 
 #[test]
@@ -121,12 +115,7 @@ fn ten_minutes_and_a_day_are_short() {
         ("ten minutes of 300 servers", 600, 1, 300),
         ("a day", 600, 144, 1),
     ] {
-        let run = super::Run {
-            summary: run(slices, slice_s, servers),
-            measured: Vec::new(),
-            warm_up: Vec::new(),
-            intervals: Vec::new(),
-        };
+        let run = run(slices, slice_s, servers);
         let text = json_text_of(&run);
         let record = text.lines().find(|line| line.starts_with("  \"record\"")).map_or(0, str::len);
         println!("{name}: {} bytes, {record} of them the record", text.len());
@@ -139,7 +128,7 @@ fn ten_minutes_and_a_day_are_short() {
         assert!(result > 10_000, "{name}: the page keeps {result} bytes of the result");
         assert!(page.len() <= super::html::BYTES_MAX, "{name}: a page of {} bytes", page.len());
         let again = StoredResult::parse(&text, name).unwrap().summary().unwrap();
-        assert!(json_text_of(&super::Run { summary: again, ..run }) == text, "{name}: reported again");
+        assert!(json_text_of(&Run { summary: again, ..run }) == text, "{name}: reported again");
     }
 }
 
@@ -147,9 +136,7 @@ fn ten_minutes_and_a_day_are_short() {
 #[test]
 fn the_page_of_a_thousand_servers_is_short() {
     for servers in [300, 1_024] {
-        let summary = run(8, 1, servers);
-        let run = super::Run { summary, measured: Vec::new(), warm_up: Vec::new(), intervals: Vec::new() };
-        let page = super::html::page_of(&run);
+        let page = super::html::page_of(&run(8, 1, servers));
         assert!(page.len() <= super::html::BYTES_MAX, "{servers} servers: a page of {} bytes", page.len());
         println!("{servers} servers: a page of {} bytes", page.len());
         let others = servers - 31;

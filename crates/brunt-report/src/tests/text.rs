@@ -1,6 +1,6 @@
 //! Short reports of campaigns and comparisons as snapshots, and their rules; what tests of reports share.
 
-use super::{campaign, comparison, run};
+use super::{campaign, comparison, output, run};
 use crate::campaign::Campaign;
 use crate::document::Level;
 use crate::layout::Layout;
@@ -26,9 +26,7 @@ pub(super) fn text_of(summary: &Summary, layout: &Layout) -> String {
 }
 
 pub(super) fn report_of(summary: &Summary, layout: &Layout, level: Level) -> String {
-    let mut out = Vec::new();
-    Subject::Run(summary).write_text(layout, level, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    output(|out| Subject::Run(summary).write_text(layout, level, out))
 }
 
 /// What holds of every report in a pipe.
@@ -46,10 +44,9 @@ pub(super) fn keys(line: &str) -> Vec<&str> {
 }
 
 fn campaign_text(campaign: &Campaign) -> String {
-    let mut out = Vec::new();
-    Subject::Campaign(campaign).write_text(&PIPE, Level::Short, &mut out).unwrap();
-    Subject::Campaign(campaign).write_brief(&PIPE, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    let subject = Subject::Campaign(campaign);
+    output(|out| subject.write_text(&PIPE, Level::Short, out))
+        + &output(|out| subject.write_brief(&PIPE, out))
 }
 
 #[test]
@@ -108,13 +105,9 @@ fn settings_and_runs_are_told_apart() {
 #[test]
 fn comparisons() {
     for (name, comparison) in comparison::all() {
-        let mut out = Vec::new();
-        Subject::Comparison(&comparison).write_text(&PIPE, Level::Short, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = output(|out| Subject::Comparison(&comparison).write_text(&PIPE, Level::Short, out));
         check_lines(name, &text);
-        let mut line = Vec::new();
-        Subject::Comparison(&comparison).write_brief(&PIPE, &mut line).unwrap();
-        let line = String::from_utf8(line).unwrap();
+        let line = output(|out| Subject::Comparison(&comparison).write_brief(&PIPE, out));
         let expected = ["finding", "runs", "p50", "p99", "p99.9", "mean", "rate", "hit", "why"];
         assert_eq!(keys(&line), expected, "{name}: {line}");
         let is_same = line.starts_with("finding=SAME ");

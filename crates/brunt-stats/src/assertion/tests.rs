@@ -4,6 +4,7 @@ use super::*;
 use crate::bound::Client;
 use crate::confidence::PercentileInterval;
 use crate::request_counts::OpCounts;
+use crate::simulated_run::Random;
 use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
 use crate::window::MeasuredWindow;
@@ -232,16 +233,11 @@ fn another_run_is_a_note() {
 }
 
 /// Response times of an M/M/1 queue in service times of 100 us, from a queue that has forgotten how it began (Lindley).
-fn queue(random: &mut u64, load: f64, requests: usize) -> OpSummary {
-    let mut exponential = || {
-        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        -(1.0 - (*random >> 11) as f64 / (1_u64 << 53) as f64).ln()
-    };
+fn queue(random: &mut Random, load: f64, requests: usize) -> OpSummary {
     let mut wait = 0.0_f64;
     let mut next = || {
-        let service = exponential();
-        let response = wait + service;
-        wait = (response - exponential() / load).max(0.0);
+        let response = wait + random.exponential(1.0);
+        wait = (response - random.exponential(1.0 / load)).max(0.0);
         (response * 100_000.0) as u64
     };
     (0..2_000).for_each(|_| _ = next());
@@ -252,7 +248,7 @@ fn queue(random: &mut u64, load: f64, requests: usize) -> OpSummary {
 #[test]
 fn assertions_about_queues_are_right() {
     const RUNS: u32 = 500;
-    let mut random = 1;
+    let mut random = Random(1);
     for (load, floors) in [(0.5, [97.0, 99.0, 99.0]), (0.8, [80.0, 90.0, 94.0])] {
         let truth_ns = 100f64.ln() / (1.0 - load) * 100_000.0;
         let bounds = [truth_ns / 0.9, truth_ns / 0.8, truth_ns / 1.23];

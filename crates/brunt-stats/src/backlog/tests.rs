@@ -125,15 +125,10 @@ fn rates_that_the_plan_changes_make_a_backlog_a_caution() {
 fn the_worst_agent_is_named() {
     let agent = |name: &str, first_worker| AgentRecord {
         name: name.to_owned(),
-        host: String::new(),
         first_worker,
         workers: 2,
         weight: 1,
-        clock_offset_ns: 0,
-        clock_error_ns: 0,
-        lost: None,
-        lost_after_ns: None,
-        lost_after_interruption: false,
+        ..AgentRecord::default()
     };
     let agents = [agent("a", 0), agent("b", 2)];
     let window = MeasuredWindow { start_ns: 0, measure_ns: 0, end_ns: S, drained_ns: S };

@@ -3,6 +3,7 @@
 //! Spreads are those of `recorded_runs.txt`, whose head says how they were made. Invariant: every draw is seeded.
 
 use super::*;
+use crate::simulated_run::Random;
 
 /// Both sides are the same for a client that adds nothing.
 fn exact(values: &[f64]) -> Vec<Option<RunValue>> {
@@ -24,13 +25,9 @@ fn decided(design: Design, samples: &Samples) -> Change {
     change
 }
 
-/// A generator good enough to draw with, as numbers in [0, 1).
 fn draws(seed: u64) -> impl FnMut() -> f64 {
-    let mut index = 0;
-    move || {
-        index += 1;
-        (split_mix::output(seed, index) >> 11) as f64 / (1u64 << 53) as f64
-    }
+    let mut random = Random(seed);
+    move || random.unit()
 }
 
 /// A choice of so many of the indices below `all`, in random order.
@@ -304,9 +301,8 @@ fn fifty_runs_a_side_are_compared() {
 #[test]
 fn the_change_that_is_named_is_found() {
     const TRIALS: u32 = 400;
-    let mut draw = draws(17);
-    // About normal, with a standard deviation of 6 %.
-    let mut run = || 1.0 + 0.06 * ((0..12).map(|_| draw()).sum::<f64>() - 6.0);
+    let mut random = Random(17);
+    let mut run = || 1.0 + 0.06 * random.normal();
     for (design, runs) in [(Design::Pairs, 8), (Design::Pairs, 10), (Design::Apart, 8)] {
         let (mut named, mut found) = (0, 0);
         for _ in 0..TRIALS {

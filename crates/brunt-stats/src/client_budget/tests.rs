@@ -222,15 +222,10 @@ fn of_several_hosts_the_worst_is_named() {
     record.run.usage.workers[3].colocation.shared = 20;
     let agent = |name: &str, first_worker, workers| AgentRecord {
         name: name.to_owned(),
-        host: String::new(),
         first_worker,
         workers,
         weight: 1,
-        clock_offset_ns: 0,
-        clock_error_ns: 0,
-        lost: None,
-        lost_after_ns: None,
-        lost_after_interruption: false,
+        ..AgentRecord::default()
     };
     record.agents = vec![agent("a:7001", 1, 2), agent("b:7001", 3, 2)];
     let budget = ClientBudget::of(&record, &WINDOW);

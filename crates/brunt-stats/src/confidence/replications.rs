@@ -149,7 +149,7 @@ impl Tally {
         self.runs += 1;
         self.held += u32::from(holds(own, self.truth_ns));
         self.open += u32::from(own.high_ns.is_none());
-        self.design_effect += own.design_effect;
+        self.design_effect += own.basis.design_effect;
     }
 
     /// Is the share of intervals that hold the truth within these bounds?

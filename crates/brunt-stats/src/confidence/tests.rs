@@ -20,10 +20,12 @@ impl PercentileInterval {
             high_ns: Some(1_000),
             fraction_below_low: 0.995 - quantile.share_above(),
             fraction_above_high: (quantile.share_above() - 0.005).max(0.0),
-            quantisation_ns: 0,
-            design_effect: 1.0,
-            effective_count: 10_000.0,
-            batches: 30,
+            basis: IntervalBasis {
+                batches: 30,
+                design_effect: 1.0,
+                effective_count: 10_000.0,
+                quantisation_ns: 0,
+            },
         }
     }
 }
@@ -93,7 +95,7 @@ fn the_interval_follows_from_the_formula() {
     // limits of a half in 1 000: 0.5 ± 2.045 √(0.25/1000 + 2.045²/4/1000²) / (1 + 2.045²/1000) = 0.5 ± 0.03227.
     let [even] = intervals(&ten_batches(0), &[Quantile::P50])[..] else { panic!() };
     assert_eq!((even.value_ns, even.low_ns, even.high_ns), (500, 468, Some(533)));
-    assert_eq!((even.design_effect, even.effective_count), (1.0, 1_000.0));
+    assert_eq!((even.basis.design_effect, even.basis.effective_count), (1.0, 1_000.0));
     check_near(even.fraction_below_low, 0.5 - 0.032_27, 1e-5);
     check_near(even.fraction_above_high, 0.5 - 0.032_27, 1e-5);
 
@@ -103,10 +105,10 @@ fn the_interval_follows_from_the_formula() {
     assert_eq!((p95.value_ns, p95.high_ns), (950, None));
     let squares = 44.9_f64.powi(2) + 4.1_f64.powi(2) + 8.0 * 5.1_f64.powi(2);
     let effect = 10.0 / 9.0 * squares / 1_000.0 / (0.051 * 0.949);
-    check_near(p95.design_effect, effect, 1e-9);
-    check_near(p95.effective_count, 1_000.0 / effect, 1e-9);
+    check_near(p95.basis.design_effect, effect, 1e-9);
+    check_near(p95.basis.effective_count, 1_000.0 / effect, 1e-9);
     check_near(p95.effective_above(), 50.0 / effect, 1e-9);
-    assert_eq!((p95.batches, p95.relative_half_width()), (10, None));
+    assert_eq!((p95.basis.batches, p95.relative_half_width()), (10, None));
     // 0.95 in 19.4 independent requests.
     check_near(p95.fraction_below_low, 0.749, 0.001);
     assert_eq!(p95.low_ns, (p95.fraction_below_low * 1_000.0).ceil() as u64);
@@ -125,7 +127,7 @@ fn ends_never_fall_as_percentiles_rise() {
     };
     let batches: Vec<Batch> = (0..30).map(of).collect();
     let found = intervals(&batches, &Quantile::PRINTED);
-    let effects: Vec<f64> = found.iter().map(|interval| interval.design_effect.floor()).collect();
+    let effects: Vec<f64> = found.iter().map(|interval| interval.basis.design_effect.floor()).collect();
     assert!(effects[0] < effects[3] && effects[3] > effects[4], "{effects:?}");
     let high = |interval: &PercentileInterval| interval.high_ns.unwrap_or(u64::MAX);
     for pair in found.windows(2) {
@@ -143,7 +145,7 @@ fn ends_never_fall_as_percentiles_rise() {
 fn an_interval_is_open_below_ten_independent_requests() {
     let even: Vec<Batch> = (0..10).map(|index| batch((0..100).map(move |turn| turn * 10 + index))).collect();
     let [p99] = intervals(&even, &[Quantile::P99])[..] else { panic!() };
-    assert_eq!((p99.effective_above(), p99.design_effect), (10.0, 1.0));
+    assert_eq!((p99.effective_above(), p99.basis.design_effect), (10.0, 1.0));
     assert!(p99.high_ns.is_some());
     // All above it in one of the batches: a design effect of more than ten.
     let [p95] = intervals(&ten_batches(50), &[Quantile::P95])[..] else { panic!() };
@@ -158,7 +160,7 @@ fn ends_contain_their_buckets() {
         .collect();
     let [p90] = intervals(&batches, &[Quantile::P90])[..] else { panic!() };
     assert_eq!((p90.low_ns % 1_024, (p90.high_ns.unwrap() + 1) % 1_024), (0, 0));
-    assert_eq!(p90.quantisation_ns, 512);
+    assert_eq!(p90.basis.quantisation_ns, 512);
     assert!(p90.low_ns <= 1_899_000 && p90.high_ns.unwrap() >= 1_899_290, "{p90:?}");
 }
 
@@ -170,7 +172,7 @@ fn equal_values_are_certain() {
     assert_eq!(names, ["p50", "p90", "p95", "p99", "p99.9"]);
     for interval in found {
         assert_eq!((interval.low_ns, interval.high_ns), (100_000, Some(100_000)));
-        assert!(interval.effective_count == 30_000.0, "{interval:?}");
+        assert!(interval.basis.effective_count == 30_000.0, "{interval:?}");
     }
 }
 

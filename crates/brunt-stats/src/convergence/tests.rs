@@ -3,7 +3,7 @@
 //! Not how often an interval holds the truth when a run was stopped by it: `confidence/replications.rs` measures that.
 
 use super::*;
-use crate::confidence::PercentileInterval;
+use crate::confidence::{IntervalBasis, PercentileInterval};
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::OpCounts;
 use crate::sample::Sample;
@@ -20,7 +20,8 @@ const S: u64 = 1_000 * MS;
 
 fn interval(low_ns: u64, high_ns: Option<u64>, effective_count: f64) -> PercentileInterval {
     let example = PercentileInterval::example(Quantile::P99);
-    PercentileInterval { low_ns, high_ns, effective_count, ..example }
+    let basis = IntervalBasis { effective_count, ..example.basis };
+    PercentileInterval { low_ns, high_ns, basis, ..example }
 }
 
 /// Requests of which nothing is known but the interval.
@@ -133,12 +134,7 @@ impl Run {
     }
 
     fn is_enough(&self, convergence: &mut Convergence) -> bool {
-        self.is_enough_with(convergence, 0)
-    }
-
-    /// As [`Self::is_enough`], where a wake-up costs so much beside the clock readings.
-    fn is_enough_with(&self, convergence: &mut Convergence, unread_ns: u64) -> bool {
-        convergence.is_enough(self.until_ns, &self.started, &self.plan, &self.store, unread_ns)
+        convergence.is_enough(self.until_ns, &self.started, &self.plan, &self.store, 0)
     }
 
     fn end(&self, convergence: Convergence) -> UntilResult {

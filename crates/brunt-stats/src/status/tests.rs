@@ -98,18 +98,7 @@ fn whatever_is_broken_makes_the_run_invalid() {
 }
 
 fn agent() -> AgentRecord {
-    AgentRecord {
-        name: String::new(),
-        host: String::new(),
-        first_worker: 0,
-        workers: 1,
-        weight: 1,
-        clock_offset_ns: 0,
-        clock_error_ns: 0,
-        lost: None,
-        lost_after_ns: None,
-        lost_after_interruption: false,
-    }
+    AgentRecord { workers: 1, weight: 1, ..AgentRecord::default() }
 }
 
 /// Of 20 000 requests 200 may lie above the p99.

@@ -48,6 +48,11 @@ pub(crate) struct Event {
 }
 
 impl Event {
+    fn get(intended_ns: u64, service_ns: u64) -> Event {
+        let class_of_outcome = OutcomeClass::Hit;
+        Event { kind: OpKind::Get, class: 0, intended_ns, late_ns: 0, service_ns, class_of_outcome }
+    }
+
     fn sample(self) -> Sample {
         let picked_ns = self.intended_ns + self.late_ns;
         let done_ns = picked_ns + self.service_ns;
@@ -78,14 +83,7 @@ impl Event {
 /// Gets, evenly spaced from the beginning of the warm-up to the end of the window.
 pub(crate) fn gets(gap_ns: u64, service_ns: impl Fn(u64) -> u64) -> Vec<Event> {
     let times = (WINDOW.start_ns..WINDOW.end_ns).step_by(gap_ns as usize);
-    let event = |(index, intended_ns)| Event {
-        kind: OpKind::Get,
-        class: 0,
-        intended_ns,
-        late_ns: 0,
-        service_ns: service_ns(index as u64),
-        class_of_outcome: OutcomeClass::Hit,
-    };
+    let event = |(index, intended_ns)| Event::get(intended_ns, service_ns(index as u64));
     times.enumerate().map(event).collect()
 }
 
@@ -174,6 +172,11 @@ fn status(summary: &Summary, id: CheckId) -> CheckStatus {
     check(summary, id).status
 }
 
+#[track_caller]
+fn assert_check(summary: &Summary, id: CheckId, expected: CheckStatus, row: &str) {
+    assert_eq!(status(summary, id), expected, "{row}: {:?}", check(summary, id));
+}
+
 #[test]
 fn a_steady_run() {
     // 10 000/s for 1 + 2 s; 100 µs, every hundredth 1 ms.
@@ -209,16 +212,8 @@ fn a_steady_run() {
 fn a_server_of_half_the_speed_saturates() {
     // 20 000/s into a server of 10 000/s: request k of the run waits for all before it and is done at (k + 1) · 100 µs.
     let times = (0..60_000u64).map(|index| (WINDOW.start_ns + index * 50_000, 50_000 * index + 100_000));
-    let events: Vec<Event> = times
-        .map(|(intended_ns, service_ns)| Event {
-            kind: OpKind::Get,
-            class: 0,
-            intended_ns,
-            late_ns: 0,
-            service_ns,
-            class_of_outcome: OutcomeClass::Hit,
-        })
-        .collect();
+    let events: Vec<Event> =
+        times.map(|(intended_ns, service_ns)| Event::get(intended_ns, service_ns)).collect();
     let summary = run("rate = 20000\nmix = 'get'", &events);
     assert_eq!(status(&summary, CheckId::Load), CheckStatus::Invalid);
     // The first 20 000 requests belong to the warm-up; number 9 999 is done as the window begins, number 29 999 as it closes.
@@ -307,7 +302,7 @@ fn failures_are_kept_apart_from_latencies() {
     let including = total.including_failures();
     assert_eq!((including.count, including.max_ns), (2_000, Some(400 * MS)));
     // 20 of 2000 may lie above the p99, and no more do.
-    assert_eq!(status(&summary, CheckId::Data), CheckStatus::Ok, "{:?}", check(&summary, CheckId::Data));
+    assert_check(&summary, CheckId::Data, CheckStatus::Ok, "");
     assert_eq!(status(&summary, CheckId::Broken), CheckStatus::Ok);
 }
 
@@ -554,12 +549,7 @@ fn a_run_by_number_has_its_number() {
         let mut record = record(&plan, &parts);
         record.run.interrupted = interrupted;
         let summary = Summary::build(record);
-        assert_eq!(
-            status(&summary, CheckId::Broken),
-            expected,
-            "{stop}: {:?}",
-            check(&summary, CheckId::Broken)
-        );
+        assert_check(&summary, CheckId::Broken, expected, stop);
     }
 }
 
@@ -572,14 +562,8 @@ fn a_cold_beginning_is_in_every_number() {
     let of_slot = |slot: u64| {
         let service_ns = move |at_ns: u64| if at_ns < cold_end_ns { 8 * MS } else { 2 * MS };
         let next = move |at_ns: &u64| Some(at_ns + service_ns(*at_ns)).filter(|at_ns| *at_ns < window.end_ns);
-        std::iter::successors(Some(window.start_ns + slot * MS / 4), next).map(move |intended_ns| Event {
-            kind: OpKind::Get,
-            class: 0,
-            intended_ns,
-            late_ns: 0,
-            service_ns: service_ns(intended_ns),
-            class_of_outcome: OutcomeClass::Hit,
-        })
+        std::iter::successors(Some(window.start_ns + slot * MS / 4), next)
+            .map(move |intended_ns| Event::get(intended_ns, service_ns(intended_ns)))
     };
     let plan = plan("connections = 4\nmix = 'get'\ntime = '6s'");
     let parts =
@@ -587,12 +571,7 @@ fn a_cold_beginning_is_in_every_number() {
     let mut record = record(&plan, &parts);
     (record.run.times.end_ns, record.run.times.drained_ns) = (window.end_ns, window.drained_ns);
     let summary = Summary::build(record);
-    assert_eq!(
-        status(&summary, CheckId::Steady),
-        CheckStatus::Caution,
-        "{:?}",
-        check(&summary, CheckId::Steady)
-    );
+    assert_check(&summary, CheckId::Steady, CheckStatus::Caution, "");
     // 125 of 10 500 or so take 8 ms per slot: more than a hundredth.
     let response = &summary.total.latency.response.summary;
     assert_eq!(response.count, summary.total.requests.completed());
@@ -602,7 +581,7 @@ fn a_cold_beginning_is_in_every_number() {
     let decisions = summary.clone().with_assertions(&objectives).assertions;
     let decisions: Vec<_> = decisions.iter().map(|assertion| assertion.decision).collect();
     assert_eq!(decisions, [Decision::Fails, Decision::Fails, Decision::Holds]);
-    assert_eq!(status(&summary, CheckId::Broken), CheckStatus::Ok, "{:?}", check(&summary, CheckId::Broken));
+    assert_check(&summary, CheckId::Broken, CheckStatus::Ok, "");
 }
 
 /// Four slots that answer in 2 ms each, over the 2 s window: 1000 requests a slot.
@@ -611,14 +590,9 @@ fn slots_of_a_closed_loop() {
     let slots = |service_ns: u64| {
         let of_slot = |slot: u64| {
             let begin_ns = WINDOW.start_ns + slot * MS / 4;
-            (begin_ns..WINDOW.end_ns).step_by(2 * MS as usize).map(move |intended_ns| Event {
-                kind: OpKind::Get,
-                class: 0,
-                intended_ns,
-                late_ns: 0,
-                service_ns,
-                class_of_outcome: OutcomeClass::Hit,
-            })
+            (begin_ns..WINDOW.end_ns)
+                .step_by(2 * MS as usize)
+                .map(move |intended_ns| Event::get(intended_ns, service_ns))
         };
         (0..4).flat_map(of_slot).collect::<Vec<_>>()
     };
@@ -636,12 +610,7 @@ fn slots_of_a_closed_loop() {
     ];
     for (toml, service_ns, expected) in table {
         let summary = run(&format!("connections = 4\nmix = 'get'\n{toml}"), &slots(service_ns));
-        assert_eq!(
-            status(&summary, CheckId::Broken),
-            expected,
-            "{toml}: {:?}",
-            check(&summary, CheckId::Broken)
-        );
+        assert_check(&summary, CheckId::Broken, expected, toml);
     }
 }
 

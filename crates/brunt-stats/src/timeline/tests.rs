@@ -9,6 +9,7 @@ use crate::histogram::PartSums;
 use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::server::{OutageSpans, ServerCounts};
+use crate::simulated_run::Random;
 use crate::store::HISTOGRAM_BYTES_MAX;
 use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
@@ -375,44 +376,32 @@ fn map_bytes(held: &Timeline) -> usize {
     held.slices().map(|slice| memory_bytes(slice) + size_of::<(u64, Slice)>() / 2 + 8).sum()
 }
 
-#[test]
-fn a_day_of_a_length_that_was_asked_for_takes_little_memory() {
-    let (mut load, mut held) = (Load::new(), timeline(Some(S), []));
-    let mut bytes = Vec::new();
-    for seconds in [3_000, 6 * 3_600, 86_400] {
-        load.go_on(&mut held, seconds * S);
-        let slices = held.slices().count();
-        assert!((1_500..=3_000).contains(&slices), "{slices} slices after {seconds} s");
-        bytes.push(map_bytes(&held));
-    }
-    assert!(bytes[0] >= 4 << 20, "{bytes:?}: the slices do not hold what they should");
-    // Counts of 3 000 slices take 5 MB.
-    assert!(bytes.iter().all(|bytes| *bytes <= 2 * ENCODED_BYTES_MAX + 5_000_000), "{bytes:?}");
-    let completed: u64 = held.slices().map(|slice| slice.activity.completed).sum();
-    assert_eq!(completed, (load.until_ns - MEASURE) / SLICE_NS * 2 * 7 * 143);
-    let counted = held.slices().flat_map(|slice| &slice.rows).map(|row| row.response.count()).sum::<u64>();
-    assert_eq!(counted, completed);
-}
-
+/// After so many seconds: how many slices there are, what they take at least after the second of them, and what counts take beside histograms.
 #[test]
 fn a_day_takes_little_memory() {
-    let (mut load, mut held) = (Load::new(), timeline(None, []));
-    let mut bytes = Vec::new();
-    for seconds in [60, 600, 3_600, 6 * 3_600, 86_400] {
-        load.go_on(&mut held, seconds * S);
-        let slices = held.slices().count() as u64;
-        assert!((SLICES_MIN..=2 * SLICES_MIN).contains(&slices), "{slices} slices after {seconds} s");
-        bytes.push(map_bytes(&held));
-    }
-    assert!(bytes[1] >= 2 << 20, "{bytes:?}: the slices do not hold what they should");
-    assert!(bytes.iter().all(|bytes| *bytes <= 2 * ENCODED_BYTES_MAX + 1_000_000), "{bytes:?}");
+    const DAY: u64 = 86_400;
+    for (asked, ends, slices, least, beside) in [
+        (None, [60, 600, 3_600, 21_600, DAY], SLICES_MIN..=2 * SLICES_MIN, 2 << 20, 1_000_000),
+        (Some(S), [2_000, 3_000, 10_000, 21_600, DAY], 1_500..=3_000, 4 << 20, 5_000_000),
+    ] {
+        let (mut load, mut held) = (Load::new(), timeline(asked, []));
+        let mut bytes = Vec::new();
+        for seconds in ends {
+            load.go_on(&mut held, seconds * S);
+            let count = held.slices().count() as u64;
+            assert!(slices.contains(&count), "{count} slices after {seconds} s");
+            bytes.push(map_bytes(&held));
+        }
+        assert!(bytes[1] >= least, "{bytes:?}: the slices do not hold what they should");
+        assert!(bytes.iter().all(|bytes| *bytes <= 2 * ENCODED_BYTES_MAX + beside), "{bytes:?}");
 
-    let completed: u64 = held.slices().map(|slice| slice.activity.completed).sum();
-    assert_eq!(completed, (load.until_ns - MEASURE) / SLICE_NS * 2 * 7 * 143);
-    for op in KINDS {
-        let rows = || held.slices().flat_map(|slice| &slice.rows).filter(|row| row.op == op.into());
-        assert_eq!(rows().map(|row| row.response.count()).sum::<u64>(), completed / 7);
-        assert_eq!(rows().map(|row| row.completed).sum::<u64>(), completed / 7);
+        let completed: u64 = held.slices().map(|slice| slice.activity.completed).sum();
+        assert_eq!(completed, (load.until_ns - MEASURE) / SLICE_NS * 2 * 7 * 143);
+        for op in KINDS {
+            let rows = || held.slices().flat_map(|slice| &slice.rows).filter(|row| row.op == op.into());
+            assert_eq!(rows().map(|row| row.response.count()).sum::<u64>(), completed / 7);
+            assert_eq!(rows().map(|row| row.completed).sum::<u64>(), completed / 7);
+        }
     }
 }
 
@@ -427,11 +416,8 @@ impl WideLoad {
         // A log-logistic distribution, as wide as the log-normal one with a deviation of 1.
         let quantile =
             |share: f64| 80_000.0 * (share / (1.0 - share)).powf(3.0_f64.sqrt() / std::f64::consts::PI);
-        let mut state = 1_u64;
-        let mut value = || {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            quantile(((state >> 33) as f64 + 0.5) / (1_u64 << 31) as f64) as u64
-        };
+        let mut random = Random(1);
+        let mut value = || quantile(random.unit()) as u64;
         let mut prepare = || {
             let mut sum = interval(0, SLICE_NS, OpKind::Get, &[]);
             for (op, count) in KINDS.into_iter().zip([1_100, 100, 200, 300, 120, 80, 100]) {
@@ -586,8 +572,8 @@ fn confidence_intervals_from_wide_slices_are_those_from_narrow_ones() {
         assert_eq!((wide.len(), narrow.len()), (3, 3));
         for (one, other) in wide.iter().zip(&narrow) {
             assert_eq!(
-                (one.quantile, one.value_ns, one.batches),
-                (other.quantile, other.value_ns, other.batches)
+                (one.quantile, one.value_ns, one.basis.batches),
+                (other.quantile, other.value_ns, other.basis.batches)
             );
             let half_widths = one.relative_half_width().zip(other.relative_half_width());
             let Some((one, other)) = half_widths else { continue };

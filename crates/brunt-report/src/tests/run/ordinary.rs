@@ -9,22 +9,19 @@ fn time_ns(index: u64) -> u64 {
     60_000 + index * 7_919 % 1_000 * 100 + if index % 500 == 77 { 1_000_000 } else { 0 }
 }
 
+const EMBEDDED: &str = "reference server, started for this run at 127.0.0.1:40001";
+
+fn a_set_in_ten(index: u64) -> OpKind {
+    if index % 10 == 3 { OpKind::Set } else { OpKind::Get }
+}
+
 fn ended(scene: &mut Scene, op: OpId, times: Times) {
-    let kind = op.kind();
-    match kind {
-        OpKind::Set => {
-            let stored = Outcome::of_reply(kind, ReplyKind::Stored);
-            scene.ended(0, op, stored, times, [0, 0], [250, 8]);
-        }
-        OpKind::Raw => {
-            let done = Outcome::of_reply(kind, ReplyKind::Ok);
-            scene.ended(0, op, done, times, [0, 0], [80, 20]);
-        }
-        _ => {
-            let keys = if kind == OpKind::Mget { [10, 9] } else { [1, 1] };
-            scene.ended(0, op, Outcome::of_reply(kind, ReplyKind::Value), times, keys, [36, 245]);
-        }
-    }
+    let reply = match op.kind() {
+        OpKind::Set => ReplyKind::Stored,
+        OpKind::Raw => ReplyKind::Ok,
+        _ => ReplyKind::Value,
+    };
+    scene.replied(op, reply, times);
 }
 
 /// Requests that are due one after the other every so often, from the beginning of the warm-up to the end of the window.
@@ -47,15 +44,8 @@ pub(in crate::tests) fn closed() -> Run {
     let text = "time = '2s'\nwarmup = '1s'\nseed = 4177\nconnections = 2\n";
     let mut scene = Scene::new(text, S, 2 * S, 0);
     // 112 us on average: two slots that are never free.
-    spread(
-        &mut scene,
-        56_000,
-        |index| if index % 10 == 3 { OpKind::Set } else { OpKind::Get },
-        |index, _| time_ns(index),
-    );
-    scene.finish(|record| {
-        record.server = "reference server, started for this run at 127.0.0.1:40001".to_owned()
-    })
+    spread(&mut scene, 56_000, a_set_in_ten, |index, _| time_ns(index));
+    scene.finish(|record| record.server = EMBEDDED.to_owned())
 }
 
 pub(in crate::tests) fn open() -> Run {
@@ -88,7 +78,7 @@ pub(in crate::tests) fn outage() -> Run {
         true => gone.end - intended_ns + time_ns(index),
         false => time_ns(index),
     };
-    spread(&mut scene, 500_000, |index| if index % 10 == 3 { OpKind::Set } else { OpKind::Get }, done);
+    spread(&mut scene, 500_000, a_set_in_ten, done);
     let kinds = OutageKinds::NONE.with(OutageKind::Refused).with(OutageKind::Reset);
     scene.set.outage(OutageSpan { server: 0, start_ns: gone.start, end_ns: gone.end, failed: 1, kinds });
     scene.finish(|record| record.server = "10.0.0.5:11211".to_owned())
@@ -111,11 +101,8 @@ pub(in crate::tests) fn failing() -> Run {
 pub(in crate::tests) fn overload() -> Run {
     let text = "rate = '4k'\narrival = 'uniform'\ntime = '5s'\nwarmup = '1s'\nseed = 4\npreload = false\n";
     let mut scene = Scene::new(text, S, 5 * S, 3 * S);
-    let kind = |index| if index % 10 == 3 { OpKind::Set } else { OpKind::Get };
-    spread(&mut scene, 250_000, kind, |index, _| 100_000 + index * 125_000);
-    scene.finish(|record| {
-        record.server = "reference server, started for this run at 127.0.0.1:40001".to_owned()
-    })
+    spread(&mut scene, 250_000, a_set_in_ten, |index, _| 100_000 + index * 125_000);
+    scene.finish(|record| record.server = EMBEDDED.to_owned())
 }
 
 /// Redis, with three commands of one's own.
@@ -144,8 +131,8 @@ pub(in crate::tests) fn cluster() -> Run {
     for index in 0..(end_ns - start_ns) / 50_000 {
         scene.server = (index % 3) as u16;
         let done = time_ns(index);
-        let kind = if index % 10 == 3 { OpKind::Set } else { OpKind::Get };
-        ended(&mut scene, kind.into(), times(start_ns + index * 50_000, 200, 3_000, done - 1_500, done));
+        let times = times(start_ns + index * 50_000, 200, 3_000, done - 1_500, done);
+        ended(&mut scene, a_set_in_ten(index).into(), times);
     }
     (0..48).for_each(|index| scene.set.meter(MeterKind::HandshakeTime, 1_100_000 + index * 44_000));
     scene.finish(|record| {
