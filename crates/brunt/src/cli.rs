@@ -23,9 +23,7 @@ use brunt_report::file_type::{FigureWidth, FileRequest, FileType, SubjectKind};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::{CheckId, Judgement};
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser,
-};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::aot::Shell;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -516,15 +514,8 @@ pub(crate) struct FileFlags {
     #[arg(long, short, value_name = "[TYPE:]PATH", value_hint = ValueHint::FilePath)]
     pub output: Vec<FileRequest>,
     /// Print unmet assertions and findings as annotations of a service: github
-    #[arg(long, value_name = "SERVICE", hide_possible_values = true)]
-    pub annotate: Option<Annotations>,
-}
-
-/// A service that shows annotations.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Annotations {
-    /// GitHub Actions.
-    Github,
+    #[arg(long, value_name = "SERVICE", value_parser = ["github"], hide_possible_values = true)]
+    pub annotate: Option<String>,
 }
 
 impl FileFlags {
