@@ -23,7 +23,10 @@ use brunt_report::file_type::{FigureWidth, FileRequest, FileType, SubjectKind};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::{CheckId, Judgement};
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueHint, value_parser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser,
+};
 use clap_complete::aot::Shell;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -204,13 +207,14 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell: bash, zsh or fish
-    #[arg(value_name = "SHELL", hide_possible_values = true, value_parser = WordParser(&["bash", "zsh", "fish"], completed_shell))]
+    #[arg(value_name = "SHELL", value_parser = shells(), hide_possible_values = true)]
     pub shell: Shell,
 }
 
-fn completed_shell(text: &str) -> Result<Shell, String> {
-    let known = [Shell::Bash, Shell::Zsh, Shell::Fish].into_iter().find(|shell| shell.to_string() == text);
-    known.ok_or_else(|| "expected bash, zsh or fish".to_owned())
+/// Those of the generator's shells whose scripts are tested.
+fn shells() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"])
+        .map(|name| <Shell as ValueEnum>::from_str(&name, false).expect("the generator knows them"))
 }
 
 /// What another tool takes, as words.

@@ -120,8 +120,8 @@ impl Connection {
     fn begin_step(&mut self, longest: Duration) {
         self.deadline = Instant::now() + longest;
         let mut open = self.server.open();
-        let own = open.iter_mut().find(|(stream, _)| Arc::ptr_eq(stream, &self.stream));
-        own.map(|(_, deadline)| *deadline = self.deadline);
+        let own = open.iter_mut().filter(|(stream, _)| Arc::ptr_eq(stream, &self.stream));
+        own.for_each(|(_, deadline)| *deadline = self.deadline);
     }
 
     /// What is left of the step.
