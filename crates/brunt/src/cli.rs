@@ -11,13 +11,12 @@ use crate::exit::Failure;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
-use crate::run::PlanRequest;
 use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
 use brunt_plan::sweep::Sweep;
-use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
+use brunt_plan::units::{ByteSize, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_report::file_type::{FigureWidth, FileRequest, FileType, SubjectKind};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
@@ -758,17 +757,6 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
 
 fn whole(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
-}
-
-impl Run {
-    /// What file and flags ask for.
-    pub(crate) fn request(&self) -> Result<PlanRequest, Failure> {
-        let mut spec = self.planned.spec.clone();
-        if self.output.files.has(FileType::Samples) {
-            spec.run.samples_max.get_or_insert(Count(1_000_000));
-        }
-        PlanRequest::read(self.plan.as_deref(), spec)
-    }
 }
 
 #[cfg(test)]
