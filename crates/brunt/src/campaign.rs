@@ -76,7 +76,7 @@ fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
         }
         _ => check_output(&flags.run, SubjectKind::Repeat, "--repeat")?,
     }
-    flags.run.request()
+    PlanRequest::of(&flags.run)
 }
 
 /// Its plan, which has every result that is asked for.

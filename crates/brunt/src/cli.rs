@@ -11,18 +11,18 @@ use crate::exit::Failure;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
-use crate::run::PlanRequest;
 use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
 use brunt_plan::sweep::Sweep;
-use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
+use brunt_plan::units::{ByteSize, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_report::file_type::{FigureWidth, FileRequest, FileType, SubjectKind};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::change::RUNS_MAX;
 use brunt_stats::check::{CheckId, Judgement};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser,
 };
@@ -206,13 +206,14 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell: bash, zsh or fish
-    #[arg(value_name = "SHELL", hide_possible_values = true, value_parser = WordParser(&["bash", "zsh", "fish"], completed_shell))]
+    #[arg(value_name = "SHELL", value_parser = shells(), hide_possible_values = true)]
     pub shell: Shell,
 }
 
-fn completed_shell(text: &str) -> Result<Shell, String> {
-    let known = [Shell::Bash, Shell::Zsh, Shell::Fish].into_iter().find(|shell| shell.to_string() == text);
-    known.ok_or_else(|| "expected bash, zsh or fish".to_owned())
+/// Those of the generator's shells whose scripts are tested.
+fn shells() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"])
+        .map(|name| <Shell as ValueEnum>::from_str(&name, false).expect("the generator knows them"))
 }
 
 /// What another tool takes, as words.
@@ -516,15 +517,8 @@ pub(crate) struct FileFlags {
     #[arg(long, short, value_name = "[TYPE:]PATH", value_hint = ValueHint::FilePath)]
     pub output: Vec<FileRequest>,
     /// Print unmet assertions and findings as annotations of a service: github
-    #[arg(long, value_name = "SERVICE", hide_possible_values = true)]
-    pub annotate: Option<Annotations>,
-}
-
-/// A service that shows annotations.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Annotations {
-    /// GitHub Actions.
-    Github,
+    #[arg(long, value_name = "SERVICE", value_parser = ["github"], hide_possible_values = true)]
+    pub annotate: Option<String>,
 }
 
 impl FileFlags {
@@ -763,17 +757,6 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
 
 fn whole(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
-}
-
-impl Run {
-    /// What file and flags ask for.
-    pub(crate) fn request(&self) -> Result<PlanRequest, Failure> {
-        let mut spec = self.planned.spec.clone();
-        if self.output.files.has(FileType::Samples) {
-            spec.run.samples_max.get_or_insert(Count(1_000_000));
-        }
-        PlanRequest::read(self.plan.as_deref(), spec)
-    }
 }
 
 #[cfg(test)]

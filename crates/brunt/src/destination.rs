@@ -69,6 +69,8 @@ pub(crate) struct Destination {
     identity: Option<(Inode, Option<OsString>)>,
     /// What is written directly, once it is open.
     opened: Option<File>,
+    /// Readers follow the file: what is written is there at once.
+    pub(crate) is_followed: bool,
 }
 
 /// Where a path leads when every link has been followed, in the order of writing: files are there whatever becomes of a pipe or a terminal.
@@ -141,8 +143,10 @@ impl Destination {
 
     /// Follows every link of a path.
     fn find(document: Document, given: &Path) -> io::Result<Self> {
-        let at =
-            |place, identity| Ok(Self { document, path: given.to_owned(), place, identity, opened: None });
+        let at = |place, identity| {
+            let (path, opened) = (given.to_owned(), None);
+            Ok(Self { document, path, place, identity, opened, is_followed: false })
+        };
         let of_stream = |inode: Option<Inode>| inode.map(|inode| (inode, None));
         if given == Path::new("-") {
             return at(Place::StandardOutput, of_stream(inode_of(io::stdout())));
@@ -216,27 +220,11 @@ impl Destination {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Written, String> {
-        self.write_by(false, write)
-    }
-
-    /// Writes it to its file as it comes, for readers that follow.
-    pub(crate) fn write_in_place(
-        &self,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<Written, String> {
-        self.write_by(true, write)
-    }
-
-    fn write_by(
-        &self,
-        is_in_place: bool,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<Written, String> {
         let mut options = OpenOptions::new();
         options.create(true);
         let written = match &self.place {
             Place::File(path) => {
-                let file = match (self.document.appends(), is_in_place) {
+                let file = match (self.document.appends(), self.is_followed) {
                     // Opened only now: what was removed since is made again.
                     (true, _) => write_file(options.append(true), path, write),
                     (false, true) => write_file(options.write(true).truncate(true), path, write),

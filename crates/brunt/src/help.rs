@@ -27,8 +27,11 @@ use std::iter;
 /// No line is longer, in characters.
 const WIDTH: usize = 80;
 
+/// A name, what it is about, and its text.
+type Topic = (&'static str, &'static str, fn() -> String);
+
 /// Topics that are no checks.
-const TOPICS: [(&str, &str, fn() -> String); 4] = [
+const TOPICS: [Topic; 4] = [
     ("keys", "every key of a plan file, for --set; brunt help KEY says more of one", keys),
     ("checks", "the six checks of a run, in a line each", checks),
     ("exit-codes", "what a command ends with", exit_codes),

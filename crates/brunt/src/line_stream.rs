@@ -59,7 +59,8 @@ pub(crate) struct LineStream {
 
 impl LineStream {
     /// Starts the thread.
-    pub(crate) fn open(destination: Destination) -> io::Result<Self> {
+    pub(crate) fn open(mut destination: Destination) -> io::Result<Self> {
+        destination.is_followed = destination.document.is(FileType::Ndjson);
         let (destination, backlog) = (Arc::new(destination), Arc::new(Backlog::default()));
         let (messages, received) = channel();
         let (runs, ended) = channel::<()>();
@@ -148,7 +149,7 @@ fn write_all(
             Ok(())
         })
     };
-    let write = |out: &mut dyn Write| {
+    let written = destination.write(|out| {
         write_lines(&first, out)?;
         loop {
             match received.recv() {
@@ -160,11 +161,7 @@ fn write_all(
                 }
             }
         }
-    };
-    let written = match destination.document.is(FileType::Ndjson) {
-        true => destination.write_in_place(write),
-        false => destination.write(write),
-    };
+    });
     if has_result { written.map(Some) } else { Ok(None) }
 }
 

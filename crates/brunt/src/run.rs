@@ -215,6 +215,15 @@ pub(crate) struct PlanRequest {
 }
 
 impl PlanRequest {
+    /// What file and flags of a run ask for.
+    pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
+        let mut spec = flags.planned.spec.clone();
+        if flags.output.files.has(FileType::Samples) {
+            spec.run.samples_max.get_or_insert(Count(1_000_000));
+        }
+        Self::read(flags.plan.as_deref(), spec)
+    }
+
     /// Reads the file and lays the flags over it. Nothing is connected.
     pub(crate) fn read(path: Option<&Path>, flags: PlanSpec) -> Result<Self, Failure> {
         let given = flags.base.given();

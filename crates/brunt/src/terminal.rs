@@ -86,7 +86,7 @@ pub(crate) fn print(text: &[u8], goes_to_stderr: bool) -> io::Result<()> {
     }
 }
 
-/// What a message calls the stream of [`print`].
+/// What a message calls the stream of [`print()`].
 pub(crate) const fn name_of(is_stderr: bool) -> &'static str {
     if is_stderr { "standard error" } else { "standard output" }
 }

@@ -25,7 +25,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
         return Err(Failure::usage("--assert cannot be used with a scan: it is of one plan"));
     }
     check_between(repeat)?;
-    let asked = run.request()?;
+    let asked = PlanRequest::of(run)?;
     asked.check_free(over.option(), &format!("--over {}", over.option()))?;
     let (mut asked, plans) = asked.connect(run, |asked| plans(asked, over))?;
     if run.output.print_plan {

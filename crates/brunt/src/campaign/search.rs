@@ -149,7 +149,7 @@ fn request(flags: &cli::Search, command: &str) -> Result<(PlanRequest, Steps), F
         let message = format!("invalid value '{to}' for --to: expected at least the rate of --from, {from}");
         return Err(Failure::usage(message));
     }
-    let mut asked = run.request()?;
+    let mut asked = PlanRequest::of(run)?;
     asked.check_free("rate", &format!("{command}: --from and --to limit its rates"))?;
     let steps = steps(&mut asked, command)?;
     Ok((asked, steps))

@@ -120,8 +120,8 @@ impl Connection {
     fn begin_step(&mut self, longest: Duration) {
         self.deadline = Instant::now() + longest;
         let mut open = self.server.open();
-        let own = open.iter_mut().find(|(stream, _)| Arc::ptr_eq(stream, &self.stream));
-        own.map(|(_, deadline)| *deadline = self.deadline);
+        let own = open.iter_mut().filter(|(stream, _)| Arc::ptr_eq(stream, &self.stream));
+        own.for_each(|(_, deadline)| *deadline = self.deadline);
     }
 
     /// What is left of the step.
@@ -341,6 +341,7 @@ fn path_of(target: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::http::pages::{FOLLOWERS_MAX, Hosts, text};
     use brunt_compat::front_end::Page;
     use brunt_plan::split_mix::output;
@@ -466,9 +467,6 @@ mod tests {
         followers.iter().for_each(|follower| assert_eq!(text_of(follower), format!("last\n{END}")));
     }
 
-    const METRICS: usize = 0;
-    const SUMMARY: usize = 1;
-
     fn pages(paths: &[Option<&'static str>]) -> Pages {
         let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
         let texts = paths.iter().map(|_| text(Arc::default)).collect();
@@ -481,59 +479,43 @@ mod tests {
 
     #[test]
     fn request_heads_are_parsed() {
-        let page = |page| Head::Page { page, is_head_only: false };
-        let refused = |refusal| Head::Refused { refusal, is_head_only: false };
-        let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_MAX));
-        let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
-        let table: [(&str, Head); 29] = [
-            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", page(METRICS)),
-            ("GET /metrics HTTP/1.0\r\n\r\n", page(METRICS)),
-            ("GET /metrics HTTP/1.1\nHost: 127.0.0.1:9090\n\n", page(METRICS)),
-            ("GET /summary.json?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n", page(SUMMARY)),
-            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", page(METRICS)),
-            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /more", page(METRICS)),
-            (
-                "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                Head::Page { page: METRICS, is_head_only: true },
-            ),
-            (
-                "HEAD /other HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                Head::Refused { refusal: RequestError::NoPage, is_head_only: true },
-            ),
-            ("", Head::Unfinished),
-            ("G", Head::Unfinished),
-            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n", Head::Unfinished),
-            ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET /metrics/ HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET /METRICS HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET /../metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET http://127.0.0.1 HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
-            (
-                "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
-                refused(RequestError::NoMethod),
-            ),
-            ("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoMethod)),
-            ("GET /metrics HTTP/1.1\r\n\r\n", refused(RequestError::NoHost)),
-            (
-                "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
-                refused(RequestError::NoHost),
-            ),
-            ("GET /metrics HTTP/1.1\r\nHost: evil.example:9090\r\n\r\n", refused(RequestError::OtherHost)),
-            ("GET /other HTTP/1.0\r\nHost: evil.example\r\n\r\n", refused(RequestError::OtherHost)),
-            (
-                "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                refused(RequestError::OtherHost),
-            ),
-            ("get stats\r\n", refused(RequestError::NoRequest)),
-            ("GET /metrics\r\n\r\n", refused(RequestError::NoRequest)),
-            ("\u{16}\u{3}\u{1}\u{2}", refused(RequestError::NoRequest)),
-            ("GET /metrics HTTP/1.1\r\nno header\r\n\r\n", refused(RequestError::NoRequest)),
-            (&long, refused(RequestError::TooLong)),
-            (&many, refused(RequestError::TooLong)),
-        ];
-        for (bytes, expected) in table {
-            let shown: String = bytes.chars().take(60).collect();
-            assert_eq!(read(bytes.as_bytes()), expected, "{shown:?}");
+        let table = r"
+GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n | Page { page: 0, is_head_only: false }
+GET /metrics HTTP/1.0\r\n\r\n | Page { page: 0, is_head_only: false }
+GET /metrics HTTP/1.1\nHost: 127.0.0.1:9090\n\n | Page { page: 0, is_head_only: false }
+GET /summary.json?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n | Page { page: 1, is_head_only: false }
+GET http://127.0.0.1:9090/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n | Page { page: 0, is_head_only: false }
+GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /more | Page { page: 0, is_head_only: false }
+HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n | Page { page: 0, is_head_only: true }
+HEAD /other HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoPage, is_head_only: true }
+ | Unfinished
+G | Unfinished
+GET /metrics HTTP/1.1\r\nHost: localhost\r\n | Unfinished
+GET / HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoPage, is_head_only: false }
+GET /metrics/ HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoPage, is_head_only: false }
+GET /METRICS HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoPage, is_head_only: false }
+GET /../metrics HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoPage, is_head_only: false }
+GET http://127.0.0.1 HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoPage, is_head_only: false }
+POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc | Refused { refusal: NoMethod, is_head_only: false }
+OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: NoMethod, is_head_only: false }
+GET /metrics HTTP/1.1\r\n\r\n | Refused { refusal: NoHost, is_head_only: false }
+GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n | Refused { refusal: NoHost, is_head_only: false }
+GET /metrics HTTP/1.1\r\nHost: evil.example:9090\r\n\r\n | Refused { refusal: OtherHost, is_head_only: false }
+GET /other HTTP/1.0\r\nHost: evil.example\r\n\r\n | Refused { refusal: OtherHost, is_head_only: false }
+GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n | Refused { refusal: OtherHost, is_head_only: false }
+get stats\r\n | Refused { refusal: NoRequest, is_head_only: false }
+GET /metrics\r\n\r\n | Refused { refusal: NoRequest, is_head_only: false }
+CONTROLS | Refused { refusal: NoRequest, is_head_only: false }
+GET /metrics HTTP/1.1\r\nno header\r\n\r\n | Refused { refusal: NoRequest, is_head_only: false }
+GET /metrics HTTP/1.1\r\nLONG | Refused { refusal: TooLong, is_head_only: false }
+GET /metrics HTTP/1.1\r\nMANY\r\n | Refused { refusal: TooLong, is_head_only: false }";
+        let (long, many) = (format!("A: {}", "a".repeat(HEAD_MAX)), "A: b\r\n".repeat(HEADERS_MAX + 1));
+        for [head, expected] in cases(table) {
+            let whole = head
+                .replace("LONG", &long)
+                .replace("MANY", &many)
+                .replace("CONTROLS", "\u{16}\u{3}\u{1}\u{2}");
+            assert_eq!(format!("{:?}", read(whole.as_bytes())), expected, "{head:?}");
         }
     }
 
