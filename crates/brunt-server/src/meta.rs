@@ -11,12 +11,10 @@ use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsi
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine, alphabet};
 use memchr::memchr;
+use std::borrow::Cow;
 
 /// An opaque is shorter than this.
 const OPAQUE_BYTES_MAX: usize = 32;
-/// The longest key that base64 of the longest key stands for.
-const DECODED_BYTES_MAX: usize = KEY_BYTES_MAX / 4 * 3;
-
 /// memcached does not look at the bits behind the last byte.
 const MEMCACHED: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -184,23 +182,18 @@ impl<'a> Command<'a> {
             seen |= 1 << letter;
             self.flags.take(letter, token).map_err(explained)?;
         }
-        let mut decoded = [0; DECODED_BYTES_MAX];
-        if self.flags.is_encoded && decode_base64(self.key, &mut decoded).is_none() {
+        if self.flags.is_encoded && decode_base64(self.key).is_none() {
             return Err(BAD_KEY);
         }
         Ok(())
     }
 
-    /// The key itself; `room` is for one that was encoded.
-    pub(crate) fn decoded_key<'b>(&self, room: &'b mut KeyRoom) -> &'b [u8]
-    where
-        'a: 'b,
-    {
-        if !self.flags.is_encoded {
-            return self.key;
+    /// The key itself.
+    pub(crate) fn decoded_key(&self) -> Cow<'a, [u8]> {
+        match self.flags.is_encoded.then(|| decode_base64(self.key)).flatten() {
+            Some(decoded) => decoded.into(),
+            None => self.key.into(),
         }
-        let len = decode_base64(self.key, &mut room.0).unwrap_or(0);
-        &room.0[..len]
     }
 
     /// What it does to items, if it concerns any.
@@ -234,15 +227,6 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Room for a key that was sent in base64.
-pub(crate) struct KeyRoom([u8; DECODED_BYTES_MAX]);
-
-impl KeyRoom {
-    pub(crate) const fn new() -> Self {
-        Self([0; DECODED_BYTES_MAX])
-    }
-}
-
 impl Flags {
     /// Takes in one flag.
     fn take(&mut self, letter: u8, token: &[u8]) -> Result<(), &'static [u8]> {
@@ -269,10 +253,9 @@ impl Flags {
     }
 }
 
-/// Decodes base64 as memcached takes keys in (the standard alphabet, padded: RFC 4648, section 4) into `bytes`. Returns how
-/// many they are; `None` if it is none, or does not fit.
-fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
-    MEMCACHED.decode_slice(text, bytes).ok().filter(|len| *len > 0)
+/// What base64 stands for as memcached takes keys in (the standard alphabet, padded: RFC 4648, section 4), if it is that.
+fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    MEMCACHED.decode(text).ok().filter(|bytes| !bytes.is_empty())
 }
 
 #[cfg(test)]
@@ -368,10 +351,7 @@ mod tests {
             ("Zm8-", None),
         ];
         for (text, expected) in table {
-            let mut bytes = [0; 6];
-            let decoded = decode_base64(text.as_bytes(), &mut bytes).map(|len| &bytes[..len]);
-            assert_eq!(decoded, expected, "{text:?}");
+            assert_eq!(decode_base64(text.as_bytes()).as_deref(), expected, "{text:?}");
         }
-        assert_eq!(decode_base64(b"Zm9vYmFy", &mut [0; 5]), None, "it does not fit");
     }
 }

@@ -441,7 +441,8 @@ Net I/O: bytes 85.9 KB rate 68.8 KB/s (0.6*10^6 bps)
 
     #[test]
     fn blocks_without_events_are_left_out() {
-        let table: [(fn(&mut RecorderSet), &str); 4] = [
+        type Recorded = fn(&mut RecorderSet);
+        let table: [(Recorded, &str); 4] = [
             (|_| {}, "Total: Errors: CPU"),
             (|set| connect(set, 3), "Total: Connection Errors: CPU"),
             (

@@ -4,8 +4,9 @@
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
 use super::command_line::{self, EXIT_FAILED, VERSION, help};
-use super::invocation::{Invocation, PrintedWorkload};
+use super::invocation::Invocation;
 use super::log::{self, Level, Log};
+use super::request::Request;
 use super::statistics::{self, Statistics};
 use super::waterfall;
 use super::window::{EndedWindow, WindowHistory};
@@ -46,7 +47,8 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
 /// A run and what is known of it so far.
 struct Loader {
     invocation: Invocation,
-    sent: Vec<PrintedWorkload>,
+    /// What the workloads send; what is drawn for it is not looked at.
+    sent: Vec<Request>,
     course: WindowHistory,
     statistics: Statistics,
     seed: u64,
@@ -108,7 +110,7 @@ impl FrontEnd for Loader {
             Event::Note(note) => self.say(console, &format!("note: {note}")),
             Event::Started(times) => {
                 self.course.start(MeasuredWindow::of(times));
-                let lines = log::scheduled(self.invocation.settings.log_format, &self.sent);
+                let lines = log::scheduled(&self.invocation, &self.sent);
                 self.print(console, Level::Info, &lines);
             }
             Event::Period(period) => self.observe_period(period, console),
@@ -133,7 +135,9 @@ impl FrontEnd for Loader {
 
 impl Loader {
     fn new(invocation: Invocation) -> Self {
-        let (settings, sent) = (&invocation.settings, invocation.sent());
+        let settings = &invocation.settings;
+        // They were built without an error when the command line was read.
+        let sent = invocation.requests(0).unwrap_or_default();
         let windows = (!settings.service).then_some(u64::from(settings.windows) + 1);
         let retrieves = sent.iter().map(|sent| sent.retrieves).collect();
         let duration_s = u64::from(settings.duration_s);

@@ -3,7 +3,7 @@
 //! Not a run. Invariant: what rpc-perf refuses is refused before anything is connected: the file, then what both say, then workloads.
 
 use super::command_line::CommandLine;
-use super::config::{Config, Parameter, Workload};
+use super::config::{Config, Workload};
 use super::request::{Request, log_name, protocol_of};
 use crate::front_end::{Caller, as_warnings};
 use crate::options::{ParsedOptions, invalid_value};
@@ -44,19 +44,6 @@ pub struct Invocation {
     pub remarks: Vec<String>,
 }
 
-/// A workload as it is printed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PrintedWorkload {
-    /// Its method.
-    pub method: String,
-    /// Requests per second.
-    pub rate: u64,
-    /// As the file has them.
-    pub parameters: Vec<Parameter>,
-    /// Its replies are hits and misses.
-    pub retrieves: bool,
-}
-
 impl Invocation {
     /// Reads the file and checks everything.
     ///
@@ -88,19 +75,12 @@ impl Invocation {
         Ok(invocation)
     }
 
-    /// The workloads in their order.
-    pub fn sent(&self) -> Vec<PrintedWorkload> {
-        let sent = |(index, workload): (usize, &Workload)| {
-            // The seed does not matter, for what is drawn is not printed; and errors were found when the command line was read.
-            let request = self.request(index, 0).ok();
-            PrintedWorkload {
-                method: request.as_ref().map(|request| request.method.clone()).unwrap_or_default(),
-                rate: workload.rate,
-                parameters: workload.parameters.clone(),
-                retrieves: request.is_some_and(|request| request.retrieves),
-            }
-        };
-        self.workloads.iter().enumerate().map(sent).collect()
+    /// What the workloads send, in their order, with the random choices of this seed.
+    ///
+    /// # Errors
+    /// What is wrong with a workload.
+    pub fn requests(&self, seed: u64) -> Result<Vec<Request>, String> {
+        (0..self.workloads.len()).map(|index| self.request(index, seed)).collect()
     }
 
     /// How long the run takes, the warm-up included.
@@ -118,8 +98,7 @@ impl Invocation {
     /// # Errors
     /// What is wrong with a workload.
     pub fn spec(&self, seed: u64) -> Result<(PlanSpec, Vec<String>), String> {
-        let requests = (0..self.workloads.len()).map(|index| self.request(index, seed));
-        let requests = requests.collect::<Result<Vec<_>, _>>()?;
+        let requests = self.requests(seed)?;
         let mut warnings = Vec::new();
         for (index, request) in requests.iter().enumerate() {
             warnings.extend(request.warnings.iter().map(|warning| format!("workload {index}: {warning}")));

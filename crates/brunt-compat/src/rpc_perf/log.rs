@@ -5,8 +5,8 @@
 
 use super::command_line::{LogFormat, VERSION};
 use super::config::{Parameter, Style};
-use super::invocation::{Invocation, PrintedWorkload};
-use super::request::log_name;
+use super::invocation::Invocation;
+use super::request::{Request, log_name};
 use super::window::{Connections, Counts, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ impl Log {
 }
 
 /// The first lines: the version and the configuration.
-pub fn banner(invocation: &Invocation, sent: &[PrintedWorkload]) -> Vec<String> {
+pub fn banner(invocation: &Invocation, sent: &[Request]) -> Vec<String> {
     let settings = &invocation.settings;
     let mut lines = vec![format!("{VERSION} initializing...")];
     let (pool, ip) = match settings.log_format {
@@ -101,7 +101,7 @@ pub fn banner(invocation: &Invocation, sent: &[PrintedWorkload]) -> Vec<String> 
             let (rx, tx) = (settings.rx_buffer_size, settings.tx_buffer_size);
             lines.push(format!("Config: Buffer size (bytes): RX: {rx} TX: {tx}"));
         }
-        LogFormat::Of2016 => lines.extend(workloads(LogFormat::Of2016, sent)),
+        LogFormat::Of2016 => lines.extend(workloads(invocation, sent)),
     }
     lines
 }
@@ -113,9 +113,9 @@ pub fn connecting(threads: u32) -> Vec<String> {
 }
 
 /// The lines when the schedule begins; in 2017 the workloads.
-pub fn scheduled(format: LogFormat, sent: &[PrintedWorkload]) -> Vec<String> {
-    match format {
-        LogFormat::Of2017 => workloads(format, sent),
+pub fn scheduled(invocation: &Invocation, sent: &[Request]) -> Vec<String> {
+    match invocation.settings.log_format {
+        LogFormat::Of2017 => workloads(invocation, sent),
         LogFormat::Of2016 => Vec::new(),
     }
 }
@@ -131,12 +131,12 @@ pub fn connected(format: LogFormat, connections: Connections) -> Vec<String> {
     }
 }
 
-fn workloads(format: LogFormat, sent: &[PrintedWorkload]) -> Vec<String> {
+fn workloads(invocation: &Invocation, sent: &[Request]) -> Vec<String> {
     let mut lines = vec![RULE.to_owned(), "Workload:".to_owned()];
-    for (index, PrintedWorkload { method, rate, parameters, .. }) in sent.iter().enumerate() {
-        lines.push(format!("Workload {index}: Method: {method} Rate: {rate}"));
-        if format == LogFormat::Of2016 {
-            lines.extend(parameters.iter().enumerate().map(parameter));
+    for (index, (workload, request)) in invocation.workloads.iter().zip(sent).enumerate() {
+        lines.push(format!("Workload {index}: Method: {} Rate: {}", request.method, workload.rate));
+        if invocation.settings.log_format == LogFormat::Of2016 {
+            lines.extend(workload.parameters.iter().enumerate().map(parameter));
         }
     }
     lines
@@ -232,6 +232,7 @@ mod tests {
     use super::super::window::Requests;
     use super::*;
     use crate::rpc_perf::command_line::CommandLine;
+    use crate::rpc_perf::config::Workload;
     use brunt_plan::plan::Protocol;
 
     fn invocation(log_format: LogFormat) -> Invocation {
@@ -249,22 +250,20 @@ mod tests {
             settings,
             protocol: Protocol::MemcachedText,
             ip_version: IpVersion::Any,
-            workloads: Vec::new(),
+            workloads: workloads(),
             remarks: Vec::new(),
         }
     }
 
-    fn sent() -> Vec<PrintedWorkload> {
+    fn workloads() -> Vec<Workload> {
         let random = Parameter { style: Style::Random, size: Some(128), ..Parameter::default() };
         let drawn = Parameter { regenerate: true, num: std::num::NonZeroU64::new(500), ..random.clone() };
-        let sent = |method: &str, rate: u64, parameters: Vec<Parameter>| PrintedWorkload {
-            method: method.to_owned(),
-            rate,
-            parameters,
-            retrieves: method == "get",
+        let workload = |method: &str, rate, parameters| {
+            let method = Some(method.to_owned());
+            Workload { method, rate, parameters, ..Workload::default() }
         };
         let key = Parameter { seed: Some(0), ..Parameter::default() };
-        vec![sent("get", 0, vec![key.clone()]), sent("set", 1, vec![drawn, random])]
+        vec![workload("get", 0, vec![key]), workload("set", 1, vec![drawn, random])]
     }
 
     fn a_window() -> Window {
@@ -335,10 +334,11 @@ mod tests {
     /// The log of a run with one window.
     fn lines_of(format: LogFormat) -> Vec<String> {
         let invocation = invocation(format);
+        let sent = invocation.requests(0).unwrap();
         [
-            banner(&invocation, &sent()),
+            banner(&invocation, &sent),
             connecting(invocation.settings.threads),
-            scheduled(format, &sent()),
+            scheduled(&invocation, &sent),
             connected(format, a_window().counts.connections),
             warmed_up(),
             window(format, 1, &a_window()),

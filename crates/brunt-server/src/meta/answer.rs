@@ -3,7 +3,7 @@
 //! Only lines and flags: `cache` executes, the parent parses. Invariant: codes, flags and their order are those of
 //! memcached 1.6.18.
 
-use super::{Command, CommandKind, KeyRoom};
+use super::{Command, CommandKind};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};
 use crate::command_context::{CommandContext, push_value};
 use crate::grammar::Verb;
@@ -17,8 +17,7 @@ const BAD_CHANGE_MODE: &[u8] = b"CLIENT_ERROR invalid mode for ma M token\r\n";
 
 /// Carries out a data command and writes the reply.
 pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
-    let mut room = KeyRoom::new();
-    let key = command.decoded_key(&mut room);
+    let key = &command.decoded_key();
     match command.what {
         CommandKind::Get => get(command, key, context),
         CommandKind::Set => set(command, key, context),
@@ -48,9 +47,8 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         // A value that is too long.
         _ => {
             if matches!(command.flags.mode, 0 | b'S') {
-                let mut room = KeyRoom::new();
                 // A set that failed must not leave the old value to be read as the new one.
-                context.cache.store.remove(command.decoded_key(&mut room), context.now_ns);
+                context.cache.store.remove(&command.decoded_key(), context.now_ns);
             }
             context.put(TOO_LARGE);
         }

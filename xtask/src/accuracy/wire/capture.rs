@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{ChildStderr, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lengths of `get KEY`, and of `VALUE KEY 0 200`, the value and `END`, with their line ends.
 const MESSAGE_BYTES: [u64; 2] = [KEY_BYTES as u64 + 6, (KEY_BYTES + VALUE_BYTES) as u64 + 21];
@@ -81,7 +81,8 @@ impl Capture {
     /// # Errors
     /// tcpdump does not write or read what it captured, or cannot be ended.
     pub(super) fn end(mut self) -> anyhow::Result<Pairing> {
-        std::thread::sleep(HANDED_OVER);
+        let is_over = self.tcpdump.await_end(Instant::now() + HANDED_OVER)?.is_some();
+        ensure!(!is_over, "tcpdump ended by itself");
         kill(Pid::from_raw(self.tcpdump.id().cast_signed()), Signal::SIGINT)?;
         let mut said = String::new();
         self.messages.read_to_string(&mut said)?;
@@ -152,7 +153,6 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
-    use std::time::Instant;
 
     #[test]
     fn drops_are_parsed() {
