@@ -303,20 +303,7 @@ mod tests {
             ([20.0, 39.0, 79.5], [5.0, 5.0, 5.0], [0.0, 1.0, 0.5]),
         ];
         for (printed, client_error, outside) in table {
-            let [p50, p90, p99] = printed;
-            let [error50, error90, error99] = client_error;
-            let comparison = Comparison {
-                report: Report {
-                    latency: latency(0.0, p50, p90, p99),
-                    client_error: latency(0.0, error50, error90, error99),
-                    ..Report::default()
-                },
-                cpu_us: 0.0,
-                wire: latency(0.0, 20.0, 40.0, 80.0),
-                requests: 1000,
-                missing: 0,
-                gap_distance: None,
-            };
+            let comparison = run(printed, [20.0, 40.0, 80.0], client_error, 0.0).unwrap();
             assert_eq!(comparison.outside(), outside.map(Some));
         }
         let report = Report { latency: latency(1.0, 2.0, 3.0, 4.0), ..Report::default() };
@@ -368,11 +355,9 @@ mod tests {
             Report { latency: Latency { mean: Some(37.25), ..Latency::default() }, ..Report::default() };
         let peer = Comparison {
             report: mean,
-            cpu_us: 33.0,
             wire: Latency { mean: Some(25.0), ..of_percentiles(wire) },
-            requests: 5000,
-            missing: 0,
             gap_distance: None,
+            ..run(wire, wire, wire, 33.0).unwrap()
         };
         let peer = Row { client: Client::of(&PEERS[1], Path::new("")), runs: vec![Ok(peer)] };
         let table = Table { rate: Some(5000), rows: vec![brunt("spin", spin), brunt("sleep", sleep), peer] };
