@@ -229,7 +229,10 @@ fn remedies(error: &str) -> &'static str {
             "; give the server more memory (memcached -m), let it evict (without -M), or use fewer --keys",
         ),
         ("OOM ", "; raise maxmemory of the server, set a maxmemory-policy that evicts, or use fewer --keys"),
-        ("NOPERM ", "; let this user SET these keys (ACL SETUSER), or use another user name"),
+        (
+            "NOPERM ",
+            "; let this user send this command with these keys (ACL SETUSER), or use another user name",
+        ),
         ("NOAUTH ", "; check user name and --password"),
         ("WRONGPASS ", "; check user name and --password"),
         ("READONLY ", "; this server is a replica: use the address of its primary"),

@@ -629,6 +629,14 @@ impl Plan {
             .fold(0, u64::saturating_add)
     }
 
+    /// How long preload takes at least, in nanoseconds, where it has a rate: with replicas a key is several stores.
+    pub fn preload_ns(&self) -> Option<f64> {
+        let stores =
+            |set: &DataSet<'_>| set.ids_preloaded() as f64 * set.copies as f64 * f64::from(set.replicas);
+        let stores: f64 = self.data_sets().iter().map(stores).sum();
+        Some(stores / self.preload_rate?.as_f64() * 1e9)
+    }
+
     /// Does any class run open loop, so that lateness of the client is an error of the measurement?
     pub fn has_open_loop(&self) -> bool {
         self.classes.iter().any(|class| matches!(class.load, Load::Open { .. }))

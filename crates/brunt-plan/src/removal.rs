@@ -6,7 +6,7 @@
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{DataSet, Placement, Plan, Transport};
-use crate::resolve::DEFAULT_CONNECTIONS;
+use crate::resolve::{DEFAULT_CONNECTIONS, DEFAULT_DATA_SEED, DEFAULT_KEY_SIZE};
 use crate::size::SizeDistribution;
 use crate::spec::{OPTIONS, OptionForm, PlanOption, PlanSpec};
 use crate::units::Count;
@@ -15,8 +15,6 @@ use toml::{Table, Value};
 
 const OF_RUN: &str = "cluster, tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, user, database, ip-version, hash-field";
 const OF_CLASS: &str = "keys, key-size, prefix, key-form, first-key, value-form, replicas";
-/// Left out, for it is what there is without the option.
-const USUAL_KEY_SIZE: SizeDistribution = SizeDistribution::Fixed(30);
 
 impl Plan {
     /// A command for each data set that the plan stores, or may store, on servers of the user.
@@ -38,7 +36,7 @@ impl Plan {
         run.protocol = Some(self.protocol_of(class));
         run.transport = (!matches!(transport, Transport::Tcp | Transport::Unix)).then_some(transport);
         run.placement = (home.len() > 1 && !self.is_cluster).then_some(self.placement);
-        run.data_seed = (self.data_seed != 1).then_some(Count(self.data_seed));
+        run.data_seed = Some(Count(self.data_seed)).filter(|seed| *seed != DEFAULT_DATA_SEED);
         if self.placement == Placement::ByThread {
             run.threads = Some(Count(self.threads.into()));
         }
@@ -47,7 +45,8 @@ impl Plan {
             base.connections = Some(Count(class.connections.into()));
         }
         let is_bare = class.keyspace.prefix.is_empty();
-        base.key_size = base.key_size.take().filter(|size| *size != USUAL_KEY_SIZE);
+        base.key_size =
+            base.key_size.take().filter(|size| *size != SizeDistribution::Fixed(DEFAULT_KEY_SIZE));
         base.mix = set.has_counters.then(|| Mix::of([(OpKind::Incr, 1)]));
         let mut words = vec!["brunt load --delete".to_owned()];
         let servers = ServerList::of(&home)?;

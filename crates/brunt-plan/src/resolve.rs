@@ -29,6 +29,7 @@ pub(crate) use class::DEFAULT_CONNECTIONS;
 pub use destination::of_nodes;
 pub use error::PlanError;
 use error::{ErrorContext, Resolved};
+pub(crate) use keyspace::DEFAULT_KEY_SIZE;
 
 /// What the defaults need to know of the machine and the moment.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
 /// A request or its reply that is lost shows by nothing but the time: ten seconds, as on a stream, would be a slot out of use for as
 /// long as most runs measure. A server that is there answers in a fraction of this one.
 const DEFAULT_DATAGRAM_TIMEOUT: DurationNs = DurationNs::from_secs(1);
-const DEFAULT_DATA_SEED: Count = Count(1);
+pub(crate) const DEFAULT_DATA_SEED: Count = Count(1);
 /// A server that others may use is not filled as fast as it can be.
 const REMOTE_PRELOAD_RATE: Rate = Rate::per_second(20_000);
 
@@ -532,7 +533,7 @@ mod tests {
         until = 'p99=2%,max=5s'
             => invalid value 'p99=2%,max=5s' for --until: expected a max of at least --time (10s), the time of the first check
         until = 'p99=2%'\nrequests = 1000 => --requests cannot be used with --until, which ends by time
-        until = 'incr.p99=2%' => invalid value 'incr.p99=2%,max=10m' for --until: expected operations in --mix, without incr
+        until = 'incr.p99=2%' => invalid value 'incr.p99=2%' for --until: expected operations in --mix, without incr
         rate = 5\nthink = '1ms' => --think cannot be used with --rate: an open loop does not wait for replies
         arrival = 'uniform' => --arrival requires --rate or --rate-profile: a closed loop has no arrivals
         keys = 100000\nkey-size = 4

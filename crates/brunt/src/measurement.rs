@@ -325,7 +325,7 @@ fn storing(plan: &Plan, servers: &str) -> Option<String> {
     }
     let (keys, bytes) = (plan.preload_stores(), quantity::bytes(serve::stored_bytes(plan)));
     let pace = plan.preload_rate.map_or(String::new(), |rate| {
-        let least = quantity::time((keys as f64 / rate.as_f64() * 1e9) as u64);
+        let least = quantity::time(plan.preload_ns().unwrap_or_default() as u64);
         format!(", {:.0}/s at most: {least} (--set preload-rate=RATE for another rate)", rate.as_f64())
     });
     let removal = match removals.is_empty() {

@@ -214,6 +214,7 @@ impl Uring {
     }
 
     /// Takes a socket that is connected already.
+    #[cfg(test)]
     pub(crate) fn adopt(
         &mut self,
         index: ConnectionIndex,

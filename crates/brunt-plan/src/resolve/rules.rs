@@ -666,11 +666,12 @@ fn check_stop(plan: &Plan) -> Resolved {
         return Err(RUN.invalid("until", &until.until, accepted));
     }
     let ops = plan.op_names();
-    let precisions = until.until.precisions.iter();
-    match precisions.filter_map(|precision| precision.op).find(|op| !ops.contains(op)) {
-        Some(op) => Err(RUN.invalid("until", &until.until, format!("operations in --mix, without {op}"))),
-        None => Ok(()),
+    for precision in &until.until.precisions {
+        if let Some(op) = precision.op.filter(|op| !ops.contains(op)) {
+            return Err(RUN.invalid("until", precision, format!("operations in --mix, without {op}")));
+        }
     }
+    Ok(())
 }
 
 /// What is recorded and reported.

@@ -15,7 +15,7 @@ use brunt_plan::shard::{ClassShard, Portion, StreamPart, share, share_of};
 use brunt_plan::units::DurationNs;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
-use brunt_workload::session::{Choices, PhaseTimes, Session, SessionSpec};
+use brunt_workload::session::{Choices, PhaseTimes, PreloadSpec, Session, SessionSpec};
 use std::ops::Range;
 
 /// A worker's connections to the servers of a path, and how operations choose among them.
@@ -50,6 +50,7 @@ impl Blueprint {
         if !self.is_to_store {
             return lanes;
         }
+        let preload_ns = self.plan.preload_ns();
         for (set, ids) in self.data_sets.iter().zip(&worker.shard.preload) {
             let Some(of_path) = worker.connections[set.class].get(set.path) else { continue };
             let router = &self.paths[set.class][set.path].router;
@@ -58,31 +59,20 @@ impl Blueprint {
                 // By thread, only one has connections.
                 false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
             };
-            let replicas = self.plan.classes[set.class].replicas;
+            let class = &self.plan.classes[set.class];
+            let replicas = class.replicas;
+            let spec = PreloadSpec {
+                ids: ids.clone(),
+                ttl_s: set.ttl_s,
+                window: class.popularity.window().copied(),
+                // Each has its share of the rate by its share of the keys, so that all end at the same time.
+                gap_ns: preload_ns.map(|whole_ns| whole_ns / (ids.end - ids.start) as f64),
+                deletes: self.is_to_delete,
+            };
             for span in spans {
                 let count = span.iter().map(|range| range.len() as u32).sum::<u32>() / replicas;
-                let session = Session::preload(
-                    set.class as u16,
-                    lanes.lanes.len() as u32,
-                    ids.clone(),
-                    set.ttl_s,
-                    count,
-                    depth,
-                    0,
-                );
-                let session = match self.plan.classes[set.class].popularity.window() {
-                    Some(window) => session.of_windows(*window),
-                    None => session,
-                };
-                let session = if self.is_to_delete { session.deleting() } else { session };
-                let session = match self.plan.preload_rate {
-                    // Each has its share of the rate, by its share of the keys.
-                    Some(rate) if ids.start < ids.end => {
-                        let share = (ids.end - ids.start) as f64 / self.plan.preload_stores() as f64;
-                        session.paced(1e9 / (rate.as_f64() * share))
-                    }
-                    _ => session,
-                };
+                let lane = lanes.lanes.len() as u32;
+                let session = Session::preload(set.class as u16, lane, count, depth, 0, spec.clone());
                 let slots = count as usize * depth as usize;
                 let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
                 let routing = match router {
