@@ -3,8 +3,7 @@
 //!
 //! Faults during a run are data. Invariant: each kind defines its message and its origin here.
 
-use brunt_plan::destination::Server;
-use brunt_plan::plan::{Plan, Protocol, Transport};
+use brunt_plan::plan::{Plan, Protocol, Server, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::detection::DetectedProtocol;
@@ -180,7 +179,7 @@ impl RunError {
 
 /// A hint from the first invalid reply or the first error; empty if there is none.
 pub fn hint(plan: &Plan, reply: &[u8]) -> String {
-    let servers = plan.servers();
+    let servers = &plan.servers;
     let of = |differs: fn(&Server) -> bool| servers.iter().find(|server| differs(server));
     let text = String::from_utf8_lossy(reply);
     let error = text.strip_prefix('-').unwrap_or(&text);

@@ -43,11 +43,10 @@ use crate::simulated::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::state::recording::{Exchange, Filled};
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
-use brunt_plan::destination::Server;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Plan, Protocol, Timestamps, Transport, Wait};
+use brunt_plan::plan::{MeterKind, Plan, Protocol, Server, Timestamps, Transport, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
@@ -239,12 +238,12 @@ fn simulate(toml: &str, options: SimOptions) -> Outcome {
 
 /// The world's server `n` has port `n + 1` and whatever name the plan gives it.
 fn endpoints(plan: &Plan) -> Vec<Endpoint> {
-    let endpoint = |(port, server): (u16, Server)| Endpoint {
-        server: server.address.unwrap_or_else(|| ServerAddress::network("sim", 1)),
+    let endpoint = |(port, server): (u16, &Server)| Endpoint {
+        server: server.address.clone().unwrap_or_else(|| ServerAddress::network("sim", 1)),
         addresses: vec![std::net::SocketAddr::from(([127, 0, 0, 1], port)).into()],
         tls: None,
     };
-    (1..).zip(plan.servers()).map(endpoint).collect()
+    (1..).zip(&plan.servers).map(endpoint).collect()
 }
 
 /// How many stores of the preload each server gets.

@@ -27,13 +27,13 @@ impl Plan {
         let home: Option<Vec<_>> = set.home.iter().cloned().collect();
         let home = home.filter(|_| is_drawn && set.windows.is_none())?;
         let class = &self.classes[set.classes[0]];
-        let path = self.path_of(class, OpKind::Set);
-        let transport = self.servers()[usize::from(*path.servers.first()?)].transport;
+        let path = class.path_of(OpKind::Set);
+        let transport = self.servers[usize::from(*path.servers.first()?)].transport;
         let mut spec = PlanSpec::default();
         spec.run = self.spec.run.clone().take(OF_RUN);
         spec.base = self.spec.classes[set.classes[0]].clone().take(OF_CLASS);
         let (run, base) = (&mut spec.run, &mut spec.base);
-        run.protocol = Some(self.protocol_of(class));
+        run.protocol = Some(class.protocol);
         run.transport = (!matches!(transport, Transport::Tcp | Transport::Unix)).then_some(transport);
         run.placement = (home.len() > 1 && !self.is_cluster).then_some(self.placement);
         run.data_seed = Some(Count(self.data_seed)).filter(|seed| *seed != DEFAULT_DATA_SEED);

@@ -16,7 +16,7 @@ mod rules;
 use crate::login::Login;
 use crate::mix::CommandSpec;
 use crate::plan::{
-    Class, Destination, EarlyStop, Gather, IoChoice, Placement, Plan, Protocol, Refill, Stop, Timestamps,
+    Class, EarlyStop, Gather, IoChoice, Placement, Plan, Protocol, Refill, Server, Stop, Timestamps,
     Transport, Wait,
 };
 use crate::server::ServerAddress;
@@ -26,6 +26,7 @@ use crate::units::{Count, DurationNs, Rate};
 use crate::url::ServerList;
 use crate::warmup::Warmup;
 pub(crate) use class::DEFAULT_CONNECTIONS;
+use destination::Destination;
 pub use destination::of_nodes;
 pub use error::PlanError;
 use error::{ErrorContext, Resolved};
@@ -134,10 +135,11 @@ fn build(mut spec: PlanSpec) -> Resolved<Plan> {
     let mut classes = class::resolve(&mut spec)?;
     commands::merge(&mut spec, &mut classes)?;
     let default_destination = destination::of_run(&spec)?;
-    destination::assign(&mut spec, &default_destination, &mut classes)?;
-    class::assign_owners(&spec, &mut classes)?;
-    class::limit_mixes(&spec.run, &default_destination, &mut classes);
-    let plan = plan_of(spec, default_destination, classes)?;
+    let mut ways = destination::ways(&mut spec, &default_destination, &classes)?;
+    class::assign_owners(&spec, &mut classes, &mut ways)?;
+    let servers = destination::settle(ways, &mut classes);
+    class::limit_mixes(&spec.run, &mut classes);
+    let plan = plan_of(spec, default_destination, servers, classes)?;
     Ok(with_placement(plan))
 }
 
@@ -150,15 +152,20 @@ fn add_default_command(spec: &mut PlanSpec) {
 }
 
 /// The plan of options whose classes are settled.
-fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) -> Resolved<Plan> {
-    let Destination { servers, protocol, transport } = destination;
-    let protocols: Vec<Protocol> = classes.iter().map(|class| class.protocol(protocol)).collect();
+fn plan_of(
+    mut spec: PlanSpec,
+    default_destination: Destination,
+    servers: Vec<Server>,
+    classes: Vec<Class>,
+) -> Resolved<Plan> {
+    let Destination { servers: named, protocol, transport } = default_destination;
+    let protocols: Vec<Protocol> = classes.iter().map(|class| class.protocol).collect();
     let groups =
         protocols.iter().enumerate().filter(|(index, own)| !protocols[..*index].contains(own)).count();
     let is_stateless = protocols.iter().any(|protocol| protocol.is_stateless());
-    let is_udp = classes.iter().any(|class| class.uses_transport(Transport::Udp, transport));
+    let is_udp = classes.iter().any(|class| class.uses_transport(Transport::Udp));
     let run = &mut spec.run;
-    run.server = ServerList::of(&servers);
+    run.server = ServerList::of(&named);
     (run.protocol, run.transport) = (Some(protocol), Some(transport));
     let reads_data_set = commands::read_data_set(run.command.as_deref().unwrap_or_default(), &classes);
     let preload = *run.preload.get_or_insert(!is_stateless && reads_data_set);
@@ -175,7 +182,7 @@ fn plan_of(mut spec: PlanSpec, destination: Destination, classes: Vec<Class>) ->
     let timeout = *run.timeout.get_or_insert(default_timeout);
     Ok(Plan {
         threads: RUN.count("threads", run.threads, 1, 1, WORKERS_MAX.into())?.max(groups as u64) as u32,
-        named_servers: servers,
+        servers,
         agents: run.agent.clone().unwrap_or_default(),
         protocol,
         login: login(run)?,
@@ -669,7 +676,7 @@ mod tests {
             assert_eq!(templates, commands, "{toml}");
             assert_eq!((plan.preload, plan.server_stats), (false, false), "{toml}");
             assert!(plan.classes[0].mix.weights.iter().all(|(kind, _)| *kind == OpKind::Raw), "{toml}");
-            let servers = plan.servers();
+            let servers = &plan.servers;
             assert_eq!(servers[0].address.as_ref().map(ToString::to_string), Some(format!("a:{port}")));
         }
     }

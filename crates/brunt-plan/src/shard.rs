@@ -104,7 +104,7 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
         group.map_or((plan.protocol, all.clone()), |group| (group.protocol, group.workers.clone()));
     let part = StreamPart { index: index - own.start, of: own.end - own.start };
     let portion = if own == all { portion } else { Portion::even(part) };
-    let carries = |class: &Class| plan.protocol_of(class) == protocol;
+    let carries = |class: &Class| class.protocol == protocol;
     let of_class = |(class_index, class): (usize, &Class)| {
         // The requests of the plan are first divided among classes, then among workers.
         let requests =

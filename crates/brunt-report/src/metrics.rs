@@ -8,12 +8,11 @@
 mod families;
 
 use crate::live::State;
-use brunt_plan::destination::Server;
 use brunt_plan::op::OpName;
 use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Load, MeterKind, Plan};
+use brunt_plan::plan::{Load, MeterKind, Plan, Server};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::interval::Bytes;
 use brunt_stats::live_run::RunSoFar;
@@ -339,7 +338,7 @@ fn info(run: &NamedRun<'_>, out: &mut Families) {
 /// What the servers of a plan have, each once.
 fn distinct(plan: &Plan, of: impl Fn(&Server) -> &'static str) -> String {
     let mut found: Vec<&str> = Vec::new();
-    for name in plan.servers().iter().map(of) {
+    for name in plan.servers.iter().map(of) {
         if !found.contains(&name) {
             found.push(name);
         }

@@ -48,7 +48,7 @@ impl Shape {
     /// Of a run that is over.
     pub fn of(plan: &Plan, usage: &ClientUsage) -> Self {
         let sizes = plan.classes.iter().map(|class| class.keyspace.value_size.to_string());
-        let servers = plan.servers();
+        let servers = &plan.servers;
         let protocols = servers.iter().map(|server| format!("{} over {}", server.protocol, server.transport));
         Self {
             threads: plan.threads,

@@ -92,7 +92,7 @@ impl Servers {
         let (servers, cluster_notes) = match asks_for_nodes {
             true => nodes_of(plan, &plan.addresses(), tls.as_ref())?,
             false => (
-                plan.servers()
+                plan.servers
                     .iter()
                     .filter_map(|server| server.address.as_ref().or(started))
                     .cloned()
@@ -101,7 +101,7 @@ impl Servers {
             ),
         };
         // Nodes of a cluster are all reached by its transport.
-        let mut transports = plan.servers().into_iter().map(|server| server.transport);
+        let mut transports = plan.servers.iter().map(|server| server.transport);
         let mut found = |server: &ServerAddress| {
             let transport = transports.next().unwrap_or(plan.transport);
             // A socket that is not there is a result.

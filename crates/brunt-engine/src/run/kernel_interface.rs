@@ -12,7 +12,7 @@ use brunt_plan::plan::{IoChoice, Plan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
@@ -165,6 +165,7 @@ mod tests {
     use crate::io::{Completion, CompletionKind, ConnectionKind, Io, Until};
     use crate::loopback::plan as planned;
     use socket2::Socket;
+    use std::io::Read;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 

@@ -6,12 +6,25 @@
 use super::{ErrorContext, PlanError, RUN, Resolved, SERVERS_MAX, addresses_of};
 use crate::choice::HostRole;
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, OpRoute, Placement, Plan, Protocol, SessionScope, Transport};
+use crate::plan::{Class, Path, Placement, Plan, Protocol, Server, SessionScope, Transport};
 use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerList, ServerUrl};
+use std::collections::HashMap;
 use std::fmt::Display;
+
+/// Servers, and how they are spoken to.
+#[derive(Clone, PartialEq)]
+pub(super) struct Destination {
+    /// None: the reference server is started for the run.
+    pub servers: Vec<ServerAddress>,
+    pub protocol: Protocol,
+    pub transport: Transport,
+}
+
+/// Where operations of a class go: first whatever has no other way, then kinds of operations that go elsewhere, or otherwise.
+pub(super) type Ways = Vec<(Vec<OpKind>, Destination)>;
 
 /// What classes use that say nothing of it.
 pub(super) fn of_run(spec: &PlanSpec) -> Resolved<Destination> {
@@ -56,64 +69,73 @@ fn transport(
     }
 }
 
-/// Gives each class what it says of its servers.
-pub(super) fn assign(spec: &mut PlanSpec, default: &Destination, classes: &mut [Class]) -> Resolved {
-    let has_several = classes.len() > 1;
-    for (class, own) in classes.iter_mut().zip(&mut spec.classes) {
-        let name = class.name.clone();
-        let context = ErrorContext { class: has_several.then_some(name.as_str()), route: None };
-        resolve_class(&context, &spec.run, default, own, class)?;
-    }
-    Ok(())
+/// What each class says of its servers, which is left in its table where it is not said of all.
+pub(super) fn ways(spec: &mut PlanSpec, default: &Destination, classes: &[Class]) -> Resolved<Vec<Ways>> {
+    let PlanSpec { run, classes: specs, .. } = spec;
+    let of_class =
+        |(class, own)| ways_of_class(&ErrorContext::of_class(class, classes), run, default, own, class);
+    classes.iter().zip(specs).map(of_class).collect()
 }
 
-fn resolve_class(
+fn ways_of_class(
     context: &ErrorContext<'_>,
     run: &RunSpec,
     default: &Destination,
     spec: &mut ClassSpec,
-    class: &mut Class,
-) -> Resolved {
+    class: &Class,
+) -> Resolved<Ways> {
     let own =
         resolve_destination(context, run, default, spec.server.as_ref(), spec.protocol, spec.transport)?;
+    let (mut ways, mut routes) = (vec![(Vec::new(), own.clone())], Vec::new());
     for route in spec.route.iter().flatten() {
-        check_ops(context, run, route, class)?;
+        check_ops(context, run, route, class, &ways)?;
         let of_route = ErrorContext { route: Some(&route.ops), ..*context };
         let way = resolve_destination(&of_route, run, &own, route.server.as_ref(), None, route.transport)?;
         if let (true, Some(named)) = (way.protocol != own.protocol, &route.server) {
             let accepted = format!("servers that speak {}, the protocol of the class", own.protocol);
             return Err(of_route.invalid("server", named, accepted));
         }
-        let servers = if way.servers == own.servers { Vec::new() } else { way.servers };
-        class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
+        let server = ServerList::of(&way.servers).filter(|_| way.servers != own.servers);
+        routes.push(RouteSpec { ops: route.ops.clone(), server, transport: Some(way.transport) });
+        ways.push((route.ops.clone(), way));
     }
-    let is_taken = |kind: &OpKind| class.routes.iter().any(|route| route.ops.contains(kind));
-    if !class.routes.is_empty() && kinds_of(run, class).iter().all(is_taken) {
+    if !routes.is_empty() && kinds_of(run, class).iter().all(|kind| has_way(&ways, *kind)) {
         let accepted = "at least one kind of operation without a route";
         return Err(context.invalid("ops", &class.mix, accepted));
     }
-    class.own_destination = (own != *default).then(|| {
-        let servers = if own.servers == default.servers { Vec::new() } else { own.servers.clone() };
-        Destination { servers, ..own }
-    });
     if spec.connections_of.is_none() {
-        fill_in(spec, default, class);
+        spec.server = ServerList::of(&own.servers).filter(|_| own.servers != default.servers);
+        spec.protocol = Some(own.protocol).filter(|protocol| *protocol != default.protocol);
+        spec.transport = Some(own.transport).filter(|transport| *transport != default.transport);
+        spec.route = (!routes.is_empty()).then_some(routes);
     }
-    Ok(())
+    Ok(ways)
 }
 
-/// Writes the ways of a class's operations into its table.
-fn fill_in(spec: &mut ClassSpec, default: &Destination, class: &Class) {
-    let own = class.own_destination.as_ref();
-    spec.server = own.and_then(|own| ServerList::of(&own.servers));
-    spec.protocol = own.map(|own| own.protocol).filter(|protocol| *protocol != default.protocol);
-    spec.transport = own.map(|own| own.transport).filter(|transport| *transport != default.transport);
-    let route = |route: &OpRoute| RouteSpec {
-        ops: route.ops.clone(),
-        server: ServerList::of(&route.servers),
-        transport: Some(route.transport),
+fn has_way(ways: &Ways, kind: OpKind) -> bool {
+    ways.iter().any(|(ops, _)| ops.contains(&kind))
+}
+
+/// Gives each class the paths of its ways. Returns all servers of these, of which there may be a thousand.
+pub(super) fn settle(ways: Vec<Ways>, classes: &mut [Class]) -> Vec<Server> {
+    let (mut servers, mut places) = (Vec::new(), HashMap::new());
+    let mut place = |server: Server| {
+        *places.entry(server.clone()).or_insert_with(|| {
+            servers.push(server);
+            (servers.len() - 1) as u16
+        })
     };
-    spec.route = (!class.routes.is_empty()).then(|| class.routes.iter().map(route).collect());
+    for (class, ways) in classes.iter_mut().zip(ways) {
+        class.protocol = ways[0].1.protocol;
+        for (ops, Destination { servers, protocol, transport }) in ways {
+            // Without any that are named, it is the one that is started for the run.
+            let embedded = servers.is_empty().then_some(None);
+            let addresses = servers.into_iter().map(Some).chain(embedded);
+            let servers = addresses.map(|address| place(Server { address, protocol, transport })).collect();
+            class.paths.push(Path { ops, servers, transport });
+        }
+    }
+    servers
 }
 
 /// What was said of servers, over what holds where nothing was.
@@ -125,7 +147,7 @@ fn resolve_destination(
     protocol: Option<Protocol>,
     given: Option<Transport>,
 ) -> Resolved<Destination> {
-    let Some(named) = server else {
+    let Some(named) = server.filter(|list| !list.0.is_empty()) else {
         let servers = ServerList::of(&base.servers);
         let transport = transport(context, servers.as_ref(), Some(given.unwrap_or(base.transport)))?;
         let protocol = protocol.unwrap_or(base.protocol);
@@ -169,7 +191,13 @@ fn check_login(context: &ErrorContext<'_>, run: &RunSpec, said: &RunSpec, named:
 }
 
 /// Are the kinds of a route the class's, and of no other route?
-fn check_ops(context: &ErrorContext<'_>, run: &RunSpec, route: &RouteSpec, class: &Class) -> Resolved {
+fn check_ops(
+    context: &ErrorContext<'_>,
+    run: &RunSpec,
+    route: &RouteSpec,
+    class: &Class,
+    earlier: &Ways,
+) -> Resolved {
     let kinds = kinds_of(run, class);
     if route.ops.is_empty() {
         return Err(context.invalid("ops", "", format!("at least one of {}", list(&kinds))));
@@ -178,8 +206,7 @@ fn check_ops(context: &ErrorContext<'_>, run: &RunSpec, route: &RouteSpec, class
         if !kinds.contains(kind) {
             return Err(context.invalid("ops", kind, format!("operations of the class ({})", list(&kinds))));
         }
-        let is_taken = class.routes.iter().any(|earlier| earlier.ops.contains(kind));
-        if is_taken || route.ops[..index].contains(kind) {
+        if has_way(earlier, *kind) || route.ops[..index].contains(kind) {
             return Err(context.invalid("ops", kind, "each kind of operation in one route"));
         }
     }
@@ -204,8 +231,7 @@ fn list(kinds: &[OpKind]) -> String {
 
 /// Has each path as many servers as a change needs, and each client connections to all of them, unless its thread has one server?
 pub(super) fn check_counts(context: &ErrorContext<'_>, plan: &Plan, class: &Class) -> Resolved {
-    let paths = plan.destinations(class);
-    let counts: Vec<usize> = paths.iter().map(|(_, way)| way.servers.len().max(1)).collect();
+    let counts: Vec<usize> = class.paths.iter().map(|path| path.servers.len()).collect();
     let fewest = counts.iter().copied().min().unwrap_or(1);
     if fewest < class.replicas as usize {
         let of = if fewest < counts[0] { "a route of the class" } else { "the class" };
@@ -381,17 +407,15 @@ mod tests {
     fn shown(plan: &Plan) -> String {
         let name =
             |address: Option<_>| address.map_or("embedded".to_owned(), |address: &_| format!("{address}"));
-        let servers = plan.servers();
-        let servers = servers.iter();
-        let servers = servers.map(|server| {
+        let servers = plan.servers.iter().map(|server| {
             format!("{} {} {}", name(server.address.as_ref()), server.protocol, server.transport)
         });
-        let path = |path: &crate::destination::Path| {
+        let path = |path: &Path| {
             let ops: Vec<&str> = path.ops.iter().map(|kind| kind.name()).collect();
             format!("{}{:?}", ops.join("+"), path.servers)
         };
         let class = |class: &crate::plan::Class| {
-            let paths: Vec<String> = plan.paths(class).iter().map(path).collect();
+            let paths: Vec<String> = class.paths.iter().map(path).collect();
             format!("{}: {}", class.name, paths.join(" "))
         };
         let classes: Vec<String> = plan.classes.iter().map(class).collect();
@@ -535,7 +559,7 @@ mod tests {
             plan.data_sets().iter().map(|set| (set.classes.clone(), set.home.len(), set.replicas)).collect();
         assert_eq!(sets, [(vec![0, 1], 1, 1), (vec![2], 1, 1), (vec![3], 3, 2)]);
         assert_eq!(plan.preload_stores(), 200_007);
-        assert_eq!(plan.path_of(&plan.classes[2], OpKind::Set).servers, [2]);
+        assert_eq!(plan.classes[2].path_of(OpKind::Set).servers, [2]);
     }
 
     /// Where one address is spoken to in two ways, its names say which, and it is asked once.

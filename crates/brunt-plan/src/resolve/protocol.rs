@@ -14,9 +14,7 @@ const TOKENS_MAX: u64 = 1 << 20;
 /// Is everything that the classes send in the protocol?
 pub(super) fn check(plan: &Plan) -> Resolved {
     let of_classes = || {
-        plan.classes
-            .iter()
-            .map(|class| (ErrorContext::of_class(class, &plan.classes), plan.protocol_of(class), class))
+        plan.classes.iter().map(|class| (ErrorContext::of_class(class, &plan.classes), class.protocol, class))
     };
     for (context, protocol, class) in of_classes().filter(|(_, protocol, _)| protocol.is_stateless()) {
         // Where servers store nothing, commands are all there is to send.
@@ -96,9 +94,9 @@ const NOREPLY: u64 = " noreply".len() as u64;
 
 /// Has everything that these classes send over UDP room there?
 pub(super) fn check_datagrams(plan: &Plan) -> Resolved {
-    for class in plan.classes.iter().filter(|class| class.uses_transport(Transport::Udp, plan.transport)) {
-        let is_by_udp = |kind: &OpKind| class.transport_of(*kind, plan.transport) == Transport::Udp;
-        let (protocol, preload) = (plan.protocol_of(class), plan.preload);
+    for class in plan.classes.iter().filter(|class| class.uses_transport(Transport::Udp)) {
+        let is_by_udp = |kind: &OpKind| class.path_of(*kind).transport == Transport::Udp;
+        let (protocol, preload) = (class.protocol, plan.preload);
         let context = ErrorContext::of_class(class, &plan.classes);
         if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
             return Err(context.requires("transport udp", "--protocol memcached-text or memcached-meta"));

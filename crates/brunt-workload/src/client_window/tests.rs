@@ -42,9 +42,9 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         host_role: brunt_plan::choice::HostRole::Agents,
         trace: None,
         purge: None,
-        own_destination: None,
+        protocol: brunt_plan::plan::Protocol::MemcachedText,
         connections_of: None,
-        routes: Vec::new(),
+        paths: Vec::new(),
         replicas: 1,
     }
 }
