@@ -109,7 +109,7 @@ mod tests {
             ("timeout = '30s'\ndrain = '0s'\nsamples-max = 81920", 40 + 44, 44, Some(1 + 10 + 14), 14),
         ];
         for (toml, preparation, progress, run, stop) in table {
-            let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
+            let host = Host::of(vec![0], 1);
             let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
             let seconds = Duration::from_secs;
             let (preparation, progress, stop) = (seconds(preparation), seconds(progress), seconds(stop));

@@ -688,8 +688,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use crate::objective::Objective;
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
+    use crate::resolve::tests::resolved;
 
     #[test]
     fn objectives_need_a_reported_number() {
@@ -718,9 +717,8 @@ mod tests {
             ("noreply = true", "p99 < 1ms", ""),
             ("noreply = true", "set.unsent <= 0", ""),
         ];
-        let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
         for (plan, objective, expected) in table {
-            let plan = resolve(&PlanSpec::from_toml(plan).unwrap(), &host).unwrap();
+            let plan = resolved(plan).unwrap();
             let found = plan
                 .check_subject(&objective.parse::<Objective>().unwrap().subject)
                 .err()

@@ -94,74 +94,39 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
+    use crate::resolve::tests::{cases, resolved};
 
     #[test]
     fn commands_have_what_decides_which_keys_there_are() {
-        let table: [(&str, &[&str]); 13] = [
-            ("", &[]),
-            ("server = 'a'", &["-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:"]),
-            (
-                "server = 'a'\ncluster = false\nprefix = '-x'",
-                &["-s a:11211 --protocol memcached-text --keys 100000 --prefix=-x"],
-            ),
-            (
-                "server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2",
-                &[
-                    "-s a:6379 --protocol resp2 --set user=me --set database=3 --set transport=tls --set hash-field=2 --keys 10 \
-                   --key-size fixed:12 --prefix brunt: --password @FILE",
-                ],
-            ),
-            (
-                "server = ['a', 'b']\nplacement = 'ketama'\nreplicas = 1\nprefix = \"it's\"",
-                &[
-                    "-s a:11211 -s b:11211 --protocol memcached-text --placement ketama --keys 100000 --prefix 'it'\\''s'",
-                ],
-            ),
-            (
-                "server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7",
-                &[
-                    "-s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix= --set data-seed=7 --yes",
-                ],
-            ),
-            (
-                "server = ['a', 'b']\nplacement = 'by-thread'\nconnections = 4\nthreads = 2",
-                &[
-                    "-s a:11211 -s b:11211 --protocol memcached-text --placement by-thread --connections 4 --threads 2 --keys 100000 --prefix brunt:",
-                ],
-            ),
-            (
-                "protocol = 'resp2'\nserver = ['a', 'b']\ncluster = true",
-                &["-s a:6379 -s b:6379 --protocol resp2 --cluster --keys 100000 --prefix brunt:"],
-            ),
-            (
-                "server = 'a'\nkey-form = 'random'\nfirst-key = 5\nkey-size = 'uniform:20,30'",
-                &[
-                    "-s a:11211 --protocol memcached-text --keys 100000 --key-size uniform:20,30 --prefix brunt: --set key-form=random \
-                   --set first-key=5",
-                ],
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class]]\nprefix = 'x'\nserver = 'b:5'",
-                &[
-                    "-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:",
-                    "-s b:5 --protocol memcached-text --keys 100000 --prefix x",
-                ],
-            ),
-            (
-                "server = 'a'\ntransport = 'udp'",
-                &["-s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:"],
-            ),
-            ("server = 'a'\npopularity = 'window:10'", &[]),
-            ("server = 'a'\ntrace = 't'\ntrace-layout = 'words'", &[]),
-        ];
-        let host = Host { allowed_cpus: vec![0, 1, 2], random_seed: 1, server_is_here: true };
-        for (toml, expected) in table {
-            let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
-            let expected: Vec<_> =
-                expected.iter().map(|rest| format!("brunt load --delete {rest}")).collect();
-            assert_eq!(plan.removal_commands(), expected, "{toml}");
+        let table = cases(
+            r#"
+            '' => ''
+            server = 'a' => -s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:
+            server = 'a'\ncluster = false\nprefix = '-x' => -s a:11211 --protocol memcached-text --keys 100000 --prefix=-x
+            server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2
+                => -s a:6379 --protocol resp2 --set user=me --set database=3 --set transport=tls --set hash-field=2 --keys 10 --key-size fixed:12 --prefix brunt: --password @FILE
+            server = ['a', 'b']\nplacement = 'ketama'\nreplicas = 1\nprefix = "it's"
+                => -s a:11211 -s b:11211 --protocol memcached-text --placement ketama --keys 100000 --prefix 'it'\''s'
+            server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7
+                => -s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix= --set data-seed=7 --yes
+            server = ['a', 'b']\nplacement = 'by-thread'\nconnections = 4\nthreads = 2
+                => -s a:11211 -s b:11211 --protocol memcached-text --placement by-thread --connections 4 --threads 2 --keys 100000 --prefix brunt:
+            protocol = 'resp2'\nserver = ['a', 'b']\ncluster = true
+                => -s a:6379 -s b:6379 --protocol resp2 --cluster --keys 100000 --prefix brunt:
+            server = 'a'\nkey-form = 'random'\nfirst-key = 5\nkey-size = 'uniform:20,30'
+                => -s a:11211 --protocol memcached-text --keys 100000 --key-size uniform:20,30 --prefix brunt: --set key-form=random --set first-key=5
+            server = 'a'\n[[class]]\n[[class]]\nprefix = 'x'\nserver = 'b:5'
+                => -s a:11211 --protocol memcached-text --keys 100000 --prefix brunt: & -s b:5 --protocol memcached-text --keys 100000 --prefix x
+            server = 'a'\ntransport = 'udp'
+                => -s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:
+            server = 'a'\npopularity = 'window:10' => ''
+            server = 'a'\ntrace = 't'\ntrace-layout = 'words' => ''
+        "#,
+        );
+        for [toml, expected] in table {
+            let commands = expected.split(" & ").filter(|rest| !rest.is_empty());
+            let expected: Vec<_> = commands.map(|rest| format!("brunt load --delete {rest}")).collect();
+            assert_eq!(resolved(toml).unwrap().removal_commands(), expected, "{toml}");
         }
     }
 }

@@ -8,10 +8,10 @@ mod piece;
 mod thrift;
 mod word;
 
+use crate::Request;
 use crate::out::Out;
 use crate::step::LINE_END;
 use crate::template::piece::PieceBuilder;
-use crate::{KEY_BYTES_MAX, Request};
 use piece::Piece;
 pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
 use std::sync::Arc;
@@ -178,11 +178,6 @@ impl Templates {
     #[inline]
     pub(crate) fn encoded_len_max(&self, key_bytes: usize) -> usize {
         self.fixed_bytes + self.key_uses * key_bytes
-    }
-
-    /// An upper bound on a request with any key, its value aside.
-    pub(crate) fn encoded_len_max_of_any(&self) -> usize {
-        self.encoded_len_max(KEY_BYTES_MAX)
     }
 
     fn template(&self, request: &Request<'_>) -> &Template {

@@ -606,11 +606,8 @@ mod tests {
     use brunt_plan::arrival::Arrival;
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::{OutcomeClass, ReplyKind};
-    use brunt_plan::plan::{
-        KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, Reconnect, SessionScope, ValueForm,
-    };
+    use brunt_plan::plan::{OpenRate, ValueForm};
     use brunt_plan::popularity::Popularity;
-    use brunt_plan::size::SizeDistribution;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
     use std::collections::VecDeque;
@@ -630,39 +627,8 @@ mod tests {
     }
 
     fn class(load: Load, depth: u32, mix: &str) -> Class {
-        Class {
-            name: "main".to_owned(),
-            load,
-            connections: 1,
-            depth,
-            sessions: SessionScope::Worker,
-            mix: mix.parse().unwrap(),
-            popularity: Popularity::Zipf { exponent: 0.99 },
-            keyspace: Keyspace {
-                keys: 1_000,
-                prefix: String::new(),
-                key_form: KeyForm::Decimal,
-                first_key: 0,
-                key_size: SizeDistribution::Fixed(30),
-                value_size: SizeDistribution::Fixed(200),
-                value_form: ValueForm::Random,
-            },
-            delta: SizeDistribution::Fixed(1),
-            drift: None,
-            multiget: 10,
-            ttl_s: 0,
-            noreply: false,
-            on_miss: OnMiss::Ignore,
-            lifetime: Lifetime::default(),
-            reconnect: Reconnect::default(),
-            host_role: brunt_plan::choice::HostRole::Agents,
-            trace: None,
-            purge: None,
-            protocol: brunt_plan::plan::Protocol::MemcachedText,
-            connections_of: None,
-            paths: Vec::new(),
-            replicas: 1,
-        }
+        let toml = "connections = 1\npopularity = 'zipf:0.99'\nkeys = 1000\nprefix = ''\n";
+        Class { load, ..crate::tests::class(&format!("{toml}depth = {depth}\nmix = '{mix}'")) }
     }
 
     /// Of values that are numbers the keys are counters; else each key has one beside it.

@@ -520,7 +520,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn plan(toml: &str) -> Plan {
-        let host = Host { allowed_cpus: (0..8).collect(), random_seed: 1, server_is_here: true };
+        let host = Host::of((0..8).collect(), 1);
         resolve(&PlanSpec::from_toml(&toml_of(toml)).unwrap(), &host).unwrap()
     }
 

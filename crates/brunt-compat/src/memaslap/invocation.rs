@@ -332,7 +332,7 @@ pub(super) mod tests {
     fn plan(line: &str) -> String {
         let text = |line: &str| {
             let spec = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
-            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
+            let host = Host::of(vec![0, 1, 2, 3], 7);
             resolve(&spec, &host).unwrap().spec.to_toml()
         };
         let usual = text("-s h");

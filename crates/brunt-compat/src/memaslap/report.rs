@@ -435,7 +435,7 @@ Total Statistics (6 events)
 
     fn summary(line: &str, done: &[Done], counts: WorkerCounts) -> (Summary, CommandLine) {
         let invocation = invocation(line).unwrap();
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
+        let host = Host::of(vec![0, 1], 1);
         let plan = resolve(&invocation.spec, &host).unwrap();
         let layout = Layout::of(&plan);
         let mut store = IntervalStore::new(&layout);

@@ -285,7 +285,7 @@ mod tests {
     fn plan(line: &str) -> String {
         let text = |line: &str| {
             let invocation = invocation(line).unwrap_or_else(|message| panic!("{line}: {message}"));
-            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 0, server_is_here: true };
+            let host = Host::of(vec![0, 1, 2, 3], 0);
             resolve(&invocation.spec(7).unwrap().0, &host).unwrap().spec.to_toml()
         };
         let usual = text("--config get -s h");

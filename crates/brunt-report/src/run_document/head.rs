@@ -347,7 +347,7 @@ mod tests {
     use brunt_plan::spec::PlanSpec;
 
     fn plan(toml: &str) -> Plan {
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
+        let host = Host::of(vec![0, 1], 1);
         resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap()
     }
 
