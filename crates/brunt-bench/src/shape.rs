@@ -53,8 +53,7 @@ impl Shape {
             self.depth
         );
         let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
-        resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true })
-            .expect("a shape is within the plan's bounds")
+        resolve(&spec, &Host::of(vec![0], 1)).expect("a shape is within the plan's bounds")
     }
 }
 

@@ -39,7 +39,7 @@ impl Caller<'_> {
     /// # Errors
     /// What is wrong with it, by brunt's own options.
     pub(crate) fn check(&self, spec: &PlanSpec) -> Result<(), String> {
-        let host = Host { allowed_cpus: self.allowed_cpus.to_vec(), random_seed: 0, server_is_here: true };
+        let host = Host::of(self.allowed_cpus.to_vec(), 0);
         resolve(spec, &host).map(drop).map_err(|error| error.to_string())
     }
 }

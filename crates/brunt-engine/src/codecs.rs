@@ -96,7 +96,7 @@ fn framing(protocol: Protocol) -> Option<Framing> {
 fn parsed(plan: &Plan, protocol: Protocol) -> Result<Vec<Template>, String> {
     let is_sent = |index: usize| {
         let sends = |class: &Class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0);
-        plan.classes.iter().any(|class| plan.protocol_of(class) == protocol && sends(class))
+        plan.classes.iter().any(|class| class.protocol == protocol && sends(class))
     };
     let parse = |(index, command): (usize, &Command)| match framing(protocol) {
         Some(framing) if is_sent(index) => Template::parse(framing, &command.template),

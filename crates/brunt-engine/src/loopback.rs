@@ -44,7 +44,7 @@ pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
 pub(crate) fn plan(toml: &str) -> Plan {
     let mut spec = PlanSpec::from_toml(toml).unwrap();
     spec.base.prefix.get_or_insert_default();
-    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true }).unwrap()
+    resolve(&spec, &Host::of(vec![0, 1], 1)).unwrap()
 }
 
 pub(crate) fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
@@ -65,6 +65,12 @@ pub(crate) fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, Ru
 fn interfaces() -> Vec<&'static str> {
     let uring = io_uring_works().map_err(|why| eprintln!("SKIPPED: io_uring: {why}")).is_ok();
     if uring { vec!["epoll", "uring"] } else { vec!["epoll"] }
+}
+
+/// Runs a plan on each of them.
+fn on_each(address: SocketAddr, toml: &str) -> Vec<(&'static str, RunData)> {
+    let on = |io| (io, run_against(address, &format!("io = '{io}'\n{toml}")).unwrap());
+    interfaces().into_iter().map(on).collect()
 }
 
 fn measured(data: &RunData) -> OpCounts {
@@ -191,12 +197,10 @@ fn a_running_worker_allocates_nothing() {
 /// Values far larger than socket buffers: sends and receives come in many pieces.
 #[test]
 fn large_values_arrive_whole() {
-    for io in interfaces() {
-        let toml = format!(
-            "io = '{io}'\nconnections = 4\ndepth = 8\nrequests = 300\nwarmup = '0s'\nkeys = 20\n\
-             value-size = 'uniform:500000,1000000'\nmix = 'get=1,set=1'"
-        );
-        let op_counts = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap());
+    let toml = "connections = 4\ndepth = 8\nrequests = 300\nwarmup = '0s'\nkeys = 20\n\
+                value-size = 'uniform:500000,1000000'\nmix = 'get=1,set=1'";
+    for (io, data) in on_each(start_server(CoreOptions::default()), toml) {
+        let op_counts = measured(&data);
         assert_eq!(op_counts.requests.completed(), 300, "{io} {op_counts:?}");
         assert_eq!(op_counts.keys.hit, op_counts.keys.requested);
     }
@@ -205,11 +209,10 @@ fn large_values_arrive_whole() {
 /// More replies come at once than io_uring has buffers for: those that find none are received when one is back.
 #[test]
 fn replies_wait_for_buffers() {
-    for io in interfaces() {
-        let toml = format!(
-            "io = '{io}'\nconnections = 300\nrequests = 6000\nwarmup = '0s'\nkeys = 50\nvalue-size = 60000\nmix = 'get'"
-        );
-        let requests = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap()).requests;
+    let toml =
+        "connections = 300\nrequests = 6000\nwarmup = '0s'\nkeys = 50\nvalue-size = 60000\nmix = 'get'";
+    for (io, data) in on_each(start_server(CoreOptions::default()), toml) {
+        let requests = measured(&data).requests;
         assert_eq!((requests.scheduled, requests.completed()), (6_000, 6_000), "{io}");
     }
 }
@@ -217,15 +220,13 @@ fn replies_wait_for_buffers() {
 /// Connections that end by plan while others have requests to hand in: each still gets its replies, once.
 #[test]
 fn closing_connections_leave_others_undisturbed() {
-    for io in interfaces() {
-        for (load, calls) in [("", 1), ("", 7), ("rate = 20000\n", 3)] {
-            let toml = format!(
-                "{load}io = '{io}'\nconnections = 16\ndepth = 4\nrequests = 4000\nwarmup = '0s'\nkeys = 100\n\
-                 calls-per-connection = {calls}"
-            );
-            let data = run_against(start_server(CoreOptions::default()), &toml).unwrap();
+    for (load, calls) in [("", 1), ("", 7), ("rate = 20000\n", 3)] {
+        let toml = format!(
+            "{load}connections = 16\ndepth = 4\nrequests = 4000\nwarmup = '0s'\nkeys = 100\ncalls-per-connection = {calls}"
+        );
+        for (io, data) in on_each(start_server(CoreOptions::default()), &toml) {
             let requests = measured(&data).requests;
-            assert_eq!((requests.scheduled, requests.completed()), (4_000, 4_000), "{toml}");
+            assert_eq!((requests.scheduled, requests.completed()), (4_000, 4_000), "{io} {toml}");
         }
     }
 }
@@ -234,14 +235,12 @@ fn closing_connections_leave_others_undisturbed() {
 #[test]
 fn policies_change_no_operation() {
     let address = start_server(CoreOptions::default());
-    for io in interfaces() {
-        for policy in ["peak = true", "gather = '3'", "gather = '200us'", "refill = 'batch'"] {
-            let toml = format!(
-                "io = '{io}'\n{policy}\nconnections = 8\ndepth = 16\nrequests = 20000\nwarmup = '0s'\nkeys = 100\n\
-                 preload = false\nmix = 'set'"
-            );
-            let data = run_against(address, &toml).unwrap();
-            assert_eq!(measured(&data).requests.completed(), 20_000, "{toml}");
+    for policy in ["peak = true", "gather = '3'", "gather = '200us'", "refill = 'batch'"] {
+        let toml = format!(
+            "{policy}\nconnections = 8\ndepth = 16\nrequests = 20000\nwarmup = '0s'\nkeys = 100\npreload = false\nmix = 'set'"
+        );
+        for (io, data) in on_each(address, &toml) {
+            assert_eq!(measured(&data).requests.completed(), 20_000, "{io} {toml}");
         }
     }
 }
@@ -275,16 +274,10 @@ fn gathering_delays_nothing_that_is_due() {
 fn several_threads_share_a_plan_exactly() {
     let address = start_server(CoreOptions::default());
     for load in ["rate = 5000", "rate = 5000\narrival = 'uniform'", ""] {
-        for io in interfaces() {
-            let toml = format!(
-                "{load}\nio = '{io}'\nthreads = 3\nconnections = 7\nrequests = 1001\nwarmup = '20ms'\nkeys = 333"
-            );
-            let op_counts = measured(&run_against(address, &toml).unwrap());
-            assert_eq!(
-                (op_counts.requests.scheduled, op_counts.requests.completed()),
-                (1001, 1001),
-                "{io} {load}"
-            );
+        let toml = "threads = 3\nconnections = 7\nrequests = 1001\nwarmup = '20ms'\nkeys = 333";
+        for (io, data) in on_each(address, &format!("{load}\n{toml}")) {
+            let requests = measured(&data).requests;
+            assert_eq!((requests.scheduled, requests.completed()), (1001, 1001), "{io} {load}");
         }
     }
 }
@@ -303,10 +296,9 @@ fn malformed_bytes_are_counted_and_quoted() {
             }
         }
     });
-    for io in interfaces() {
-        let toml =
-            "connections = 2\ntime = '200ms'\nwarmup = '0s'\npreload = false\nmix = 'get'\ndrain = '100ms'";
-        let data = run_against(address, &format!("{toml}\nio = '{io}'")).unwrap();
+    let toml =
+        "connections = 2\ntime = '200ms'\nwarmup = '0s'\npreload = false\nmix = 'get'\ndrain = '100ms'";
+    for (_, data) in on_each(address, toml) {
         let op_counts = measured(&data);
         assert_eq!(op_counts.requests.completed(), 0);
         assert!(op_counts.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
@@ -393,14 +385,11 @@ fn parted(address: SocketAddr, io: &str) -> ([u64; 3], u64) {
 #[test]
 fn stamps_change_no_operation() {
     let address = start_server(CoreOptions::default());
-    for (io, depth) in interfaces().into_iter().flat_map(|io| [(io, 1), (io, 8)]) {
-        let data = run_against(
-            address,
-            &format!(
-                "io = '{io}'\nconnections = 16\ndepth = {depth}\nrequests = 40000\nwarmup = '0s'\nkeys = 100\ntimestamps = 'kernel'"
-            ),
-        )
-        .unwrap();
+    let runs = |depth| {
+        let toml = "connections = 16\nrequests = 40000\nwarmup = '0s'\nkeys = 100\ntimestamps = 'kernel'";
+        on_each(address, &format!("{toml}\ndepth = {depth}")).into_iter().map(move |(_, data)| (depth, data))
+    };
+    for (depth, data) in [1, 8].into_iter().flat_map(runs) {
         let (requests, counts) = (measured(&data).requests, data.counts.stamps);
         assert_eq!((requests.scheduled, requests.completed()), (40_000, 40_000));
         assert!(counts.adds_up(), "{counts:?}");
@@ -425,16 +414,10 @@ fn stamps_survive_connections_that_end() {
         Faults { reset_every: every, ..Faults::default() },
         Faults { cut_every: every, ..Faults::default() },
     ];
-    for (io, faults) in interfaces().into_iter().flat_map(|io| faults.map(|faults| (io, faults))) {
-        let address = start_server(CoreOptions { faults, ..CoreOptions::default() });
-        let data = run_against(
-            address,
-            &format!(
-                "io = '{io}'\nrate = 2000\nconnections = 4\ntime = '500ms'\nwarmup = '0s'\nkeys = 100\npreload = false\n\
-                 timestamps = 'kernel'\ndrain = '200ms'"
-            ),
-        )
-        .unwrap();
+    let toml = "rate = 2000\nconnections = 4\ntime = '500ms'\nwarmup = '0s'\nkeys = 100\npreload = false\n\
+                timestamps = 'kernel'\ndrain = '200ms'";
+    let runs = |faults| on_each(start_server(CoreOptions { faults, ..CoreOptions::default() }), toml);
+    for (_, data) in faults.into_iter().flat_map(runs) {
         let (requests, counts) = (measured(&data).requests, data.counts.stamps);
         assert!(requests.completed() > 0, "{requests:?}");
         assert!(requests.outcome(OutcomeClass::Lost) > 0, "{requests:?}");

@@ -122,7 +122,7 @@ pub(super) fn check(plan: &Plan, shards: &[Shard]) -> Result<(), RunError> {
     let of_shards = |need: &dyn Fn(&Class, usize) -> usize| -> usize {
         let of_shard = |shard: &Shard| -> usize {
             let own = plan.classes.iter().zip(&shard.classes);
-            own.map(|(class, own)| need(class, own.connections.len() * class.path_count())).sum()
+            own.map(|(class, own)| need(class, own.connections.len() * class.paths.len())).sum()
         };
         shards.iter().map(of_shard).fold(0, usize::saturating_add)
     };

@@ -195,7 +195,7 @@ fn start_stats_pollers(
     if !plan.server_stats {
         return Ok(StatsPollers::disabled());
     }
-    let servers = plan.servers();
+    let servers = &plan.servers;
     let query_of = |place: usize| {
         let question = match servers[place].protocol {
             protocol if protocol.is_resp() => StatsQuery::Info(Box::new(resp_codec(plan, protocol)?)),
@@ -305,7 +305,7 @@ const ANSWER_BYTES_MAX: usize = 4096;
 /// # Errors
 /// A server is unreachable, does not confirm, or has no such command; for a user.
 pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
-    for (server, endpoint) in plan.servers().iter().zip(endpoints) {
+    for (server, endpoint) in plan.servers.iter().zip(endpoints) {
         let refuse = |reason: String| format!("cannot flush {}: {reason}", endpoint.server);
         if server.protocol.is_stateless() || server.transport == Transport::Udp {
             return Err(refuse(format!(

@@ -3,8 +3,7 @@
 //!
 //! Faults during a run are data. Invariant: each kind defines its message and its origin here.
 
-use brunt_plan::destination::Server;
-use brunt_plan::plan::{Plan, Protocol, Transport};
+use brunt_plan::plan::{Plan, Protocol, Server, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::detection::DetectedProtocol;
@@ -180,7 +179,7 @@ impl RunError {
 
 /// A hint from the first invalid reply or the first error; empty if there is none.
 pub fn hint(plan: &Plan, reply: &[u8]) -> String {
-    let servers = plan.servers();
+    let servers = &plan.servers;
     let of = |differs: fn(&Server) -> bool| servers.iter().find(|server| differs(server));
     let text = String::from_utf8_lossy(reply);
     let error = text.strip_prefix('-').unwrap_or(&text);
@@ -229,7 +228,10 @@ fn remedies(error: &str) -> &'static str {
             "; give the server more memory (memcached -m), let it evict (without -M), or use fewer --keys",
         ),
         ("OOM ", "; raise maxmemory of the server, set a maxmemory-policy that evicts, or use fewer --keys"),
-        ("NOPERM ", "; let this user SET these keys (ACL SETUSER), or use another user name"),
+        (
+            "NOPERM ",
+            "; let this user send this command with these keys (ACL SETUSER), or use another user name",
+        ),
         ("NOAUTH ", "; check user name and --password"),
         ("WRONGPASS ", "; check user name and --password"),
         ("READONLY ", "; this server is a replica: use the address of its primary"),

@@ -43,11 +43,10 @@ use crate::simulated::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::state::recording::{Exchange, Filled};
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
-use brunt_plan::destination::Server;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Plan, Protocol, Timestamps, Transport, Wait};
+use brunt_plan::plan::{MeterKind, Plan, Protocol, Server, Timestamps, Transport, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
@@ -239,12 +238,12 @@ fn simulate(toml: &str, options: SimOptions) -> Outcome {
 
 /// The world's server `n` has port `n + 1` and whatever name the plan gives it.
 fn endpoints(plan: &Plan) -> Vec<Endpoint> {
-    let endpoint = |(port, server): (u16, Server)| Endpoint {
-        server: server.address.unwrap_or_else(|| ServerAddress::network("sim", 1)),
+    let endpoint = |(port, server): (u16, &Server)| Endpoint {
+        server: server.address.clone().unwrap_or_else(|| ServerAddress::network("sim", 1)),
         addresses: vec![std::net::SocketAddr::from(([127, 0, 0, 1], port)).into()],
         tls: None,
     };
-    (1..).zip(plan.servers()).map(endpoint).collect()
+    (1..).zip(&plan.servers).map(endpoint).collect()
 }
 
 /// How many stores of the preload each server gets.
@@ -316,7 +315,7 @@ impl<C: Codec> Run<C> {
     fn new(plan: Plan, options: SimOptions, codec: impl FnOnce(&Blueprint, &Shard) -> C) -> Self {
         let endpoints = endpoints(&plan);
         let shard = shards(&plan).remove(0);
-        let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
+        let blueprint = Arc::new(Blueprint::new(plan, endpoints, options.data));
         let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
         let connections = connection_count(&blueprint.plan, &shard);
@@ -1047,6 +1046,39 @@ fn a_preload_that_is_refused_fails() {
     );
     let text = outcome.end.data.counts.first_error.unwrap();
     assert!(text.bytes().starts_with(b"object too large"), "{text}");
+}
+
+/// A worker stores, or deletes, its share of the keys in the time that all of them take at their rate, each replica and each server for a key of its
+/// own. What a stall of the server holds up is not caught up with.
+#[test]
+fn preloads_keep_their_rate() {
+    let of_two = "server = ['a', 'b']\nplacement = 'ketama'\nconnections = 4";
+    // (plan, stall of the server, the last store; in ms)
+    for (toml, stalled_ms, expected_ms) in [
+        ("keys = 400", 0, 1_995),
+        ("keys = 400\nthreads = 2", 0, 1_990),
+        ("keys = 400\nmix = 'get,incr'", 0, 3_995),
+        ("keys = 400\nthreads = 2\nserver = ['a', 'b']\nplacement = 'by-thread'\nconnections = 4", 0, 3_990),
+        (&format!("keys = 400\n{of_two}"), 0, 1_995),
+        (&format!("keys = 400\n{of_two}\nreplicas = 2"), 0, 3_990),
+        ("[[class]]\nkeys = 400\n[[class]]\nkeys = 4\nprefix = 'x'", 0, 2_015),
+        // A key in 20 s: nothing is stuck.
+        ("keys = 3\npreload-rate = 0.05", 0, 40_000),
+        // Behind 42 keys, of which 32 are out, 358 are to come.
+        ("keys = 400\nconnections = 1", 1_000, 2_830),
+    ] {
+        for data in [DataSets::ToStore, DataSets::ToDelete] {
+            let threads = if toml.contains("threads") { "" } else { "threads = 1\n" };
+            let rate = if toml.contains("preload-rate") { "" } else { "preload-rate = 200\n" };
+            let plan =
+                resolved(&format!("{threads}{rate}wait = 'sleep'\nrequests = 1\nwarmup = '0s'\n{toml}"));
+            let server = stalled(EPOCH_NS + 50 * MS, stalled_ms * MS);
+            let others = vec![CoreOptions::default()];
+            let outcome = simulate_plan(plan, SimOptions { data, others, ..SimOptions::of(server) });
+            let took_ms = (outcome.start_ns() - START_AHEAD_NS - EPOCH_NS) / MS;
+            assert!((expected_ms - 1..expected_ms + 30).contains(&took_ms), "{data:?} {toml}: {took_ms}");
+        }
+    }
 }
 
 /// With a session per connection every connection has its own evenly spaced arrivals, and together they make the rate.

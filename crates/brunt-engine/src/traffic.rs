@@ -263,7 +263,7 @@ impl<C: Codec> Traffic<C> {
         let issue = lane.session.take();
         lane.feed(now_ns);
         let picked_ns = self.dispatch.picked_ns(lane_index, issue.intended_ns, now_ns);
-        self.recording.picked_before(picked_ns);
+        self.recording.occupancy.enter_before(picked_ns);
         self.enqueue_due(lane_index, &issue, picked_ns)
     }
 
@@ -299,7 +299,7 @@ impl<C: Codec> Traffic<C> {
         let (binds_slots, splits) = (lane.binds_slots, lane.splits(&issue.op));
         let row = self.recording.row(phase, &issue.op);
         self.recording.set.scheduled_many(row, 1);
-        self.recording.picked(now_ns, 1);
+        self.recording.occupancy.enter(now_ns, 1);
         let mut picked = Picked::new(issue.op, phase, row, issue.intended_ns, now_ns, first_route);
         if splits {
             return self.split(lane_index, picked);

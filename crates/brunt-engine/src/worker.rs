@@ -23,14 +23,14 @@ use crate::worker::unloaded::Unloaded;
 use crate::worker::usage::{LoopCounters, ThreadUsage, TimeMeter, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{MeterKind, Plan};
-use brunt_plan::units::{DurationNs, Rate};
+use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_proto::Codec;
 use brunt_stats::connection::{ConnectionEvent, FaultKind, FirstError};
 use brunt_stats::run_record::RunData;
 use brunt_stats::usage::{Colocation, HostEvidence, STALL_MIN_NS, StallCounts};
 use brunt_stats::window::RunTimes;
-use brunt_workload::session::PhaseTimes;
+use brunt_workload::session::{PhaseTimes, Session};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -779,23 +779,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// The time between two stores of a worker that `preload-rate` asks for, twice over.
-    fn preload_gap_ns(&self) -> u64 {
-        let gap_ns = |rate: Rate| (2e9 * f64::from(self.plan.threads) / rate.as_f64()) as u64;
-        self.plan.preload_rate.map_or(0, gap_ns)
-    }
-
     fn step_preloading(&mut self, now_ns: u64) {
         self.hand_over_early(now_ns);
         self.traffic.resume_preloads(now_ns);
-        let confirmed = self.traffic.dispatch.lanes.iter().map(|lane| lane.session.confirmed()).sum();
-        if confirmed != self.stored.0 {
+        let sessions = || self.traffic.dispatch.lanes.iter().map(|lane| &lane.session);
+        let confirmed = sessions().map(Session::confirmed).sum();
+        if confirmed != self.stored.0 || sessions().any(Session::awaits_pace) {
             self.stored = (confirmed, now_ns);
         }
         // Behind the limit of a server that is silent, which says more.
         let success_limit_ns = self.plan.timeout.0.max(SILENT_SERVER_NS);
-        let is_stuck =
-            now_ns.saturating_sub(self.stored.1) > success_limit_ns + self.preload_gap_ns() + INTERVAL_NS;
+        let is_stuck = now_ns.saturating_sub(self.stored.1) > success_limit_ns + INTERVAL_NS;
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
         let cannot_finish = confirmed == 0

@@ -285,7 +285,7 @@ impl Agent<'_> {
             )));
         }
         spec.run.password = assignment.password.clone().map(Password::verbatim);
-        let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0, server_is_here: true };
+        let host = Host::of(brunt_engine::allowed_cpus(), 0);
         let plan = resolve_part(&spec, &host).map_err(|error| host_error(error.to_string()))?;
         brunt_engine::check_commands(&plan).map_err(host_error)?;
         if !is_part(assignment, plan.threads) {
@@ -555,7 +555,7 @@ mod tests {
     }
 
     fn default_plan() -> Plan {
-        let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
+        let host = Host::of(vec![0], 1);
         resolve(&PlanSpec::default(), &host).unwrap()
     }
 
@@ -648,8 +648,7 @@ mod tests {
     fn workers_that_are_no_part_of_the_plan_are_rejected() {
         let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
         let spec = PlanSpec::from_toml("threads = 4\nconnections = 4").unwrap();
-        let plan =
-            resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true }).unwrap();
+        let plan = resolve(&spec, &Host::of(vec![0], 1)).unwrap();
         let assignment = |first_worker, workers, [first, width, of]: [u32; 3]| Assignment {
             plan: plan.spec.to_toml(),
             password: None,

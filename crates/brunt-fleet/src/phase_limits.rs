@@ -42,7 +42,8 @@ impl PhaseLimits {
             [plan.timeout, plan.connect_timeout, plan.drain].map(|limit| Duration::from_nanos(limit.0));
         let result = Duration::from_secs(plan.samples_max.saturating_mul(SAMPLE_BYTES) / RESULT_RATE);
         let stop = drain.saturating_add(result).saturating_add(SLACK);
-        let gap = plan.classes.iter().map(|class| longest_gap(class, agents)).max().unwrap_or_default();
+        let gaps = plan.classes.iter().map(|class| longest_gap(class, agents));
+        let gap = gaps.chain([longest_preload_gap(plan)]).max().unwrap_or_default();
         let reply = timeout.max(connect).max(SERVER_DOWN);
         let progress = reply.saturating_add(gap).saturating_add(stop);
         let connections: u64 = plan.classes.iter().map(|class| u64::from(class.connections)).sum();
@@ -56,6 +57,14 @@ impl PhaseLimits {
             stop,
         }
     }
+}
+
+/// The longest time in which an agent whose preload has a rate stores nothing: a worker spreads its keys of a data set over the whole
+/// preload.
+fn longest_preload_gap(plan: &Plan) -> Duration {
+    let fewest = plan.data_sets().iter().map(|set| set.ids_preloaded() / u64::from(plan.threads)).min();
+    let gap_ns = plan.preload_ns().unwrap_or_default() / fewest.unwrap_or(1).max(1) as f64;
+    Duration::try_from_secs_f64(gap_ns / 1e9).unwrap_or(Duration::MAX)
 }
 
 /// The longest time in which an agent that works has nothing to do for a class.
@@ -95,10 +104,12 @@ mod tests {
             // 64 gaps of two agents, of one second each.
             ("requests = 100\ndrain = '0s'\nrate = 1", 40 + 142, 142, None, 4),
             ("requests = 100\ndrain = '0s'\nrate-profile = '0s=0,30s=64'", 40 + 46, 46, None, 4),
+            // Ten keys for two workers at one per ten seconds.
+            ("keys = 10\nthreads = 2\npreload-rate = 0.1\ndrain = '0s'", 40 + 34, 34, Some(1 + 10 + 4), 4),
             ("timeout = '30s'\ndrain = '0s'\nsamples-max = 81920", 40 + 44, 44, Some(1 + 10 + 14), 14),
         ];
         for (toml, preparation, progress, run, stop) in table {
-            let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
+            let host = Host::of(vec![0], 1);
             let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
             let seconds = Duration::from_secs;
             let (preparation, progress, stop) = (seconds(preparation), seconds(progress), seconds(stop));

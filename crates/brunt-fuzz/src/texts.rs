@@ -33,7 +33,7 @@ fn read_plan(text: &str) -> bool {
             return false;
         }
     };
-    let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
+    let host = Host::of(vec![0, 1], 1);
     match resolve(&spec, &host) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(_) => {

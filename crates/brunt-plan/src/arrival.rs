@@ -288,55 +288,6 @@ text_form!(RateProfile);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{check, check_faults};
-
-    #[test]
-    fn arrivals() {
-        check::<Arrival>(&[
-            ("poisson", "poisson"),
-            ("uniform", "uniform"),
-            ("uniform:0,2", "uniform:0,2"),
-            ("exponential:5", "exponential:5"),
-            ("normal:1,0.25", "normal:1,0.25"),
-            ("pareto:0,1,0.99", "pareto:0,1,0.99"),
-            ("mmpp:4,100ms,0.1", "mmpp:4,100ms,0.1"),
-            ("mmpp: 10, 0.1s, 1e-1", "mmpp:10,100ms,0.1"),
-            ("fb_ia", "fb_ia"),
-            ("mcperf:u0.001,0.003@7", "mcperf:u0.001,0.003@7"),
-            ("mcperf:d1e10", "mcperf:d10000000000"),
-        ]);
-        check_faults::<Arrival>(&[
-            (
-                "mmpp",
-                "expected PEAK,BURST,DUTY, such as 4,100ms,0.1: 4 times the mean rate during bursts of 100 ms, \
-                      which take a tenth of the time",
-            ),
-            ("mmpp:x,1s,0.1", "PEAK 'x' is no number"),
-            ("mmpp:2,1,0.1", "BURST '1': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m"),
-            ("mmpp:2,99us,0.1", "BURST 99us is below 100us"),
-            ("mmpp:2,1s,y", "DUTY 'y' is no number"),
-            ("mmpp:2,1s,0", "DUTY 0 is no fraction above 0 (at least 1e-9) and below 1"),
-            ("mmpp:1,1s,1", "DUTY 1 is no fraction above 0 (at least 1e-9) and below 1"),
-            ("mmpp:0.5,1s,0.1", "PEAK 0.5 is below 1: it counts in mean rates"),
-            ("mmpp:4,1s,0.5", "PEAK times DUTY is 2: bursts alone would exceed the mean rate"),
-            ("pareto:0,1,1", "SHAPE 1 makes the mean infinite; gaps need one below 1"),
-            ("gev:0,1,1.5", "SHAPE 1.5 makes the mean infinite; gaps need one below 1"),
-            ("lognormal:0,4.5", "SIGMA 4.5 puts the mean into gaps that no run sees; gaps need one up to 4"),
-            ("fixed:0", "fewer than one gap in a thousand would be above 0"),
-            ("normal:-4,1", "fewer than one gap in a thousand would be above 0"),
-            ("uniform:-9999,1", "fewer than one gap in a thousand would be above 0"),
-            ("pareto:-9,1,0", "fewer than one gap in a thousand would be above 0"),
-            ("gev:-8,1,0", "fewer than one gap in a thousand would be above 0"),
-            ("discrete:0=9999,1=1", "fewer than one gap in a thousand would be above 0"),
-            ("normal:1", "expected MEAN,SD"),
-            (
-                "bursty",
-                "no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a distribution of the gaps: fixed:N, \
-                 uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean 1/LAMBDA), pareto:LOC,SCALE,SHAPE, \
-                 gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
-            ),
-        ]);
-    }
 
     #[test]
     fn the_dispersion_of_bursts() {
@@ -366,33 +317,5 @@ mod tests {
         // A triangle of 10 requests, a pause, and 5 a second.
         let paused: RateProfile = "0s=0,2s=10,2s=0,3s=0,3s=5".parse().unwrap();
         assert_eq!([paused.requests_between(0, 3_000_000_000), paused.rate_at(2_500_000_000)], [10.0, 0.0]);
-    }
-
-    #[test]
-    fn profiles() {
-        for (text, expected) in [
-            ("0s=1k", "0s=1000/s"),
-            ("0s=1k,30s=50k,30s=10k", "0s=1000/s,30s=50000/s,30s=10000/s"),
-            ("# morning\n0s = 100\n\n10s = 200\n", "0s=100/s,10s=200/s"),
-            ("0s=0,10s=0/s,20s=0.5", "0s=0/s,10s=0/s,20s=0.5/s"),
-        ] {
-            let profile: RateProfile = text.parse().unwrap();
-            assert_eq!(profile.to_string(), expected);
-            assert_eq!(expected.parse(), Ok(profile));
-        }
-        for (text, error) in [
-            (
-                "10s=1,5s=2",
-                "'5s=2' lies before the point in front of it; expected points in the order of time",
-            ),
-            ("10s", "'10s' is no point; expected a list of TIME=RATE such as 0s=1k,30s=50k"),
-            ("0s=-1", "'0s=-1' is no point; expected a list of TIME=RATE such as 0s=1k,30s=50k"),
-            ("5=1k", "'5=1k' is no point; expected a list of TIME=RATE such as 0s=1k,30s=50k"),
-            ("", "expected a list of TIME=RATE such as 0s=1k,30s=50k"),
-            ("0s=0", "'0s=0/s' is the last point; expected a rate above 0 there, which then holds"),
-            ("0s=5,1s=0", "'1s=0/s' is the last point; expected a rate above 0 there, which then holds"),
-        ] {
-            assert_eq!(text.parse::<RateProfile>(), Err(error.to_owned()), "{text:?}");
-        }
     }
 }

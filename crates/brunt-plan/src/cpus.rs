@@ -37,22 +37,3 @@ impl CpuList {
     }
 }
 text_form!(CpuList);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::check_texts;
-
-    #[test]
-    fn lists() {
-        check_texts::<CpuList>(&[
-            ("0", Some("0")),
-            ("5,0-3", Some("0-3,5")),
-            ("1, 2,2", Some("1-2")),
-            ("3-1", None),
-            ("9000", None),
-            ("a", None),
-            ("", None),
-        ]);
-    }
-}

@@ -5,32 +5,11 @@
 //! to it.
 
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Placement, Plan, Protocol, SessionScope, Transport};
+use crate::plan::{Class, Path, Placement, Plan, Protocol, Server, SessionScope, Transport};
 use crate::server::ServerAddress;
+use crate::spec::ClassSpec;
 use std::collections::HashSet;
 use std::ops::Range;
-
-/// A server as a run talks to it. One that is spoken to in two ways is two of these.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Server {
-    /// Where it is; none: it is started for the run.
-    pub address: Option<ServerAddress>,
-    /// The protocol.
-    pub protocol: Protocol,
-    /// What carries it.
-    pub transport: Transport,
-}
-
-/// The servers that operations of a class go to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
-    /// Which kinds; none: all that have no other path.
-    pub ops: Vec<OpKind>,
-    /// Places in [`Plan::servers`], at least one.
-    pub servers: Vec<u16>,
-    /// What carries them.
-    pub transport: Transport,
-}
 
 /// Workers that carry out classes of one protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,144 +21,77 @@ pub struct WorkerGroup {
 }
 
 impl Class {
-    /// What carries operations of this kind, where `plan` is the transport of the plan.
-    pub fn transport_of(&self, kind: OpKind, plan: Transport) -> Transport {
-        let own = self.own_destination.as_ref().map_or(plan, |own| own.transport);
-        self.routes.iter().find(|route| route.ops.contains(&kind)).map_or(own, |route| route.transport)
+    /// Which of its paths operations of a kind take.
+    pub fn path_index(&self, kind: OpKind) -> usize {
+        self.paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
     }
 
-    /// What it speaks, where `plan` is the protocol of the plan.
-    pub fn protocol(&self, plan: Protocol) -> Protocol {
-        self.own_destination.as_ref().map_or(plan, |own| own.protocol)
+    /// The path that operations of a kind take.
+    pub fn path_of(&self, kind: OpKind) -> &Path {
+        &self.paths[self.path_index(kind)]
     }
 
-    /// Does anything of it go by this transport, where `plan` is that of the plan?
-    pub fn uses_transport(&self, transport: Transport, plan: Transport) -> bool {
-        self.own_destination.as_ref().map_or(plan, |own| own.transport) == transport
-            || self.routes.iter().any(|route| route.transport == transport)
+    /// Does anything of it go by this transport?
+    pub fn uses_transport(&self, transport: Transport) -> bool {
+        self.paths.iter().any(|path| path.transport == transport)
     }
+}
 
-    /// How many paths its operations take.
-    pub const fn path_count(&self) -> usize {
-        1 + self.routes.len()
+impl ClassSpec {
+    /// Is anything said of its servers that is not said of all?
+    pub fn has_destination(&self) -> bool {
+        self.server.is_some() || self.protocol.is_some() || self.transport.is_some() || self.route.is_some()
     }
 }
 
 impl Plan {
-    /// What a class speaks.
-    pub fn protocol_of(&self, class: &Class) -> Protocol {
-        class.protocol(self.protocol)
-    }
-
     /// Is anything said of a class's servers that is not said of all?
     pub fn has_destinations(&self) -> bool {
-        self.classes.iter().any(|class| class.own_destination.is_some() || !class.routes.is_empty())
-    }
-
-    /// The ways of a class's operations: first that of whatever has no other.
-    pub(crate) fn destinations<'a>(&'a self, class: &'a Class) -> Vec<(&'a [OpKind], Destination)> {
-        let plans = &self.named_servers[..];
-        let named =
-            |own: &'a [ServerAddress], other: &'a [ServerAddress]| if own.is_empty() { other } else { own };
-        let (protocol, transport, servers) = match &class.own_destination {
-            None => (self.protocol, self.transport, plans),
-            Some(own) => (own.protocol, own.transport, named(&own.servers, plans)),
-        };
-        let way = |servers: &[ServerAddress], transport| Destination {
-            servers: servers.to_vec(),
-            protocol,
-            transport,
-        };
-        let own = std::iter::once((&[][..], way(servers, transport)));
-        let routes = class
-            .routes
-            .iter()
-            .map(|route| (&route.ops[..], way(named(&route.servers, servers), route.transport)));
-        own.chain(routes).collect()
-    }
-
-    /// Every server that the run talks to, at least one, in the order in which reports name them.
-    pub fn servers(&self) -> Vec<Server> {
-        // There may be a thousand, which are asked for often.
-        let (mut servers, mut known) = (Vec::new(), HashSet::new());
-        for (_, way) in self.classes.iter().flat_map(|class| self.destinations(class)) {
-            for server in servers_of(&way) {
-                if known.insert(server.clone()) {
-                    servers.push(server);
-                }
-            }
-        }
-        servers
+        self.spec.classes.iter().any(ClassSpec::has_destination)
     }
 
     /// Where these are, as far as the plan names them.
     pub fn addresses(&self) -> Vec<ServerAddress> {
-        self.servers().into_iter().filter_map(|server| server.address).collect()
+        self.servers.iter().filter_map(|server| server.address.clone()).collect()
     }
 
     /// How many these are.
     pub fn server_count(&self) -> usize {
-        self.servers().len()
+        self.servers.len()
     }
 
     /// Is there anything to choose between servers?
     pub fn has_placement(&self) -> bool {
-        let has_several =
-            |class: &Class| self.destinations(class).iter().any(|(_, way)| way.servers.len() > 1);
-        self.classes.iter().any(has_several)
-    }
-
-    /// The paths of a class's operations, the first of which is that of whatever has no other.
-    pub fn paths(&self, class: &Class) -> Vec<Path> {
-        let servers = self.servers();
-        let place = |server: &Server| servers.iter().position(|held| held == server).unwrap_or(0) as u16;
-        let path = |(ops, way): (&[OpKind], Destination)| Path {
-            ops: ops.to_vec(),
-            servers: servers_of(&way).iter().map(place).collect(),
-            transport: way.transport,
-        };
-        self.destinations(class).into_iter().map(path).collect()
-    }
-
-    /// The path that operations of a kind take.
-    pub fn path_of(&self, class: &Class, kind: OpKind) -> Path {
-        let mut paths = self.paths(class);
-        let place = paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0);
-        paths.swap_remove(place)
+        self.classes.iter().flat_map(|class| &class.paths).any(|path| path.servers.len() > 1)
     }
 
     /// The name of a server in reports: its address; with what carries it or what it speaks, or both, where others have the same address.
     /// `None` where the plan does not name it.
     pub fn server_name(&self, index: usize) -> Option<String> {
-        let servers = self.servers();
-        name_among(&servers, servers.get(index)?)
+        name_among(&self.servers, self.servers.get(index)?)
     }
 
     /// The names of all.
     pub fn server_names(&self) -> Vec<Option<String>> {
-        let servers = self.servers();
-        servers.iter().map(|server| name_among(&servers, server)).collect()
+        self.servers.iter().map(|server| name_among(&self.servers, server)).collect()
     }
 
     /// The servers whose statistics are polled: each address once, by whatever transport it is reached.
     pub fn polled_servers(&self) -> Vec<usize> {
-        let servers = self.servers();
         let mut known = HashSet::new();
-        (0..servers.len()).filter(|index| known.insert(&servers[*index].address)).collect()
+        (0..self.servers.len()).filter(|index| known.insert(&self.servers[*index].address)).collect()
     }
 
     /// The addresses of these.
     pub fn polled_server_names(&self) -> Vec<Option<String>> {
-        let servers = self.servers();
-        let name = |index: usize| servers[index].address.as_ref().map(ToString::to_string);
+        let name = |index: usize| self.servers[index].address.as_ref().map(ToString::to_string);
         self.polled_servers().into_iter().map(name).collect()
     }
 
     /// Is one address spoken to as a memcached and as a Redis? Then its counts cannot be divided between the two.
     pub fn has_server_with_two_protocols(&self) -> bool {
-        let servers = self.servers();
-        servers.iter().any(|one| {
-            servers.iter().any(|other| {
+        self.servers.iter().any(|one| {
+            self.servers.iter().any(|other| {
                 one.address == other.address && one.protocol.is_resp() != other.protocol.is_resp()
             })
         })
@@ -187,18 +99,18 @@ impl Plan {
 
     /// Does anything go by this transport?
     pub fn uses_transport(&self, transport: Transport) -> bool {
-        self.servers().iter().any(|server| server.transport == transport)
+        self.servers.iter().any(|server| server.transport == transport)
     }
 
     /// Does a class talk to a server that is started for the run?
     pub fn needs_embedded(&self) -> bool {
-        self.servers().iter().any(|server| server.address.is_none())
+        self.servers.iter().any(|server| server.address.is_none())
     }
 
     /// The protocols of the classes, in their order.
     pub fn protocols(&self) -> Vec<Protocol> {
         let mut protocols = Vec::new();
-        for protocol in self.classes.iter().map(|class| self.protocol_of(class)) {
+        for protocol in self.classes.iter().map(|class| class.protocol) {
             if !protocols.contains(&protocol) {
                 protocols.push(protocol);
             }
@@ -234,7 +146,7 @@ impl Plan {
     pub fn idle_servers(&self) -> Vec<usize> {
         let mut is_idle = vec![self.placement == Placement::ByThread; self.server_count()];
         for class in &self.classes {
-            for path in self.paths(class) {
+            for path in &class.paths {
                 let count = path.servers.len() as u32;
                 let own = (0..self.workers_of(class).len() as u32)
                     .filter_map(|worker| self.placement.of_worker(worker, count));
@@ -254,14 +166,13 @@ impl Plan {
             own.for_each(|server| turns[usize::from(path.servers[server as usize])] += 1);
             turns.into_iter().max().unwrap_or(0)
         };
-        let most = self.paths(class).iter().map(of_path).max().unwrap_or(0);
+        let most = class.paths.iter().map(of_path).max().unwrap_or(0);
         f64::from(most) / f64::from(workers)
     }
 
     /// The workers that carry out a class.
     pub fn workers_of(&self, class: &Class) -> Range<u32> {
-        let protocol = self.protocol_of(class);
-        let group = self.worker_groups().into_iter().find(|group| group.protocol == protocol);
+        let group = self.worker_groups().into_iter().find(|group| group.protocol == class.protocol);
         group.map_or(0..self.threads, |group| group.workers)
     }
 }
@@ -282,14 +193,4 @@ fn name_among(servers: &[Server], server: &Server) -> Option<String> {
         (false, false) => format!("{protocol} over {transport}"),
     };
     Some(format!("{} ({way})", address.unwrap_or("embedded".to_owned())))
-}
-
-/// The servers of a way; without any that are named, the one that is started for the run.
-fn servers_of(way: &Destination) -> Vec<Server> {
-    let Destination { protocol, transport, .. } = *way;
-    let server = |address| Server { address, protocol, transport };
-    match way.servers.as_slice() {
-        [] => vec![server(None)],
-        named => named.iter().map(|address| server(Some(address.clone()))).collect(),
-    }
 }

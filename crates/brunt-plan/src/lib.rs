@@ -32,6 +32,8 @@ pub mod sockets;
 pub mod spec;
 pub mod split_mix;
 pub mod sweep;
+#[cfg(test)]
+mod texts;
 pub mod units;
 pub mod until;
 pub mod url;

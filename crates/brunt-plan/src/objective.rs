@@ -439,63 +439,7 @@ text_form!(Requirement, without serde);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::check_texts;
     use proptest::prelude::*;
-
-    #[test]
-    fn objectives() {
-        check_texts::<Objective>(&[
-            ("p99 < 1ms", Some("p99 < 1ms")),
-            ("get.p99<1ms", Some("get.p99 < 1ms")),
-            ("set.p99.9 <= 5ms", Some("set.p99.9 <= 5ms")),
-            ("p99.9 < 1500us", Some("p99.9 < 1500us")),
-            (" mget.p99.99>=0.5s ", Some("mget.p99.99 >= 500ms")),
-            ("mean <2ms", Some("mean < 2ms")),
-            ("get.max< 10ms", Some("get.max < 10ms")),
-            ("service.p99 < 1ms", Some("service.p99 < 1ms")),
-            ("get.service.p99.9 < 1ms", Some("get.service.p99.9 < 1ms")),
-            ("client.p99<=10us", Some("client.p99 <= 10us")),
-            ("get.client.p99.9 < 1ms", Some("get.client.p99.9 < 1ms")),
-            ("rate > 50k", Some("rate > 50000/s")),
-            ("get.rate >= 1.5M/s", Some("get.rate >= 1500000/s")),
-            ("hit >= 0.95", Some("hit >= 95%")),
-            ("hit>=95%", Some("hit >= 95%")),
-            ("errors < 0.1%", Some("errors < 0.1%")),
-            ("unsent <= 0", Some("unsent <= 0%")),
-            ("p99 > 0s", Some("p99 > 0s")),
-        ]);
-    }
-
-    #[test]
-    fn messages_name_the_invalid_part() {
-        let table = [
-            ("", "missing comparison: expected <, <=, > or >="),
-            ("p99 1ms", "missing comparison: expected"),
-            ("p99 = 1ms", "unknown comparison '=': expected"),
-            ("p99 => 1ms", "unknown comparison '=>': expected"),
-            ("p99 << 1ms", "unknown comparison '<<': expected"),
-            ("p100 < 1ms", "unknown metric 'p100': expected p50,"),
-            ("99 < 1ms", "unknown metric '99': expected p50,"),
-            ("< 1ms", "unknown metric '': expected"),
-            ("9.p99 < 1ms", "unknown metric '9.p99': expected"),
-            ("get. < 1ms", "unknown metric 'get.': expected"),
-            ("client.mean < 1ms", "unknown metric 'client.mean': expected"),
-            ("service.hit > 0", "unknown metric 'service.hit': expected"),
-            ("p99 < 1", "invalid bound '1' for p99: expected a duration with its unit"),
-            ("p99 < 0ms", "invalid bound '0ms' for p99: expected a duration above 0"),
-            ("get.mean <= 0s", "invalid bound '0s' for get.mean: expected a duration above 0"),
-            ("p99 <", "invalid bound '' for p99: expected a duration"),
-            ("get.p99.9 < fast", "invalid bound 'fast' for get.p99.9: expected a duration"),
-            ("rate > 0", "invalid bound '0' for rate: expected completed requests per second"),
-            ("hit >= 95", "invalid bound '95' for hit: expected a part of the whole"),
-            ("errors < 0.00000000001%", "invalid bound '0.00000000001%' for errors"),
-            ("p99 < 1ms < 2ms", "invalid bound '1ms < 2ms' for p99"),
-        ];
-        for (text, expected) in table {
-            let error = text.parse::<Objective>().unwrap_err();
-            assert!(error.starts_with(expected), "{text:?}: {error}");
-        }
-    }
 
     #[test]
     fn a_ceiling_bounds_a_percentile_from_above() {
@@ -545,37 +489,8 @@ mod tests {
 
     #[test]
     fn signed_bounds_are_changes() {
-        check_texts::<Requirement>(&[
-            ("p99 <= +5%", Some("p99 <= +5%")),
-            ("get.p99.9<+0.5%", Some("get.p99.9 < +0.5%")),
-            ("hit >= -0%", Some("hit >= +0%")),
-            ("hit >= -0.1%", Some("hit >= -0.1%")),
-            ("mean <= +150%", Some("mean <= +150%")),
-            ("p99<1ms", Some("p99 < 1ms")),
-            ("errors <= 0%", Some("errors <= 0%")),
-            ("errors <= +0%", Some("errors <= +0%")),
-            ("hit >= 95%", Some("hit >= 95%")),
-            ("p99 <= 5%", None),
-            ("p99 <= +1ms", None),
-            ("p99 <= +5", None),
-            ("p99 <= +-5%", None),
-            ("p99 <= ±5%", None),
-            ("p98 <= +5%", None),
-            ("p99 <= +99999999999999%", None),
-        ]);
         assert_eq!("-0.5%".parse::<Change>().unwrap().value(), -0.005);
         let Requirement::Change(tolerance) = "p99 <= +5%".parse().unwrap() else { panic!("no change") };
         assert_eq!([0.05, 0.050_001].map(|change| tolerance.is_met_by(change)), [true, false]);
-        let error = |text: &str| text.parse::<Requirement>().unwrap_err();
-        assert_eq!(
-            error("p99 <= 5%"),
-            "invalid bound '5%' for p99: expected a duration with its unit, such as 1ms or 500us; or a change from A to B in per \
-             cent with its sign, such as +5%, -0.5% or +0%"
-        );
-        assert_eq!(
-            error("p99 <= +1ms"),
-            "invalid change '+1ms' for p99: expected a change from A to B in per cent with its sign, such as +5%, -0.5% or +0%"
-        );
-        assert!(error("p99 +5%").contains("e.g. 'p99 <= +5%'"), "{}", error("p99 +5%"));
     }
 }

@@ -40,28 +40,6 @@ impl Trace {
 /// memcached's own limit on the length of a key, to which every plan keeps.
 pub const KEY_BYTES_MAX: u32 = 250;
 
-/// Servers, and how they are spoken to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Destination {
-    /// The servers; none: those of the plan.
-    pub servers: Vec<ServerAddress>,
-    /// The protocol.
-    pub protocol: Protocol,
-    /// What carries it.
-    pub transport: Transport,
-}
-
-/// A way of its own for some kinds of operations of a class, in the protocol of the class.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpRoute {
-    /// Which kinds, at least one; no kind has two routes, and one at least has none.
-    pub ops: Vec<OpKind>,
-    /// The servers; none: those of the class.
-    pub servers: Vec<ServerAddress>,
-    /// What carries them.
-    pub transport: Transport,
-}
-
 /// The keys and values that a class works on. Two classes with equal keyspaces share one data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyspace {
@@ -187,15 +165,37 @@ impl SessionScope {
     }
 }
 
+/// A server as a run talks to it. One that is spoken to in two ways is two of these.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// Where it is; none: it is started for the run.
+    pub address: Option<ServerAddress>,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
+}
+
+/// The servers that operations of a class go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Which kinds; none: all that have no other path.
+    pub ops: Vec<OpKind>,
+    /// Places in [`Plan::servers`], at least one.
+    pub servers: Vec<u16>,
+    /// What carries them.
+    pub transport: Transport,
+}
+
 /// A stream of traffic inside a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// Name in reports; unique within the plan.
     pub name: String,
-    /// Its servers with protocol and transport, where they are not those of the plan.
-    pub own_destination: Option<Destination>,
-    /// Kinds of operations that go elsewhere, or otherwise. Each route has as many connections as the class.
-    pub routes: Vec<OpRoute>,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// The ways of its operations: first that of whatever has no other. Each has as many connections as the class.
+    pub paths: Vec<Path>,
     /// The servers of its path that each change goes to, at least 1: the one of the key and those behind it. A retrieval
     /// goes to one of them.
     pub replicas: u32,
@@ -330,8 +330,8 @@ pub struct Plan {
     /// The options that were given and at least the defaults that depend on the host, the protocol or another option: it resolves to this plan
     /// again. Each class has a table of its own.
     pub spec: PlanSpec,
-    /// The servers that are named for the run; none: the reference server is started for it.
-    pub named_servers: Vec<ServerAddress>,
+    /// Every server that the run talks to, at least one, in the order in which reports name them.
+    pub servers: Vec<Server>,
     /// Other hosts that carry it out, as they are named; none: this one does it all.
     pub agents: Vec<String>,
     /// The protocol.
@@ -555,17 +555,16 @@ impl Plan {
 
     /// Distinct data sets in the order of the classes, for preload.
     pub fn data_sets(&self) -> Vec<DataSet<'_>> {
-        let servers = self.servers();
         let mut distinct: Vec<DataSet<'_>> = Vec::new();
         for (index, class) in self.classes.iter().enumerate() {
             // What a trace asks for is no part of the data set.
             let is_drawn = class.trace.is_none();
             let (has_counters, extends) = (class.has_counters(), is_drawn && class.mix.extends());
-            let stored_at = self.path_of(class, OpKind::Set).servers;
+            let stored_at = &class.path_of(OpKind::Set).servers;
             let home: Vec<_> =
-                stored_at.iter().map(|server| servers[usize::from(*server)].address.clone()).collect();
+                stored_at.iter().map(|server| self.servers[usize::from(*server)].address.clone()).collect();
             // A memcached and a Redis at one address would be two servers, but for the reference server, which is both.
-            let is_resp = |class: &Class| self.protocol_of(class).is_resp();
+            let is_resp = |class: &Class| class.protocol.is_resp();
             let is_same = |held: &DataSet<'_>| {
                 let is_one_store =
                     home.contains(&None) || is_resp(&self.classes[held.classes[0]]) == is_resp(class);
@@ -618,7 +617,7 @@ impl Plan {
 
     /// How many servers hold each key that a class changes, and have to be told one by one.
     pub fn copies_of(&self, class: &Class) -> u64 {
-        self.copies_at(class, self.path_of(class, OpKind::Delete).servers.len())
+        self.copies_at(class, class.path_of(OpKind::Delete).servers.len())
     }
 
     /// Stores that preload makes.
@@ -627,6 +626,14 @@ impl Plan {
             .iter()
             .map(|set| set.ids_preloaded().saturating_mul(set.copies))
             .fold(0, u64::saturating_add)
+    }
+
+    /// How long preload takes at least, in nanoseconds, where it has a rate: with replicas a key is several stores.
+    pub fn preload_ns(&self) -> Option<f64> {
+        let stores =
+            |set: &DataSet<'_>| set.ids_preloaded() as f64 * set.copies as f64 * f64::from(set.replicas);
+        let stores: f64 = self.data_sets().iter().map(stores).sum();
+        Some(stores / self.preload_rate?.as_f64() * 1e9)
     }
 
     /// Does any class run open loop, so that lateness of the client is an error of the measurement?
@@ -681,8 +688,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use crate::objective::Objective;
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
+    use crate::resolve::tests::resolved;
 
     #[test]
     fn objectives_need_a_reported_number() {
@@ -711,9 +717,8 @@ mod tests {
             ("noreply = true", "p99 < 1ms", ""),
             ("noreply = true", "set.unsent <= 0", ""),
         ];
-        let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
         for (plan, objective, expected) in table {
-            let plan = resolve(&PlanSpec::from_toml(plan).unwrap(), &host).unwrap();
+            let plan = resolved(plan).unwrap();
             let found = plan
                 .check_subject(&objective.parse::<Objective>().unwrap().subject)
                 .err()

@@ -223,38 +223,6 @@ text_form!(Drift);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::check_texts;
-
-    #[test]
-    fn popularities_and_drifts() {
-        check_texts::<Popularity>(&[
-            ("uniform", Some("uniform")),
-            ("zipf", Some("zipf:0.99")),
-            ("zipf:1", Some("zipf:1")),
-            (" zipf:1e-3 ", Some("zipf:0.001")),
-            ("zipf:25.5", Some("zipf:25.5")),
-            ("hotspot:0.2,0.8", Some("hotspot:0.2,0.8")),
-            ("hotspot: 1 , 1", Some("hotspot:1,1")),
-            ("sequential", Some("sequential")),
-            ("latest", Some("latest:0.99")),
-            ("latest:1.2", Some("latest:1.2")),
-            ("gaussian", Some("gaussian:0.16666666666666666")),
-            ("gaussian:0.05", Some("gaussian:0.05")),
-            ("gaussian:0.16666666666666666", Some("gaussian:0.16666666666666666")),
-            ("window:10k", Some("window:10000")),
-            ("window:10240,overwrite=0.20", Some("window:10240,overwrite=0.2")),
-            ("window:1024,expire=0.05", Some("window:1024,expire=0.05")),
-            ("window:5,overwrite=1,expire=0.1", Some("window:5,overwrite=1,expire=0.1")),
-            ("hot", None),
-        ]);
-        check_texts::<Drift>(&[
-            ("1000/10s", Some("1000/10s")),
-            ("1k / 500ms", Some("1000/500ms")),
-            ("0/1s", None),
-            ("5/0s", None),
-            ("5", None),
-        ]);
-    }
 
     #[test]
     fn expiring_objects_are_spread_evenly() {
@@ -274,44 +242,5 @@ mod tests {
         }
         let window = ObjectWindow { objects: 1, overwrite: 0.0, expire: 0.1 };
         assert!((0..30).filter(|place| window.expires(*place)).eq([1, 11, 21]));
-    }
-
-    #[test]
-    fn messages_name_the_invalid_part() {
-        let laws = "expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
-                    latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS";
-        let window =
-            "expected window:OBJECTS[,overwrite=FRACTION][,expire=FRACTION] with 1 to 16777216 objects";
-        for (text, message) in [
-            ("", laws),
-            ("zipfian:0.9", laws),
-            ("uniform:1", laws),
-            ("sequential:2", laws),
-            ("zipf:1,2", laws),
-            ("hotspot", laws),
-            ("hotspot:0.1", laws),
-            ("hotspot:0.1,0.9,1", laws),
-            ("gaussian:0.1,0.2", laws),
-            ("zipf:", "EXPONENT is ''; expected a number above 0"),
-            ("zipf:0", "EXPONENT is '0'; expected a number above 0"),
-            ("zipf:-1", "EXPONENT is '-1'; expected a number above 0"),
-            ("zipf:nan", "EXPONENT is 'nan'; expected a number above 0"),
-            ("zipf:inf", "EXPONENT is 'inf'; expected a number above 0"),
-            ("latest:x", "EXPONENT is 'x'; expected a number above 0"),
-            ("hotspot:0,0.9", "KEYS is '0'; expected a number above 0 and at most 1"),
-            ("hotspot:20%,0.9", "KEYS is '20%'; expected a number above 0 and at most 1"),
-            ("hotspot:0.2,1.1", "OPS is '1.1'; expected a number above 0 and at most 1"),
-            ("window", window),
-            ("window:0", window),
-            ("window:20M", window),
-            ("window:10k,0.2", window),
-            ("window:10k,over=0.2", window),
-            ("window:10k,overwrite=0.2,overwrite=0.3", "'overwrite' is named twice"),
-            ("window:10k,expire=0.1,overwrite=1,expire=0.1", "'expire' is named twice"),
-            ("window:10k,overwrite=2", "overwrite is '2'; expected a number above 0 and at most 1"),
-            ("gaussian:2", "DEVIATION is '2'; expected a number above 0 and at most 1"),
-        ] {
-            assert_eq!(text.parse::<Popularity>(), Err(message.to_owned()), "{text:?}");
-        }
     }
 }

@@ -6,7 +6,7 @@
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{DataSet, Placement, Plan, Transport};
-use crate::resolve::DEFAULT_CONNECTIONS;
+use crate::resolve::{DEFAULT_CONNECTIONS, DEFAULT_DATA_SEED, DEFAULT_KEY_SIZE};
 use crate::size::SizeDistribution;
 use crate::spec::{OPTIONS, OptionForm, PlanOption, PlanSpec};
 use crate::units::Count;
@@ -15,8 +15,6 @@ use toml::{Table, Value};
 
 const OF_RUN: &str = "cluster, tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, user, database, ip-version, hash-field";
 const OF_CLASS: &str = "keys, key-size, prefix, key-form, first-key, value-form, replicas";
-/// Left out, for it is what there is without the option.
-const USUAL_KEY_SIZE: SizeDistribution = SizeDistribution::Fixed(30);
 
 impl Plan {
     /// A command for each data set that the plan stores, or may store, on servers of the user.
@@ -29,16 +27,16 @@ impl Plan {
         let home: Option<Vec<_>> = set.home.iter().cloned().collect();
         let home = home.filter(|_| is_drawn && set.windows.is_none())?;
         let class = &self.classes[set.classes[0]];
-        let path = self.path_of(class, OpKind::Set);
-        let transport = self.servers()[usize::from(*path.servers.first()?)].transport;
+        let path = class.path_of(OpKind::Set);
+        let transport = self.servers[usize::from(*path.servers.first()?)].transport;
         let mut spec = PlanSpec::default();
         spec.run = self.spec.run.clone().take(OF_RUN);
         spec.base = self.spec.classes[set.classes[0]].clone().take(OF_CLASS);
         let (run, base) = (&mut spec.run, &mut spec.base);
-        run.protocol = Some(self.protocol_of(class));
+        run.protocol = Some(class.protocol);
         run.transport = (!matches!(transport, Transport::Tcp | Transport::Unix)).then_some(transport);
         run.placement = (home.len() > 1 && !self.is_cluster).then_some(self.placement);
-        run.data_seed = (self.data_seed != 1).then_some(Count(self.data_seed));
+        run.data_seed = Some(Count(self.data_seed)).filter(|seed| *seed != DEFAULT_DATA_SEED);
         if self.placement == Placement::ByThread {
             run.threads = Some(Count(self.threads.into()));
         }
@@ -47,7 +45,8 @@ impl Plan {
             base.connections = Some(Count(class.connections.into()));
         }
         let is_bare = class.keyspace.prefix.is_empty();
-        base.key_size = base.key_size.take().filter(|size| *size != USUAL_KEY_SIZE);
+        base.key_size =
+            base.key_size.take().filter(|size| *size != SizeDistribution::Fixed(DEFAULT_KEY_SIZE));
         base.mix = set.has_counters.then(|| Mix::of([(OpKind::Incr, 1)]));
         let mut words = vec!["brunt load --delete".to_owned()];
         let servers = ServerList::of(&home)?;
@@ -95,74 +94,39 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
+    use crate::resolve::tests::{cases, resolved};
 
     #[test]
     fn commands_have_what_decides_which_keys_there_are() {
-        let table: [(&str, &[&str]); 13] = [
-            ("", &[]),
-            ("server = 'a'", &["-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:"]),
-            (
-                "server = 'a'\ncluster = false\nprefix = '-x'",
-                &["-s a:11211 --protocol memcached-text --keys 100000 --prefix=-x"],
-            ),
-            (
-                "server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2",
-                &[
-                    "-s a:6379 --protocol resp2 --set user=me --set database=3 --set transport=tls --set hash-field=2 --keys 10 \
-                   --key-size fixed:12 --prefix brunt: --password @FILE",
-                ],
-            ),
-            (
-                "server = ['a', 'b']\nplacement = 'ketama'\nreplicas = 1\nprefix = \"it's\"",
-                &[
-                    "-s a:11211 -s b:11211 --protocol memcached-text --placement ketama --keys 100000 --prefix 'it'\\''s'",
-                ],
-            ),
-            (
-                "server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7",
-                &[
-                    "-s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix= --set data-seed=7 --yes",
-                ],
-            ),
-            (
-                "server = ['a', 'b']\nplacement = 'by-thread'\nconnections = 4\nthreads = 2",
-                &[
-                    "-s a:11211 -s b:11211 --protocol memcached-text --placement by-thread --connections 4 --threads 2 --keys 100000 --prefix brunt:",
-                ],
-            ),
-            (
-                "protocol = 'resp2'\nserver = ['a', 'b']\ncluster = true",
-                &["-s a:6379 -s b:6379 --protocol resp2 --cluster --keys 100000 --prefix brunt:"],
-            ),
-            (
-                "server = 'a'\nkey-form = 'random'\nfirst-key = 5\nkey-size = 'uniform:20,30'",
-                &[
-                    "-s a:11211 --protocol memcached-text --keys 100000 --key-size uniform:20,30 --prefix brunt: --set key-form=random \
-                   --set first-key=5",
-                ],
-            ),
-            (
-                "server = 'a'\n[[class]]\n[[class]]\nprefix = 'x'\nserver = 'b:5'",
-                &[
-                    "-s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:",
-                    "-s b:5 --protocol memcached-text --keys 100000 --prefix x",
-                ],
-            ),
-            (
-                "server = 'a'\ntransport = 'udp'",
-                &["-s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:"],
-            ),
-            ("server = 'a'\npopularity = 'window:10'", &[]),
-            ("server = 'a'\ntrace = 't'\ntrace-layout = 'words'", &[]),
-        ];
-        let host = Host { allowed_cpus: vec![0, 1, 2], random_seed: 1, server_is_here: true };
-        for (toml, expected) in table {
-            let plan = resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap();
-            let expected: Vec<_> =
-                expected.iter().map(|rest| format!("brunt load --delete {rest}")).collect();
-            assert_eq!(plan.removal_commands(), expected, "{toml}");
+        let table = cases(
+            r#"
+            '' => ''
+            server = 'a' => -s a:11211 --protocol memcached-text --keys 100000 --prefix brunt:
+            server = 'a'\ncluster = false\nprefix = '-x' => -s a:11211 --protocol memcached-text --keys 100000 --prefix=-x
+            server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2
+                => -s a:6379 --protocol resp2 --set user=me --set database=3 --set transport=tls --set hash-field=2 --keys 10 --key-size fixed:12 --prefix brunt: --password @FILE
+            server = ['a', 'b']\nplacement = 'ketama'\nreplicas = 1\nprefix = "it's"
+                => -s a:11211 -s b:11211 --protocol memcached-text --placement ketama --keys 100000 --prefix 'it'\''s'
+            server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7
+                => -s unix:/x --protocol memcached-text --mix incr=1 --keys 100000 --prefix= --set data-seed=7 --yes
+            server = ['a', 'b']\nplacement = 'by-thread'\nconnections = 4\nthreads = 2
+                => -s a:11211 -s b:11211 --protocol memcached-text --placement by-thread --connections 4 --threads 2 --keys 100000 --prefix brunt:
+            protocol = 'resp2'\nserver = ['a', 'b']\ncluster = true
+                => -s a:6379 -s b:6379 --protocol resp2 --cluster --keys 100000 --prefix brunt:
+            server = 'a'\nkey-form = 'random'\nfirst-key = 5\nkey-size = 'uniform:20,30'
+                => -s a:11211 --protocol memcached-text --keys 100000 --key-size uniform:20,30 --prefix brunt: --set key-form=random --set first-key=5
+            server = 'a'\n[[class]]\n[[class]]\nprefix = 'x'\nserver = 'b:5'
+                => -s a:11211 --protocol memcached-text --keys 100000 --prefix brunt: & -s b:5 --protocol memcached-text --keys 100000 --prefix x
+            server = 'a'\ntransport = 'udp'
+                => -s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:
+            server = 'a'\npopularity = 'window:10' => ''
+            server = 'a'\ntrace = 't'\ntrace-layout = 'words' => ''
+        "#,
+        );
+        for [toml, expected] in table {
+            let commands = expected.split(" & ").filter(|rest| !rest.is_empty());
+            let expected: Vec<_> = commands.map(|rest| format!("brunt load --delete {rest}")).collect();
+            assert_eq!(resolved(toml).unwrap().removal_commands(), expected, "{toml}");
         }
     }
 }

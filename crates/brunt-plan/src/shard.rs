@@ -104,7 +104,7 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
         group.map_or((plan.protocol, all.clone()), |group| (group.protocol, group.workers.clone()));
     let part = StreamPart { index: index - own.start, of: own.end - own.start };
     let portion = if own == all { portion } else { Portion::even(part) };
-    let carries = |class: &Class| plan.protocol_of(class) == protocol;
+    let carries = |class: &Class| class.protocol == protocol;
     let of_class = |(class_index, class): (usize, &Class)| {
         // The requests of the plan are first divided among classes, then among workers.
         let requests =
@@ -163,8 +163,7 @@ fn share_of_class(class: &Class, part: StreamPart, portion: Portion, requests: O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
+    use crate::resolve::tests::resolved;
     use proptest::prelude::*;
 
     proptest! {
@@ -187,8 +186,7 @@ mod tests {
         ) {
             let toml = format!("threads={threads}\nrequests={requests}\nkeys={keys}\nconnections={connections}\n\
                                 [[class]]\nname='a'\n[[class]]\nname='b'\nprefix='b'");
-            let spec = PlanSpec::from_toml(&toml).expect("the text is a plan");
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }).expect("the plan resolves");
+            let plan = resolved(&toml).unwrap();
             let shards = shards(&plan);
             prop_assert_eq!(shards.len() as u32, threads);
             for class in 0..2 {
@@ -209,9 +207,7 @@ mod tests {
     #[test]
     fn protocols_have_their_own_workers() {
         let toml = "threads=3\nrequests=90\nkeys=12\nserver='a'\n[[class]]\nname='x'\nrate=5\n[[class]]\nname='y'\nserver='redis://b'";
-        let spec = PlanSpec::from_toml(toml).unwrap();
-        let plan =
-            resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }).unwrap();
+        let plan = resolved(toml).unwrap();
         let of_class =
             |class: &ClassShard| (class.connections.clone(), class.requests.unwrap(), class.portion.of);
         let shown = |shard: &Shard| {
@@ -241,20 +237,11 @@ mod tests {
             let toml = format!(
                 "threads={threads}\nconnections=36\nkeys=12\nserver=['a','b','c']\nplacement='by-thread'"
             );
-            let spec = PlanSpec::from_toml(&toml).unwrap();
-            let plan =
-                resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true })
-                    .unwrap();
+            let plan = resolved(&toml).unwrap();
             let preload: Vec<_> = shards(&plan).iter().map(|shard| shard.preload[0].clone()).collect();
             assert_eq!(format!("{preload:?}"), expected, "{threads}");
             assert_eq!((plan.idle_servers(), plan.preload_stores()), (idle, 12 * u64::from(threads.min(3))));
-            assert_eq!(
-                resolve(
-                    &plan.spec.clone(),
-                    &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }
-                ),
-                Ok(plan)
-            );
+            assert_eq!(resolved(&plan.spec.to_toml()), Ok(plan));
         }
     }
 
@@ -266,8 +253,7 @@ mod tests {
             let toml = |load: &str| format!("threads={threads}\nrequests={requests}\nconnections={threads}\n{load}");
             let of = weights.iter().sum();
             for (load, is_open) in [("rate=5", true), ("", false)] {
-                let spec = PlanSpec::from_toml(&toml(load)).expect("the text is a plan");
-                let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0, server_is_here: true }).expect("the plan resolves");
+                let plan = resolved(&toml(load)).unwrap();
                 let mut first = 0;
                 let mut sum = 0;
                 for (index, width) in (0..).zip(&weights) {

@@ -333,6 +333,10 @@ impl PlanSpec {
     /// For a user: which options are ambiguous, or which class there is not.
     pub fn overlay(&mut self, flags: Self) -> Result<(), String> {
         let class = flags.base;
+        if flags.run.preload == Some(false) {
+            // A printed plan has the rate of its preload.
+            self.run.preload_rate = None;
+        }
         self.run.overlay(flags.run);
         match self.classes.as_mut_slice() {
             [] => self.base.overlay(class),

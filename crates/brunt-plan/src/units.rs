@@ -274,103 +274,10 @@ pub(crate) fn name_and_arguments(text: &str) -> (&str, Vec<&str>) {
     }
 }
 
-/// Checks that texts parse and print as expected.
-#[cfg(test)]
-pub(crate) fn check<T: std::str::FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug>(
-    table: &[(&str, &str)],
-) {
-    for (text, expected) in table {
-        let value: T = text.parse().unwrap();
-        assert_eq!(value.to_string(), *expected, "{text:?}");
-        assert_eq!(expected.parse(), Ok(value));
-    }
-}
-
-/// Checks the messages of texts that do not parse.
-#[cfg(test)]
-pub(crate) fn check_faults<T: std::str::FromStr<Err = String> + fmt::Debug>(table: &[(&str, &str)]) {
-    for (text, fault) in table {
-        let error = text.parse::<T>().unwrap_err();
-        assert_eq!(error.strip_prefix(&format!("{text}: ")), Some(*fault), "{error}");
-    }
-}
-
-/// Tests what texts of a type read as: each with the text that its value prints as, or none where it is no value.
-#[cfg(test)]
-pub(crate) fn check_texts<T: std::str::FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
-    for (text, expected) in table {
-        let printed = text.parse::<T>().ok().map(|value| value.to_string());
-        assert_eq!(printed.as_deref(), *expected, "{text:?}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn durations() {
-        check_texts::<DurationNs>(&[
-            ("10s", Some("10s")),
-            ("0", Some("0s")),
-            ("0ms", Some("0s")),
-            ("500us", Some("500us")),
-            ("500µs", Some("500us")),
-            ("1.5ms", Some("1500us")),
-            ("90s", Some("90s")),
-            ("120s", Some("2m")),
-            ("0.5h", Some("30m")),
-            ("1.5ns", None),
-            ("10", None),
-            ("s", None),
-            ("-1s", None),
-            ("1e3s", None),
-            ("10 s", None),
-            ("", None),
-            ("99999999999999h", None),
-        ]);
-    }
-
-    #[test]
-    fn rates() {
-        check_texts::<Rate>(&[
-            ("200k", Some("200000/s")),
-            ("200k/s", Some("200000/s")),
-            ("1.5M", Some("1500000/s")),
-            ("0.5/s", Some("0.5/s")),
-            ("333333.25", Some("333333.25/s")),
-            ("0", None),
-            ("0.0000001", None),
-            ("2G", None),
-            ("1000M", Some("1000000000/s")),
-            ("1001M", None),
-            ("fast", None),
-            ("/s", None),
-        ]);
-    }
-
-    #[test]
-    fn sizes_and_counts() {
-        check_texts::<ByteSize>(&[
-            ("200", Some("200")),
-            ("4KiB", Some("4KiB")),
-            ("4KB", Some("4000")),
-            ("1.5KiB", Some("1536")),
-            ("1k", Some("1000")),
-            ("64m", Some("62500KiB")),
-            ("2G", Some("1953125KiB")),
-            ("1MiB", Some("1MiB")),
-            ("1.3", None),
-            ("4XB", None),
-        ]);
-        check_texts::<Count>(&[
-            ("100k", Some("100000")),
-            ("1.5M", Some("1500000")),
-            ("1.5", None),
-            ("many", None),
-        ]);
-    }
 
     proptest! {
         #[test]

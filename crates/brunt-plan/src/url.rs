@@ -247,36 +247,6 @@ impl<'de> serde::Deserialize<'de> for ServerList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::check_texts;
-
-    #[test]
-    fn servers_by_url() {
-        check_texts::<NamedServer>(&[
-            ("cache:5000", Some("cache:5000")),
-            ("unix:/a://b", Some("unix:/a://b")),
-            ("memcached://cache:5000", Some("memcached://cache:5000")),
-            ("memcached://cache", Some("memcached://cache:11211")),
-            ("memcacheds://[::1]", Some("memcacheds://[::1]:11211")),
-            ("memcached+udp://cache", Some("memcached+udp://cache:11211")),
-            ("redis+udp://cache", None),
-            // Other names of the same schemes.
-            ("valkey://cache", Some("redis://cache:6379")),
-            ("valkeys://cache:1/2", Some("rediss://cache:1/2")),
-            ("memcache://cache", Some("memcached://cache:11211")),
-            ("memcaches://cache:1", Some("memcacheds://cache:1")),
-            ("redis://cache/", Some("redis://cache:6379")),
-            ("rediss://cache:1/15", Some("rediss://cache:1/15")),
-            ("redis://me@cache", Some("redis://me@cache:6379")),
-            ("redis://m%40e:(secret)@cache/2", Some("redis://m%40e:(secret)@cache:6379/2")),
-            ("unix:/a@b", Some("unix:/a@b")),
-            ("http://cache", None),
-            ("redis://", None),
-            ("redis://cache/first", None),
-            ("redis://cache?db=1", None),
-            ("redis://unix:/x", None),
-            ("memcached://cache/1", None),
-        ]);
-    }
 
     #[test]
     fn url_passwords_are_read_and_never_printed() {

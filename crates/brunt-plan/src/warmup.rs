@@ -51,22 +51,3 @@ impl Warmup {
 }
 
 text_form!(Warmup);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts() {
-        for (text, expected) in
-            [("auto", Some("auto")), ("1500ms", Some("1500ms")), ("0", Some("0s")), ("aut", None)]
-        {
-            let parsed = text.parse::<Warmup>();
-            assert_eq!(parsed.clone().ok().map(|warmup| warmup.to_string()).as_deref(), expected, "{text}");
-        }
-        assert_eq!(
-            "10".parse::<Warmup>().unwrap_err(),
-            "expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m, or auto"
-        );
-    }
-}

@@ -8,10 +8,10 @@ mod piece;
 mod thrift;
 mod word;
 
+use crate::Request;
 use crate::out::Out;
 use crate::step::LINE_END;
-use crate::template::piece::{Extent, PieceBuilder};
-use crate::{KEY_BYTES_MAX, Request};
+use crate::template::piece::PieceBuilder;
 use piece::Piece;
 pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
 use std::sync::Arc;
@@ -180,11 +180,6 @@ impl Templates {
         self.fixed_bytes + self.key_uses * key_bytes
     }
 
-    /// An upper bound on a request with any key, its value aside.
-    pub(crate) fn encoded_len_max_of_any(&self) -> usize {
-        self.encoded_len_max(KEY_BYTES_MAX)
-    }
-
     fn template(&self, request: &Request<'_>) -> &Template {
         &self.list[usize::from(request.command) - 1]
     }
@@ -246,14 +241,10 @@ fn resp(words: &[Word]) -> Vec<Piece> {
     let mut pieces = PieceBuilder::default();
     pieces.text(format!("*{}\r\n", words.len()).as_bytes());
     for word in words {
-        let extent = Extent::of(word);
         pieces.text(b"$");
-        match extent.fixed() {
-            Some(bytes) => pieces.text(bytes.to_string().as_bytes()),
-            None => pieces.push(Piece::Length { extent, is_binary: false }),
-        }
+        pieces.length(pieces_of(word), false);
         pieces.text(LINE_END);
-        pieces.word(word, &Extent::default());
+        pieces.word(word, &[]);
         pieces.text(LINE_END);
     }
     pieces.end()
@@ -289,17 +280,24 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
         ));
     }
     let mut pieces = PieceBuilder::default();
-    let length = data.map(Extent::of).unwrap_or_default();
+    let data_pieces = data.map(pieces_of).unwrap_or_default();
     for (index, word) in line.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
-        pieces.word(word, &length);
+        pieces.word(word, &data_pieces);
     }
     pieces.text(LINE_END);
     if let Some(data) = data {
-        pieces.word(data, &Extent::default());
+        pieces.word(data, &[]);
         pieces.text(LINE_END);
     }
     Ok(pieces.end())
+}
+
+/// The pieces of a word by itself.
+fn pieces_of(word: &Word) -> Vec<Piece> {
+    let mut pieces = PieceBuilder::default();
+    pieces.word(word, &[]);
+    pieces.end()
 }
 
 /// A payload; the codec appends the checksum, which it must know to check the reply.
@@ -307,7 +305,7 @@ fn echo(words: &[Word]) -> Vec<Piece> {
     let mut pieces = PieceBuilder::default();
     for (index, word) in words.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
-        pieces.word(word, &Extent::default());
+        pieces.word(word, &[]);
     }
     pieces.end()
 }

@@ -257,8 +257,7 @@ mod tests {
     fn check(samples: &[Sample], overflow: u64, expected: &str) {
         let mut out = Vec::new();
         let spec = PlanSpec::from_toml("command = ['PING', 'HGET h {key}']\nprotocol = 'resp2'").unwrap();
-        let plan =
-            resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true }).unwrap();
+        let plan = resolve(&spec, &Host::of(vec![0], 1)).unwrap();
         super::samples(samples, overflow, &plan, 1_000, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, format!("{SAMPLE_HEADING}\n{expected}"));

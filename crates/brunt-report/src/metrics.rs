@@ -8,12 +8,11 @@
 mod families;
 
 use crate::live::State;
-use brunt_plan::destination::Server;
 use brunt_plan::op::OpName;
 use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Load, MeterKind, Plan};
+use brunt_plan::plan::{Load, MeterKind, Plan, Server};
 use brunt_plan::quantity::each_once;
 use brunt_stats::check::CheckStatus;
 use brunt_stats::interval::Bytes;
@@ -294,7 +293,7 @@ fn info(run: &NamedRun<'_>, out: &mut Families) {
 
 /// What the servers of a plan have, each once.
 fn distinct(plan: &Plan, of: impl Fn(&Server) -> &'static str) -> String {
-    each_once(plan.servers().iter().map(of)).join(",")
+    each_once(plan.servers.iter().map(of)).join(",")
 }
 
 fn loop_name(plan: &Plan) -> &'static str {

@@ -49,7 +49,7 @@ impl Shape {
     /// Of a run that is over.
     pub fn of(plan: &Plan, usage: &ClientUsage) -> Self {
         let sizes = plan.classes.iter().map(|class| class.keyspace.value_size.to_string());
-        let servers = plan.servers();
+        let servers = &plan.servers;
         let protocols = servers.iter().map(|server| format!("{} over {}", server.protocol, server.transport));
         Self {
             threads: plan.threads,
@@ -369,8 +369,7 @@ mod tests {
         let text = "threads = 2\ncpus = '0-1'\n[[class]]\nconnections = 4\n[[class]]\nconnections = 8\ndepth = 3\n\
                     value-size = 'uniform:1,9'\n[[class]]\nconnections = 2\n";
         let plan = PlanSpec::from_toml(text).unwrap();
-        let plan =
-            resolve(&plan, &Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true }).unwrap();
+        let plan = resolve(&plan, &Host::of(vec![0, 1], 1)).unwrap();
         let usage =
             ClientUsage { io: "epoll".to_owned(), wait: "sleep".to_owned(), ..ClientUsage::default() };
         let expected = Shape {

@@ -310,7 +310,7 @@ impl HostWorkers<'_> {
     fn is_server_here(&self) -> bool {
         let looks = self.sum(|worker| worker.colocation.looks);
         let is_elsewhere = looks >= LOOKS_MIN && self.sum(|worker| worker.colocation.shared) == 0;
-        self.record.plan.servers().iter().all(|server| server.transport == Transport::Unix)
+        self.record.plan.servers.iter().all(|server| server.transport == Transport::Unix)
             || self.record.run.host.listen_drops.is_some() && !is_elsewhere
     }
 

@@ -201,10 +201,10 @@ impl<'a> ServerFamily<'a> {
         records: &'a [ServerRecord],
         is_resp: bool,
     ) -> Self {
-        let protocol = |entry: &&CountEntry| plan.protocol_of(&plan.classes[usize::from(entry.class)]);
+        let protocol = |entry: &&CountEntry| plan.classes[usize::from(entry.class)].protocol;
         let request_counts =
             request_counts.iter().filter(|entry| protocol(entry).is_resp() == is_resp).collect();
-        let (servers, polled_servers) = (plan.servers(), plan.polled_servers());
+        let (servers, polled_servers) = (&plan.servers, plan.polled_servers());
         let is_its = |index: usize| {
             let server = polled_servers.get(index).map(|server| &servers[*server]);
             server.unwrap_or(&servers[0]).protocol.is_resp() == is_resp
@@ -320,7 +320,7 @@ impl ClientCounts<'_> {
             |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], CountedReplies::This(reply)));
         let is_meta = |entry: &CountEntry| {
             let class = &self.plan.classes[usize::from(entry.class)];
-            self.plan.protocol_of(class) == Protocol::MemcachedMeta
+            class.protocol == Protocol::MemcachedMeta
         };
         let touches = |of_meta: bool, said: CountedReplies| {
             self.changes_of(|entry| entry.op.kind() == OpKind::Touch && is_meta(entry) == of_meta, said)

@@ -87,7 +87,7 @@ pub(crate) fn markovian(rate: f64, load: f64, seconds: f64, seed: u64) -> Vec<Re
 
 pub(crate) fn plan(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
-    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 5, server_is_here: true }).unwrap()
+    resolve(&spec, &Host::of(vec![0, 1], 5)).unwrap()
 }
 
 /// Times of an op that was picked when it was sent, and whose reply came at once.

@@ -375,18 +375,7 @@ mod tests {
 
     fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeyGenerator {
         let value_size = SizeDistribution::Uniform { min: 0, max: 9 };
-        of_data_set(
-            &Keyspace {
-                keys,
-                prefix: prefix.to_owned(),
-                key_form: KeyForm::Decimal,
-                key_size,
-                value_size,
-                ..of_keys(0)
-            },
-            false,
-            1,
-        )
+        of_data_set(&Keyspace { prefix: prefix.to_owned(), key_size, value_size, ..of_keys(keys) }, false, 1)
     }
 
     fn key(space: &KeyGenerator, id: u64) -> String {
@@ -434,7 +423,7 @@ mod tests {
         fn distinct_ids_never_collide(first in 0..10_000u64, second in 0..10_000u64, seed in any::<u64>()) {
             let size = SizeDistribution::Uniform { min: 5, max: 8 };
             let value_size = SizeDistribution::Fixed(1);
-            let keyspace = Keyspace { keys: 10_000, prefix: "0".to_owned(), key_form: KeyForm::Decimal, key_size: size, value_size, ..of_keys(0) };
+            let keyspace = Keyspace { prefix: "0".to_owned(), key_size: size, value_size, ..of_keys(10_000) };
             let space = of_data_set(&keyspace, false, seed);
             prop_assert_eq!(key(&space, first) == key(&space, second), first == second);
         }
@@ -454,12 +443,10 @@ mod tests {
         ];
         for (key_form, size, seed, id, expected) in table {
             let keyspace = Keyspace {
-                keys: if key_form == KeyForm::Random { 62 * 62 * 62 } else { 1 << 32 },
                 prefix: "mcp:".to_owned(),
                 key_form,
                 key_size: SizeDistribution::Fixed(size),
-                value_size: SizeDistribution::Fixed(1),
-                ..of_keys(0)
+                ..of_keys(if key_form == KeyForm::Random { 62 * 62 * 62 } else { 1 << 32 })
             };
             let space = of_data_set(&keyspace, false, seed);
             assert_eq!(key(&space, id), expected, "{key_form} of {size}");
@@ -508,12 +495,9 @@ mod tests {
         ] {
             for has_counters in [false, true] {
                 let keyspace = Keyspace {
-                    keys: if has_counters { keys / 2 } else { keys },
-                    prefix: String::new(),
                     key_form,
                     key_size: SizeDistribution::Uniform { min, max },
-                    value_size: SizeDistribution::Fixed(1),
-                    ..of_keys(0)
+                    ..of_keys(if has_counters { keys / 2 } else { keys })
                 };
                 let space = of_data_set(&keyspace, has_counters, 9);
                 let mut texts = std::collections::HashSet::new();
@@ -535,12 +519,10 @@ mod tests {
     fn foreign_keys_have_no_id() {
         for key_form in [KeyForm::Decimal, KeyForm::Hex8, KeyForm::Random] {
             let keyspace = Keyspace {
-                keys: 1_000,
                 prefix: "p:".to_owned(),
                 key_form,
                 key_size: SizeDistribution::Fixed(16),
-                value_size: SizeDistribution::Fixed(1),
-                ..of_keys(0)
+                ..of_keys(1_000)
             };
             let space = of_data_set(&keyspace, false, 1);
             let text = key(&space, 700).into_bytes();
@@ -566,12 +548,9 @@ mod tests {
     fn letters_are_evenly_frequent() {
         // 62 letters at every place: chi-square with 61 degrees of freedom is below 106.5 in all but 1 of 3 500 samples.
         let keyspace = Keyspace {
-            keys: 1_000_000,
-            prefix: String::new(),
             key_form: KeyForm::Random,
             key_size: SizeDistribution::Fixed(20),
-            value_size: SizeDistribution::Fixed(1),
-            ..of_keys(0)
+            ..of_keys(1_000_000)
         };
         let space = of_data_set(&keyspace, false, 1);
         let texts: Vec<String> = (0..12_400).map(|id| key(&space, id)).collect();
@@ -586,14 +565,8 @@ mod tests {
     #[test]
     fn counters_are_ids_beside_the_keys() {
         let sizes = (SizeDistribution::Fixed(8), SizeDistribution::Fixed(200));
-        let keyspace = Keyspace {
-            keys: 50,
-            prefix: "k-".to_owned(),
-            key_form: KeyForm::Decimal,
-            key_size: sizes.0,
-            value_size: sizes.1,
-            ..of_keys(0)
-        };
+        let keyspace =
+            Keyspace { prefix: "k-".to_owned(), key_size: sizes.0, value_size: sizes.1, ..of_keys(50) };
         let (counting, plain) = (of_data_set(&keyspace, true, 1), of_data_set(&keyspace, false, 1));
         for (id, text, is_counter, value_len) in [
             (0, "k-000000", false, 200),
@@ -617,14 +590,7 @@ mod tests {
     fn a_counter_may_be_the_longest_value_and_need_the_last_digit() {
         let key_size = SizeDistribution::Fixed(20);
         let value_size = SizeDistribution::Fixed(3);
-        let keyspace = Keyspace {
-            keys: u64::MAX / 2,
-            prefix: String::new(),
-            key_form: KeyForm::Decimal,
-            key_size,
-            value_size,
-            ..of_keys(0)
-        };
+        let keyspace = Keyspace { key_size, value_size, ..of_keys(u64::MAX / 2) };
         let space = of_data_set(&keyspace, true, 1);
         assert_eq!(key(&space, 2 * space.keys() - 1), "18446744073709551613");
         assert_eq!(space.value_len_max(), 10);
@@ -634,30 +600,17 @@ mod tests {
     #[should_panic(expected = "3 digits do not fit behind 'k'")]
     fn the_digits_of_the_last_counter_must_fit() {
         let (key_size, value_size) = (SizeDistribution::Fixed(3), SizeDistribution::Fixed(1));
-        of_data_set(
-            &Keyspace {
-                keys: 51,
-                prefix: "k".to_owned(),
-                key_form: KeyForm::Decimal,
-                key_size,
-                value_size,
-                ..of_keys(0)
-            },
-            true,
-            1,
-        );
+        of_data_set(&Keyspace { prefix: "k".to_owned(), key_size, value_size, ..of_keys(51) }, true, 1);
     }
 
     #[test]
     fn values_depend_on_the_data_seed_alone() {
         // One process writes keys and values of the whole data set; agents that know the plan alone write a share each.
         let keyspace = || Keyspace {
-            keys: 1_000,
             prefix: "a:".to_owned(),
-            key_form: KeyForm::Decimal,
             key_size: SizeDistribution::Uniform { min: 12, max: 40 },
             value_size: SizeDistribution::Uniform { min: 0, max: 300 },
-            ..of_keys(0)
+            ..of_keys(1_000)
         };
         let agent = |ids: std::ops::Range<u64>| {
             let (space, payload) = (of_data_set(&keyspace(), true, 7), Payload::new(7, 300));

@@ -31,3 +31,16 @@ pub mod trace;
 pub mod verify;
 pub mod version_tracker;
 mod zipf;
+
+#[cfg(test)]
+mod tests {
+    use brunt_plan::plan::{Class, Plan};
+    use brunt_plan::spec::PlanSpec;
+
+    /// The class of a plan of this text, of whatever options.
+    pub(crate) fn class(toml: &str) -> Class {
+        let plan = PlanSpec::from_toml(toml)
+            .and_then(|spec| Plan::restored(spec).map_err(|error| error.to_string()));
+        plan.unwrap().classes.remove(0)
+    }
+}

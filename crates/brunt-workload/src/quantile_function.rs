@@ -8,15 +8,10 @@ use brunt_plan::distribution::{self, Distribution, Generalised};
 
 /// The quantile function of one distribution, ready to be evaluated in constant time (a table: in the logarithm of its length).
 #[derive(Clone, Debug)]
-pub(crate) enum QuantileFunction {
-    Fixed(f64),
-    Uniform { min: f64, span: f64 },
-    Normal { mean: f64, sd: f64 },
-    Exponential { mean: f64 },
-    Pareto(Generalised),
-    Gev(Generalised),
-    Lognormal { mu: f64, sigma: f64 },
-    Table(Table),
+pub(crate) struct QuantileFunction {
+    distribution: Distribution,
+    /// That of a distribution that has one.
+    table: Table,
 }
 
 /// Values in ascending order, each with the probability of it and all before it; behind them, perhaps, a tail.
@@ -56,32 +51,27 @@ impl Probability {
 
 impl QuantileFunction {
     pub(crate) fn new(distribution: &Distribution) -> Self {
-        match distribution {
-            Distribution::Fixed { value } => Self::Fixed(*value),
-            Distribution::Uniform { min, max } => Self::Uniform { min: *min, span: max - min },
-            Distribution::Normal { mean, sd } => Self::Normal { mean: *mean, sd: *sd },
-            Distribution::Exponential { lambda } => Self::Exponential { mean: 1.0 / lambda },
-            Distribution::Pareto(pareto) => Self::Pareto(*pareto),
-            Distribution::Gev(gev) => Self::Gev(*gev),
-            Distribution::Lognormal { mu, sigma } => Self::Lognormal { mu: *mu, sigma: *sigma },
-            Distribution::Discrete(weighted) => Self::Table(Table::new(weighted)),
-            Distribution::FbValue => Self::Table(Table::fb_value()),
-        }
+        let table = match distribution {
+            Distribution::FbValue => Table::fb_value(),
+            Distribution::Discrete(weighted) => Table::new(weighted),
+            _ => Table::new(&[]),
+        };
+        Self { distribution: distribution.clone(), table }
     }
 
     /// The value at the probability that these bits stand for.
     #[inline]
     pub(crate) fn at(&self, bits: u64) -> f64 {
         let place = Probability::of(bits);
-        match self {
-            Self::Fixed(value) => *value,
-            Self::Uniform { min, span } => min + span * place.below,
-            Self::Normal { mean, sd } => mean + sd * standard_normal(place),
-            Self::Exponential { mean } => mean * place.exponential(),
-            Self::Pareto(pareto) => along(pareto, place.exponential()),
-            Self::Gev(gev) => along(gev, -libm::log(place.mirrored().exponential())),
-            Self::Lognormal { mu, sigma } => libm::exp(mu + sigma * standard_normal(place)),
-            Self::Table(table) => table.at(place),
+        match &self.distribution {
+            Distribution::Fixed { value } => *value,
+            Distribution::Uniform { min, max } => min + (max - min) * place.below,
+            Distribution::Normal { mean, sd } => mean + sd * standard_normal(place),
+            Distribution::Exponential { lambda } => 1.0 / lambda * place.exponential(),
+            Distribution::Pareto(pareto) => along(pareto, place.exponential()),
+            Distribution::Gev(gev) => along(gev, -libm::log(place.mirrored().exponential())),
+            Distribution::Lognormal { mu, sigma } => libm::exp(mu + sigma * standard_normal(place)),
+            Distribution::Discrete(_) | Distribution::FbValue => self.table.at(place),
         }
     }
 }

@@ -8,16 +8,14 @@ pub use crate::client_window::Check;
 use crate::popularity::Ids;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{Calls, ClosedLoopSlots, Schedule};
-pub use crate::source::Choices;
-use crate::source::{Pace, Preload, Purge, Recorded, Source};
+pub use crate::source::{Choices, PreloadSpec};
+use crate::source::{Preload, Purge, Recorded, Source};
 use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{ErrorPersistence, Outcome};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, OpenRate, SessionScope};
-use brunt_plan::popularity;
 use brunt_plan::shard::{Portion, StreamPart};
-use std::ops::Range;
 
 /// When the phases of a run begin, on the engine's clock in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,47 +194,21 @@ impl Session {
         session
     }
 
-    /// A client that stores version 0 of every id of `ids`, in closed loop from `start_ns` on, each id until the server
-    /// says done; with more than `PRELOAD_RETRIES_MAX` failures in all, or an error that holds, it gives up and [`Session::failed`] is true.
+    /// A client that stores version 0 of every id, or deletes it, in closed loop from `start_ns` on, each id until the server
+    /// confirms it; with more than `PRELOAD_RETRIES_MAX` failures in all, or an error that holds, it gives up and [`Session::failed`] is true.
     pub fn preload(
         class_id: ClassId,
         session_id: SessionId,
-        ids: Range<u64>,
-        ttl_s: u32,
         connections: u32,
         depth: u32,
         start_ns: u64,
+        spec: PreloadSpec,
     ) -> Self {
         let schedule = Schedule::Closed(ClosedLoopSlots::new(connections, depth, 0, start_ns));
         let slots = connections as usize * depth as usize;
-        let source = Source::Preload(Preload::new(ids, ttl_s, slots));
+        let source = Source::Preload(Preload::new(spec, slots));
         let window = PhaseTimes { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
-    }
-
-    /// A preload of ids that are the first objects of windows: each has the time to live of its place there.
-    pub fn of_windows(mut self, window: popularity::ObjectWindow) -> Self {
-        if let Source::Preload(preload) = &mut self.source {
-            preload.window = Some(window);
-        }
-        self
-    }
-
-    /// A preload that sends an op every `gap_ns` at most, on average, as [`Session::resume_preload`] tells it the time.
-    pub fn paced(mut self, gap_ns: f64) -> Self {
-        if let Source::Preload(preload) = &mut self.source {
-            preload.pace = Some(Pace::new(gap_ns));
-        }
-        self.update_bound();
-        self
-    }
-
-    /// A preload that deletes its ids instead.
-    pub fn deleting(mut self) -> Self {
-        if let Source::Preload(preload) = &mut self.source {
-            preload.deletes = true;
-        }
-        self
     }
 
     fn from_parts(
@@ -536,7 +508,7 @@ impl Session {
         }
     }
 
-    /// How many keys a preload has seen stored; 0 for other sessions.
+    /// How many keys of a preload are confirmed: stored, or deleted; 0 for other sessions.
     pub fn confirmed(&self) -> u64 {
         match &self.source {
             Source::Preload(preload) => preload.confirmed,
@@ -544,7 +516,7 @@ impl Session {
         }
     }
 
-    /// A store of a preload has this error, which is recorded as its outcome next. Returns whether the preload has failed with it.
+    /// An op of a preload has this error, which is recorded as its outcome next. Returns whether the preload has failed with it.
     pub fn refuse_store(&mut self, persistence: ErrorPersistence, at_ns: u64) -> bool {
         let Source::Preload(preload) = &mut self.source else { return false };
         let has_failed = preload.refuse(persistence, at_ns);
@@ -552,12 +524,17 @@ impl Session {
         has_failed
     }
 
-    /// Goes on with a preload that has paused after an error. Returns whether it does now.
+    /// Goes on with a preload that has paused after an error, or for its rate. Returns whether it does now.
     pub fn resume_preload(&mut self, now_ns: u64) -> bool {
         let Source::Preload(preload) = &mut self.source else { return false };
         let goes_on = preload.resume(now_ns);
         self.update_bound();
         goes_on
+    }
+
+    /// Does a preload wait for its rate, and for nothing else?
+    pub fn awaits_pace(&self) -> bool {
+        matches!(&self.source, Source::Preload(preload) if preload.awaits_pace())
     }
 
     /// Has a preload given up?
@@ -629,14 +606,12 @@ mod tests {
     use brunt_plan::arrival::Arrival;
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::{OutcomeClass, ReplyKind};
-    use brunt_plan::plan::{
-        KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, Reconnect, SessionScope, ValueForm,
-    };
+    use brunt_plan::plan::{OpenRate, ValueForm};
     use brunt_plan::popularity::Popularity;
-    use brunt_plan::size::SizeDistribution;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
     use std::collections::VecDeque;
+    use std::ops::Range;
 
     const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
@@ -652,39 +627,8 @@ mod tests {
     }
 
     fn class(load: Load, depth: u32, mix: &str) -> Class {
-        Class {
-            name: "main".to_owned(),
-            load,
-            connections: 1,
-            depth,
-            sessions: SessionScope::Worker,
-            mix: mix.parse().unwrap(),
-            popularity: Popularity::Zipf { exponent: 0.99 },
-            keyspace: Keyspace {
-                keys: 1_000,
-                prefix: String::new(),
-                key_form: KeyForm::Decimal,
-                first_key: 0,
-                key_size: SizeDistribution::Fixed(30),
-                value_size: SizeDistribution::Fixed(200),
-                value_form: ValueForm::Random,
-            },
-            delta: SizeDistribution::Fixed(1),
-            drift: None,
-            multiget: 10,
-            ttl_s: 0,
-            noreply: false,
-            on_miss: OnMiss::Ignore,
-            lifetime: Lifetime::default(),
-            reconnect: Reconnect::default(),
-            host_role: brunt_plan::choice::HostRole::Agents,
-            trace: None,
-            purge: None,
-            own_destination: None,
-            connections_of: None,
-            routes: Vec::new(),
-            replicas: 1,
-        }
+        let toml = "connections = 1\npopularity = 'zipf:0.99'\nkeys = 1000\nprefix = ''\n";
+        Class { load, ..crate::tests::class(&format!("{toml}depth = {depth}\nmix = '{mix}'")) }
     }
 
     /// Of values that are numbers the keys are counters; else each key has one beside it.
@@ -925,11 +869,25 @@ mod tests {
         }
     }
 
+    fn keys(ids: Range<u64>) -> PreloadSpec {
+        PreloadSpec { ids, ttl_s: 0, window: None, gap_ns: None, deletes: false }
+    }
+
+    /// A preload with this many connections and slots on each.
+    fn preload(ids: Range<u64>, (connections, depth): (u32, u32)) -> Session {
+        Session::preload(3, 5, connections, depth, 0, keys(ids))
+    }
+
+    /// One of so many keys, a key per millisecond.
+    fn paced(ids: u64) -> Session {
+        Session::preload(0, 0, 4, 1, 0, PreloadSpec { gap_ns: Some(1e6), ..keys(0..ids) })
+    }
+
     #[test]
     fn preload_retries_until_every_id_is_stored() {
         // Every third try fails; ids must all be confirmed once, in as many tries as that takes.
-        let mut session = Session::preload(3, 5, 10..40, 0, 2, 3, 100);
-        assert_eq!(session.due_ns(), 100);
+        let mut session = preload(10..40, (2, 3));
+        assert_eq!(session.due_ns(), 0);
         let (mut confirmed, mut tries) = (Vec::new(), 0);
         while !session.is_exhausted() {
             let batch = taken(&mut session, u64::MAX);
@@ -945,7 +903,7 @@ mod tests {
                 }
                 assert!(!session.is_exhausted(), "an op in flight may fail and be tried again");
                 session.record_outcome(op.key, outcome);
-                session.release(issue.connection.unwrap(), 100 + tries);
+                session.release(issue.connection.unwrap(), tries);
             }
         }
         confirmed.sort_unstable();
@@ -957,7 +915,7 @@ mod tests {
     fn preload_gives_up_after_its_retries() {
         // A server that stores the first five and then nothing: 5 + 1 + 1000 tries, and one for each other slot.
         for slots in [1, 4] {
-            let mut session = Session::preload(0, 0, 0..100, 0, slots, 1, 0);
+            let mut session = preload(0..100, (slots, 1));
             let mut tries = 0;
             while !session.is_exhausted() {
                 for issue in taken(&mut session, u64::MAX) {
@@ -980,7 +938,7 @@ mod tests {
     /// A preload of 100 ids in four slots, whose stores all have this error from the sixth on: how many were sent until it gave up, and when;
     /// `None`: it went on for ten seconds.
     fn sent_in_vain(persistence: ErrorPersistence) -> (u32, Option<u64>) {
-        let mut session = Session::preload(0, 0, 0..100, 0, 4, 1, 0);
+        let mut session = preload(0..100, (4, 1));
         let mut tries = 0;
         for now_ms in 0..10_000 {
             session.resume_preload(now_ms * 1_000_000);
@@ -1013,7 +971,7 @@ mod tests {
 
     #[test]
     fn preload_goes_on_after_a_transient_error() {
-        let mut session = Session::preload(0, 0, 0..10, 0, 2, 1, 0);
+        let mut session = preload(0..10, (2, 1));
         let mut stored = 0;
         for now_ms in 0..100 {
             session.resume_preload(now_ms * 1_000_000);
@@ -1036,7 +994,7 @@ mod tests {
 
     #[test]
     fn a_preload_keeps_its_rate() {
-        let mut session = Session::preload(0, 0, 0..10, 0, 4, 1, 0).paced(1e6);
+        let mut session = paced(10);
         let mut sent = Vec::new();
         for now_ns in (0..12_000_000).step_by(500_000) {
             session.resume_preload(now_ns);
@@ -1055,9 +1013,30 @@ mod tests {
         assert_eq!(session.confirmed(), 10);
     }
 
+    /// What was not sent while the client or the server stood still is not caught up with, but for the last ten milliseconds.
+    #[test]
+    fn a_stalled_preload_sends_no_burst() {
+        let mut session = paced(1_000);
+        let mut sent_at = |now_ms: u64| {
+            session.resume_preload(now_ms * 1_000_000);
+            assert_eq!(session.awaits_pace(), session.due_ns() == u64::MAX);
+            let mut sent = 0;
+            while session.due_ns() != u64::MAX {
+                let issue = session.take();
+                session.record_outcome(issue.op.key, STORED);
+                session.release(issue.connection.unwrap(), now_ms * 1_000_000);
+                sent += 1;
+            }
+            assert!(session.awaits_pace());
+            sent
+        };
+        let looks = [(0, 1), (1, 1), (4, 3), (504, 11), (505, 1), (505, 0), (507, 2)];
+        assert_eq!(looks.map(|(now_ms, _)| sent_at(now_ms)), looks.map(|(_, sent)| sent));
+    }
+
     #[test]
     fn deleted_and_absent_keys_are_confirmed() {
-        let mut session = Session::preload(0, 0, 0..2, 0, 1, 1, 0).deleting();
+        let mut session = Session::preload(0, 0, 1, 1, 0, PreloadSpec { deletes: true, ..keys(0..2) });
         let replies = [
             LOST,
             Outcome { class: OutcomeClass::Done, reply: ReplyKind::Deleted },
@@ -1075,8 +1054,8 @@ mod tests {
 
     #[test]
     fn empty_and_interrupted_preloads_are_over() {
-        assert!(Session::preload(0, 0, 7..7, 0, 1, 1, 0).is_exhausted());
-        let mut session = Session::preload(0, 0, 0..10, 0, 1, 1, 0);
+        assert!(preload(7..7, (1, 1)).is_exhausted());
+        let mut session = preload(0..10, (1, 1));
         let issue = session.take();
         session.end_at(50);
         assert!(session.is_exhausted());

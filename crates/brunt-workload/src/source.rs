@@ -29,6 +29,9 @@ pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
 const PRELOAD_PAUSE_MIN_NS: u64 = 10_000_000;
 const PRELOAD_PAUSE_MAX_NS: u64 = 1_000_000_000;
 
+/// The rate of a preload is caught up with for so long: enough for the loop's looks at it, and no burst after a stall.
+const PRELOAD_LATENESS_MAX_NS: f64 = 10e6;
+
 /// How many keys in a row a server that evicts may not have made room for, each alone and over 0.3 s: it makes room for one with the store
 /// itself.
 const OUT_OF_MEMORY_MAX: u32 = 5;
@@ -333,24 +336,34 @@ impl Operations for ClientWindow {
     }
 }
 
+/// What a preload stores, or deletes, and how.
+#[derive(Clone, Debug)]
+pub struct PreloadSpec {
+    /// The keys.
+    pub ids: Range<u64>,
+    /// Time to live, in seconds.
+    pub ttl_s: u32,
+    /// Whose first objects they are, where they are that: each has the time to live of its place there.
+    pub window: Option<popularity::ObjectWindow>,
+    /// The time per key at least, on average, where there is a rate: [`crate::session::Session::resume_preload`] tells the time.
+    pub gap_ns: Option<f64>,
+    /// Keys are deleted; one that is not there is done, too.
+    pub deletes: bool,
+}
+
 /// A SET, or a DELETE, for every id of a range, each until it is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Preload {
-    ids: Range<u64>,
-    ttl_s: u32,
-    /// Whose first objects they are, where they are that.
-    pub(crate) window: Option<popularity::ObjectWindow>,
+    spec: PreloadSpec,
     /// Ids that failed and wait for another try; never more than there are slots.
     again: Vec<u64>,
     retries: u64,
     /// Ops whose outcome is not known.
     in_flight: u64,
-    /// After an error, until a key is stored.
+    /// After an error, until a key is confirmed.
     hold: Option<Hold>,
     /// Where it keeps to a rate.
-    pub(crate) pace: Option<Pace>,
-    /// Keys are deleted; one that is not there is done, too.
-    pub(crate) deletes: bool,
+    pace: Option<Pace>,
     pub(crate) confirmed: u64,
     pub(crate) failed: bool,
 }
@@ -373,54 +386,58 @@ impl Hold {
         Self { until_ns: 0, pause_ns: PRELOAD_PAUSE_MIN_NS, is_over: false, out_of_memory: 0 };
 }
 
-/// The rate of a preload: ops are permitted as time goes on, from the first look at it.
+/// The rate of a preload: an op is permitted every `gap_ns`, from the first look at it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+struct Pace {
     /// Time per op.
     gap_ns: f64,
-    began_ns: Option<u64>,
-    /// Ops that may have been sent by now, and those that were.
-    permitted: u64,
-    sent: u64,
+    /// The last look.
+    now_ns: f64,
+    /// The next op may be sent from then on; infinity before the first look.
+    next_ns: f64,
 }
 
 impl Pace {
-    pub(crate) fn new(gap_ns: f64) -> Self {
-        Self { gap_ns, began_ns: None, permitted: 0, sent: 0 }
-    }
-
     fn is_spent(&self) -> bool {
-        self.sent >= self.permitted
+        self.next_ns > self.now_ns
     }
 
     /// Returns whether more may be sent than before, where nothing might.
     fn advance(&mut self, now_ns: u64) -> bool {
         let was_spent = self.is_spent();
-        let since_ns = now_ns - *self.began_ns.get_or_insert(now_ns);
-        self.permitted = self.permitted.max((since_ns as f64 / self.gap_ns) as u64 + 1);
+        self.now_ns = now_ns as f64;
+        let is_first = self.next_ns.is_infinite();
+        self.next_ns =
+            if is_first { self.now_ns } else { self.next_ns.max(self.now_ns - PRELOAD_LATENESS_MAX_NS) };
         was_spent && !self.is_spent()
     }
 }
 
 impl Preload {
-    pub(crate) fn new(ids: Range<u64>, ttl_s: u32, slots: usize) -> Self {
-        let again = Vec::with_capacity(slots);
+    pub(crate) fn new(spec: PreloadSpec, slots: usize) -> Self {
         Self {
-            ids,
-            ttl_s,
-            window: None,
-            again,
+            pace: spec.gap_ns.map(|gap_ns| Pace { gap_ns, now_ns: 0.0, next_ns: f64::INFINITY }),
+            spec,
+            again: Vec::with_capacity(slots),
             retries: 0,
             in_flight: 0,
             hold: None,
-            pace: None,
-            deletes: false,
             confirmed: 0,
             failed: false,
         }
     }
 
-    /// A store has this error, and its outcome follows. Returns whether the preload has failed with it.
+    fn has_more(&self) -> bool {
+        !self.again.is_empty() || !self.spec.ids.is_empty()
+    }
+
+    /// Does it wait for its rate, and for nothing else?
+    pub(crate) fn awaits_pace(&self) -> bool {
+        let is_spent = self.pace.is_some_and(|pace| pace.is_spent());
+        is_spent && self.has_more() && self.in_flight == 0 && self.hold.is_none()
+    }
+
+    /// An op has this error, and its outcome follows. Returns whether the preload has failed with it.
     pub(crate) fn refuse(&mut self, persistence: ErrorPersistence, at_ns: u64) -> bool {
         let Hold { pause_ns, out_of_memory, .. } =
             self.hold.filter(|_| self.in_flight == 1).unwrap_or(Hold::FIRST);
@@ -438,7 +455,8 @@ impl Preload {
         self.failed
     }
 
-    /// Ends the pause after an error, if it is over and everything has been answered. Returns whether the next key may be sent now.
+    /// Goes on with the rate, and ends the pause after an error, if it is over and everything has been answered. Returns whether the next
+    /// key may be sent now, and might not before.
     pub(crate) fn resume(&mut self, now_ns: u64) -> bool {
         let is_permitted = self.pace.as_mut().is_some_and(|pace| pace.advance(now_ns));
         let is_alone = self.in_flight == 0;
@@ -458,7 +476,7 @@ impl Preload {
         let key = KeyRef::Id(popularity::ObjectWindow::id(place, number));
         Op {
             value: ValueRef::Version(0),
-            ttl_s: if lives_on { 0 } else { self.ttl_s },
+            ttl_s: if lives_on { 0 } else { self.spec.ttl_s },
             ..Op::of(OpKind::Set, key)
         }
     }
@@ -466,27 +484,28 @@ impl Preload {
 
 impl Operations for Preload {
     fn next(&mut self, _since_ns: u64) -> Op {
-        let id = self.again.pop().or_else(|| self.ids.next()).expect("taken only while has_next says so");
+        let next = self.again.pop().or_else(|| self.spec.ids.next());
+        let id = next.expect("taken only while has_next says so");
         self.in_flight += 1;
         if let Some(hold) = &mut self.hold {
             hold.is_over = false;
         }
         if let Some(pace) = &mut self.pace {
-            pace.sent += 1;
+            pace.next_ns += pace.gap_ns;
         }
-        if self.deletes {
+        if self.spec.deletes {
             return Op::of(OpKind::Delete, KeyRef::Id(id));
         }
-        if let Some(window) = &self.window {
+        if let Some(window) = &self.spec.window {
             return self.op_of(window, id);
         }
-        Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) }
+        Op { value: ValueRef::Version(0), ttl_s: self.spec.ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) }
     }
 
     fn has_next(&self) -> bool {
         let may_send =
             self.hold.is_none_or(|hold| hold.is_over) && self.pace.is_none_or(|pace| !pace.is_spent());
-        !self.failed && may_send && (!self.again.is_empty() || !self.ids.is_empty())
+        !self.failed && may_send && self.has_more()
     }
 
     /// An op in flight that fails is retried, until the preload gives up.
@@ -496,15 +515,14 @@ impl Operations for Preload {
 
     fn is_paused(&self) -> bool {
         let is_held = !self.again.is_empty() && self.hold.is_some_and(|hold| !hold.is_over);
-        let has_more = !self.again.is_empty() || !self.ids.is_empty();
-        !self.failed && (is_held || has_more && self.pace.is_some_and(|pace| pace.is_spent()))
+        !self.failed && (is_held || self.has_more() && self.pace.is_some_and(|pace| pace.is_spent()))
     }
 
     fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
         let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
-        let id = if self.window.is_some() { popularity::ObjectWindow::number_of(id) } else { id };
+        let id = if self.spec.window.is_some() { popularity::ObjectWindow::number_of(id) } else { id };
         self.in_flight -= 1;
-        let is_absent = self.deletes && outcome.class == OutcomeClass::Rejected;
+        let is_absent = self.spec.deletes && outcome.class == OutcomeClass::Rejected;
         if outcome.class == OutcomeClass::Done || is_absent {
             self.confirmed += 1;
             self.hold = None;
@@ -520,7 +538,7 @@ impl Operations for Preload {
     }
 
     fn ttl_s(&self) -> u32 {
-        self.ttl_s
+        self.spec.ttl_s
     }
 }
 

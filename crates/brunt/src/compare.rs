@@ -289,7 +289,7 @@ mod tests {
 
     fn plan(text: &str) -> Plan {
         let spec = PlanSpec::from_toml(&format!("server = [\"h\"]\n{text}")).unwrap();
-        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 7, server_is_here: true }).unwrap()
+        resolve(&spec, &Host::of(vec![0, 1], 7)).unwrap()
     }
 
     #[test]

@@ -12,8 +12,7 @@ use crate::presentation::Form;
 use crate::terminal::wrapped;
 use crate::{asking, campaign, cli, measurement, run};
 use brunt_engine::{Address, TlsSettings};
-use brunt_plan::destination::Server;
-use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
+use brunt_plan::plan::{IoChoice, Plan, Server, Timestamps, Transport};
 use brunt_report::document::Level;
 use brunt_report::quantity;
 use brunt_stats::connection::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
@@ -174,17 +173,13 @@ fn write_json(
 
 /// The first address of every server, which is the one that is tried first.
 fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
-    let first = |server: Server| match &server.address {
+    let first = |server: &Server| match &server.address {
         // The reference server takes any free port.
         None => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()),
         Some(address) => measurement::find(address, server.transport, plan.ip_version, None)
             .map(|endpoint| endpoint.addresses[0].clone()),
     };
-    plan.servers()
-        .into_iter()
-        .map(first)
-        .collect::<Result<_, _>>()
-        .map_err(|failure| failure.error.to_string())
+    plan.servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
 }
 
 /// The first server that accepts no connection. Of datagrams nothing is known before a reply, and the reference server is not there yet.

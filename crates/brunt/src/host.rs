@@ -319,7 +319,7 @@ pub(crate) struct Needs {
 impl Needs {
     /// Of a plan whose servers have these addresses, one for each.
     pub(crate) fn of(plan: &Plan, addresses: &[Address], reuse: TimeWaitReuse) -> Self {
-        let open = |class: &Class| u64::from(class.own_connections()) * class.path_count() as u64;
+        let open = |class: &Class| u64::from(class.own_connections()) * class.paths.len() as u64;
         let connections = plan.classes.iter().map(open).sum();
         // A server that is named twice has both shares.
         let same = |address: &&Address| addresses.iter().filter(|other| other == address).count();
@@ -341,7 +341,7 @@ impl Needs {
         // No more can rest than were closed since the beginning.
         let schedule_s = plan.stop.time.map(|time| (plan.warmup.longest().0 + time.0) as f64 / 1e9);
         // A port of UDP is free as soon as its socket is closed, and one of TCP that was closed by a reset.
-        let is_udp = plan.servers().iter().all(|server| server.transport == Transport::Udp);
+        let is_udp = plan.servers.iter().all(|server| server.transport == Transport::Udp);
         let is_reset = plan.sockets.linger == Some(DurationNs(0));
         let wait_s = if is_udp || is_reset { 0.0 } else { wait_s };
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));
@@ -521,7 +521,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn plan(toml: &str) -> Plan {
-        let host = Host { allowed_cpus: (0..8).collect(), random_seed: 1, server_is_here: true };
+        let host = Host::of((0..8).collect(), 1);
         resolve(&PlanSpec::from_toml(&toml_of(toml)).unwrap(), &host).unwrap()
     }
 

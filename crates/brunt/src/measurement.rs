@@ -94,7 +94,7 @@ impl Servers {
         let (servers, cluster_notes) = match asks_for_nodes {
             true => nodes_of(plan, &plan.addresses(), tls.as_ref())?,
             false => (
-                plan.servers()
+                plan.servers
                     .iter()
                     .filter_map(|server| server.address.as_ref().or(started))
                     .cloned()
@@ -103,7 +103,7 @@ impl Servers {
             ),
         };
         // Nodes of a cluster are all reached by its transport.
-        let mut transports = plan.servers().into_iter().map(|server| server.transport);
+        let mut transports = plan.servers.iter().map(|server| server.transport);
         let mut found = |server: &ServerAddress| {
             let transport = transports.next().unwrap_or(plan.transport);
             // A socket that is not there is a result.
@@ -335,7 +335,7 @@ fn storing(plan: &Plan, servers: &str) -> Option<String> {
     }
     let (keys, bytes) = (plan.preload_stores(), quantity::bytes(serve::stored_bytes(plan)));
     let pace = plan.preload_rate.map_or(String::new(), |rate| {
-        let least = quantity::time((keys as f64 / rate.as_f64() * 1e9) as u64);
+        let least = quantity::time(plan.preload_ns().unwrap_or_default() as u64);
         format!(", {:.0}/s at most: {least} (--set preload-rate=RATE for another rate)", rate.as_f64())
     });
     let removal = match removals.is_empty() {

@@ -403,8 +403,7 @@ mod tests {
     impl Watched {
         fn new(spec: &str) -> Self {
             let spec = PlanSpec::from_toml(&format!("server = [\"h\"]\n{spec}")).unwrap();
-            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true })
-                .unwrap();
+            let plan = resolve(&spec, &Host::of(vec![0], 1)).unwrap();
             let layout = Layout::of(&plan);
             let run = LiveRun::new(RunRecord::of(plan));
             Self { run, store: IntervalStore::new(&layout), set: RecorderSet::new(&layout) }

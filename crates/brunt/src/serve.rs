@@ -15,8 +15,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, bail};
-use brunt_plan::destination::Server;
-use brunt_plan::plan::{DataSet, Plan, Protocol, Transport};
+use brunt_plan::plan::{DataSet, Plan, Protocol, Server, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::size::SizeDistribution;
 use brunt_workload::size::{SizeOf, Sizes};
@@ -104,7 +103,7 @@ fn is_own_by_udp(server: &Server) -> bool {
 
 /// The protocol that the server must be told, because the first bytes of a connection do not tell it.
 fn named_protocol(plan: &Plan) -> anyhow::Result<Option<Protocol>> {
-    let servers = plan.servers();
+    let servers = &plan.servers;
     let mut own = servers.iter().filter(|server| server.address.is_none()).map(|server| server.protocol);
     let is_named = |protocol: &Protocol| protocol.is_stateless() || *protocol == Protocol::RespInline;
     let named = own.clone().find(is_named);
@@ -133,7 +132,7 @@ impl Embedded {
             .args(["serve", "--port", "0", "--die-with-parent"])
             .arg(format!("--memory={}", memory_bytes(plan)))
             .arg(format!("--value-max={}", value_max_bytes(plan)))
-            .args(plan.servers().iter().any(is_own_by_udp).then_some("--udp"))
+            .args(plan.servers.iter().any(is_own_by_udp).then_some("--udp"))
             .args(named_protocol(plan)?.map(|protocol| format!("--protocol={protocol}")))
             .args(left_over(&brunt_engine::allowed_cpus(), &plan.cpus).map(|cpus| format!("--cpus={cpus}")))
             .stdin(Stdio::null())

@@ -502,7 +502,7 @@ mod tests {
     fn driven<T>(listener: &mut Listener, drive: impl FnOnce(&mut Driver<'_, '_>) -> T) -> T {
         listener.server =
             brunt_server::serve_in_thread(brunt_server::CoreOptions::default()).unwrap().to_string();
-        let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7, server_is_here: true };
+        let host = Host::of(brunt_engine::allowed_cpus(), 7);
         let mut screen = FrontEndHost::new(listener, Instant::now(), &NAMES);
         let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));
         drive(&mut driver)

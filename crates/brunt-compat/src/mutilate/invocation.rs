@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn command_lines_of_known_scripts_become_plans() {
-        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7, server_is_here: true };
+        let host = Host::of(vec![0, 1, 2, 3], 7);
         let table = [
             "-s localhost",
             "-s zephyr2-10g -T 24 -c 8",

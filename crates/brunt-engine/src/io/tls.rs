@@ -396,7 +396,7 @@ impl<W: Wire> Over<'_, W> {
             entry.state = State::Down;
             return Some(SendResult { taken: Err(TLS_ERRNO), at_ns: self.wire.clock_ns() });
         }
-        if tunnel.is_sending() {
+        if tunnel.is_sending {
             // Something of the library's own is under way: when it has accepted there is room.
             entry.owed = Owed::Room;
             return Some(SendResult { taken: Ok(0), at_ns: self.wire.clock_ns() });

@@ -20,7 +20,6 @@ use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use io_uring::types::{BufRingEntry, CancelBuilder, Fixed, RecvMsgOut, Timespec};
 use io_uring::{EnterFlags, IoUring, Submitter, cqueue, opcode, squeue};
-use socket2::Socket;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -214,10 +213,11 @@ impl Uring {
     }
 
     /// Takes a socket that is connected already.
+    #[cfg(test)]
     pub(crate) fn adopt(
         &mut self,
         index: ConnectionIndex,
-        socket: Socket,
+        socket: socket2::Socket,
         kind: ConnectionKind,
     ) -> io::Result<()> {
         self.sockets.entries[index as usize].begin(socket, kind);

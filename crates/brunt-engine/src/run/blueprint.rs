@@ -19,7 +19,7 @@ use crate::worker::unloaded::{MakeUnloadedLanes, Unloaded};
 use crate::worker::{MakeLanes, Orders, Worker};
 use brunt_plan::mix::Command;
 use brunt_plan::op::{ClassId, OpKind};
-use brunt_plan::plan::{Class, Load, OnMiss, Plan, SessionScope, Timestamps, Transport};
+use brunt_plan::plan::{Class, Load, OnMiss, Path, Plan, SessionScope, Timestamps, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{ClassShard, Shard, share_of};
 use brunt_proto::memcached::DatagramCodec;
@@ -88,15 +88,6 @@ struct DataSet {
     path: usize,
 }
 
-/// A path of a class: its servers, and the router if the key decides among them.
-struct ClassPath {
-    /// Kinds of operations that take this path.
-    ops: Vec<OpKind>,
-    servers: Vec<u16>,
-    transport: Transport,
-    router: Option<Arc<Router>>,
-}
-
 /// What all workers of a run share, read-only.
 pub(crate) struct Blueprint {
     pub plan: Arc<Plan>,
@@ -114,8 +105,8 @@ pub(crate) struct Blueprint {
     /// Of the connections of a worker for a class to a server over plain TCP, one in this many has kernel timestamps; else none has, and why,
     /// where the plan leaves it open.
     pub(super) stamped_every: Result<u32, Option<String>>,
-    /// The paths of each class.
-    paths: Vec<Vec<ClassPath>>,
+    /// By class and path, if the key decides among its servers.
+    routers: Vec<Vec<Option<Arc<Router>>>>,
     /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
     slot_map: Option<Arc<SharedSlotMap>>,
     commands: Arc<[Template]>,
@@ -176,19 +167,14 @@ fn stamped_every(plan: &Plan) -> Result<u32, Option<String>> {
 
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, data: DataSets) -> Self {
-        let class_path = |path: brunt_plan::destination::Path| {
+        let router = |path: &Path| {
             let address = |server: &u16| endpoints[usize::from(*server)].server.clone();
             let servers: Vec<ServerAddress> = path.servers.iter().map(address).collect();
             let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
-            ClassPath {
-                ops: path.ops,
-                servers: path.servers,
-                transport: path.transport,
-                router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
-            }
+            by_key.then(|| Arc::new(Router::new(plan.placement, &servers)))
         };
-        let class_paths = |class| plan.paths(class).into_iter().map(class_path).collect();
-        let paths: Vec<Vec<ClassPath>> = plan.classes.iter().map(class_paths).collect();
+        let routers = |class: &Class| class.paths.iter().map(router).collect();
+        let routers = plan.classes.iter().map(routers).collect();
         let sets = plan.data_sets();
         let data_sets: Vec<DataSet> = sets
             .iter()
@@ -197,7 +183,7 @@ impl Blueprint {
                 extends: set.extends,
                 ttl_s: set.ttl_s,
                 class: set.classes[0],
-                path: path_of(&paths[set.classes[0]], OpKind::Set),
+                path: plan.classes[set.classes[0]].path_index(OpKind::Set),
             })
             .collect();
         let place = |class| sets.iter().position(|set| set.classes.contains(&class)).unwrap_or(0);
@@ -224,7 +210,7 @@ impl Blueprint {
                 Arc::new(SharedBusyPeriods::new(endpoints.len(), is_unanswered))
             }),
             layout: Layout::of(&plan),
-            paths,
+            routers,
             slot_map: None,
             commands: Arc::new([]),
             data_sets,
@@ -268,28 +254,26 @@ impl Blueprint {
                 .count() as u32;
             start..next
         };
-        let mut of_path = |shard: &ClassShard, path: &ClassPath| {
+        let mut of_path = |shard: &ClassShard, path: &Path| {
             let of = path.servers.len() as u32;
             (0..of).map(|server| to_server(shard, server, of)).collect()
         };
-        let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
+        let mut of_class = |(class, shard): (&Class, &ClassShard)| match shard.connections.is_empty()
+            || class.connections_of.is_some()
         {
             true => ClassConnections::new(),
-            false => paths.iter().map(|path| of_path(class, path)).collect(),
+            false => class.paths.iter().map(|path| of_path(shard, path)).collect(),
         };
-        let has_own = |class: usize| self.plan.connection_owner(class) == class;
-        let nothing = Vec::new();
-        let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
-        let paths = self.paths.iter().enumerate().map(own_paths);
-        let owned: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
+        let classes = self.plan.classes.iter().zip(&shard.classes);
+        let owned: Vec<ClassConnections> = classes.map(&mut of_class).collect();
         (0..owned.len()).map(|class| owned[self.plan.connection_owner(class)].clone()).collect()
     }
 
     /// The paths of a worker's classes.
-    fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a ClassPath)> {
+    fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a Path)> {
         let is_carried = |(_, shard): &(_, &ClassShard)| !shard.connections.is_empty();
-        let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
-        classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
+        let classes = self.plan.classes.iter().zip(&shard.classes).filter(is_carried);
+        classes.flat_map(|(class, _)| class.paths.iter().map(move |path| (class, path)))
     }
 
     /// Class and server of every connection, by index.
@@ -297,7 +281,7 @@ impl Blueprint {
         let mut plans = Vec::new();
         for class in (0..class_connections.len()).filter(|class| self.plan.connection_owner(*class) == *class)
         {
-            for (of_path, path) in class_connections[class].iter().zip(&self.paths[class]) {
+            for (of_path, path) in class_connections[class].iter().zip(&self.plan.classes[class].paths) {
                 for (range, server) in of_path.iter().zip(&path.servers) {
                     let by_datagram = path.transport == Transport::Udp;
                     let plan = ConnectionPlan { class: class as u16, server: *server, by_datagram };
@@ -333,7 +317,7 @@ impl Blueprint {
     /// Does every server have a TLS client exactly if its path uses TLS?
     pub(super) fn has_tls_clients(&self, shard: &Shard) -> bool {
         let has_client = |server: &u16| self.endpoints[usize::from(*server)].tls.is_some();
-        let is_right = |path: &ClassPath| {
+        let is_right = |path: &Path| {
             path.servers.iter().all(|server| has_client(server) == (path.transport == Transport::Tls))
         };
         self.paths_of(shard).all(|(_, path)| is_right(path))
@@ -414,7 +398,7 @@ impl Blueprint {
     fn stores_by_datagram(&self, shard: &Shard) -> bool {
         let by_datagram = |set: &DataSet| {
             !shard.classes[set.class].connections.is_empty()
-                && self.paths[set.class][set.path].transport == Transport::Udp
+                && self.plan.classes[set.class].paths[set.path].transport == Transport::Udp
         };
         self.data_sets.iter().any(by_datagram)
     }
@@ -447,11 +431,6 @@ impl Blueprint {
         };
         Some(SlotTable::new(slot_map, self.commands.clone(), room, worker))
     }
-}
-
-/// Index of the path of a kind of operation.
-fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
-    paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
 }
 
 /// Routes of a worker for a class.
@@ -554,7 +533,7 @@ fn lifetimes(blueprint: &Blueprint, worker: &WorkerPart) -> Vec<Lifetimes> {
         for (range, server) in worker.connections[class]
             .iter()
             .flatten()
-            .zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
+            .zip(blueprint.plan.classes[class].paths.iter().flat_map(|path| &path.servers))
         {
             by_server[usize::from(*server)] = range.clone();
         }
@@ -569,7 +548,7 @@ fn lifetimes(blueprint: &Blueprint, worker: &WorkerPart) -> Vec<Lifetimes> {
 
 /// A worker's connections.
 pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
-    let of_class = |(class, shard): (&Class, &ClassShard)| class.path_count() * shard.connections.len();
+    let of_class = |(class, shard): (&Class, &ClassShard)| class.paths.len() * shard.connections.len();
     let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
 }
@@ -683,12 +662,12 @@ mod tests {
     /// Which servers the connections of each worker go to, by path.
     fn servers_of_workers(toml: &str) -> Vec<Vec<u16>> {
         let plan = plan(toml);
-        let endpoint = |server: brunt_plan::destination::Server| Endpoint {
-            server: server.address.unwrap(),
+        let endpoint = |server: &brunt_plan::plan::Server| Endpoint {
+            server: server.address.clone().unwrap(),
             addresses: Vec::new(),
             tls: None,
         };
-        let endpoints = plan.servers().into_iter().map(endpoint).collect();
+        let endpoints = plan.servers.iter().map(endpoint).collect();
         let shards = brunt_plan::shard::shards(&plan);
         let blueprint = Blueprint::new(plan, endpoints, DataSets::ToStore);
         let of_worker = |shard: &Shard| {

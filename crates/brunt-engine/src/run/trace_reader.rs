@@ -345,23 +345,11 @@ fn end_of(ends: &mut [End], worker: u64) -> Option<&mut End> {
 /// file.
 fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    let mut is_any = false;
-    loop {
-        let bytes = lines.fill_buf()?;
-        if bytes.is_empty() {
-            return Ok(is_any);
-        }
-        is_any = true;
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let piece = &bytes[..end.unwrap_or(bytes.len())];
-        let room = (LINE_BYTES_MAX + 1).saturating_sub(line.len());
-        line.extend_from_slice(&piece[..piece.len().min(room)]);
-        let used = end.map_or(piece.len(), |end| end + 1);
-        lines.consume(used);
-        if end.is_some() {
-            return Ok(true);
-        }
+    let read = (&mut *lines).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', line)?;
+    if line.pop_if(|byte| *byte == b'\n').is_none() && line.len() > LINE_BYTES_MAX {
+        lines.skip_until(b'\n')?;
     }
+    Ok(read > 0)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::clock::WallReading;
 use crate::io::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Stamps, Transmitted, Until,
 };
+use crate::run::DataSets;
 use crate::transport::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_server::core::ConnectionId;
@@ -72,6 +73,8 @@ pub(crate) struct SimOptions {
     pub server: CoreOptions,
     /// The others: ports 2, 3 and so on.
     pub others: Vec<CoreOptions>,
+    /// What of the data sets is there before the run.
+    pub data: DataSets,
     /// There are more workers than CPUs, as told to this one.
     pub is_crowded: bool,
     /// From one end of the network to the other, nanoseconds.
@@ -118,6 +121,7 @@ impl Default for SimOptions {
     fn default() -> Self {
         Self {
             server: CoreOptions::default(),
+            data: DataSets::ToStore,
             is_crowded: false,
             others: Vec::new(),
             latency_ns: 0,

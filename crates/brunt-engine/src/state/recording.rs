@@ -85,7 +85,8 @@ pub(crate) struct Recording {
     window: (u64, u64),
     /// Counts outside the sets, over all phases.
     pub counts: WorkerCounts,
-    occupancy: Occupancy,
+    /// Operations that were picked, until they are recorded or leave unrecorded: not sent, or not answered before the end.
+    pub occupancy: Occupancy,
     pub last: Ended,
 }
 
@@ -145,28 +146,6 @@ impl Recording {
         self.set.row_handle(phase, op.class, op.id())
     }
 
-    /// Counts operations into the system, until they are recorded or leave unrecorded.
-    #[inline]
-    pub(crate) fn picked(&mut self, at_ns: u64, count: u32) {
-        self.occupancy.enter(at_ns, count);
-    }
-
-    /// Counts an operation into the system from this time on, before it is counted as picked.
-    pub(crate) fn picked_before(&mut self, picked_ns: u64) {
-        self.occupancy.enter_before(picked_ns);
-    }
-
-    /// Counts a picked operation out of the system that is never recorded: not sent, or not answered before the
-    /// end.
-    pub(crate) fn left_unrecorded(&mut self, picked_ns: u64, at_ns: u64) {
-        self.occupancy.leave(picked_ns, at_ns, 1);
-    }
-
-    /// Counts an operation in the system as picked later than it was.
-    pub(crate) fn repicked(&mut self, before_ns: u64, picked_ns: u64) {
-        self.occupancy.repick(before_ns, picked_ns);
-    }
-
     /// Counts a sent operation. Parts count with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
@@ -186,7 +165,7 @@ impl Recording {
     /// Counts a picked operation that is abandoned because its server is down.
     pub(crate) fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
         self.set.abandoned(phase, op, times);
-        self.left_unrecorded(times.picked_ns, times.done_ns);
+        self.occupancy.leave(times.picked_ns, times.done_ns, 1);
     }
 
     /// Counts a sent operation in parts; called at its end, when all its commands are known.
@@ -360,7 +339,7 @@ mod tests {
             let send = |recording: &mut Recording, phase, sent_ns| {
                 let row = recording.row(phase, &op);
                 recording.set.scheduled_many(row, 1);
-                recording.picked(sent_ns, 1);
+                recording.occupancy.enter(sent_ns, 1);
                 recording.sent_many(row, 1, sent_ns);
                 (row, sent_ns)
             };
@@ -403,11 +382,11 @@ mod tests {
         let (exchange, _filled, _spares) = Exchange::new(&layout);
         let mut recording = Recording::new(RecorderSet::new(&layout), exchange, &[], 0, 0);
         recording.set_window(10_000, 11_000);
-        recording.picked(400, 1);
-        recording.left_unrecorded(400, 600);
-        recording.picked(600, 1);
+        recording.occupancy.enter(400, 1);
+        recording.occupancy.leave(400, 600, 1);
+        recording.occupancy.enter(600, 1);
         recording.open_window(500, 1_500, 700);
-        recording.left_unrecorded(600, 1_600);
+        recording.occupancy.leave(600, 1_600, 1);
         let (_, counts, _) = recording.end(2_000, None);
         assert_eq!((counts.occupancy.integral, counts.occupancy.sum), (799, 799));
     }

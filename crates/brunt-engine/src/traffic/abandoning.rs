@@ -249,7 +249,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.abandoned(phase, op, times);
         } else {
             self.recording.set.unsent(phase, op, times, self.busy.lag_ns(server));
-            self.recording.left_unrecorded(times.picked_ns, times.done_ns);
+            self.recording.occupancy.leave(times.picked_ns, times.done_ns, 1);
         }
     }
 

@@ -323,8 +323,8 @@ impl<C: Codec> Traffic<C> {
         }
         let server = self.server_of(routes.start);
         self.recording.set.server(server).unsent += 1;
-        self.recording.picked_before(picked_ns);
-        self.recording.picked(picked_ns, 1);
+        self.recording.occupancy.enter_before(picked_ns);
+        self.recording.occupancy.enter(picked_ns, 1);
         self.close_unsent(server, phase, &issue.op, &times);
     }
 
@@ -336,7 +336,7 @@ impl<C: Codec> Traffic<C> {
         let entry = &self.without_redirect(entry);
         if entry.details.group == NO_GROUP {
             self.recording.set.in_flight(entry.phase, &entry.op(), entry.intended_ns, entry.sent_ns);
-            self.recording.left_unrecorded(entry.picked_ns, now_ns);
+            self.recording.occupancy.leave(entry.picked_ns, now_ns, 1);
             return;
         }
         self.groups.note_lag(entry.details.group, self.busy.lag_ns(self.server_of(route)));
@@ -365,7 +365,7 @@ impl<C: Codec> Traffic<C> {
                 group.sent_ns,
             );
         }
-        self.recording.left_unrecorded(group.whole.picked_ns, now_ns);
+        self.recording.occupancy.leave(group.whole.picked_ns, now_ns, 1);
     }
 
     /// The server of a route.

@@ -273,7 +273,7 @@ impl<C: Codec> Traffic<C> {
             }
         };
         gets.settle(recording);
-        recording.picked(now_ns, gets.total);
+        recording.occupancy.enter(now_ns, gets.total);
         unusual
     }
 }

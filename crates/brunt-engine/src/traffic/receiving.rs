@@ -554,7 +554,7 @@ impl<C: Codec> Traffic<C> {
         let phase = self.window.phase_of(at_ns);
         let row = self.recording.row(phase, &op);
         self.recording.set.followup(phase, &op);
-        self.recording.picked(at_ns, 1);
+        self.recording.occupancy.enter(at_ns, 1);
         let shared_slot = if is_open { NO_SHARED_SLOT } else { self.share_slot(index, head) };
         // If any server could take it, the fill goes to the one that missed, and the order of the others is kept.
         let route = match self.dispatch.lanes[lane_index as usize].routing {

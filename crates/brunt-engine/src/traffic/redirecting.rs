@@ -152,7 +152,7 @@ impl<C: Codec> Traffic<C> {
         let unread_ns = reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns));
         let picked_ns = entry.picked_ns + unread_ns;
         if entry.details.group == NO_GROUP {
-            self.recording.repicked(entry.picked_ns, picked_ns);
+            self.recording.occupancy.repick(entry.picked_ns, picked_ns);
         } else {
             self.groups.get_mut(entry.details.group).wire_requests += entry.details.wire_requests;
         }
@@ -225,7 +225,7 @@ impl<C: Codec> Traffic<C> {
         let first_sent_ns = slots.redirects.remove(picked.redirect_state).first_sent_ns;
         if picked.group == NO_GROUP {
             self.recording.set.in_flight(picked.phase, &picked.op, picked.intended_ns, first_sent_ns);
-            self.recording.left_unrecorded(picked.picked_ns, now_ns);
+            self.recording.occupancy.leave(picked.picked_ns, now_ns, 1);
         } else if let Some(group) = self.groups.end_redirected(picked.group, first_sent_ns) {
             self.close_group(&group, now_ns);
         }

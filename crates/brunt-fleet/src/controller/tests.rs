@@ -92,11 +92,7 @@ fn ready(message: Option<&ToAgent>) -> Vec<FromAgent> {
 
 fn split_plan(toml: &str) -> PlanSplit {
     let spec = PlanSpec::from_toml(&format!("server = 'a'\nagent = ['b']\nthreads = 1\n{toml}")).unwrap();
-    PlanSplit::of(
-        &resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true }).unwrap(),
-        1,
-    )
-    .unwrap()
+    PlanSplit::of(&resolve(&spec, &Host::of(vec![0], 1)).unwrap(), 1).unwrap()
 }
 
 const SHORT: Duration = Duration::from_millis(300);

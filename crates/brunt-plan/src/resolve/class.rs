@@ -4,11 +4,12 @@
 //! the specification, with the options that apply to it and the defaults that depend on others, and the top level has no options of classes.
 //! After [`assign_owners`] a class that shares connections has as many as their owner, of the same depth, to the same servers.
 
+use super::destination::Ways;
 use super::{ErrorContext, IN_FLIGHT_MAX, RUN, Resolved, SERVERS_MAX, commands, keyspace};
 use crate::arrival::Arrival;
 use crate::mix::Mix;
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Lifetime, Load, OnMiss, OpenRate, Plan, SessionScope, Trace};
+use crate::plan::{Class, Lifetime, Load, OnMiss, OpenRate, Plan, Protocol, SessionScope, Trace};
 use crate::popularity::Popularity;
 use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -141,8 +142,8 @@ fn resolve_class(
         reconnect: spec.reconnect.unwrap_or_default(),
         host_role: spec.runs_on.unwrap_or_default(),
         replicas: replicas as u32,
-        own_destination: None,
-        routes: Vec::new(),
+        protocol: Protocol::MemcachedText,
+        paths: Vec::new(),
         purge: spec.purge.map(|count| count.0),
         trace,
         mix,
@@ -202,28 +203,28 @@ fn mix_of_trace(trace: &Trace) -> Mix {
 }
 
 /// Removes kinds that the protocol lacks from the mixes: the trace reader substitutes them.
-pub(super) fn limit_mixes(run: &RunSpec, default: &Destination, classes: &mut [Class]) {
+pub(super) fn limit_mixes(run: &RunSpec, classes: &mut [Class]) {
     for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
-        let protocol = class.protocol(default.protocol);
+        let protocol = class.protocol;
         let is_stored = |kind: OpKind| run.hash_field.is_none() || kind.has_field_command();
         class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_stored(*kind));
     }
 }
 
 /// Gives classes that share connections what their owners have.
-pub(super) fn assign_owners(spec: &PlanSpec, classes: &mut [Class]) -> Resolved {
+pub(super) fn assign_owners(spec: &PlanSpec, classes: &mut [Class], ways: &mut [Ways]) -> Resolved {
     for (index, own) in spec.classes.iter().enumerate() {
         let Some(name) = &own.connections_of else { continue };
         let is_it = |(at, class): &(usize, &Class)| class.name == *name && *at != index;
         let accepted = match classes.iter().enumerate().find(is_it) {
             None => "the name of another class",
             Some((at, _)) if spec.classes[at].connections_of.is_some() => "a class with its own connections",
-            Some((_, owner)) => {
+            Some((at, owner)) => {
                 let owner = owner.clone();
                 let class = &mut classes[index];
                 class.connections_of = Some(owner.name);
-                (class.connections, class.depth, class.own_destination) =
-                    (owner.connections, owner.depth, owner.own_destination);
+                ways[index] = ways[at].clone();
+                (class.connections, class.depth) = (owner.connections, owner.depth);
                 (class.reconnect, class.host_role) = (owner.reconnect, owner.host_role);
                 class.lifetime = owner.lifetime;
                 continue;
@@ -250,7 +251,7 @@ pub(super) fn check_shared(plan: &Plan, index: usize) -> Resolved {
     let obstacles = [
         ("call-rate or client-connections", owner.sessions != SessionScope::Worker),
         ("replicas", owner.replicas > 1),
-        ("routes", !owner.routes.is_empty()),
+        ("routes", owner.paths.len() > 1),
         (
             "connect-rate, calls-per-connection, connections-total or reconnect-every",
             owner.lifetime.is_planned(),

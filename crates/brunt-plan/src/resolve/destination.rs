@@ -6,12 +6,25 @@
 use super::{ErrorContext, PlanError, RUN, Resolved, SERVERS_MAX, addresses_of};
 use crate::choice::HostRole;
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, OpRoute, Placement, Plan, Protocol, SessionScope, Transport};
+use crate::plan::{Class, Path, Placement, Plan, Protocol, Server, SessionScope, Transport};
 use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerList, ServerUrl};
+use std::collections::HashMap;
 use std::fmt::Display;
+
+/// Servers, and how they are spoken to.
+#[derive(Clone, PartialEq)]
+pub(super) struct Destination {
+    /// None: the reference server is started for the run.
+    pub servers: Vec<ServerAddress>,
+    pub protocol: Protocol,
+    pub transport: Transport,
+}
+
+/// Where operations of a class go: first whatever has no other way, then kinds of operations that go elsewhere, or otherwise.
+pub(super) type Ways = Vec<(Vec<OpKind>, Destination)>;
 
 /// What classes use that say nothing of it.
 pub(super) fn of_run(spec: &PlanSpec) -> Resolved<Destination> {
@@ -56,64 +69,73 @@ fn transport(
     }
 }
 
-/// Gives each class what it says of its servers.
-pub(super) fn assign(spec: &mut PlanSpec, default: &Destination, classes: &mut [Class]) -> Resolved {
-    let has_several = classes.len() > 1;
-    for (class, own) in classes.iter_mut().zip(&mut spec.classes) {
-        let name = class.name.clone();
-        let context = ErrorContext { class: has_several.then_some(name.as_str()), route: None };
-        resolve_class(&context, &spec.run, default, own, class)?;
-    }
-    Ok(())
+/// What each class says of its servers, which is left in its table where it is not said of all.
+pub(super) fn ways(spec: &mut PlanSpec, default: &Destination, classes: &[Class]) -> Resolved<Vec<Ways>> {
+    let PlanSpec { run, classes: specs, .. } = spec;
+    let of_class =
+        |(class, own)| ways_of_class(&ErrorContext::of_class(class, classes), run, default, own, class);
+    classes.iter().zip(specs).map(of_class).collect()
 }
 
-fn resolve_class(
+fn ways_of_class(
     context: &ErrorContext<'_>,
     run: &RunSpec,
     default: &Destination,
     spec: &mut ClassSpec,
-    class: &mut Class,
-) -> Resolved {
+    class: &Class,
+) -> Resolved<Ways> {
     let own =
         resolve_destination(context, run, default, spec.server.as_ref(), spec.protocol, spec.transport)?;
+    let (mut ways, mut routes) = (vec![(Vec::new(), own.clone())], Vec::new());
     for route in spec.route.iter().flatten() {
-        check_ops(context, run, route, class)?;
+        check_ops(context, run, route, class, &ways)?;
         let of_route = ErrorContext { route: Some(&route.ops), ..*context };
         let way = resolve_destination(&of_route, run, &own, route.server.as_ref(), None, route.transport)?;
         if let (true, Some(named)) = (way.protocol != own.protocol, &route.server) {
             let accepted = format!("servers that speak {}, the protocol of the class", own.protocol);
             return Err(of_route.invalid("server", named, accepted));
         }
-        let servers = if way.servers == own.servers { Vec::new() } else { way.servers };
-        class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
+        let server = ServerList::of(&way.servers).filter(|_| way.servers != own.servers);
+        routes.push(RouteSpec { ops: route.ops.clone(), server, transport: Some(way.transport) });
+        ways.push((route.ops.clone(), way));
     }
-    let is_taken = |kind: &OpKind| class.routes.iter().any(|route| route.ops.contains(kind));
-    if !class.routes.is_empty() && kinds_of(run, class).iter().all(is_taken) {
+    if !routes.is_empty() && kinds_of(run, class).iter().all(|kind| has_way(&ways, *kind)) {
         let accepted = "at least one kind of operation without a route";
         return Err(context.invalid("ops", &class.mix, accepted));
     }
-    class.own_destination = (own != *default).then(|| {
-        let servers = if own.servers == default.servers { Vec::new() } else { own.servers.clone() };
-        Destination { servers, ..own }
-    });
     if spec.connections_of.is_none() {
-        fill_in(spec, default, class);
+        spec.server = ServerList::of(&own.servers).filter(|_| own.servers != default.servers);
+        spec.protocol = Some(own.protocol).filter(|protocol| *protocol != default.protocol);
+        spec.transport = Some(own.transport).filter(|transport| *transport != default.transport);
+        spec.route = (!routes.is_empty()).then_some(routes);
     }
-    Ok(())
+    Ok(ways)
 }
 
-/// Writes the ways of a class's operations into its table.
-fn fill_in(spec: &mut ClassSpec, default: &Destination, class: &Class) {
-    let own = class.own_destination.as_ref();
-    spec.server = own.and_then(|own| ServerList::of(&own.servers));
-    spec.protocol = own.map(|own| own.protocol).filter(|protocol| *protocol != default.protocol);
-    spec.transport = own.map(|own| own.transport).filter(|transport| *transport != default.transport);
-    let route = |route: &OpRoute| RouteSpec {
-        ops: route.ops.clone(),
-        server: ServerList::of(&route.servers),
-        transport: Some(route.transport),
+fn has_way(ways: &Ways, kind: OpKind) -> bool {
+    ways.iter().any(|(ops, _)| ops.contains(&kind))
+}
+
+/// Gives each class the paths of its ways. Returns all servers of these, of which there may be a thousand.
+pub(super) fn settle(ways: Vec<Ways>, classes: &mut [Class]) -> Vec<Server> {
+    let (mut servers, mut places) = (Vec::new(), HashMap::new());
+    let mut place = |server: Server| {
+        *places.entry(server.clone()).or_insert_with(|| {
+            servers.push(server);
+            (servers.len() - 1) as u16
+        })
     };
-    spec.route = (!class.routes.is_empty()).then(|| class.routes.iter().map(route).collect());
+    for (class, ways) in classes.iter_mut().zip(ways) {
+        class.protocol = ways[0].1.protocol;
+        for (ops, Destination { servers, protocol, transport }) in ways {
+            // Without any that are named, it is the one that is started for the run.
+            let embedded = servers.is_empty().then_some(None);
+            let addresses = servers.into_iter().map(Some).chain(embedded);
+            let servers = addresses.map(|address| place(Server { address, protocol, transport })).collect();
+            class.paths.push(Path { ops, servers, transport });
+        }
+    }
+    servers
 }
 
 /// What was said of servers, over what holds where nothing was.
@@ -125,7 +147,7 @@ fn resolve_destination(
     protocol: Option<Protocol>,
     given: Option<Transport>,
 ) -> Resolved<Destination> {
-    let Some(named) = server else {
+    let Some(named) = server.filter(|list| !list.0.is_empty()) else {
         let servers = ServerList::of(&base.servers);
         let transport = transport(context, servers.as_ref(), Some(given.unwrap_or(base.transport)))?;
         let protocol = protocol.unwrap_or(base.protocol);
@@ -169,7 +191,13 @@ fn check_login(context: &ErrorContext<'_>, run: &RunSpec, said: &RunSpec, named:
 }
 
 /// Are the kinds of a route the class's, and of no other route?
-fn check_ops(context: &ErrorContext<'_>, run: &RunSpec, route: &RouteSpec, class: &Class) -> Resolved {
+fn check_ops(
+    context: &ErrorContext<'_>,
+    run: &RunSpec,
+    route: &RouteSpec,
+    class: &Class,
+    earlier: &Ways,
+) -> Resolved {
     let kinds = kinds_of(run, class);
     if route.ops.is_empty() {
         return Err(context.invalid("ops", "", format!("at least one of {}", list(&kinds))));
@@ -178,8 +206,7 @@ fn check_ops(context: &ErrorContext<'_>, run: &RunSpec, route: &RouteSpec, class
         if !kinds.contains(kind) {
             return Err(context.invalid("ops", kind, format!("operations of the class ({})", list(&kinds))));
         }
-        let is_taken = class.routes.iter().any(|earlier| earlier.ops.contains(kind));
-        if is_taken || route.ops[..index].contains(kind) {
+        if has_way(earlier, *kind) || route.ops[..index].contains(kind) {
             return Err(context.invalid("ops", kind, "each kind of operation in one route"));
         }
     }
@@ -204,8 +231,7 @@ fn list(kinds: &[OpKind]) -> String {
 
 /// Has each path as many servers as a change needs, and each client connections to all of them, unless its thread has one server?
 pub(super) fn check_counts(context: &ErrorContext<'_>, plan: &Plan, class: &Class) -> Resolved {
-    let paths = plan.destinations(class);
-    let counts: Vec<usize> = paths.iter().map(|(_, way)| way.servers.len().max(1)).collect();
+    let counts: Vec<usize> = class.paths.iter().map(|path| path.servers.len()).collect();
     let fewest = counts.iter().copied().min().unwrap_or(1);
     if fewest < class.replicas as usize {
         let of = if fewest < counts[0] { "a route of the class" } else { "the class" };
@@ -346,7 +372,7 @@ pub fn of_nodes(plan: &Plan, nodes: &[ServerAddress]) -> Result<Plan, PlanError>
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{cases, check_refused, resolved};
+    use super::super::tests::{cases, resolved};
     use super::*;
     use crate::login::{Login, Password};
     use crate::op::OpKind;
@@ -381,17 +407,15 @@ mod tests {
     fn shown(plan: &Plan) -> String {
         let name =
             |address: Option<_>| address.map_or("embedded".to_owned(), |address: &_| format!("{address}"));
-        let servers = plan.servers();
-        let servers = servers.iter();
-        let servers = servers.map(|server| {
+        let servers = plan.servers.iter().map(|server| {
             format!("{} {} {}", name(server.address.as_ref()), server.protocol, server.transport)
         });
-        let path = |path: &crate::destination::Path| {
+        let path = |path: &Path| {
             let ops: Vec<&str> = path.ops.iter().map(|kind| kind.name()).collect();
             format!("{}{:?}", ops.join("+"), path.servers)
         };
         let class = |class: &crate::plan::Class| {
-            let paths: Vec<String> = plan.paths(class).iter().map(path).collect();
+            let paths: Vec<String> = class.paths.iter().map(path).collect();
             format!("{}: {}", class.name, paths.join(" "))
         };
         let classes: Vec<String> = plan.classes.iter().map(class).collect();
@@ -470,59 +494,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn class_servers_are_checked_as_the_plan_is() {
-        check_refused(
-            r"
-            server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nprotocol = 'resp2'\nmix = 'cas,gets'
-                => invalid value 'cas=1,gets=1' for --mix (class 'y'): expected operations of resp2 (get mget set add replace append incr decr delete touch raw), without cas
-            server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = ['b', 'b:11211']
-                => invalid value 'b:11211' for --server (class 'y'): expected each server once, unless --placement is by-thread
-            server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'unix'
-                => transport unix (class 'y') requires --server unix:PATH
-            server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'\nvalue-size = 5000
-                => --value-size fixed:5000 (class 'y') exceeds 1258 bytes: transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads
-            [[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://me:hunter2@b'
-                => invalid value 'redis://me:(secret)@b:6379' for --server (class 'y'): expected URLs with the user of the run, which all classes share
-            [[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://b/4'
-                => invalid value 'redis://b:6379/4' for --server (class 'y'): expected URLs with the database of the run, which all classes share
-            server = 'a'\n[[class]]\n[[class.route]]\nops = ['incr']\ntransport = 'udp'
-                => invalid value 'incr' for ops: expected operations of the class (get set)
-            server = 'a'\n[[class]]\n[[class.route]]\nops = []\ntransport = 'udp'
-                => invalid value '' for ops: expected at least one of get set
-            server = 'a'\n[[class]]\n[[class.route]]\nops = ['get', 'get']\ntransport = 'udp'
-                => invalid value 'get' for ops: expected each kind of operation in one route
-            server = 'a'\n[[class]]\n[[class.route]]\nops = ['get'] => route requires a transport or a server
-            server = 'a'\n[[class]]\n[[class.route]]\nops = ['get', 'set']\ntransport = 'udp'
-                => invalid value 'get=9,set=1' for ops: expected at least one kind of operation without a route
-            server = 'a'\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'redis://b'
-                => invalid value 'redis://b:6379' for server (route of get): expected servers that speak memcached-text, the protocol of the class
-            server = 'a'\ncalls-per-connection = 5\n[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'
-                => route cannot be used with --calls-per-connection
-            server = 'a'\nagent = ['x']\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = 'b'
-                => --agent (class 'y') cannot be used with server, protocol, transport or route in a [[class]] table
-            threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'
-                => invalid value '20' for --threads: expected 1 to 8: each worker needs a connection of every class
-        ",
-        );
-    }
-
-    #[test]
-    fn replicas_and_clients_fit_the_servers() {
-        check_refused(
-            r"
-            server = 'a'\nreplicas = 2 => --replicas 2 exceeds 1, the number of servers of the class
-            server = ['a', 'b']\nreplicas = 2\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'a'
-                => --replicas 2 exceeds 1, the number of servers of a route of the class
-            server = ['a', 'b']\nreplicas = 2\nplacement = 'random' => --replicas requires --placement by key
-            server = ['a', 'b']\nreplicas = 2\nnoreply = true
-                => --replicas cannot be used with --noreply: a write ends when every replica has replied
-            server = ['a', 'b']\nconnections = 6\nclient-connections = 3
-                => invalid value '3' for client-connections: expected a multiple of the number of servers, 2, or --placement by-thread
-        ",
-        );
-    }
-
     /// What is preloaded goes where the sets of its class go, and once to each place.
     #[test]
     fn data_sets_are_stored_at_the_servers_of_sets() {
@@ -535,7 +506,7 @@ mod tests {
             plan.data_sets().iter().map(|set| (set.classes.clone(), set.home.len(), set.replicas)).collect();
         assert_eq!(sets, [(vec![0, 1], 1, 1), (vec![2], 1, 1), (vec![3], 3, 2)]);
         assert_eq!(plan.preload_stores(), 200_007);
-        assert_eq!(plan.path_of(&plan.classes[2], OpKind::Set).servers, [2]);
+        assert_eq!(plan.classes[2].path_of(OpKind::Set).servers, [2]);
     }
 
     /// Where one address is spoken to in two ways, its names say which, and it is asked once.
@@ -592,34 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused_and_show_no_password() {
-        check_refused(
-            r"
-            server = 'redis://a'\nprotocol = 'memcached-text'
-                => invalid value 'memcached-text' for --protocol: expected the value of --server redis://a:6379
-            server = 'memcached://a'\nprotocol = 'resp2'
-                => invalid value 'resp2' for --protocol: expected the value of --server memcached://a:11211
-            server = 'redis://a'\ntransport = 'tls'
-                => invalid value 'tls' for transport: expected the value of --server redis://a:6379
-            server = 'redis://u:hunter2@a'\npassword = 'hunter3'
-                => invalid value '(secret)' for --password: expected the value of --server redis://u:(secret)@a:6379
-            server = ['redis://u:hunter2@a', 'redis://u:hunter3@b']
-                => invalid value 'redis://u:(secret)@b:6379' for --server: expected URLs with the same password
-            server = ['memcached://a', 'redis://b', 'memcached://c']
-                => invalid value 'redis://b:6379' for --server: expected URLs with the same --protocol
-            server = ['memcached://a', 'redis://b']
-                => invalid value 'redis://b:6379' for --server: expected URLs with the same --protocol
-            server = ['redis://a', 'memcached://b']
-                => invalid value 'memcached://b:11211' for --server: expected URLs with the same --protocol
-            server = ['memcached+udp://a', 'memcached://b']
-                => invalid value 'memcached://b:11211' for --server: expected URLs with the same transport
-            server = 'memcached+udp://a'\ntransport = 'tcp'
-                => invalid value 'tcp' for transport: expected the value of --server memcached+udp://a:11211
-            server = ['redis://a', 'unix:/b']
-                => invalid value 'unix:/b' for --server: expected only paths or only hosts: all servers share one transport
-            server = 'memcached://u:hunter2@a' => user requires --protocol memcached-binary, resp2 or resp3
-        ",
-        );
+    fn urls_that_cannot_be_read_show_no_password() {
         let flawed = resolved("server = 'redis://u:hunter2@a:99999'").unwrap_err();
         assert!(
             flawed.starts_with("invalid value 'redis://(secret)@a:99999' for --server: expected HOST[:PORT]"),
@@ -629,22 +573,6 @@ mod tests {
 
     #[test]
     fn a_cluster_is_redis_by_hosts() {
-        let table = cases(
-            r"
-            server = 'a' => --cluster requires --protocol resp2 or resp3
-            protocol = 'resp2' => --cluster requires --server, naming at least one node
-            protocol = 'resp3'\nserver = 'unix:/a'
-                => --server unix:/a cannot be used with --cluster, whose nodes name each other by host and port
-            protocol = 'resp3'\nserver = ['a', 'b']\nplacement = 'ketama'
-                => --placement cannot be used with --cluster, which assigns keys to nodes itself
-            server = 'redis://a/3' => database cannot be used with --cluster, which has database 0 only
-            protocol = 'resp3'\nserver = 'a'\nrefill = 'batch'
-                => refill batch cannot be used with --cluster, where slots belong to no connection
-        ",
-        );
-        for [toml, message] in table {
-            assert_eq!(resolved(&format!("cluster = true\n{toml}")).unwrap_err(), message, "{toml}");
-        }
         let peak = resolved("cluster = true\nserver = 'redis://a'\npeak = true").unwrap();
         assert_eq!(peak.refill, Refill::Eager);
         assert!(!resolved("cluster = false").unwrap().is_cluster);

@@ -160,7 +160,7 @@ fn sub_plan(
 mod tests {
     use super::*;
     use crate::plan::OpenRate;
-    use crate::resolve::tests::{check_refused, resolved};
+    use crate::resolve::tests::resolved;
     use crate::resolve::{Host, resolve, resolve_part};
     use crate::spec::PlanSpec;
     use proptest::prelude::*;
@@ -220,26 +220,9 @@ mod tests {
         assert_eq!(rates, [open(own), open(whole)]);
     }
 
-    #[test]
-    fn options_that_agents_lack_are_refused() {
-        check_refused(
-            r"
-            agent = ['a'] => --agent requires --server: the reference server of a run listens on this host only
-            server = 'a'\nagent = ['::1']
-                => invalid value '::1' for --agent: expected HOST or HOST:PORT, an IPv6 address in brackets
-            server = 'a'\nagent = ['b']\nruns-on = 'controller' => --agent requires a class without runs-on = 'controller'
-            server = 'a'\nagent = ['b']\nverify = '100%'
-                => --agent cannot be used with --verify and writes: agents do not know each other's writes
-            server = 'unix:/run/a.sock'\nagent = ['b']
-                => --agent cannot be used with unix: servers: no agent opens a file that a plan names
-            server = 'a'\nmeasure-depth = 2 => measure-depth requires --agent
-        ",
-        );
-    }
-
     fn plan(toml: &str) -> Plan {
         let spec = PlanSpec::from_toml(toml).unwrap();
-        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 9, server_is_here: true }).unwrap()
+        resolve(&spec, &Host::of(vec![0, 1], 9)).unwrap()
     }
 
     proptest! {
@@ -287,7 +270,7 @@ mod tests {
             ),
         ] {
             let agents = PlanSplit::of(&plan(&toml), 1).unwrap().agents.plan;
-            let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
+            let host = Host::of(vec![0], 1);
             let spec = PlanSpec::from_toml(&agents.spec.to_toml()).unwrap();
             assert_eq!(resolve_part(&spec, &host).as_ref(), Ok(&agents), "{toml}");
             assert!(resolve(&spec, &host).is_err(), "a plan of its own is checked as a whole");

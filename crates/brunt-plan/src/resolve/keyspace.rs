@@ -18,7 +18,7 @@ const TABLE_VALUE_MAX: u32 = 1 << 20;
 const WINDOW_BYTES_MAX: u64 = 16 << 30;
 const BYTES_PER_PLACE: u64 = 8;
 const DEFAULT_KEYS: u64 = 100_000;
-const DEFAULT_KEY_SIZE: u32 = 30;
+pub(crate) const DEFAULT_KEY_SIZE: u32 = 30;
 const DEFAULT_VALUE_SIZE: u32 = 200;
 /// Tells our keys from those of others on the same server.
 const DEFAULT_PREFIX: &str = "brunt:";

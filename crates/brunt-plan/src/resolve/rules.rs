@@ -165,11 +165,11 @@ static RULES: &[Rule] = &[
         |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
     conflicts("trace", "transport udp: requests must fit into datagrams", |case| {
-        let is_udp = |kind| case.class.transport_of(kind, case.plan.transport) == Transport::Udp;
+        let is_udp = |kind| case.class.path_of(kind).transport == Transport::Udp;
         case.class.kinds().into_iter().any(is_udp)
     }),
     conflicts("cluster, agent", "server, protocol, transport or route in a [[class]] table", |case| {
-        case.class.own_destination.is_some() || !case.class.routes.is_empty()
+        case.spec.has_destination()
     }),
     requires("replicas", "--placement by key", |case| case.plan.placement.is_by_key()),
     conflicts("replicas", "cas in --mix", |case| case.sends(OpKind::Cas)),
@@ -221,7 +221,7 @@ static RUN_RULES: &[Rule] = &[
         case.speaks(|protocol| protocol == Protocol::MemcachedText)
     }),
     requires("linger", "transport tcp or tls", |case| {
-        case.plan.servers().iter().any(|server| server.transport.is_tcp())
+        case.plan.servers.iter().any(|server| server.transport.is_tcp())
     }),
     requires("verify with --popularity window", IN_ORDER, |case| {
         case.plan.classes.iter().all(|class| class.popularity.window().is_none() || is_in_order(class))
@@ -459,12 +459,12 @@ fn check_calls(case: &Case<'_>) -> Resolved {
     if class.sessions != SessionScope::Connection {
         return Ok(());
     }
-    let has_several = plan.destinations(class)[0].1.servers.len() > 1;
+    let has_several = class.paths[0].servers.len() > 1;
     let others = [
         ("--placement by key on several servers", plan.placement.is_by_key() && has_several),
         ("--cluster", plan.is_cluster),
         ("--replicas", class.replicas > 1),
-        ("route", !class.routes.is_empty()),
+        ("route", class.paths.len() > 1),
     ];
     let reason = ": calls are sent on the connection they belong to";
     context.excludes("call-rate", &others.map(|(other, is_there)| (format!("{other}{reason}"), is_there)))
@@ -570,8 +570,8 @@ fn room(plan: &Plan) -> Room {
     // The servers of a cluster are not the nodes that it will turn out to have, and by thread a worker has one.
     let has_one = plan.is_cluster || plan.placement == Placement::ByThread;
     let of_class = |class: &Class| {
-        let servers = plan.destinations(class).iter().map(|(_, way)| way.servers.len()).max();
-        let servers = if has_one { 1 } else { servers.unwrap_or(1).max(1) as u32 };
+        let servers = class.paths.iter().map(|path| path.servers.len()).max();
+        let servers = if has_one { 1 } else { servers.unwrap_or(1) as u32 };
         // Clients stay in one piece, with a connection to every server.
         let each = class.sessions.connections_each().max(servers);
         (class.connections / each, class.connections, servers)
@@ -612,12 +612,12 @@ fn check_servers(plan: &Plan) -> Resolved {
         let accepted = "the password, which printed plans leave out, or @FILE";
         return Err(RUN.invalid("password", hidden, accepted));
     }
-    if let Some(path) = plan.named_servers.iter().find(|server| plan.is_cluster && server.is_unix()) {
+    if let Some(path) = plan.addresses().iter().find(|server| plan.is_cluster && server.is_unix()) {
         let reason = "--cluster, whose nodes name each other by host and port";
         return Err(RUN.conflicts(&format!("server {path}"), reason));
     }
     // Fields of hashes have few commands, and do not expire.
-    let of_hashes = |class: &&Class| plan.hash_field.is_some() && plan.protocol_of(class).is_resp();
+    let of_hashes = |class: &&Class| plan.hash_field.is_some() && class.protocol.is_resp();
     for class in plan.classes.iter().filter(of_hashes) {
         RUN.excludes("hash-field", &[("--ttl: hashes expire as a whole", class.ttl_s > 0)])?;
         if !class.mix.weights.iter().all(|(kind, _)| kind.has_field_command()) {
@@ -625,7 +625,7 @@ fn check_servers(plan: &Plan) -> Resolved {
             return Err(RUN.invalid("mix", &class.mix, accepted));
         }
     }
-    let servers = plan.servers();
+    let servers = &plan.servers;
     if !plan.sockets.nodelay && !servers.iter().any(|server| server.transport.is_tcp()) {
         let reason = format!("transport {}: the option is TCP's", servers[0].transport);
         return Err(RUN.conflicts("nodelay=false", reason));
@@ -666,11 +666,12 @@ fn check_stop(plan: &Plan) -> Resolved {
         return Err(RUN.invalid("until", &until.until, accepted));
     }
     let ops = plan.op_names();
-    let precisions = until.until.precisions.iter();
-    match precisions.filter_map(|precision| precision.op).find(|op| !ops.contains(op)) {
-        Some(op) => Err(RUN.invalid("until", &until.until, format!("operations in --mix, without {op}"))),
-        None => Ok(()),
+    for precision in &until.until.precisions {
+        if let Some(op) = precision.op.filter(|op| !ops.contains(op)) {
+            return Err(RUN.invalid("until", precision, format!("operations in --mix, without {op}")));
+        }
     }
+    Ok(())
 }
 
 /// What is recorded and reported.

@@ -11,7 +11,8 @@ use crate::memcached::line::persistence;
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
 use crate::{
-    Codec, ConnectionSetup, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, Recache, Request,
+    Codec, ConnectionSetup, Encoded, Event, Form, Found, KEY_BYTES_MAX, KeyNames, Malformed, Matching,
+    Recache, Request,
 };
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
@@ -166,9 +167,6 @@ const MAKE_NONE: u32 = u32::MAX;
 
 /// A unique that no server gives away: they count from 1.
 const NEVER_CURRENT: u64 = u64::MAX;
-
-/// memcached's limit.
-const KEY_BYTES_MAX: usize = 250;
 
 /// The longest frame without a value. Texts stay far below 1 KiB.
 const FRAME_BYTES_MAX: usize = BinaryCodec::UNIT_BYTES_MAX;

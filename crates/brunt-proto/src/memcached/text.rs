@@ -12,7 +12,7 @@ use super::line::{
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
-use crate::{Codec, Encoded, Event, Form, Found, Malformed, Matching, Recache, Request};
+use crate::{Codec, Encoded, Event, Form, Found, KEY_BYTES_MAX, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use memchr::memchr2;
@@ -177,7 +177,7 @@ impl TextCodec {
 
     /// The codec for a plan with these command templates.
     pub fn with_templates(self, templates: Templates) -> Self {
-        let fixed_bytes = FIXED_BYTES_MAX.max(templates.encoded_len_max_of_any());
+        let fixed_bytes = FIXED_BYTES_MAX.max(templates.encoded_len_max(KEY_BYTES_MAX));
         Self { templates, fixed_bytes, ..self }
     }
 
@@ -443,9 +443,6 @@ impl LastHeader {
         (key_len > 0).then_some(Self { key_len, header, flags: flags - b'0', value_len: value_len as usize })
     }
 }
-
-/// The longest key that the short way takes, which is memcached's limit.
-const KEY_BYTES_MAX: usize = 250;
 
 /// `get <key>*`
 fn retrieval(verb: &[u8], request: &Request<'_>, out: &mut Out) -> Encoded {

@@ -27,43 +27,26 @@ fn sent(messages: Messages, command: &str) -> String {
     encode(codec(messages, command), &request(VALUE)).0.escape_ascii().to_string()
 }
 
+/// The rows of so many fields, of which there are so many.
+fn rows<const FIELDS: usize>(count: usize) -> Vec<(Messages, [&'static str; FIELDS])> {
+    let row = |line: &'static str| {
+        let (name, fields) = line.split_once(' ')?;
+        let messages = match name {
+            "echo" => Messages::Echo,
+            "ping" => Messages::Ping,
+            "thrift" => Messages::Thrift,
+            _ => return None,
+        };
+        Some((messages, fields.split(" => ").collect::<Vec<_>>().try_into().ok()?))
+    };
+    let rows: Vec<_> = include_str!("messages.txt").lines().filter_map(row).collect();
+    assert_eq!(rows.len(), count);
+    rows
+}
+
 #[test]
 fn messages_become_bytes() {
-    let table = [
-        // The check value of CRC-32, by which every implementation is known.
-        (Messages::Echo, "{value}", r"123456789\xcb\xf4\x39\x26\r\n"),
-        (Messages::Echo, "123456789", r"123456789\xcb\xf4\x39\x26\r\n"),
-        (Messages::Echo, "''", r"\x00\x00\x00\x00\r\n"),
-        (Messages::Echo, r#""\x00""#, r"\x00\xd2\x02\xef\x8d\r\n"),
-        (Messages::Echo, "a {key}", r"a k1MD\xbb\xcc\r\n"),
-        (Messages::Ping, "PING", r"PING\r\n"),
-        (
-            Messages::Thrift,
-            "ping",
-            r"\x00\x00\x00\x11\x80\x01\x00\x01\x00\x00\x00\x04ping\x00\x00\x00\x00\x00",
-        ),
-        (
-            Messages::Thrift,
-            "add 1:i32=15 2:i32=-10",
-            r"\x00\x00\x00\x1e\x80\x01\x00\x01\x00\x00\x00\x03add\x00\x00\x00\x00\x08\x00\x01\x00\x00\x00\x0f\x08\x00\x02\xff\xff\xff\xf6\x00",
-        ),
-        (
-            Messages::Thrift,
-            "calculate 1:i32=1 2:struct 1:i32=15 2:i32=10 3:i32=2 stop",
-            r"\x00\x00\x00\x36\x80\x01\x00\x01\x00\x00\x00\x09calculate\x00\x00\x00\x00\x08\x00\x01\x00\x00\x00\x01\x0c\x00\x02\x08\x00\x01\x00\x00\x00\x0f\x08\x00\x02\x00\x00\x00\x0a\x08\x00\x03\x00\x00\x00\x02\x00\x00",
-        ),
-        (
-            Messages::Thrift,
-            "put 1:string=<{value}> 2:bool=true 3:double=1.5 4:list<byte>=2 byte=1 byte=-1",
-            r"\x00\x00\x00\x3b\x80\x01\x00\x01\x00\x00\x00\x03put\x00\x00\x00\x00\x0b\x00\x01\x00\x00\x00\x0b<123456789>\x02\x00\x02\x01\x04\x00\x03?\xf8\x00\x00\x00\x00\x00\x00\x0f\x00\x04\x03\x00\x00\x00\x02\x01\xff\x00",
-        ),
-        (
-            Messages::Thrift,
-            "m 1:map<string,i64>=1 string={key} i64=9 2:set<i16>=0 3:void",
-            r"\x00\x00\x00\x30\x80\x01\x00\x01\x00\x00\x00\x01m\x00\x00\x00\x00\r\x00\x01\x0b\n\x00\x00\x00\x01\x00\x00\x00\x02k1\x00\x00\x00\x00\x00\x00\x00\t\x0e\x00\x02\x06\x00\x00\x00\x00\x01\x00\x03\x00",
-        ),
-    ];
-    for (messages, command, expected) in table {
+    for (messages, [command, expected]) in rows::<2>(11) {
         let expected = unescaped(expected).escape_ascii().to_string();
         assert_eq!(sent(messages, command), expected, "{command}");
     }
@@ -137,52 +120,7 @@ fn waiting(messages: Messages, command: &str, times: usize) -> MessageCodec {
 
 #[test]
 fn replies_become_events() {
-    let echo = r"123456789\xcb\xf4\x39\x26\r\n";
-    let table = [
-        (Messages::Ping, "PING", r"PONG\r\n", "begin; end ok @0"),
-        (Messages::Ping, "PING", r"+PONG\r\nPONG\r\n", "begin; end ok @0; begin; end ok @0"),
-        (Messages::Ping, "PING", r"-NOAUTH no\r\n", "begin; end error @0: -NOAUTH no"),
-        (Messages::Ping, "PING", r"PONK", "begin; bad UnknownReply"),
-        (Messages::Ping, "PING", r"+P\r\n", "begin; bad UnknownReply"),
-        (Messages::Ping, "PING", r"-no\n", "begin; bad UnknownReply"),
-        (Messages::Echo, "{value}", echo, "begin; control 123456789; end ok @0"),
-        (
-            Messages::Echo,
-            "{value}",
-            r"123456780\xcb\xf4\x39\x26\r\n",
-            "begin; control 123456780; end error @0: the CRC-32 is not that of the payload",
-        ),
-        (
-            Messages::Echo,
-            "{value}",
-            r"12345678\x00\xc0\x88\xd0\x3e\r\n",
-            r"begin; control 12345678\x00; end error @0: the CRC-32 is not that of the payload",
-        ),
-        (
-            Messages::Echo,
-            "{value}",
-            r"123456789\xcb\xf4\x39\x26\r\r",
-            "begin; control 123456789; bad ValueNotTerminated",
-        ),
-        (Messages::Echo, "''", r"\x00\x00\x00\x00\r\n", "begin; end ok @0"),
-        (Messages::Thrift, "f", r"\x00\x00\x00\x00", "begin; end ok @0"),
-        (Messages::Thrift, "f", r"\x00\x00\x00\x04\x80\x01\x00\x02", "begin; end ok @0"),
-        (
-            Messages::Thrift,
-            "f",
-            r"\x00\x00\x00\x06\x80\x01\x00\x02ab\x00\x00\x00\x01x",
-            r"begin; control \x00\x00\x00\x06\x80\x01\x00\x02; control a; end ok @0; begin; end ok @0",
-        ),
-        (
-            Messages::Thrift,
-            "f",
-            r"\x00\x00\x00\x05\x80\x01\x00\x03a",
-            r"begin; control \x00\x00\x00\x05\x80\x01\x00\x03; end error @0: the server replied with a Thrift exception",
-        ),
-        (Messages::Thrift, "f", r"\xff\xff\xff\xff", "begin; bad BadNumber"),
-        (Messages::Thrift, "f", "HTTP/1.1 400", "begin; bad BadNumber"),
-    ];
-    for (messages, command, stream, expected) in table {
+    for (messages, [command, stream, expected]) in rows::<3>(17) {
         let (codec, stream) = (waiting(messages, command, 2), unescaped(stream));
         assert_eq!(joined(&decode(codec.clone(), &stream)), expected, "{}", stream.escape_ascii());
         check_pieces(&codec, &stream);

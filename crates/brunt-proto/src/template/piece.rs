@@ -23,7 +23,7 @@ pub(super) enum Piece {
     Text(Box<[u8]>),
     /// The length of something that follows: in decimal, or in four bytes, the highest first.
     Length {
-        extent: Extent,
+        of: Vec<Piece>,
         is_binary: bool,
     },
     Key,
@@ -65,19 +65,27 @@ impl Piece {
         }
     }
 
-    /// What it takes in a command of a group of pieces.
-    fn extent(&self) -> Extent {
+    /// How many bytes it has, where these are always as many.
+    fn fixed_len(&self) -> Option<usize> {
         match self {
-            Self::Text(text) => Extent { bytes: text.len(), ..Extent::default() },
-            Self::Length { is_binary, .. } => {
-                debug_assert!(is_binary, "a decimal has no fixed length");
-                Extent { bytes: size_of::<u32>(), ..Extent::default() }
-            }
-            Self::Key => Extent { keys: 1, ..Extent::default() },
-            Self::Value => Extent { values: 1, ..Extent::default() },
-            Self::Random { len, .. } => Extent { bytes: *len as usize, ..Extent::default() },
-            Self::Number(number) => Extent { numbers: vec![*number], ..Extent::default() },
-            Self::Quoted(_) => unreachable!("nothing counts the bytes of an inline command"),
+            Self::Text(text) => Some(text.len()),
+            Self::Length { is_binary: true, .. } => Some(size_of::<u32>()),
+            Self::Random { len, .. } => Some(*len as usize),
+            Self::Length { is_binary: false, .. }
+            | Self::Key
+            | Self::Value
+            | Self::Number(_)
+            | Self::Quoted(_) => None,
+        }
+    }
+
+    /// How many bytes it has in a request.
+    fn len(&self, request: &Request<'_>) -> usize {
+        match self {
+            Self::Key => request.keys.first().len(),
+            Self::Value => request.value.total_len(),
+            Self::Number(number) => number.len(request.operand),
+            other => other.fixed_len().expect("no length counts a decimal length, nor an inline command"),
         }
     }
 
@@ -85,9 +93,12 @@ impl Piece {
     pub(super) fn put(&self, request: &Request<'_>, out: &mut Out) {
         match self {
             Self::Text(text) => out.put(text),
-            Self::Length { extent, is_binary: false } => out.put_decimal(extent.encoded_len(request) as u64),
-            Self::Length { extent, is_binary: true } => {
-                out.put(&(extent.encoded_len(request) as u32).to_be_bytes());
+            Self::Length { of, is_binary } => {
+                let len: usize = of.iter().map(|piece| piece.len(request)).sum();
+                match is_binary {
+                    false => out.put_decimal(len as u64),
+                    true => out.put(&(len as u32).to_be_bytes()),
+                }
             }
             Self::Key => out.put(request.keys.first()),
             Self::Value => out.put_value(&request.value),
@@ -207,6 +218,15 @@ impl PieceBuilder {
         self.list.push(piece);
     }
 
+    /// Adds the length of these pieces, in decimal or in four bytes.
+    pub(super) fn length(&mut self, of: Vec<Piece>, is_binary: bool) {
+        match of.iter().map(Piece::fixed_len).sum::<Option<usize>>() {
+            Some(len) if is_binary => self.text(&(len as u32).to_be_bytes()),
+            Some(len) => self.text(len.to_string().as_bytes()),
+            None => self.push(Piece::Length { of, is_binary }),
+        }
+    }
+
     /// Random bytes.
     pub(super) fn random(&mut self, len: u32, draw: RandomField) {
         self.push(Piece::Random { len, draw, from: self.drawn });
@@ -214,13 +234,13 @@ impl PieceBuilder {
     }
 
     /// A word as it is; `length` is what `{bytes}` stands for.
-    pub(super) fn word(&mut self, word: &Word, length: &Extent) {
+    pub(super) fn word(&mut self, word: &Word, data: &[Piece]) {
         for part in &word.parts {
             match part {
                 Part::Text(text) => self.text(text),
                 Part::Key => self.push(Piece::Key),
                 Part::Value => self.push(Piece::Value),
-                Part::Length => self.push(Piece::Length { extent: length.clone(), is_binary: false }),
+                Part::Length => self.length(data.to_vec(), false),
                 Part::Random(len) => self.random(*len, RandomField::Letters),
                 Part::Number(number) => self.push(Piece::Number(*number)),
             }
@@ -230,7 +250,7 @@ impl PieceBuilder {
     /// A word of an inline command. Random letters are plain, so that only the rest must be looked at.
     pub(super) fn quoted(&mut self, word: &Word) {
         let mut pieces = Self { drawn: self.drawn, ..Self::default() };
-        pieces.word(word, &Extent::default());
+        pieces.word(word, &[]);
         self.drawn = pieces.drawn;
         self.push(Piece::Quoted(pieces.end()));
     }
@@ -242,56 +262,6 @@ impl PieceBuilder {
         self.list
     }
 }
-
-/// A length: bytes, keys, values and decimals.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub bytes: usize,
-    pub keys: usize,
-    pub values: usize,
-    /// Numbers in decimal.
-    pub numbers: Vec<Number>,
-}
-
-impl Extent {
-    /// Of a word on the wire.
-    pub(super) fn of(word: &Word) -> Self {
-        let mut pieces = PieceBuilder::default();
-        pieces.word(word, &Self::default());
-        Self::of_all(&pieces.end())
-    }
-
-    /// Of pieces together.
-    pub(super) fn of_all(pieces: &[Piece]) -> Self {
-        pieces.iter().map(Piece::extent).fold(Self::default(), Self::plus)
-    }
-
-    /// Its length, where that is always the same.
-    pub(super) fn fixed(&self) -> Option<usize> {
-        (self.keys + self.values + self.numbers.len() == 0).then_some(self.bytes)
-    }
-
-    fn plus(mut self, other: Self) -> Self {
-        self.numbers.extend(other.numbers);
-        Self {
-            bytes: self.bytes + other.bytes,
-            keys: self.keys + other.keys,
-            values: self.values + other.values,
-            numbers: self.numbers,
-        }
-    }
-
-    /// Length in bytes for a request.
-    pub(super) fn encoded_len(&self, request: &Request<'_>) -> usize {
-        let of_numbers: usize = self.numbers.iter().map(|number| number.len(request.operand)).sum();
-        of_numbers
-            + self.bytes
-            + self.keys * request.keys.first().len()
-            + self.values * request.value.total_len()
-    }
-}
-
-// --- Random bytes: functions of the operation's own number and of the place of the draw ---
 
 /// What random bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use super::piece::Piece;
 use super::piece::RandomField;
 use super::word::{Part, Word};
-use crate::template::piece::{Extent, PieceBuilder};
+use crate::template::piece::PieceBuilder;
 
 /// Version 1 and the type of a call.
 const CALL: [u8; 4] = [0x80, 0x01, 0x00, 0x01];
@@ -53,7 +53,7 @@ pub(super) fn call(text: &str, words: &[Word]) -> Result<Vec<Piece>, String> {
     body.text(&[STOP]);
     let body = body.end();
     let mut frame = PieceBuilder::default();
-    put_length(Extent::of_all(&body), &mut frame);
+    frame.length(body.clone(), true);
     for piece in body {
         match piece {
             Piece::Text(text) => frame.text(&text),
@@ -140,13 +140,6 @@ fn random(kind: &str) -> Option<(u32, RandomField)> {
 }
 
 fn put_string(word: &Word, to: &mut PieceBuilder) {
-    put_length(Extent::of(word), to);
-    to.word(word, &Extent::default());
-}
-
-fn put_length(extent: Extent, to: &mut PieceBuilder) {
-    match extent.fixed() {
-        Some(bytes) => to.text(&(bytes as u32).to_be_bytes()),
-        None => to.push(Piece::Length { extent, is_binary: true }),
-    }
+    to.length(super::pieces_of(word), true);
+    to.word(word, &[]);
 }

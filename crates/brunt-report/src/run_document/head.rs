@@ -6,8 +6,7 @@ use crate::document::{Content, Document};
 use crate::quantity;
 use crate::text::printable;
 use brunt_plan::arrival::Arrival;
-use brunt_plan::plan::{Class, KeyForm, Load, OpRoute, OpenRate, Plan, SessionScope, Transport};
-use brunt_plan::server::ServerAddress;
+use brunt_plan::plan::{Class, KeyForm, Load, OpenRate, Path, Plan, SessionScope, Transport};
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
 use brunt_stats::run_record::RunRecord;
@@ -146,7 +145,7 @@ fn lifetime(class: &Class) -> Option<String> {
 fn target(summary: &Summary) -> Labelled {
     let plan = &summary.record.plan;
     let mut names: Vec<String> = plan
-        .servers()
+        .servers
         .iter()
         .map(|server| server.address.as_ref().map_or("reference server".to_owned(), ToString::to_string))
         .collect();
@@ -259,24 +258,32 @@ fn operations(plan: &Plan, class: &Class) -> Vec<String> {
     if class.replicas > 1 {
         facts.push(format!("changes to {} replicas", class.replicas));
     }
-    facts.extend(destinations(class));
+    facts.extend(destinations(plan, class));
     facts
 }
 
 /// Where its operations go, as far as that is not said of all classes.
-fn destinations(class: &Class) -> Vec<String> {
-    let to = |servers: &[ServerAddress]| {
-        let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
-        if names.is_empty() { String::new() } else { format!(" to {}", names.join(", ")) }
+fn destinations(plan: &Plan, class: &Class) -> Vec<String> {
+    let owner = class.connections_of.as_ref().unwrap_or(&class.name);
+    let Some(spec) = plan.spec.classes.iter().find(|spec| spec.name.as_ref() == Some(owner)) else {
+        return Vec::new();
     };
-    let own = class.own_destination.as_ref();
-    let own =
-        own.map(|own| printable(&format!("{} over {}{}", own.protocol, own.transport, to(&own.servers))));
-    let route = |route: &OpRoute| {
-        let ops: Vec<&str> = route.ops.iter().map(|kind| kind.name()).collect();
-        printable(&format!("{} over {}{}", ops.join(" and "), route.transport, to(&route.servers)))
+    let routes = spec.route.as_deref().unwrap_or_default();
+    let way = |place: usize, path: &Path| {
+        let (what, servers) = match place.checked_sub(1).and_then(|place| routes.get(place)) {
+            None if spec.server.is_none() && spec.protocol.is_none() && spec.transport.is_none() => {
+                return None;
+            }
+            None => (class.protocol.name().to_owned(), &spec.server),
+            Some(route) => {
+                let ops: Vec<&str> = path.ops.iter().map(|kind| kind.name()).collect();
+                (ops.join(" and "), &route.server)
+            }
+        };
+        let servers = servers.as_ref().map_or(String::new(), |servers| format!(" to {servers}"));
+        Some(printable(&format!("{what} over {}{servers}", path.transport)))
     };
-    own.into_iter().chain(class.routes.iter().map(route)).collect()
+    class.paths.iter().enumerate().filter_map(|(place, path)| way(place, path)).collect()
 }
 
 fn arrival_text(arrival: &Arrival) -> String {
@@ -340,7 +347,7 @@ mod tests {
     use brunt_plan::spec::PlanSpec;
 
     fn plan(toml: &str) -> Plan {
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true };
+        let host = Host::of(vec![0, 1], 1);
         resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap()
     }
 

@@ -29,11 +29,7 @@ fn text_of(state: State<'_>, objectives: &[&str], outages: &mut OutageTotals) ->
 }
 
 fn plan(text: &str) -> Plan {
-    resolve(
-        &PlanSpec::from_toml(text).unwrap(),
-        &Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true },
-    )
-    .unwrap()
+    resolve(&PlanSpec::from_toml(text).unwrap(), &Host::of(vec![0], 1)).unwrap()
 }
 
 fn shown(state: State<'_>, objectives: &[&str]) -> Exposition {

@@ -43,7 +43,7 @@ pub(super) struct Run {
 }
 
 pub(super) fn host() -> Host {
-    Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true }
+    Host::of(vec![0, 1], 1)
 }
 
 fn plan(text: &str) -> Plan {

@@ -52,9 +52,7 @@ struct Queue {
 impl Queue {
     fn new(rate: f64, load: f64, seed: u64, options: &str) -> Self {
         let spec = PlanSpec::from_toml(&format!("rate = '{rate}'\nmix = 'get'\n{options}")).unwrap();
-        let plan =
-            resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: seed, server_is_here: true })
-                .unwrap();
+        let plan = resolve(&spec, &Host::of(vec![0, 1], seed)).unwrap();
         let layout = Layout::of(&plan);
         let mut store = IntervalStore::new(&layout);
         store.align(MEASURE_NS);

@@ -32,7 +32,7 @@ pub(crate) const WINDOW: MeasuredWindow =
 
 pub(crate) fn plan(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
-    resolve(&spec, &Host { allowed_cpus: vec![0, 1, 2], random_seed: 5, server_is_here: true }).unwrap()
+    resolve(&spec, &Host::of(vec![0, 1, 2], 5)).unwrap()
 }
 
 /// One op of a hand-made run.

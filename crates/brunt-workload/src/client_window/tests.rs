@@ -3,10 +3,7 @@
 use super::*;
 use crate::rng::Purpose;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, Reconnect, SessionScope, ValueForm};
 use brunt_plan::popularity::{ObjectWindow as Distribution, Popularity};
-use brunt_plan::size::SizeDistribution;
-use brunt_plan::units::DurationNs;
 use std::collections::HashMap;
 
 const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
@@ -14,39 +11,10 @@ const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
 const HIT: Outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
 
 fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
-    Class {
-        name: "main".to_owned(),
-        load: Load::Closed { think: DurationNs(0) },
-        connections: 1,
-        depth: 1,
-        sessions: SessionScope::Client { connections: 1 },
-        mix: mix.parse().unwrap(),
-        popularity: popularity.parse().unwrap(),
-        keyspace: Keyspace {
-            keys: Distribution::NUMBERS_MAX,
-            prefix: String::new(),
-            key_form: KeyForm::Memaslap,
-            first_key: 0,
-            value_form: ValueForm::Random,
-            key_size: SizeDistribution::Fixed(64),
-            value_size: SizeDistribution::Fixed(1024),
-        },
-        drift: None,
-        delta: SizeDistribution::Fixed(1),
-        multiget,
-        ttl_s: 60,
-        noreply: false,
-        on_miss: OnMiss::Ignore,
-        reconnect: Reconnect::Always,
-        lifetime: Lifetime::default(),
-        host_role: brunt_plan::choice::HostRole::Agents,
-        trace: None,
-        purge: None,
-        own_destination: None,
-        connections_of: None,
-        routes: Vec::new(),
-        replicas: 1,
-    }
+    crate::tests::class(&format!(
+        "connections = 1\nclient-connections = 1\nkey-form = 'memaslap'\nprefix = ''\nkey-size = 64\nvalue-size = 1024\nttl = '60s'\n\
+         popularity = '{popularity}'\nmix = '{mix}'\nmultiget = {multiget}"
+    ))
 }
 
 fn window_of(class: &Class, client: (u32, u32), verify: f64) -> ClientWindow {

@@ -49,151 +49,21 @@ const MANY: [&str; 25] = [
     "cache-17", "cache-18", "cache-19", "cache-20", "cache-21", "cache-22", "cache-23", "cache-24",
 ];
 
-/// By modulo, which does not look at the names of servers.
-const MODULO: &str = "
-    bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab
-    bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb
-    baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba
+/// The answers of this name: the server of every key with the fewest servers, behind a blank line with one more, and so on.
+pub(super) fn recorded(name: &str) -> impl Iterator<Item = String> {
+    let sections = include_str!("libmemcached.txt").split("\n== ");
+    let section = sections.filter_map(|section| section.split_once('\n')).find(|(title, _)| *title == name);
+    let (_, answers) = section.expect("the recording has it");
+    answers.split("\n\n").map(|rows| rows.split_whitespace().collect())
+}
 
-    caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb
-    bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab
-    bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba
-
-    bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd
-    dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb
-    dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc
-
-    edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb
-    aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb
-    adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe
-
-    fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb
-    bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb
-    bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba
-
-    ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe
-    addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead
-    fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb
-";
-
-const KETAMA_MIXED: &str = "
-    bbabaababaaaabaaabaabaabaaabbbaaababbbaabbabbaabbaabaababbabbaaaaaaaaaaabaabbaaaaabbbbaabbabaabababb
-    baabbbbbabbabbaababbbbbaabaabbabbabbbabbaabbbaababbbaaabababbbaaaabbabaaabaabaaaababaabababbabbabbaa
-    baaaaabbabaabbbabbbabaababbbaaababbbaaaababaabaaabaaabbbabbaaabbbbabbbababababababaaabbabaabbbbbaaaa
-
-    bbabccbccaccabaaabacbaccaaabbcaaababbcaabcabbaacbccbacbcbbabcaacaaccaacabacbbcaaacbbbbccbbcbaacababc
-    baabbbbbcbcabbcabcbbcbcaacaabbabbccbcccbaacbbaacaccbaaabcbabbcaaaabcabaacbaabcacababcacabacbabbcbbaa
-    baaccabcacccbbbabccaccacabbbacacabccccccbabaabacabaaabcbabbaaabbccabbcabaccccbabcbcacbbabaacbccbcaaa
-
-    dbabcdbdcaccddadabacbaccaaaddcdaadabbcadbcabbadcbddbacddbbddcaadaaccaacadadbbcaaacbdbbcdbbdbadcabdbc
-    daddbbbbcbdabbdabcbbcbdaacaadbdbbcdbcdcbadcbbadcadcbdaabcbabbcaaadbcddaacbaabcdcdbabcadabacbabbcbbaa
-    daacdabcadcdbbbddccaccdcdbbbdcacdddcccdcbabaabdcabaaadcbdbbaaabbccabdcdbaddccbabcddadbbabaacdccbcaaa
-
-    dbabcdbdcaecddedaeecbaecaaeddcdaaeaebcadbcabbedcbedbacddbbeecaedeaccaacadeebbceaecbdbbcdbbdbedcabdec
-    deddebbecbdabbdabcbecbdaecaedbebbedecdebadcbeadceecbdaabceebbcaeadecedaeebaebcdcdbabeadaeaceabbcbbaa
-    daaceabcadcebbbedcceccdcdbebdceeeddccceeeaeeabdeabaeedeedbbaeabbccabdcdbeddcceabcddadbeabeeedccbcaaa
-
-    dfaffdbdcafcdfedffecfffcfaeddcdaaeaffcadbcabffdfbedfacddfbeecaefeaccaacadeefbcefecbfbfcdbffbedcabdec
-    dfddebfecfdabffabcbecbdaecfedbefbedefdfbadffefdceecbdafbceebfcaffdecefaeebaefffcdfafefdaeaceabfcfbaa
-    daaceabcafcebbfefcceccfcdbfbdceeeddffceeeaeeaffeabaeedfedfbaeabbccabdfdbeddcceabcdfadbeafeefdccfcaaf
-
-    dfaffdbdcafcdfedffecfffgfgegdcdaaeaffcadbgabgfdfbedfacddfbgecagfeaccaacadegfbcefecbfbfcdbffbegcabdgc
-    dfddebfecfdabffabcbecgdgecfgdbefbgdefdfbgdgfefgceecbdafbcgebfcgffgecefaeeggefffcgfafefgaeaceabfcfbga
-    daggeabcafcebbfefcceccfcdbfbdceeeddffcgeeaeeaffeabaegdgedfbaeabgccgbdfdgeddcceabcdfadbeafeegdccfgaaf
-";
-
-const KETAMA_LOCAL: &str = "
-    baaaaaabbbabbbaaaaaaaaaaababaabaaabaaaaaaabaabbaabaabaababbbbabaabaaababaabaabbaaabbaaaabaaabbaababb
-    aaabbaabaaabaaaabaaaababbabaaaaaaabaaaabaaaaabbabbabbaaabbbaaabbbbbabaabaababaabbaaabbaaabababaaaaab
-    abaabbaababbabbbabbaaababaaabbbbbbbbaababbabbbabbabbbaabbaabaaabababbbbabbbaaaaabaaaaabaaabaaaabaabb
-
-    bcaacaacccaccbaccacacccacbcbccbcaacacccacaccaccacbcabaabacbbbaccacacabacaacaabccaabbcaacbccabbaacabc
-    aaabbcabacabcacccacacbabcacaaaaacacccaacaaaaabbcbccbcacacbbaaacbcbcacaabacbaccccbaacccaacbabacaaaaac
-    accaccaababbcbcbcbcacacacacabcbbcbcbcacabcabbbccbabccacbbacbacabababbcbabccacaaacacccacaacbcaacbaacc
-
-    bdadcdddccaccbaccadaccdacdddccdcaadaddcacacdacdacbcdddabdcbbbadcadacaddcaacaadcdaabbddddbcdabbaacdbc
-    aaabbcabdcabcacccacacbdbcacadaadcdcdcdadadaaabbcbccbdadddbdaadcbcbcdcaabdddaccccbdadcddacbabadadaadd
-    acddccdababbcbcbcdcacadacadabcbbcbcbcacdbdabdbcddabdcdcbdacbadabababddbabcdddaaacdccdacaddbcdacbddcc
-
-    bdedcdddccaecbeccaeacceacdedcedceaeadecacacdacdacbcddeebdcbbbadcaeacaddcaaceadcdaaebddedbcdabbaecdbc
-    aeabbeabdcabcacccacacbdbcacedaadcdcecdeeadaaabbcbcebdedddbdeadcbcbcdeeabdddaccecbdadcddacbabadadaedd
-    ecdeccdebabbcbcecdcacadaeadebcbbebcbcacdeeebdbeedabdcdcbdacbeeababaeedeebcdddaaacdcceaceddbcdaceedcc
-
-    bdedcdddccaecbefcafacceacffdfefceaeadfcacacdfcfafbcddefbdcbbbadfafacfddfaaceadcdaaebddedbcdabbaecdfc
-    aeabbfabffabfafccacafbdbcacfdaadcdfefdeeadfaabbcbfebfeddffdffdcbcbcdefabddfaccecfdfdcddafbabfdadaedd
-    ecdeccdebafbcbcecdcafafaeadefcbfebfbcacdffebdbeedabdcdfbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc
-
-    gdedcdddccaecbefcgfaccegcffdfgfceaeagfcacacdfcfafbcddefbdcbbbagfagacfdgfgaceadcdgaebddedbgdabbgecdfc
-    aeabbfabffabfafccacafbdbcacfdagdcdfefdeeadgaabbcgfggfeddffgffdgbcbcdegabddfaccecfdfgcddafbabfdadaedg
-    ecdeccdebafbcbcgcdcafafagadefcbgebfbcacdggebgbeedabdcdgbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc
-";
-
-const KETAMA_WEIGHTED_MIXED: &str = "
-    aaaabbbaaaaabaaabbabbaaabbbbabaaabbbbabbabababbabaabbbabbaaaabaabababbababbbbaaaaaaabbabbabbaabbabab
-    aabaaaabaaaabbbaaabbaaaaababaaaaabaabbbabaaaabaabbbabababbbbbbbaabbbaabaababbaaaabaabaaaaabaaaaaabbb
-    aababaaaaabaabaaaabbbaaababaababbbabbababbbaaaabbbbaababbabaaaabaabbbaaabbbabaabbbaabbbababababababa
-
-    aaaabbbaaaaabccabbabbaacbbbcabaaacbbcccbacabacbacaabbcabbaaacbacbaccbbacacbbbaccccccbcabbabbacbbccab
-    cccaaaabcacabbbaacbbacacacabaaacccacbcccbaaacbaacccaccbacbcbcbbaccbcaacaababbacccbccbcaccaccacaacbbc
-    cacabaaaacbaabacacbbbaacbcbcababcbaccccabcbcaaabbcccababcabcaccbaabcccacbbbacaabcbcacbcacacabccababa
-
-    aaaabbdddaaabdcaddadbdacbdbdabadacbbdccbdcabadbacaabbcabbaaadbacbaccddadddbbdadcccccbcddbdbbdcbbddab
-    cddadaabcacabbbdacdbacacadabaaaccdacbcccdaaacbaadccaccbacbcbdbbaccbcaddaadabdacccbdcdcacddccacadcbdd
-    cacadadadcdaadacacbbbaacbdbdadabcbaddccdbcbcaaddbcdcadabcddcaccbddbdccacbbbacaabcbcacbcadacabccababd
-
-    eaaebbdddaaaeeceddadbdaebdbdaeaeacbbdccbdcabedbaceabbcabbeaadbacbeccddadddbbdeecccecbcddedbbdebbddab
-    cddadeeecacabbbdacdbacaeaeabeaaccdaceeccdaaacbaadccaccbecbcbdbbacebcaedaadabdacccbdcdcacddecacadceee
-    eecadadaecdaaeeeaeebbeacbdbdadebeeadeccdbebcaaddbcdcadabcddcacceddbdccacbbbacaebcbcacecadeeabccabebd
-
-    eaaebbfddfaaefcfddafbdaebfbdfefeacbbdccbdcffedfaceabbcabbefadfffbecfddfdfdbbdeecccefbcddefbbdfbbddaf
-    cddadeeecacabbbdafdbfcaefeabeffccffceeccdfafcbaadcfaccfecbcbfbbacebcaefaadabdacccbdcdfacddecacadfeee
-    eecfdafafcdaafeeaeebfeacbdbdadebeeadecfdbebfaaffbcdcadafcddcacceddbdccafbbbfcafbcbcfcfcafeeaffcabfbd
-
-    eaaebbfddfaaefgfddafbdaebfbdfegeacbbdcgbdcffedgacgagbcabggfadfggbegfddfdfdbbdeeccgefgcddefbbdfgbddaf
-    cddadeeecagabggdafdbfcgefeabeffccffceeccdfafcbaadcfaccfecgcbfbbacebcaefaadabdacgcbdcdfacddgcacadgeee
-    gecfdafgfcdaafeeagebfeacbgbdadgbegagecfdbebfaaffbcdcgdafcddcacceddbdcgafbbbfcafbgbcfcfcafeeaffcagfbd
-";
-
-const KETAMA_WEIGHTED_LOCAL: &str = "
-    bbbbaaabababbabbaaaaaabbbbabbababbabaaabbbbabbabbbaaaabaabaaabbbabbaabbbbbababaababbbbbbbabbbbaababb
-    aaabaabbbaaaabaabbaabbabbbabaabaabbbabaabbbbbaababababbaaaaaabbaaaababaaababababbabaaabbbbbbbabbbaaa
-    abaaaaabbbaababbaabbbabaabbaaababbbbbbababbabbbbbbbbabbaabbaaaabbaabaaababababaaababaabbabababbbaabb
-
-    bccccacbababbabbcaaacabcbcabbccabbcbcaabbbbcbbacbbcaacbaacaaabbbabccaccbcbabacaaccbbcbbbcccbcbaababc
-    acabaabbcaaaabaabcaabbabbccccabaabcbabcabbcbbccbacacabbaacaaabbaacacabaaababacabcabacabbbbbbbccbbaca
-    ccaacacccbccbccbaccbbacaabbacccabbcbbcababbabbbcbcbcabcaabbaacacbcabcaababcbabcacbabcaccabcbcbcbacbc
-
-    ddcccacbababbdbdcdaacabdbcabbcdabbcbdaabbbdcbbacbbcdacbaacaaabdbabccadcbdbadaddaccbbcbbbcdcbcbdadadd
-    acabaadbdaaaabaabcaabdabbcdccabaabcbdddabbcbbccdadaddbbdddaaabbaacacabaaababdcabcdbadddbbbbbbddbddca
-    ccdacadccdcdbcdbdccddddaadbacdcabbcdbcababbabbbcbcbdabcaabbaacacbcabcaababcbabcadbabcacdaddbcbcbacbd
-
-    edeccecbabaebdbdcdaacabdbeabeceabbcbdaabebdcbbacbbcdaebeeceeabdbabccadcbdbadaddaccbbcbbbedeecbdadadd
-    ecebaadbdaaaaeaabcaabeebbedceebaebcbdedebbebbeedadaddbbdedaaabbaacaeaeaaaeaedcabcdbededbebebbddbdeca
-    ccdecedeedcdbcdbeccddddaadeecdceeecdbceeabeaebeebcbdeecaebbaacaebcaecaabaecbabcaebabeacdaedbcbcbeced
-
-    edfccecbabfeffbdcdaacafdbeafeceabbfbdaabebdfbfacbbcdaebfeceeffffabccafcfdbafafdacfbbcbfbedfecbdadadf
-    ecebaafbdaaaaeafbfaabeebbefceebaefcbdedebbfbbeedadaddbbdedaaabbaaffeaeaaaeffdcfbcdbefefbeffbbddbdeca
-    fcdecedeedcdbcdbeccddddaadffcdceeecdbceeabeaebeebfbdeecaefbaacaebcaecaabfecfabcaebabeacdaedfcbfbecfd
-
-    edfccecbagfeffbdcdaacafdbeafeceabggbdaabggdfbfgcbbcdagbfegeeffffabcgafcfdbafafdacggbcggbgdfecbdadadf
-    ecebaafgdaaaaeafbgagbegbbgfceebaefcbdegggbfbbeegadaddbbdedaaabgaafgeaeaaagffdcfbcdbegefbeffbbdggdeca
-    fcdecgdeedcdbcgbeccdgddaadffcdceegcdbgeeabeaebgebfbdggcagfbaacaggcaecaabfgcfgbcaebabeacdaedfcbfbecgd
-";
-
-const KETAMA_WEIGHTED_MANY: &str = "
-    pmucjyfpwtferdtuwgjcqgqiughwrhfvbphjbwpnviinaviuxxpcsjygfdrtqfsbkoldmuglekwsbgccheudhshpwkfqylqvjacv
-    uxebypnagltwgckryrxwbhfvxfgxrxxksjgmegshfluddcuuavsujuvgxgpyqnswwdccmtgmuqxsgigwccaaqwbgqvsrtmpsvrtm
-    rhjnwvktwfwryhmjanvoygrnkjyvbgmcryiunvuyrwtoqiynliwgnvgecyxuhdyvqwvnbafuexhabcdamclyjokfgqrqjiiotvsm
-";
-
-/// Placement, servers, and the server of every key: with this number of servers, behind a blank line with one
-/// more, and so on.
+/// Placement, servers, the fewest of them, and the name of the answers.
 pub(super) const ANSWERS: [(Placement, &[&str], usize, &str); 7] = [
-    (Placement::Modulo, &MIXED, 2, MODULO),
-    (Placement::Modulo, &LOCAL, 2, MODULO),
-    (Placement::Ketama, &MIXED, 2, KETAMA_MIXED),
-    (Placement::Ketama, &LOCAL, 2, KETAMA_LOCAL),
-    (Placement::KetamaWeighted, &MIXED, 2, KETAMA_WEIGHTED_MIXED),
-    (Placement::KetamaWeighted, &LOCAL, 2, KETAMA_WEIGHTED_LOCAL),
-    (Placement::KetamaWeighted, &MANY, 25, KETAMA_WEIGHTED_MANY),
+    (Placement::Modulo, &MIXED, 2, "modulo"),
+    (Placement::Modulo, &LOCAL, 2, "modulo"),
+    (Placement::Ketama, &MIXED, 2, "ketama, mixed"),
+    (Placement::Ketama, &LOCAL, 2, "ketama, local"),
+    (Placement::KetamaWeighted, &MIXED, 2, "ketama-weighted, mixed"),
+    (Placement::KetamaWeighted, &LOCAL, 2, "ketama-weighted, local"),
+    (Placement::KetamaWeighted, &MANY, 25, "ketama-weighted, many"),
 ];

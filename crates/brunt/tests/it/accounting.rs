@@ -139,7 +139,7 @@ fn check_outcomes(protocol: &str, refusal: &str) {
     assert_eq!(measured.exit, 0, "{text}");
 
     let spec: PlanSpec = serde_json::from_value(measured.at("plan").clone()).unwrap();
-    let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 0, server_is_here: true }).unwrap();
+    let plan = resolve(&spec, &Host::of(vec![0], 0)).unwrap();
     let expected = expected(&plan, requests, [&error, &drop, &wrong], with_tokens);
     let counts =
         ["miss", "error", "timeout", "mismatch"].map(|key| measured.count(&format!("counts.requests.{key}")));

@@ -33,7 +33,7 @@ fn agents(all: &[(u32, u32)]) -> Vec<AgentCapacity> {
 fn plan(line: &str, all: &[(u32, u32)]) -> String {
     let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal:?}"));
     let spec = invocation.leading(invocation.line.qps, &agents(all));
-    let host = Host { allowed_cpus: HOST.to_vec(), random_seed: 7, server_is_here: true };
+    let host = Host::of(HOST.to_vec(), 7);
     let plan = resolve(&spec, &host).unwrap_or_else(|error| panic!("{line}: {error}"));
     // What agents are told is what the master has.
     let text = plan.spec.to_toml();
@@ -233,7 +233,7 @@ fn command_lines_of_known_scripts_become_plans() {
     for line in table {
         plan(line, &[(2, 1), (16, 1), (3, 2)]);
         let invocation = invocation(line).unwrap();
-        let host = Host { allowed_cpus: HOST.to_vec(), random_seed: 7, server_is_here: true };
+        let host = Host::of(HOST.to_vec(), 7);
         for qps in [0, 200, 4_000] {
             resolve(&invocation.leading(qps, &agents(&[(2, 1)])), &host)
                 .unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -24,7 +24,7 @@ pub(super) struct Tunnel {
     sending: Vec<u8>,
     taken: usize,
     /// The Io was given the others, and has not answered.
-    is_sending: bool,
+    pub(super) is_sending: bool,
     /// Records that were made meanwhile.
     waiting: Vec<u8>,
     /// Bytes of records that were made and that were taken, from the beginning on.
@@ -80,11 +80,6 @@ impl Tunnel {
 
     pub(super) fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
-    }
-
-    /// Is a send of the Io pending?
-    pub(super) fn is_sending(&self) -> bool {
-        self.is_sending
     }
 
     /// Decrypts received records and appends their plain bytes. Returns whether the peer has closed. After an error

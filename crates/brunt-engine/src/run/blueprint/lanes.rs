@@ -2,9 +2,7 @@
 //!
 //! Invariant: the connections of a worker's class are divided among its sessions without rest.
 
-use super::{
-    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, WorkerPart, keys_max, path_of,
-};
+use super::{Blueprint, ClassConnections, DataSet, WAITING_MAX, WAITING_MIN, WorkerPart, keys_max};
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::worker::unloaded::{REQUESTS, THINK_NS};
 use brunt_plan::mix::Mix;
@@ -13,10 +11,12 @@ use brunt_plan::plan::{Class, Load, OnMiss, Placement, Refill, SessionScope};
 use brunt_plan::popularity::Popularity;
 use brunt_plan::shard::{ClassShard, Portion, StreamPart, share, share_of};
 use brunt_plan::units::DurationNs;
+use brunt_workload::placement::Router;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
-use brunt_workload::session::{Choices, PhaseTimes, Session, SessionSpec};
+use brunt_workload::session::{Choices, PhaseTimes, PreloadSpec, Session, SessionSpec};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A worker's connections to the servers of a path, and how operations choose among them.
 struct RoutedSpan {
@@ -50,39 +50,29 @@ impl Blueprint {
         if !self.is_to_store {
             return lanes;
         }
+        let preload_ns = self.plan.preload_ns();
         for (set, ids) in self.data_sets.iter().zip(&worker.shard.preload) {
             let Some(of_path) = worker.connections[set.class].get(set.path) else { continue };
-            let router = &self.paths[set.class][set.path].router;
+            let router = &self.routers[set.class][set.path];
             let spans: Vec<&[Range<u32>]> = match router.is_some() || self.slot_map.is_some() {
                 true => vec![of_path.as_slice()],
                 // By thread, only one has connections.
                 false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
             };
-            let replicas = self.plan.classes[set.class].replicas;
+            let class = &self.plan.classes[set.class];
+            let replicas = class.replicas;
+            let spec = PreloadSpec {
+                ids: ids.clone(),
+                ttl_s: set.ttl_s,
+                window: class.popularity.window().copied(),
+                // Each has its share of the rate by its share of the keys, so that all end at the same time.
+                gap_ns: preload_ns.map(|whole_ns| whole_ns / (ids.end - ids.start) as f64),
+                deletes: self.is_to_delete,
+            };
             for span in spans {
                 let count = span.iter().map(|range| range.len() as u32).sum::<u32>() / replicas;
-                let session = Session::preload(
-                    set.class as u16,
-                    lanes.lanes.len() as u32,
-                    ids.clone(),
-                    set.ttl_s,
-                    count,
-                    depth,
-                    0,
-                );
-                let session = match self.plan.classes[set.class].popularity.window() {
-                    Some(window) => session.of_windows(*window),
-                    None => session,
-                };
-                let session = if self.is_to_delete { session.deleting() } else { session };
-                let session = match self.plan.preload_rate {
-                    // Each has its share of the rate, by its share of the keys.
-                    Some(rate) if ids.start < ids.end => {
-                        let share = (ids.end - ids.start) as f64 / self.plan.preload_stores() as f64;
-                        session.paced(1e9 / (rate.as_f64() * share))
-                    }
-                    _ => session,
-                };
+                let lane = lanes.lanes.len() as u32;
+                let session = Session::preload(set.class as u16, lane, count, depth, 0, spec.clone());
                 let slots = count as usize * depth as usize;
                 let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
                 let routing = match router {
@@ -95,7 +85,7 @@ impl Blueprint {
                     lane,
                     &[RoutedSpan { ranges: span.to_vec(), routing }],
                     replicas,
-                    &[],
+                    None,
                     room,
                 );
             }
@@ -143,7 +133,7 @@ impl Blueprint {
         mut lane: Lane,
         paths: &[RoutedSpan],
         replicas: u32,
-        of_class: &[ClassPath],
+        of_class: Option<&Class>,
         room: RouteRoom,
     ) {
         let index = lanes.lanes.len() as u32;
@@ -156,7 +146,7 @@ impl Blueprint {
         let (first, last) = (branches.first().map(of_branch), branches.last().map(of_branch));
         lane.routes = first.map_or(0, |routes| routes.start)..last.map_or(0, |routes| routes.end);
         lane.first_connection = paths[0].ranges.first().map_or(0, |range| range.start);
-        let of_kind = |kind| path_of(of_class, kind) as u8;
+        let of_kind = |kind| of_class.map_or(0, |class| class.path_index(kind)) as u8;
         lane.routing = match branches.pop() {
             _ if self.slot_map.is_some() => Routing::BySlot,
             Some(only) if branches.is_empty() && replicas == 1 => only.routing,
@@ -352,15 +342,15 @@ impl Blueprint {
             lane.tracks_misses |= verify.is_some() || window.expire > 0.0;
             lane.checking = Checking::Nothing;
         }
-        self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
+        self.add_lane(lanes, lane, &spans, class.replicas, Some(class), room);
     }
 
     /// A session's connections by path, and how its operations choose among them.
     fn spans(&self, class_index: usize, part: &SessionPart) -> Vec<RoutedSpan> {
-        let paths = part.paths.iter().zip(&self.paths[class_index]);
-        let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| RoutedSpan {
+        let paths = part.paths.iter().zip(&self.routers[class_index]);
+        let span = |(ranges, router): (&Vec<Range<u32>>, &Option<Arc<Router>>)| RoutedSpan {
             ranges: ranges.clone(),
-            routing: self.routing(class_index, part, ranges.len(), path),
+            routing: self.routing(class_index, part, ranges.len(), router.as_ref()),
         };
         paths.map(span).collect()
     }
@@ -404,8 +394,14 @@ impl Blueprint {
     }
 
     /// How operations choose among the servers of a path.
-    fn routing(&self, class_index: usize, part: &SessionPart, servers: usize, path: &ClassPath) -> Routing {
-        match (&path.router, self.plan.placement) {
+    fn routing(
+        &self,
+        class_index: usize,
+        part: &SessionPart,
+        servers: usize,
+        router: Option<&Arc<Router>>,
+    ) -> Routing {
+        match (router, self.plan.placement) {
             _ if servers == 1 => Routing::Only,
             (Some(router), _) => Routing::ByKey(router.clone()),
             (None, Placement::Random) => {

@@ -3,27 +3,23 @@
 
 use super::sasl::SaslLogin;
 use super::*;
-use crate::memcached::tests::transcript::{
-    self, TOKEN, check_cuts, check_exchanges, decode, decode_cut, encode, note, request,
-};
+use crate::memcached::tests::transcript::{self, Dialect, TOKEN, encode, joined_keys, note, request};
 use crate::{Keys, Value};
 use proptest::prelude::*;
 
 #[test]
 fn golden_exchanges_with_memcached() {
-    check_exchanges(&codec(), include_str!("golden/memcached-1.6.18.txt"));
+    DIALECT.check_exchanges(include_str!("golden/memcached-1.6.18.txt"));
 }
 
-fn codec() -> BinaryCodec {
-    BinaryCodec::default()
-}
+const DIALECT: Dialect<BinaryCodec> = Dialect { codec: BinaryCodec::default, note };
 
 // --- Requests ---
 
 #[test]
 fn reply_and_frame_counts() {
     for request in transcript::requests() {
-        let (bytes, encoded) = encode(codec(), &request);
+        let (bytes, encoded) = encode(BinaryCodec::default(), &request);
         let keys = request.keys.ends.len() as u32;
         let is_batch = request.kind == OpKind::Mget || keys > 1;
         let replied = !request.noreply || request.kind.is_retrieval() || request.kind == OpKind::Touch;
@@ -36,7 +32,8 @@ fn reply_and_frame_counts() {
 fn no_cas_becomes_a_set() {
     let keys = Keys { bytes: b"key", ends: &[3] };
     let unique = |kind, operand| {
-        let (bytes, _) = encode(codec(), &Request { operand, ..request(kind, keys, Value::NONE) });
+        let (bytes, _) =
+            encode(BinaryCodec::default(), &Request { operand, ..request(kind, keys, Value::NONE) });
         Header::of(bytes.first_chunk().expect("a header")).unique
     };
     assert_eq!(unique(OpKind::Cas, 0), NEVER_CURRENT);
@@ -54,20 +51,13 @@ proptest! {
         token in any::<u32>(),
     ) {
         let names = if kind.is_retrieval() { &names[..] } else { &names[..1] };
-        let bytes = names.concat();
-        let ends: Vec<u32> = names
-            .iter()
-            .scan(0, |end, name| {
-                *end += name.len() as u32;
-                Some(*end)
-            })
-            .collect();
+        let (bytes, ends) = joined_keys(names);
         let block: Vec<u8> = (0..5100u32).map(|i| (i % 251) as u8).collect();
         let written = Value { head: b"<>", block: &block, offset, len };
         let value = if kind.carries_value() { written } else { Value::NONE };
         let keys = Keys { bytes: &bytes, ends: &ends };
         let asked = Request { flags, ttl_s, operand, noreply, token, ..request(kind, keys, value) };
-        let (bytes, encoded) = encode(codec(), &asked);
+        let (bytes, encoded) = encode(BinaryCodec::default(), &asked);
 
         let mut rest = &bytes[..];
         let is_batch = names.len() > 1 || kind == OpKind::Mget;
@@ -122,7 +112,7 @@ fn authentication_replies() {
         (reply(0x21, 0x81, b"", b"", b"Unknown command"), ReplyKind::Error, "Unknown command"),
     ];
     for (stream, expected, expected_text) in table {
-        let (mut codec, mut used_total, mut ended) = (codec(), 0, None);
+        let (mut codec, mut used_total, mut ended) = (BinaryCodec::default(), 0, None);
         while let (used, Some(event)) = codec.decode(&stream[used_total..]) {
             used_total += used;
             match event {
@@ -133,7 +123,7 @@ fn authentication_replies() {
         }
         assert_eq!(ended, Some((expected, expected_text.as_bytes())));
         assert_eq!(used_total, stream.len());
-        check_cuts(&self::codec(), &stream);
+        DIALECT.check_cuts(&stream);
     }
 }
 
@@ -161,10 +151,6 @@ fn with_token(token: u8, mut frame: Vec<u8>) -> Vec<u8> {
 }
 
 const FLAGS: &[u8] = &[0, 0, 0, 7];
-
-fn decode_general_path(stream: &[u8]) -> Vec<String> {
-    transcript::decode_general_path(transcript::note, codec(), stream)
-}
 
 /// Well-formed replies, and the events that each is.
 fn replies() -> Vec<(Vec<u8>, String)> {
@@ -304,27 +290,12 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
 
 #[test]
 fn replies_follow_the_protocol_document() {
-    let replies = replies();
-    for (stream, expected) in &replies {
-        assert_eq!(decode(codec(), stream).join("; "), *expected, "{}", stream.escape_ascii());
-        assert_eq!(decode_general_path(stream).join("; "), *expected, "{}", stream.escape_ascii());
-        assert_eq!(decode(codec(), &stream[..1]), ["begin"]);
-        check_cuts(&codec(), stream);
-    }
-    let stream: Vec<u8> = replies.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
-    let expected: Vec<String> = replies.into_iter().map(|(_, events)| events).collect();
-    assert_eq!(decode(codec(), &stream).join("; "), expected.join("; "));
-    check_cuts(&codec(), &stream);
+    DIALECT.check_replies(&replies());
 }
 
 #[test]
 fn malformed_bytes_are_reported_once() {
-    for (stream, expected) in malformed() {
-        // What follows is never looked at.
-        let stream = [stream, reply(0x0a, 0, b"", b"", b"")].concat();
-        assert_eq!(decode(codec(), &stream).join("; "), expected, "{}", stream.escape_ascii());
-        check_cuts(&codec(), &stream);
-    }
+    DIALECT.check_malformed(&malformed(), &reply(0x0a, 0, b"", b"", b""));
 }
 
 #[test]
@@ -332,9 +303,9 @@ fn frames_without_a_value_end_within_the_unit() {
     for (opcode, status) in [(0x00, 1), (0x21, 0x21), (0x0d, 0x82)] {
         for (len, accepted) in [(FRAME_BYTES_MAX, true), (FRAME_BYTES_MAX + 1, false)] {
             let stream = reply(opcode, status, b"", b"", &vec![b'x'; len - HEADER_BYTES]);
-            let seen = decode_cut(codec(), &stream, &[], BinaryCodec::UNIT_BYTES_MAX);
+            let seen = DIALECT.decode_cut(&stream, &[], BinaryCodec::UNIT_BYTES_MAX);
             assert_eq!(seen.iter().all(|said| said != "bad LineTooLong"), accepted, "{opcode}: {seen:?}");
-            check_cuts(&codec(), &stream);
+            DIALECT.check_cuts(&stream);
         }
     }
 }
@@ -343,7 +314,7 @@ fn frames_without_a_value_end_within_the_unit() {
 fn a_whole_reply_of_one_value_is_one_event() {
     let lens = (0..70).chain([99, 100, 1000, 65_536, 1_000_000, 1_048_576]);
     let reply = |value: &[u8]| reply(0x00, 0, FLAGS, b"", value);
-    transcript::check_found(codec, lens, reply, &[b"", b"\x81", &[0; 30]], (b"", 7, 1));
+    DIALECT.check_found(lens, reply, &[b"", b"\x81", &[0; 30]], (b"", 7, 1));
 }
 
 #[test]
@@ -357,7 +328,7 @@ fn damaged_replies_decode_alike_on_both_paths() {
     ];
     for whole in wholes {
         let bytes = (0..=0x25).chain([0x7f, 0x80, 0x81, 0x82, 0xff]);
-        transcript::check_damaged(note, &codec(), &whole, usize::MAX, bytes, &[b"", &noop]);
+        DIALECT.check_damaged(&whole, usize::MAX, bytes, &[b"", &noop]);
     }
 }
 
@@ -366,7 +337,7 @@ fn a_large_value_passes_through_in_the_pieces_that_arrive() {
     let mut front = reply(0x00, 0, FLAGS, b"", &[b'v'; 5_000_000]);
     front.truncate(front.len() - 5_000_000);
     // Only the byte that ends the reply waits.
-    assert_eq!(transcript::check_large_value(codec(), &front, b"", 1), 1);
+    DIALECT.check_large_value(&front, b"", 1);
 }
 
 /// Bytes that are nearly a reply: the frames that replies are made of, in any order, damaged or with some noise.
@@ -396,12 +367,7 @@ proptest! {
         stream in prop_oneof![near_replies(), prop::collection::vec(any::<u8>(), 0..100)],
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
-        let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
-        positions.sort_unstable();
-        let expected = decode_general_path(&stream);
-        prop_assert_eq!(&decode(codec(), &stream), &expected);
-        prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
-        prop_assert_eq!(&decode_cut(codec(), &stream, &[], BinaryCodec::UNIT_BYTES_MAX), &expected);
+        DIALECT.check_stream(&stream, &cuts);
     }
 
     #[test]
@@ -414,16 +380,17 @@ proptest! {
             .iter()
             .flat_map(|value| transcript::phrases(&Event::Found(crate::Found { key: b"", flags: 7, value, token: 1 })))
             .collect();
-        let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
-        positions.sort_unstable();
-        prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
-        prop_assert_eq!(&decode_general_path(&stream), &expected);
+        prop_assert_eq!(DIALECT.decode(&stream), expected);
+        DIALECT.check_stream(&stream, &cuts);
     }
 }
 
 #[test]
 fn tokens_round_trip() {
-    let (bytes, _) = encode(codec(), &request(OpKind::Get, Keys { bytes: b"key", ends: &[3] }, Value::NONE));
+    let (bytes, _) = encode(
+        BinaryCodec::default(),
+        &request(OpKind::Get, Keys { bytes: b"key", ends: &[3] }, Value::NONE),
+    );
     assert_eq!(Header::of(bytes.first_chunk().expect("a header")).token, TOKEN);
 }
 

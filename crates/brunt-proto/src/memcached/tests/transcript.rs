@@ -7,7 +7,8 @@ use crate::out::{Out, PARTS_MAX};
 use crate::{Codec, Encoded, Event, Form, Keys, NO_TOKEN, Recache, Request, Value};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use proptest::prelude::prop;
+use proptest::prelude::{Strategy, any, prop};
+use proptest::prop_oneof;
 use std::io::IoSlice;
 
 /// The token of every request in a table: no two of its bytes are equal.
@@ -212,135 +213,231 @@ pub(crate) fn decode<C: Codec>(codec: C, stream: &[u8]) -> Vec<String> {
     decode_cut(codec, stream, &[], usize::MAX)
 }
 
-/// As [`decode`], but every reply goes the long way through the state machine.
-pub(crate) fn decode_general_path<C: Codec>(note: Note, mut codec: C, stream: &[u8]) -> Vec<String> {
-    let (mut seen, mut used_total) = (Vec::new(), 0);
-    while used_total < stream.len()
-        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
-    {
-        assert!(!matches!(event, Event::Found(_)));
-        used_total += used;
-        note(&event, &mut seen);
+/// A codec as its tests know it: how it is made, and what it says of its events.
+pub(crate) struct Dialect<C> {
+    pub codec: fn() -> C,
+    pub note: Note,
+}
+
+impl<C: Codec> Dialect<C> {
+    pub(crate) fn decode_cut(&self, stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
+        decode_cut_by(self.note, (self.codec)(), stream, cuts, window)
     }
-    seen
-}
 
-/// The same events at these cuts, byte by byte, and through a window of one unit.
-fn check_some_cuts<C: Codec>(note: Note, codec: &C, stream: &[u8], cuts: impl Iterator<Item = usize>) {
-    let of = |cuts: &[usize], window| decode_cut_by(note, codec.clone(), stream, cuts, window);
-    let expected = of(&[], usize::MAX);
-    for cut in cuts {
-        assert_eq!(of(&[cut], usize::MAX), expected, "cut at {cut}");
+    pub(crate) fn decode(&self, stream: &[u8]) -> Vec<String> {
+        self.decode_cut(stream, &[], usize::MAX)
     }
-    let everywhere: Vec<usize> = (0..=stream.len()).collect();
-    assert_eq!(of(&everywhere, usize::MAX), expected, "byte by byte");
-    assert_eq!(of(&everywhere, C::UNIT_BYTES_MAX), expected, "byte by byte, through a window");
-    assert_eq!(of(&[], C::UNIT_BYTES_MAX), expected, "through a window");
-}
 
-/// The same events at every single cut, and the long way.
-pub(crate) fn check_cuts_by<C: Codec>(note: Note, codec: &C, stream: &[u8]) {
-    check_some_cuts(note, codec, stream, 0..=stream.len());
-    let expected = decode_cut_by(note, codec.clone(), stream, &[], usize::MAX);
-    assert_eq!(decode_general_path(note, codec.clone(), stream), expected, "the long way");
-}
+    /// As [`Self::decode`], but every reply goes the long way through the state machine.
+    pub(crate) fn decode_general_path(&self, stream: &[u8]) -> Vec<String> {
+        let (mut codec, mut seen, mut used_total) = ((self.codec)(), Vec::new(), 0);
+        while used_total < stream.len()
+            && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
+        {
+            assert!(!matches!(event, Event::Found(_)));
+            used_total += used;
+            (self.note)(&event, &mut seen);
+        }
+        seen
+    }
 
-pub(crate) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
-    check_cuts_by(note, codec, stream);
-}
+    /// The same events at these cuts, byte by byte, and through a window of one unit.
+    fn check_some_cuts(&self, stream: &[u8], cuts: impl Iterator<Item = usize>) {
+        let expected = self.decode(stream);
+        for cut in cuts {
+            assert_eq!(self.decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
+        }
+        let everywhere: Vec<usize> = (0..=stream.len()).collect();
+        assert_eq!(self.decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
+        let windowed = self.decode_cut(stream, &everywhere, C::UNIT_BYTES_MAX);
+        assert_eq!(windowed, expected, "byte by byte, through a window");
+        assert_eq!(self.decode_cut(stream, &[], C::UNIT_BYTES_MAX), expected, "through a window");
+    }
 
-/// As [`check_cuts_by`], but for long streams: cuts near both ends only.
-pub(crate) fn check_cuts_at_ends<C: Codec>(note: Note, codec: &C, stream: &[u8]) {
-    check_some_cuts(note, codec, stream, (0..20).chain(stream.len() - 20..stream.len()));
-}
+    /// The same events at every single cut, and the long way.
+    pub(crate) fn check_cuts(&self, stream: &[u8]) {
+        self.check_some_cuts(stream, 0..=stream.len());
+        assert_eq!(self.decode_general_path(stream), self.decode(stream), "the long way");
+    }
 
-/// A reply of one value that is there whole is one event, of any length and whatever is behind it.
-pub(crate) fn check_found<C: Codec>(
-    codec: impl Fn() -> C,
-    lens: impl Iterator<Item = usize>,
-    reply: impl Fn(&[u8]) -> Vec<u8>,
-    behind: &[&[u8]],
-    (key, flags, token): (&[u8], u32, u32),
-) {
-    for len in lens {
-        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        let mut stream = reply(&value);
-        let used = stream.len();
-        for behind in behind {
-            stream.truncate(used);
-            stream.extend_from_slice(behind);
-            let found = Event::Found(crate::Found { key, flags, value: &value, token });
-            assert_eq!(
-                codec().decode(&stream),
-                (used, Some(found)),
-                "{len} bytes, key {}",
-                key.escape_ascii()
-            );
+    /// As [`Self::check_cuts`], but for long streams: cuts near both ends only.
+    pub(crate) fn check_cuts_at_ends(&self, stream: &[u8]) {
+        self.check_some_cuts(stream, (0..20).chain(stream.len() - 20..stream.len()));
+    }
+
+    /// The same events at these cuts, through a window, and the long way.
+    pub(crate) fn check_stream(&self, stream: &[u8], cuts: &[prop::sample::Index]) {
+        let expected = self.decode_general_path(stream);
+        assert_eq!(self.decode(stream), expected);
+        assert_eq!(self.decode_cut(stream, &positions(cuts, stream), usize::MAX), expected);
+        assert_eq!(self.decode_cut(stream, &[], C::UNIT_BYTES_MAX), expected);
+    }
+
+    /// Each of these replies is its events, and begins with its first byte; one behind the other they are all of them.
+    pub(crate) fn check_replies<B: AsRef<[u8]>, E: AsRef<str>>(&self, replies: &[(B, E)]) {
+        let (mut stream, mut all) = (Vec::new(), Vec::new());
+        for (bytes, expected) in replies {
+            let (bytes, expected) = (bytes.as_ref(), expected.as_ref());
+            assert_eq!(self.decode(bytes).join("; "), expected, "{}", bytes.escape_ascii());
+            let begun = if expected.starts_with("push") { "" } else { "begin" };
+            assert_eq!(self.decode(&bytes[..1]).join("; "), begun, "{}", bytes.escape_ascii());
+            self.check_cuts(bytes);
+            stream.extend_from_slice(bytes);
+            all.push(expected);
+        }
+        assert_eq!(self.decode(&stream).join("; "), all.join("; "));
+        self.check_cuts(&stream);
+    }
+
+    /// Of bytes that are no reply this is seen; what follows is never looked at.
+    pub(crate) fn check_malformed<B: AsRef<[u8]>>(&self, table: &[(B, &str)], behind: &[u8]) {
+        for (bytes, expected) in table {
+            let stream = [bytes.as_ref(), behind].concat();
+            assert_eq!(self.decode(&stream).join("; "), *expected, "{}", stream.escape_ascii());
+            self.check_cuts(&stream);
         }
     }
-}
 
-/// A reply decodes alike on both paths when one of its first bytes is replaced by each of these, and however it is cut.
-pub(crate) fn check_damaged<C: Codec>(
-    note: Note,
-    codec: &C,
-    whole: &[u8],
-    places: usize,
-    bytes: impl Iterator<Item = u8> + Clone,
-    behind: &[&[u8]],
-) {
-    for (at, byte) in (0..whole.len().min(places)).flat_map(|at| bytes.clone().map(move |byte| (at, byte))) {
-        let mut damaged = whole.to_vec();
-        damaged[at] = byte;
-        for behind in behind {
-            let stream = [&damaged[..], behind].concat();
-            let everywhere: Vec<usize> = (0..stream.len()).collect();
-            let expected = decode_general_path(note, codec.clone(), &stream);
-            for cuts in [&[][..], &everywhere] {
-                let said = decode_cut_by(note, codec.clone(), &stream, cuts, usize::MAX);
-                assert_eq!(said, expected, "{}", stream.escape_ascii());
+    /// Lines of any length: what fills them, what is around that, and what follows. They may be as long as `most`. The same when
+    /// they are looked at together with the line end of a value.
+    pub(crate) fn check_line_lengths(&self, most: usize, forms: &[(&str, char, &str, &str)], value: &[u8]) {
+        for (front, filler, back, behind) in forms {
+            for (len, accepted) in [(most, true), (most + 1, false), (3 * most, false)] {
+                let middle = filler.to_string().repeat(len - front.len() - back.len());
+                let line = format!("{front}{middle}{back}{behind}").into_bytes();
+                let seen = self.decode(&line);
+                assert_ne!(seen, ["begin"], "{front} {len}");
+                let is_read = seen.iter().all(|said| said != "bad LineTooLong");
+                assert_eq!(is_read, accepted, "{front} {len}: {seen:?}");
+                self.check_cuts_at_ends(&line);
+                self.check_cuts_at_ends(&[value, &line].concat());
             }
         }
     }
-}
 
-/// All pairs: the second reply is read by a codec that has the form of the first one in mind.
-pub(crate) fn check_pairs<C: Codec>(note: Note, codec: &C, replies: &[Vec<u8>]) {
-    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
-        for second in replies {
-            let stream = [first, second].concat();
-            let said = decode_cut_by(note, codec.clone(), &stream, &[], usize::MAX);
-            assert_eq!(said, decode_general_path(note, codec.clone(), &stream), "{}", stream.escape_ascii());
+    /// A reply of one value that is there whole is one event, of any length and whatever is behind it.
+    pub(crate) fn check_found(
+        &self,
+        lens: impl Iterator<Item = usize>,
+        reply: impl Fn(&[u8]) -> Vec<u8>,
+        behind: &[&[u8]],
+        (key, flags, token): (&[u8], u32, u32),
+    ) {
+        for len in lens {
+            let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+            let mut stream = reply(&value);
+            let used = stream.len();
+            for behind in behind {
+                stream.truncate(used);
+                stream.extend_from_slice(behind);
+                let found = Event::Found(crate::Found { key, flags, value: &value, token });
+                let key = key.escape_ascii();
+                assert_eq!((self.codec)().decode(&stream), (used, Some(found)), "{len} bytes, key {key}");
+            }
         }
     }
-}
 
-/// A value of 5 MB behind these bytes and before those is handed on where it lies, as it arrives; no more than `waits` bytes
-/// are kept waiting. Returns how many replies with a value that was.
-pub(crate) fn check_large_value<C: Codec>(mut codec: C, front: &[u8], behind: &[u8], waits: usize) -> usize {
-    let value = vec![b'v'; 5_000_000];
-    let stream = [front, &value, behind].concat();
-    let (mut position, mut passed, mut arrived, mut replies) = (0, 0, 0, 0);
-    while arrived < stream.len() {
-        arrived = stream.len().min(arrived + 1500);
-        while let (used, Some(event)) = codec.decode(&stream[position..arrived]) {
-            position += used;
-            match event {
-                Event::Value(piece) => {
-                    let at = piece.as_ptr() as usize - stream.as_ptr() as usize;
-                    if at >= front.len() {
-                        assert_eq!(at, front.len() + passed, "a piece is the input itself");
-                        passed += piece.len();
-                    }
+    /// A reply decodes alike on both paths when one of its first bytes is replaced by each of these, and however it is cut.
+    pub(crate) fn check_damaged(
+        &self,
+        whole: &[u8],
+        places: usize,
+        bytes: impl Iterator<Item = u8> + Clone,
+        behind: &[&[u8]],
+    ) {
+        let places = 0..whole.len().min(places);
+        for (at, byte) in places.flat_map(|at| bytes.clone().map(move |byte| (at, byte))) {
+            let mut damaged = whole.to_vec();
+            damaged[at] = byte;
+            for behind in behind {
+                let stream = [&damaged[..], behind].concat();
+                let everywhere: Vec<usize> = (0..stream.len()).collect();
+                let expected = self.decode_general_path(&stream);
+                for cuts in [&[][..], &everywhere] {
+                    let said = self.decode_cut(&stream, cuts, usize::MAX);
+                    assert_eq!(said, expected, "{}", stream.escape_ascii());
                 }
-                Event::End { reply: ReplyKind::Value, .. } => replies += 1,
-                _ => {}
             }
         }
-        assert!(arrived - position <= waits, "only a line may wait");
     }
-    assert_eq!((passed, position), (value.len(), stream.len()));
-    replies
+
+    /// All pairs: the second reply is read by a codec that has the form of the first one in mind.
+    pub(crate) fn check_pairs(&self, replies: &[Vec<u8>]) {
+        for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
+            for second in replies {
+                let stream = [first, second].concat();
+                let expected = self.decode_general_path(&stream);
+                assert_eq!(self.decode(&stream), expected, "{}", stream.escape_ascii());
+            }
+        }
+    }
+
+    /// A value of 5 MB behind these bytes and before those is handed on where it lies, as it arrives; no more than `waits` bytes
+    /// are kept waiting. It is one reply with a value.
+    pub(crate) fn check_large_value(&self, front: &[u8], behind: &[u8], waits: usize) {
+        let value = vec![b'v'; 5_000_000];
+        let stream = [front, &value, behind].concat();
+        let mut codec = (self.codec)();
+        let (mut position, mut passed, mut arrived, mut replies) = (0, 0, 0, 0);
+        while arrived < stream.len() {
+            arrived = stream.len().min(arrived + 1500);
+            while let (used, Some(event)) = codec.decode(&stream[position..arrived]) {
+                position += used;
+                match event {
+                    Event::Value(piece) => {
+                        let at = piece.as_ptr() as usize - stream.as_ptr() as usize;
+                        if at >= front.len() {
+                            assert_eq!(at, front.len() + passed, "a piece is the input itself");
+                            passed += piece.len();
+                        }
+                    }
+                    Event::End { reply: ReplyKind::Value, .. } => replies += 1,
+                    _ => {}
+                }
+            }
+            assert!(arrived - position <= waits, "only a line may wait");
+        }
+        assert_eq!((passed, position, replies), (value.len(), stream.len(), 1));
+    }
+
+    /// The golden file is what the codec writes for [`requests`], and what it makes of the answers, wherever they are cut.
+    pub(crate) fn check_exchanges(&self, file: &'static str) {
+        let exchanges = exchanges(file);
+        for (request, exchange) in requests().iter().zip(&exchanges) {
+            let (bytes, encoded) = encode((self.codec)(), request);
+            assert_eq!(
+                bytes.escape_ascii().to_string(),
+                exchange.sent.escape_ascii().to_string(),
+                "{request:?}"
+            );
+            let said = self.decode(&exchange.received).join("; ");
+            assert_eq!(said, exchange.events, "{}", exchange.sent.escape_ascii());
+            assert!(!encoded.replied || !said.is_empty(), "{request:?}");
+            self.check_cuts(&exchange.received);
+        }
+        assert_eq!(exchanges.len(), requests().len());
+        let pipeline: Vec<u8> = exchanges.iter().flat_map(|exchange| exchange.received.clone()).collect();
+        let events = exchanges.iter().map(|exchange| exchange.events).filter(|events| !events.is_empty());
+        assert_eq!(self.decode(&pipeline).join("; "), events.collect::<Vec<_>>().join("; "));
+        self.check_cuts(&pipeline);
+    }
+}
+
+/// Nearly replies: pieces that replies are made of, in any order, with some noise; and noise alone.
+pub(crate) fn near_replies(pieces: Vec<Vec<u8>>, most: usize) -> impl Strategy<Value = Vec<u8>> {
+    let noise = |most| prop::collection::vec(any::<u8>(), 0..most);
+    let piece = prop_oneof![9 => prop::sample::select(pieces), 1 => noise(10)];
+    prop_oneof![prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat()), noise(100)]
+}
+
+/// Keys one behind the other, and where each ends.
+pub(crate) fn joined_keys(names: &[impl AsRef<[u8]>]) -> (Vec<u8>, Vec<u32>) {
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    for name in names {
+        bytes.extend_from_slice(name.as_ref());
+        ends.push(bytes.len() as u32);
+    }
+    (bytes, ends)
 }
 
 /// Where a stream is cut, in order.
@@ -370,6 +467,21 @@ pub(crate) fn exchanges(file: &'static str) -> Vec<Exchange> {
     lines.chunks(3).map(exchange).collect()
 }
 
+/// Reads a file of so many well-formed replies and so many malformed ones: lines of bytes, which `wire` reads, and their events. What
+/// begins with `//` is for the reader.
+pub(crate) fn replies(
+    file: &'static str,
+    wire: fn(&str) -> Vec<u8>,
+    counts: [usize; 2],
+) -> [Vec<(Vec<u8>, &'static str)>; 2] {
+    let rows =
+        file.lines().filter_map(|line| line.split_once(" => ")).map(|(bytes, events)| (wire(bytes), events));
+    let mut rows: Vec<_> = rows.collect();
+    let malformed = rows.split_off(counts[0]);
+    assert_eq!(malformed.len(), counts[1]);
+    [rows, malformed]
+}
+
 /// The reverse of `escape_ascii`.
 pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -390,23 +502,4 @@ pub(crate) fn unescaped(text: &str) -> Vec<u8> {
         rest = &rest[used..];
     }
     bytes
-}
-
-/// The golden file is what the codec writes for [`requests`], and what it makes of the answers, wherever they are cut.
-pub(crate) fn check_exchanges<C: Codec>(codec: &C, file: &'static str) {
-    let exchanges = exchanges(file);
-    for (request, exchange) in requests().iter().zip(&exchanges) {
-        let (bytes, encoded) = encode(codec.clone(), request);
-        assert_eq!(bytes.escape_ascii().to_string(), exchange.sent.escape_ascii().to_string(), "{request:?}");
-        let said = decode(codec.clone(), &exchange.received).join("; ");
-        assert_eq!(said, exchange.events, "{}", exchange.sent.escape_ascii());
-        assert!(!encoded.replied || !said.is_empty(), "{request:?}");
-        check_cuts(codec, &exchange.received);
-    }
-    assert_eq!(exchanges.len(), requests().len());
-    let pipeline: Vec<u8> = exchanges.iter().flat_map(|exchange| exchange.received.clone()).collect();
-    let expected: Vec<&str> =
-        exchanges.iter().map(|exchange| exchange.events).filter(|events| !events.is_empty()).collect();
-    assert_eq!(decode(codec.clone(), &pipeline).join("; "), expected.join("; "));
-    check_cuts(codec, &pipeline);
 }

@@ -108,7 +108,7 @@ fn is_planned(protocol: Protocol, toml: &str) -> bool {
     let toml = format!(
         "protocol = '{protocol}'\ntransport = 'udp'\nkeys = 100\nprefix = ''\npreload = false\nconnections = 1\n{toml}"
     );
-    let host = Host { allowed_cpus: vec![0], random_seed: 1, server_is_here: true };
+    let host = Host::of(vec![0], 1);
     resolve(&PlanSpec::from_toml(&toml).expect("a plan"), &host).is_ok()
 }
 

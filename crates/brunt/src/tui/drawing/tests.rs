@@ -33,7 +33,7 @@ const WINDOW: RunTimes = RunTimes {
 
 fn plan() -> Plan {
     let plan = PlanSpec::from_toml("server = [\"10.0.0.5:11211\"]\nseed = 1\nconnections = 8\nthreads = 1\n");
-    resolve(&plan.unwrap(), &Host { allowed_cpus: vec![0, 1], random_seed: 1, server_is_here: true }).unwrap()
+    resolve(&plan.unwrap(), &Host::of(vec![0, 1], 1)).unwrap()
 }
 
 /// What a worker records in 100 ms of a run that stands still in the fifth second of its window: what was due then is answered
