@@ -1,12 +1,13 @@
 //! `brunt mutilate -A` and the masters that lead it: who sends how much, what the report holds, and which of them is lost.
 
 use crate::fleet::AuthFolder;
-use crate::mutilated::report;
-use crate::server::{Server, beside_others, brunt, in_namespace, temporary};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::server::{
+    Ended, PROGRAM, Process, Server, begin, brunt, ended, in_namespace, listening, temporary,
+};
+use rustix::process::{Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::net::TcpStream;
+use std::process::ChildStderr;
 use std::time::{Duration, Instant};
 
 /// Who is gone is named within this time: what is promised, and as much again for a host that others use.
@@ -16,16 +17,15 @@ const ZEROMQ: [u8; 10] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F];
 
 /// An agent that waits on a port of its own.
 struct Agent {
-    child: Child,
+    process: Process,
     port: String,
     said: BufReader<ChildStderr>,
 }
 
 impl Agent {
     /// It sleeps where nothing is due, for other tests run beside this one.
-    fn wait(flags: &[&str]) -> Self {
-        let mut command = brunt(&["mutilate", "-A", "-p", "0", "-B"]);
-        let mut child = command.args(flags).stderr(Stdio::piped()).spawn().unwrap();
+    fn wait(flags: &str) -> Self {
+        let mut child = begin(brunt(&format!("mutilate -A -p 0 -B {flags}")));
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let port = loop {
             let mut line = String::new();
@@ -36,11 +36,15 @@ impl Agent {
                 break port.to_owned();
             }
         };
-        Self { child, port, said }
+        Self { process: Process(child), port, said }
     }
 
     fn name(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    fn flag(agent: &&Self) -> String {
+        format!(" -a {}", agent.name())
     }
 
     /// The first line from now on that holds this.
@@ -55,200 +59,152 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A master of these agents, at its end. With evenly spaced requests their number is known beforehand.
+fn master(server: &Server, agents: &[&Agent], options: &str) -> Ended {
+    let agents: String = agents.iter().map(Agent::flag).collect();
+    ended(&format!("mutilate -s {server}{agents} -B -i fixed -t 1 -r 100 {options}"))
 }
 
-/// A master of these agents. With evenly spaced requests their number is known beforehand.
-fn master(server: &Server, agents: &[&Agent], options: &str) -> Command {
-    let mut command =
-        brunt(&["mutilate", "-s", &server.address, "-B", "-i", "fixed", "-t", "1", "-r", "100"]);
-    agents.iter().for_each(|agent| {
-        command.args(["-a", &agent.name()]);
-    });
-    command.args(options.split_whitespace());
-    command
-}
-
-fn led(server: &Server, agents: &[&Agent], options: &str) -> Output {
-    master(server, agents, options).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// The same that comes to a report.
+fn led(server: &Server, agents: &[&Agent], options: &str) -> Ended {
+    let ended = master(server, agents, options);
+    assert_eq!(ended.exit, 0);
+    ended
 }
 
 /// The master sends its part and the agents theirs, by weight; every key is stored once; the counters are everyone's and the rows the
 /// master's.
 #[test]
 fn masters_and_agents_add_up() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let (light, heavy) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-l", "3"]));
+    let server = Server::reference("");
+    let (light, heavy) = (Agent::wait("-T 2"), Agent::wait("-l 3"));
     let path = temporary("samples");
-    let options = format!("-q 2000 -Q 200 -C 3 -D 2 -c 2 -v --save {}", path.display());
-    let (shown, said) = report(&led(&server, &[&light, &heavy], &options));
-    let saved = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let led = led(&server, &[&light, &heavy], &format!("-q 2000 -Q 200 -C 3 -D 2 -c 2 -v --save {path}"));
+    let (shown, said) = (&led.out, &led.said);
+    let saved = path.text();
     let statistics = server.statistics();
-    assert_eq!(
-        (statistics["cmd_get"], statistics["cmd_set"], statistics["get_misses"]),
-        (2_000, 100, 0),
-        "{shown}{said}"
-    );
+    assert_eq!(["cmd_get", "cmd_set", "get_misses"].map(|name| statistics[name]), [2_000, 100, 0]);
     // Single requests are the master's, and so is the row, which 200 of them do not bear to the 99th percentile.
-    assert_eq!(saved.lines().count(), 200, "{shown}{said}");
-    assert!(said.contains("of read and what lies above it rest on fewer than 10 of "), "{said}");
+    assert_eq!(saved.lines().count(), 200);
+    assert!(said.contains("of read and what lies above it rest on fewer than 10 of "));
     let total = shown.lines().find_map(|line| line.strip_prefix("Total QPS = ")).unwrap_or_default();
     let count: f64 = total.split(['(', ' ']).nth(2).unwrap_or_default().parse().unwrap_or_default();
     // Whatever this host had time for within the window: more than the master's own.
-    assert!((201.0..=2_000.0).contains(&count), "{shown}");
-    assert!(said.contains(": 2 threads of weight 1") && said.contains(": 1 threads of weight 3"), "{said}");
-    assert_eq!(said.matches(": clock known to ").count(), 2, "{said}");
+    assert!((201.0..=2_000.0).contains(&count));
+    assert!(said.contains(": 2 threads of weight 1") && said.contains(": 1 threads of weight 3"));
+    assert_eq!(said.matches(": clock known to ").count(), 2);
 }
 
 /// Without threads of its own a master has rows all the same, if it asks for those of its agents.
 #[test]
 fn rows_of_agents_are_added_up() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&[]));
-    let row = |shown: &str| -> f64 {
-        let row = shown.lines().find_map(|line| line.strip_prefix("read")).unwrap_or_default();
+    let server = Server::reference("");
+    let (one, two) = (Agent::wait("-T 2"), Agent::wait(""));
+    let row = |led: &Ended| -> f64 {
+        let row = led.out.lines().find_map(|line| line.strip_prefix("read")).unwrap_or_default();
         row.split_whitespace().nth(2).and_then(|least| least.parse().ok()).unwrap_or_default()
     };
-    let (shown, said) = report(&led(&server, &[&one, &two], "-q 1500 -T 0 --agent-sampling"));
-    assert!(row(&shown) > 0.0 && !said.contains("fewer than 10 of"), "{shown}{said}");
+    let sampled = led(&server, &[&one, &two], "-q 1500 -T 0 --agent-sampling");
+    assert!(row(&sampled) > 0.0 && !sampled.said.contains("fewer than 10 of"));
     assert_eq!(server.statistics()["cmd_get"], 1_500);
-    let (shown, said) = report(&led(&server, &[&one, &two], "-q 500 -T 0 --noload"));
-    assert!(
-        row(&shown) == 0.0 && said.contains("warning: --threads: with 0 no row has a latency"),
-        "{shown}{said}"
-    );
+    let bare = led(&server, &[&one, &two], "-q 500 -T 0 --noload");
+    assert!(row(&bare) == 0.0 && bare.said.contains("warning: --threads: with 0 no row has a latency"));
     assert_eq!(server.statistics()["cmd_get"], 2_000);
 }
 
 /// A row for each rate; the slow one is the master's alone, and the agent waits for the next.
 #[test]
 fn masters_lead_scans() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let agent = Agent::wait(&[]);
-    let (shown, said) = report(&led(&server, &[&agent], "-Q 500 -C 2 --scan 400:1200:400"));
-    let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("read")).collect();
-    assert!(rows.len() == 3 && rows[2].ends_with("     1200"), "{shown}");
-    assert!(said.contains("warning: --scan: rates up to --measure_qps 500 are the master's alone"), "{said}");
+    let server = Server::reference("");
+    let agent = Agent::wait("");
+    let led = led(&server, &[&agent], "-Q 500 -C 2 --scan 400:1200:400");
+    let rows: Vec<&str> = led.out.lines().filter(|line| line.starts_with("read")).collect();
+    assert!(rows.len() == 3 && rows[2].ends_with("     1200"));
+    assert!(led.said.contains("warning: --scan: rates up to --measure_qps 500 are the master's alone"));
     let statistics = server.statistics();
-    assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (2_400, 100), "{shown}{said}");
+    assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (2_400, 100));
 }
 
 /// An agent that dies is named, and one whose master dies, or loses another agent, waits for the next.
 #[test]
 fn dead_agents_are_named_and_dead_masters_abandoned() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let (lasting, dying) = (Agent::wait(&[]), Agent::wait(&[]));
+    let server = Server::reference("");
+    let (lasting, dying) = (Agent::wait(""), Agent::wait(""));
     let long = |agents: &[&Agent]| {
-        let mut command = brunt(&["mutilate", "-s", &server.address, "-B", "-t", "60", "-q", "500"]);
-        agents.iter().for_each(|agent| {
-            command.args(["-a", &agent.name()]);
-        });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        let agents: String = agents.iter().map(Agent::flag).collect();
+        begin(brunt(&format!("mutilate -s {server}{agents} -B -t 60 -q 500")))
     };
     let run = long(&[&lasting, &dying]);
     server.await_gets(1);
-    kill_process(Pid::from_child(&dying.child), Signal::KILL).unwrap();
+    kill_process(dying.process.pid(), Signal::KILL).unwrap();
     let since = Instant::now();
-    let output = run.wait_with_output().unwrap();
-    let said = text(&output.stderr);
+    let output = Ended::from(run);
     assert!(since.elapsed() < NAMED, "{:?}", since.elapsed());
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(255), 0), "{said}");
-    assert!(said.contains(&format!("mutilate: agent {} ", dying.name())), "{said}");
+    output.is(255, &[&format!("mutilate: agent {} ", dying.name())]);
+    assert_eq!(output.out, "");
     let mut run = long(&[&lasting]);
     let before = server.statistics()["cmd_get"];
     server.await_gets(before + 50);
     run.kill().unwrap();
     run.wait().unwrap();
     let before = server.statistics()["cmd_get"];
-    report(&led(&server, &[&lasting], "-q 500 --noload"));
+    led(&server, &[&lasting], "-q 500 --noload");
     assert!(server.statistics()["cmd_get"] >= before + 500);
 }
 
 /// Only who has the folder leads, and only who speaks our protocol.
 #[test]
 fn foreign_peers_are_recognized() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let folder = AuthFolder::new();
     let other_token = folder.with_other_token();
     let [right, wrong] = [&folder, &other_token].map(AuthFolder::path);
-    let mut agent = Agent::wait(&["--auth", &right]);
+    let mut agent = Agent::wait(&format!("--auth {right}"));
     let name = agent.name();
     for (options, reason) in [
         (format!("-q 100 --auth {wrong}"), "rejected this controller: wrong token"),
         ("-q 100".to_owned(), "sent no handshake within 4 s; if it has --auth, set --auth here too"),
     ] {
-        let output = led(&server, &[&agent], &options);
-        assert_eq!(text(&output.stderr).trim(), format!("mutilate: agent {name} {reason}"));
-        assert_eq!(output.status.code(), Some(255));
+        let output = master(&server, &[&agent], &options);
+        assert_eq!(output.said.trim(), format!("mutilate: agent {name} {reason}"));
+        assert_eq!(output.exit, 255);
     }
     // A master of mutilate itself.
     let mut stranger = TcpStream::connect(&name).unwrap();
     stranger.write_all(&ZEROMQ).unwrap();
     let said = agent.await_line("ZeroMQ");
-    assert!(
-        said.starts_with("note: agent: ") && said.contains("agents of brunt work with brunt alone"),
-        "{said}"
-    );
-    report(&led(&server, &[&agent], &format!("-q 100 --auth {right}")));
+    assert!(said.starts_with("note: agent: ") && said.contains("agents of brunt work with brunt alone"));
+    led(&server, &[&agent], &format!("-q 100 --auth {right}"));
     // An agent of mutilate itself, which would wait for an answer for ever.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port().to_string();
-    let foreign = std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().unwrap();
+    let foreign = listening(|mut socket, _| {
         socket.write_all(&ZEROMQ).unwrap();
         // Until the master has had enough.
         let _ = socket.read_to_end(&mut Vec::new());
     });
-    let output =
-        brunt(&["mutilate", "-s", &server.address, "-a", "127.0.0.1", "-p", &port]).output().unwrap();
-    assert!(
-        text(&output.stderr).starts_with(&format!("mutilate: agent 127.0.0.1:{port} speaks ZeroMQ")),
-        "{}",
-        text(&output.stderr)
-    );
-    assert_eq!(output.status.code(), Some(255));
-    foreign.join().unwrap();
+    let port = foreign.rsplit_once(':').unwrap().1;
+    let output = ended(&format!("mutilate -s {server} -a 127.0.0.1 -p {port}"));
+    assert!(output.said.starts_with(&format!("mutilate: agent 127.0.0.1:{port} speaks ZeroMQ")));
+    assert_eq!(output.exit, 255);
 }
 
 /// An agent that any host may lead says so, also where it is to be quiet; what the master decides has no effect there; nothing is written
 /// to standard output.
 #[test]
 fn open_agents_warn() {
-    let _machine = beside_others();
-    let mut command = brunt(&["mutilate", "-A", "-p", "0", "-t", "3"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = begin(brunt("mutilate -A -p 0 -t 3"));
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut next = || said.next().unwrap().unwrap();
     assert_eq!(next(), "warning: --time: without effect on an agent; the master decides");
     let warning = next();
     assert!(
         warning.starts_with("warning: unauthenticated agent: any host that reaches ")
-            && warning.contains("can direct its load"),
-        "{warning}"
+            && warning.contains("can direct its load")
     );
     child.kill().unwrap();
-    assert_eq!(text(&child.wait_with_output().unwrap().stdout), "");
-    let output = brunt(&["mutilate", "-A", "-p", "0", "--quiet", "--auth", "/nowhere"]).output().unwrap();
-    assert!(
-        text(&output.stderr).starts_with("mutilate: --auth: '/nowhere/token' cannot be read"),
-        "{}",
-        text(&output.stderr)
-    );
-    assert_eq!(output.status.code(), Some(255));
+    assert_eq!(Ended::from(child).out, "");
+    let output = ended("mutilate -A -p 0 --quiet --auth /nowhere");
+    assert!(output.said.starts_with("mutilate: --auth: '/nowhere/token' cannot be read"));
+    assert_eq!(output.exit, 255);
 }
 
 /// The largest example of mutilate's own documentation: eight hosts, each a network of its own with a name, led by this one. `$1` is the
@@ -298,30 +254,29 @@ for line in server.makefile():
 
 #[test]
 fn eight_hosts_with_sixteen_threads_each() {
-    let _machine = beside_others();
-    let Some(mut command) = in_namespace(&["-n", "-m"], EIGHT_HOSTS) else { return };
+    let Some(mut command) = in_namespace("-n -m", EIGHT_HOSTS) else { return };
     let path = temporary("samples");
-    command.args([env!("CARGO_BIN_EXE_brunt")]).arg(&path);
+    command.args([PROGRAM, &path]);
     // As printed, where the machine is ours; else so few requests that their number is known beforehand.
     let is_full = std::env::var_os("BRUNT_ACCURACY").is_some_and(|length| length == "full");
     let options = if is_full { "-q 200000 -t 5" } else { "-q 5000 -t 2 -i fixed" };
-    let output = command.args(options.split(' ')).output().unwrap();
-    let (shown, said) = report(&output);
-    let saved = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let output = Ended::from(command.args(options.split(' ')));
+    let (shown, said) = (&output.out, &output.said);
+    assert_eq!(output.exit, 0);
+    let saved = path.text();
     eprintln!("{shown}{said}");
     let held = shown.lines().find_map(|line| line.strip_prefix("connections ")).unwrap_or_default();
     let words: Vec<&str> = held.split_whitespace().collect();
     let of = |host: &str| words.chunks(2).find(|pair| pair[1] == host).map_or("0", |pair| pair[0]);
     for host in 1..=8 {
-        assert_eq!(of(&format!("10.99.0.1{host}")), "64", "{shown}{said}");
+        assert_eq!(of(&format!("10.99.0.1{host}")), "64");
     }
     // The master's own, beside one that asks for statistics.
-    assert!(["64", "65"].contains(&of("10.99.0.1")), "{shown}{said}");
-    assert!(shown.contains("\nMisses = 0 (0.0%)\n"), "{shown}{said}");
+    assert!(["64", "65"].contains(&of("10.99.0.1")));
+    assert!(shown.contains("\nMisses = 0 (0.0%)\n"));
     if !is_full {
         // The master's own, and what everyone sent.
-        assert_eq!(saved.lines().count(), 2_000, "{shown}{said}");
-        assert!(shown.contains("\nSTAT cmd_get 10000\n"), "{shown}{said}");
+        assert_eq!(saved.lines().count(), 2_000);
+        assert!(shown.contains("\nSTAT cmd_get 10000\n"));
     }
 }

@@ -4,139 +4,105 @@
 //! other, and arrive where they belong.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, brunt, unique};
+use crate::server::{Ended, Server, TempFile, alone, brunt, temporary};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// A state directory of its own, gone with the test.
-struct State(PathBuf);
+struct State(TempFile);
 
 impl State {
     fn new() -> Self {
-        Self(std::env::temp_dir().join(format!("brunt-state-{}-{}", std::process::id(), unique())))
+        Self(temporary("state"))
     }
 
     fn file(&self) -> PathBuf {
-        self.0.join("brunt/calibration.json")
+        Path::new(&*self.0).join("brunt/calibration.json")
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        brunt(arguments).env("XDG_STATE_HOME", &self.0).output().unwrap()
+    fn run(&self, arguments: &str) -> Ended {
+        Ended::from(brunt(arguments).env("XDG_STATE_HOME", &*self.0))
     }
 
     /// A short run of so many connections and threads.
     fn measure(&self, server: &Server, threads: &str, connections: &str) -> Measured {
-        let flags = [
-            "-n",
-            "2000",
-            "--warmup",
-            "0s",
-            "--keys",
-            "100",
-            "--allow=BROKEN,LOAD,CLIENT,DATA",
-            "-o",
-            "json:-",
-        ];
-        let shape = ["run", "-s", &server.address, "-T", threads, "-c", connections];
-        Measured::of(&self.run(&[&shape[..], &flags].concat()))
-    }
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-        let _ = std::fs::remove_file(&self.0);
+        let flags = "-n 2000 --warmup 0s --keys 100 --allow=BROKEN,LOAD,CLIENT,DATA -o json:-";
+        let shape = format!("run -s {server} -T {threads} -c {connections}");
+        Measured::of(self.run(&format!("{shape} {flags}")))
     }
 }
 
 /// The shortest calibration: one step.
-const CALIBRATE: [&str; 11] =
-    ["calibrate", "-T", "1", "-c", "4", "--from", "2k", "--to", "2k", "--time", "500ms"];
+const CALIBRATE: &str = "calibrate -T 1 -c 4 --from 2k --to 2k --time 500ms";
 
 #[test]
 fn later_runs_use_the_calibration() {
-    let _alone = alone();
-    let (state, server) = (State::new(), Server::reference(&[]));
+    alone();
+    let (state, server) = (State::new(), Server::reference(""));
     let before = state.measure(&server, "1", "4");
     assert_eq!(before.json["client"]["calibration"], Value::Null);
-    assert!(!before.text.contains("\nfloor "), "{}", before.text);
+    assert!(!before.text.contains("\nfloor "));
 
-    let calibrated = Measured::of(&state.run(&[&CALIBRATE[..], &["-o", "json:-"]].concat()));
+    let calibrated = Measured::of(state.run(&format!("{CALIBRATE} -o json:-")));
     // Where the host is not left alone, no rate holds.
-    assert!([0, 4].contains(&calibrated.exit), "{}", calibrated.text);
+    assert!([0, 4].contains(&calibrated.exit));
     assert_eq!(calibrated.json["schema"], "brunt.campaign.v1");
     assert_eq!(calibrated.json["kind"], "search");
     let finding = &calibrated.json["finding"];
     assert_eq!(finding["objectives"], json!(["client.p99 <= 10us"]));
     for words in ["search  ", "client.p99 <= 10us", "capacity  ", "kept in", state.file().to_str().unwrap()] {
-        assert!(calibrated.text.contains(words), "{words}: {}", calibrated.text);
+        assert!(calibrated.text.contains(words), "{words}");
     }
 
     let same = state.measure(&server, "1", "4");
-    assert_eq!(same.json["client"]["calibration"]["ignored"], Value::Null, "{}", same.text);
+    assert_eq!(same.json["client"]["calibration"]["ignored"], Value::Null);
     let known = &same.json["client"]["calibration"];
     assert_eq!([&known["differences"], &known["headroom"]], [&json!([]), &finding["capacity"]]);
     let [p50, p99] = ["p50", "p99"].map(|key| known["loopback_ns"][key].as_u64().unwrap());
     assert!(0 < p50 && p50 <= p99, "{known:#}");
-    assert!(same.text.contains("\nfloor         of this client over loopback: p50 "), "{}", same.text);
+    assert!(same.text.contains("\nfloor         of this client over loopback: p50 "));
 
     let wider = state.measure(&server, "1", "8");
     assert_eq!(wider.json["client"]["calibration"]["differences"][0], "with 4 connections × depth 1");
     let more = state.measure(&server, "2", "4");
     let reason = "calibrated for 1 thread, this run has 2";
     assert_eq!(more.json["client"]["calibration"]["ignored"], reason);
-    assert!(more.text.contains(&format!("floor         not known: {reason}")), "{}", more.text);
+    assert!(more.text.contains(&format!("floor         not known: {reason}")));
 }
 
 #[test]
 fn unusable_state_files_are_reported() {
-    let _alone = alone();
-    let (state, server) = (State::new(), Server::reference(&[]));
+    alone();
+    let (state, server) = (State::new(), Server::reference(""));
     std::fs::create_dir_all(state.file().parent().unwrap()).unwrap();
     std::fs::write(state.file(), "{}").unwrap();
     let measured = state.measure(&server, "1", "4");
     let ignored = measured.json["client"]["calibration"]["ignored"].as_str().unwrap();
     let expected = "is not of the schema 'brunt.calibrations.v2'; it is ignored";
     assert_eq!(ignored, format!("{} {expected}", state.file().display()));
-    assert!(measured.text.contains("\nfloor         not known:"), "{}", measured.text);
+    assert!(measured.text.contains("\nfloor         not known:"));
 
     // A file where the directory should be.
     let blocked = State::new();
-    std::fs::write(&blocked.0, "").unwrap();
-    let output = blocked.run(&CALIBRATE);
-    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(text.contains("capacity"), "the result is printed: {text}");
-    assert!(error.contains("cannot keep") && error.contains(blocked.file().to_str().unwrap()), "{error}");
+    std::fs::write(&*blocked.0, "").unwrap();
+    let output = blocked.run(CALIBRATE);
+    output.is(1, &["cannot keep", blocked.file().to_str().unwrap()]);
+    assert!(output.out.contains("capacity"), "the result is printed");
 
     // Neither variable: nothing is known, and nothing goes wrong.
-    let run = [
-        "run",
-        "-s",
-        &server.address,
-        "-n",
-        "100",
-        "-c",
-        "1",
-        "--keys",
-        "10",
-        "--warmup",
-        "0s",
-        "-o",
-        "json:-",
-    ];
-    let output = brunt(&run).env_remove("XDG_STATE_HOME").env_remove("HOME").output().unwrap();
-    assert_eq!(Measured::of(&output).json["calibration"], Value::Null);
+    let run = format!("run -s {server} -n 100 -c 1 --keys 10 --warmup 0s -o json:-");
+    let output = Ended::from(brunt(&run).env_remove("XDG_STATE_HOME").env_remove("HOME"));
+    assert_eq!(Measured::of(output).json["calibration"], Value::Null);
 }
 
 #[test]
 fn an_interrupted_calibration_is_not_kept() {
-    let _alone = alone();
+    alone();
     let state = State::new();
-    let mut child = brunt(&["calibrate", "-T", "1", "--from", "1k", "--time", "60s", "--progress", "100ms"])
-        .env("XDG_STATE_HOME", &state.0)
+    let mut child = brunt("calibrate -T 1 --from 1k --time 60s --progress 100ms")
+        .env("XDG_STATE_HOME", &*state.0)
         .env("RUST_BACKTRACE", "0")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

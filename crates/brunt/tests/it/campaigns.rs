@@ -3,16 +3,15 @@
 //! Not of how fast anything is: the machine may be busy. The capacity of a known queue is in `experiments/accuracy.rs`.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, temporary};
+use crate::server::{Server, begin, brunt, ended, file, temporary};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
 
 /// Ends a campaign's command and takes in its result.
-fn campaign(arguments: &[&str]) -> Measured {
-    let common = ["-o", "json:-", "--keys", "500", "--allow=BROKEN,LOAD,CLIENT,DATA", "--warmup", "0s"];
-    Measured::of(&brunt(arguments).args(common).output().unwrap())
+fn campaign(arguments: &str) -> Measured {
+    let common = "-o json:- --keys 500 --allow=BROKEN,LOAD,CLIENT,DATA --warmup 0s";
+    Measured::of(brunt(&format!("{arguments} {common}")))
 }
 
 fn runs(measured: &Measured) -> &Vec<Value> {
@@ -26,19 +25,7 @@ fn runs(measured: &Measured) -> &Vec<Value> {
 /// One server for all settings, and the data set is stored once.
 #[test]
 fn a_scan_measures_every_setting() {
-    let _beside = beside_others();
-    let measured = campaign(&[
-        "scan",
-        "--over",
-        "connections=1,2..3:1",
-        "--ordered",
-        "-n",
-        "2000",
-        "--mix",
-        "get",
-        "--seed",
-        "7",
-    ]);
+    let measured = campaign("scan --over connections=1,2..3:1 --ordered -n 2000 --mix get --seed 7");
     assert_eq!(measured.json["schema"], "brunt.campaign.v1");
     let runs = runs(&measured);
     assert_eq!(measured.json["labels"], runs[0]["result"]["labels"]);
@@ -63,17 +50,16 @@ fn a_scan_measures_every_setting() {
     }
     assert_eq!(runs.len(), 3);
     for word in ["scan          over connections, 3 settings · 3 runs", "\nconnections "] {
-        assert!(measured.text.contains(word), "{word}: {}", measured.text);
+        assert!(measured.text.contains(word), "{word}");
     }
 }
 
 /// Drift of a host is not read as load: passes have orders of their own, the same with the same seed, and results ascend.
 #[test]
 fn the_order_of_settings_is_random_unless_it_is_kept() {
-    let _beside = beside_others();
-    let order = |flags: &[&str]| {
-        let scan = ["scan", "--over", "connections=1..6:1", "--repeat", "2", "-n", "200", "--seed", "7"];
-        let measured = campaign(&[&scan[..], flags].concat());
+    let order = |flags: &str| {
+        let scan = "scan --over connections=1..6:1 --repeat 2 -n 200 --seed 7";
+        let measured = campaign(&format!("{scan} {flags}"));
         let settings: Vec<u64> =
             runs(&measured).iter().map(|run| run["step"]["setting"].as_f64().unwrap() as u64).collect();
         let points = measured.json["finding"]["points"].as_array().unwrap();
@@ -82,42 +68,32 @@ fn the_order_of_settings_is_random_unless_it_is_kept() {
         (settings[..6].to_vec(), settings[6..].to_vec())
     };
     let kept: Vec<u64> = (1..=6).collect();
-    assert_eq!(order(&["--ordered"]), (kept.clone(), kept.clone()));
-    let (first, second) = order(&[]);
+    assert_eq!(order("--ordered"), (kept.clone(), kept.clone()));
+    let (first, second) = order("");
     assert!(first != kept && second != kept && first != second, "{first:?} {second:?}");
-    assert_eq!(order(&[]), (first, second));
+    assert_eq!(order(""), (first, second));
 }
 
 /// Their requests are counted together: each run alone has too few.
 #[test]
 fn assertions_about_repetitions_count_all_requests() {
-    let _beside = beside_others();
-    let run = ["run", "--repeat", "3", "-n", "200", "--mix", "get", "--assert", "p99 < 10s"];
-    let measured = campaign(&run);
+    let run = "run --repeat 3 -n 200 --mix get --assert 'p99 < 10s'";
+    let measured = campaign(run);
     let of_run =
         |run: &Value| run["result"]["status"]["assertions"][0]["outcome"].as_str().unwrap().to_owned();
     assert_eq!(runs(&measured).iter().map(of_run).collect::<Vec<_>>(), ["undecided"; 3]);
     let together = &measured.json["assertions"][0];
-    assert_eq!(
-        (&together["outcome"], &together["requests"]),
-        (&"holds".into(), &600.into()),
-        "{}",
-        measured.text
-    );
-    assert!(measured.text.contains("holds         p99 < 10s: "), "{}", measured.text);
-    let measured = campaign(&["run", "--repeat", "2", "-n", "2000", "--mix", "get", "--assert", "p50 > 10s"]);
+    assert_eq!((&together["outcome"], &together["requests"]), (&"holds".into(), &600.into()));
+    assert!(measured.text.contains("holds         p99 < 10s: "));
+    let measured = campaign("run --repeat 2 -n 2000 --mix get --assert 'p50 > 10s'");
     assert_eq!((measured.exit, &measured.json["assertions"][0]["outcome"]), (4, &"fails".into()));
 }
 
 /// A data set that a run changes is stored again for the next one; larger values find room.
 #[test]
 fn consumed_data_sets_are_stored_again() {
-    let _beside = beside_others();
-    for flags in [
-        &["--over", "depth=1,2", "--mix", "get=1,delete=1"][..],
-        &["--over", "value-size=100,100KiB", "--mix", "get"],
-    ] {
-        let measured = campaign(&[&["scan", "-n", "1000"], flags].concat());
+    for flags in ["--over depth=1,2 --mix get=1,delete=1", "--over value-size=100,100KiB --mix get"] {
+        let measured = campaign(&format!("scan -n 1000 {flags}"));
         for run in runs(&measured) {
             let run = &run["result"];
             assert_eq!(run["counts"]["phases"]["preload"]["requests"]["sent"], 500, "{flags:?}");
@@ -129,13 +105,10 @@ fn consumed_data_sets_are_stored_again() {
 
 #[test]
 fn repetitions_have_seeds_of_their_own_and_a_command_between_them() {
-    let _beside = beside_others();
     let trace = temporary("trace");
-    let command = format!("echo restarted >> '{}'", trace.display());
-    let measured =
-        campaign(&["run", "--repeat", "3", "--between", &command, "-n", "1000", "--seed", "40", "-c", "2"]);
-    assert_eq!(std::fs::read_to_string(&trace).unwrap(), "restarted\nrestarted\n");
-    std::fs::remove_file(&trace).unwrap();
+    let command = format!("echo restarted >> '{trace}'");
+    let measured = campaign(&format!("run --repeat 3 --between '{command}' -n 1000 --seed 40 -c 2"));
+    assert_eq!(trace.text(), "restarted\nrestarted\n");
     let seeds: Vec<u64> =
         runs(&measured).iter().map(|run| run["result"]["plan"]["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds, [40, 41, 42]);
@@ -152,15 +125,14 @@ fn repetitions_have_seeds_of_their_own_and_a_command_between_them() {
 
 #[test]
 fn a_command_that_fails_ends_the_campaign() {
-    let _beside = beside_others();
-    let measured = campaign(&["run", "--repeat", "3", "--between", "exit 7", "-n", "1000"]);
+    let measured = campaign("run --repeat 3 --between 'exit 7' -n 1000");
     assert_eq!(measured.exit, 1);
     assert_eq!(runs(&measured).len(), 1, "what was measured is reported");
     assert_eq!(measured.json["interrupted"], true, "it is one of three runs");
     for word in ["--between 'exit 7'", "exit status: 7", "1 run of one plan", "partial results"] {
-        assert!(measured.text.contains(word), "{word}: {}", measured.text);
+        assert!(measured.text.contains(word), "{word}");
     }
-    assert!(!measured.text.contains("bracket the median"), "one run has none: {}", measured.text);
+    assert!(!measured.text.contains("bracket the median"), "one run has none");
 }
 
 /// Was the client the limit of a run, and does the campaign say so? Then it is right to blame nothing else, and there is nothing to see of
@@ -169,7 +141,7 @@ fn is_limited_by_the_client(measured: &Measured) -> bool {
     let capacity = &measured.json["finding"]["capacity"]["result"];
     let is_so = measured.json["limit"]["bottleneck"] == "client" || capacity == "client";
     if is_so {
-        assert!(measured.text.contains("the client"), "{}", measured.text);
+        assert!(measured.text.contains("the client"));
         eprintln!("NOT JUDGED: the client was the limit\n{}", measured.text);
     }
     is_so
@@ -178,32 +150,24 @@ fn is_limited_by_the_client(measured: &Measured) -> bool {
 /// Four times what the server can do: its limit, not ours, however late a busy machine makes us.
 #[test]
 fn scans_name_the_bottleneck() {
-    let _beside = beside_others();
-    let server = Server::reference(&["--service", "fixed:1000", "--script-after", "500"]);
-    let flags = ["--over", "rate=100,4k", "-t", "2s", "--set", "drain=100ms", "--depth", "1024"];
-    let measured = campaign(&[&["scan", "-s", &server.address], &flags[..]].concat());
+    let server = Server::reference("--service fixed:1000 --script-after 500");
+    let flags = "--over rate=100,4k -t 2s --set drain=100ms --depth 1024";
+    let measured = campaign(&format!("scan -s {server} {flags}"));
     if is_limited_by_the_client(&measured) {
         return;
     }
     let limit = &measured.json["limit"];
-    assert_eq!(
-        (&limit["bottleneck"], &limit["setting"]),
-        (&"server".into(), &4e3.into()),
-        "{}",
-        measured.text
-    );
+    assert_eq!((&limit["bottleneck"], &limit["setting"]), (&"server".into(), &4e3.into()));
     let run = &runs(&measured)[limit["run"].as_u64().unwrap() as usize]["step"];
     assert_eq!((&run["limited"], &run["limit"]), (&true.into(), &"server".into()));
-    assert!(measured.text.contains("limit         the server"), "{}", measured.text);
+    assert!(measured.text.contains("limit         the server"));
 }
 
 /// The step in hand drains, the table so far is reported.
 #[test]
 fn an_interrupted_campaign_reports_what_it_has() {
-    let _beside = beside_others();
-    let mut command = brunt(&["scan", "--over", "connections=1..100:1", "-t", "1s", "--warmup", "0s"]);
-    let flags = ["--keys", "500", "-o", "json:-", "--progress", "100ms"];
-    let mut child = command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let scan = "scan --over connections=1..100:1 -t 1s --warmup 0s --keys 500 -o json:- --progress 100ms";
+    let mut child = begin(brunt(scan));
     // Read beside: a result is larger than what a pipe holds, and who writes to a full one waits for ever.
     let mut out = child.stdout.take().unwrap();
     let result = std::thread::spawn(move || {
@@ -228,23 +192,20 @@ fn an_interrupted_campaign_reports_what_it_has() {
 /// A plan that is printed is one that runs; what makes it a campaign is in a remark.
 #[test]
 fn printed_plans_match_campaign_steps() {
-    let _beside = beside_others();
     for (arguments, remark) in [
-        (&["scan", "--over", "rate=5k,10k", "--print-plan"][..], "# the first of 2 settings: rate=5000/s"),
-        (&["scan", "--print-plan"], "# the closed loop that a scan begins with"),
-        (&["run", "--repeat", "4", "--print-plan"], "# the first of 4 runs; the seed of each is one more"),
-        (&["search", "--assert", "p99 < 1ms", "--from", "3k", "--print-plan"], "# a step of a search"),
+        ("scan --over rate=5k,10k --print-plan", "# the first of 2 settings: rate=5000/s"),
+        ("scan --print-plan", "# the closed loop that a scan begins with"),
+        ("run --repeat 4 --print-plan", "# the first of 4 runs; the seed of each is one more"),
+        ("search --assert 'p99 < 1ms' --from 3k --print-plan", "# a step of a search"),
     ] {
-        let output = brunt(arguments).output().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert!(printed.starts_with(remark), "{printed}");
-        let path = temporary("toml");
-        std::fs::write(&path, &printed).unwrap();
-        let again = brunt(&["run", path.to_str().unwrap(), "--print-plan"]).output().unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let output = ended(arguments);
+        let printed = &output.out;
+        assert!(printed.starts_with(remark));
+        let path = file("plan.toml", printed);
+        let again = ended(&format!("run {path} --print-plan"));
         let plan =
             |text: &str| text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
-        assert_eq!(plan(&String::from_utf8(again.stdout).unwrap()), plan(&printed));
+        assert_eq!(plan(&again.out), plan(printed));
     }
 }
 
@@ -252,11 +213,10 @@ fn printed_plans_match_campaign_steps() {
 /// the load.
 #[test]
 fn searches_end_at_unreachable_or_trivial_objectives() {
-    let _beside = beside_others();
-    let server = Server::reference(&["--service", "fixed:200", "--script-after", "500"]);
+    let server = Server::reference("--service fixed:200 --script-after 500");
     let search = |slo: &str| {
-        let flags = ["--from", "500", "--to", "1k", "--depth", "1024", "--mix", "get", "--wait", "sleep"];
-        campaign(&[&["search", "-s", &server.address, "--assert", slo], &flags[..]].concat())
+        let flags = "--from 500 --to 1k --depth 1024 --mix get --wait sleep";
+        campaign(&format!("search -s {server} --assert '{slo}' {flags}"))
     };
     let table = [
         ("p90 < 1s", "at_least", 1e3.into(), 0, "the highest rate tried meets p90 < 1s"),
@@ -268,33 +228,26 @@ fn searches_end_at_unreachable_or_trivial_objectives() {
             continue;
         }
         let capacity = &measured.json["finding"]["capacity"];
-        assert_eq!(
-            (&capacity["result"], &capacity["passed_per_s"]),
-            (&result.into(), &passed),
-            "{}",
-            measured.text
-        );
-        assert_eq!(measured.exit, exit, "{}", measured.text);
+        assert_eq!((&capacity["result"], &capacity["passed_per_s"]), (&result.into(), &passed));
+        assert_eq!(measured.exit, exit);
         let words = measured.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains(said), "{}", measured.text);
+        assert!(words.contains(said));
     }
 }
 
 /// A FIFO server of 2 ms: below 500/s everything is answered within a second, above it the backlog grows. The answer was measured in turns.
 #[test]
 fn searches_confirm_both_rates_in_turns() {
-    let _beside = beside_others();
-    let server = Server::reference(&["--service", "fixed:2000", "--script-after", "500"]);
-    let flags =
-        ["--assert", "p50 < 200ms", "--from", "250", "-t", "500ms", "--depth", "1024", "--resolution", "50%"];
-    let measured = campaign(&[&["search", "-s", &server.address], &flags[..]].concat());
+    let server = Server::reference("--service fixed:2000 --script-after 500");
+    let flags = "--assert 'p50 < 200ms' --from 250 -t 500ms --depth 1024 --resolution 50%";
+    let measured = campaign(&format!("search -s {server} {flags}"));
     if is_limited_by_the_client(&measured) {
         return;
     }
     let capacity = &measured.json["finding"]["capacity"];
-    assert_eq!(capacity["result"], "confirmed", "{}", measured.text);
+    assert_eq!(capacity["result"], "confirmed");
     let rate = |key: &str| capacity[key].as_f64().unwrap();
-    assert!(rate("passed_per_s") <= 550.0 && rate("not_passed_per_s") >= 450.0, "{}", measured.text);
+    assert!(rate("passed_per_s") <= 550.0 && rate("not_passed_per_s") >= 450.0);
     let pairs = runs(&measured).iter().map(|run| &run["step"]).filter(|step| step["purpose"] == "pair");
     let pairs: Vec<f64> = pairs.map(|step| step["setting"].as_f64().unwrap()).collect();
     assert!((6..=12).contains(&pairs.len()), "{pairs:?}");
@@ -304,22 +257,20 @@ fn searches_confirm_both_rates_in_turns() {
     let [lowest, highest] = [f64::min, f64::max].map(|pick| pairs.iter().copied().reduce(pick).unwrap());
     assert!(made(lowest) == 3 && made(highest) >= 2, "{pairs:?}");
     let last = measured.text.lines().find(|line| line.contains("holds, 3 of 3"));
-    assert!(last.is_some(), "{}", measured.text);
+    assert!(last.is_some());
 }
 
 /// A dozen requests lie above no p99: that is nothing known, and not a rate that fails.
 #[test]
 fn searches_without_enough_time_are_undecided() {
-    let _beside = beside_others();
-    let flags = ["--from", "100", "-t", "1s", "--until", "max=1s", "--mix", "get"];
-    let measured = campaign(&[&["search", "--assert", "p99 < 10s"], &flags[..]].concat());
+    let measured = campaign("search --assert 'p99 < 10s' --from 100 -t 1s --until max=1s --mix get");
     if is_limited_by_the_client(&measured) {
         return;
     }
     let capacity = &measured.json["finding"]["capacity"];
     let found = (&capacity["result"], &capacity["not_passed_per_s"]);
-    assert_eq!(found, (&"undecided".into(), &100.0.into()), "{}", measured.text);
-    assert_eq!(measured.exit, 3, "{}", measured.text);
+    assert_eq!(found, (&"undecided".into(), &100.0.into()));
+    assert_eq!(measured.exit, 3);
     let words: Vec<&str> = measured.text.split_whitespace().collect();
-    assert!(words.join(" ").contains("takes longer steps -> --until max="), "{}", measured.text);
+    assert!(words.join(" ").contains("takes longer steps -> --until max="));
 }

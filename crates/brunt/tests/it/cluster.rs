@@ -3,12 +3,12 @@
 
 use crate::fleet::Agent;
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, ended, lasting_port};
+use crate::server::{Server, begin, brunt, ended, ended_run, lasting_port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Whatever is waited for comes sooner, or never.
@@ -66,10 +66,9 @@ impl Cluster {
     }
 
     /// A run against it, by way of its second node.
-    pub(crate) fn run(&self, flags: &[&str]) -> Child {
-        let mut command =
-            brunt(&["run", "--cluster", "--progress=none", "-o", "json:-", "-s", &self.nodes[1].address]);
-        command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    pub(crate) fn run(&self, flags: &str) -> Child {
+        let place = &self.nodes[1].address;
+        begin(brunt(&format!("run --cluster --progress=none -o json:- -s {place} {flags}")))
     }
 
     /// Waits until a run has stored its keys.
@@ -164,226 +163,152 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Ends a run now, with its report.
-fn finish(run: Child) -> Measured {
+/// Ends a run now, while which slots have moved: every redirect was followed, nothing was lost, nothing failed, every key was found; and
+/// what we say was sent is what the nodes say they got.
+fn finish(cluster: &Cluster, run: Child) -> Measured {
     kill_process(Pid::from_child(&run), Signal::INT).unwrap();
-    Measured::of(&run.wait_with_output().unwrap())
+    let measured = Measured::of(run);
+    for bad in ["error", "timeout", "mismatch", "lost"] {
+        assert_eq!(measured.over_phases(&format!("requests.{bad}")), 0, "{bad}");
+    }
+    assert_eq!(["keys.miss", "keys.failed"].map(|bad| measured.over_phases(bad)), [0; 2]);
+    let redirected = |key: &str| measured.count(&format!("events.cluster.redirections.{key}"));
+    let [moved, ask, again] = ["moved", "ask", "try_again"].map(redirected);
+    let hops = moved + ask + again;
+    assert!(moved > 0 && ask > 0);
+    let servers = measured.at("servers").as_array().unwrap();
+    let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0));
+
+    // Each command was carried out once for each part of each operation, and turned away once for each hop.
+    let ops = [("get", "get"), ("set", "set"), ("mget", "mget"), ("STRLEN", "strlen"), ("PING", "ping")];
+    let (mut sent, mut rejected) = (0, 0);
+    for (op, command) in ops {
+        let [calls, turned_away] = ["calls", "rejected_calls"].map(|what| cluster.count(command, what));
+        let of_phase = |path: &str| measured.count_or_0(&format!("counts.phases.{path}"));
+        // The preload stores, and some are asked before the load, when no slot has moved.
+        let before = match op {
+            "set" => of_phase("preload.requests.wire_requests"),
+            "get" => of_phase("warmup.ops.get"),
+            "mget" => of_phase("warmup.requests.wire_requests") - of_phase("warmup.ops.get"),
+            _ => 0,
+        };
+        let ours = before + measured.count_or_0(&format!("ops.{op}.counts.requests.wire_requests"));
+        assert_eq!(calls + turned_away, ours, "{op}");
+        sent += ours;
+        rejected += turned_away;
+    }
+    assert_eq!((sent, rejected), (measured.over_phases("requests.wire_requests"), hops));
+    let asking = cluster.count("asking", "calls");
+    assert!(ask <= asking && asking <= ask + again, "{asking} of {ask}");
+    measured
 }
 
-/// Slots move while a run goes on: every redirect is followed, nothing is lost, nothing fails, every key is found;
-/// and what we say was sent is what the nodes say they got.
+/// To other nodes, and to one that had none.
 #[test]
 fn moving_slots_loses_no_request() {
-    let _beside = beside_others();
     for (version, mix) in [("resp2", "get=6,set=2,mget=2"), ("resp3", "get=6,set=1,mget=1,raw=1+1")] {
         let Some(cluster) = Cluster::start_beside(1) else { return };
-        let flags =
-            ["--protocol", version, "-t", "60s", "--warmup", "0s", "-c", "8", "--depth", "4", "-T", "1"];
-        let keys = ["--keys", "20000", "--mix", mix, "--multiget", "4", "--verify", "--value-size", "60"];
-        let commands = ["--command", "STRLEN {key}", "--command", "PING"];
-        let commands = if mix.contains("raw") { &commands[..] } else { &[] };
-        let run = cluster.run(&[&flags[..], &keys, commands].concat());
+        let flags = format!("--protocol {version} -t 60s --warmup 0s -c 8 --depth 4 -T 1");
+        let keys = format!("--keys 20000 --mix {mix} --multiget 4 --verify --value-size 60");
+        let commands = "--command 'STRLEN {key}' --command PING";
+        let commands = if mix.contains("raw") { commands } else { "" };
+        let run = cluster.run(&format!("{flags} {keys} {commands}"));
         cluster.await_keys(20_000);
         // From the first node to the second, from the third to the first, and to the one that had none.
         for (first, from, to) in [(0, 0, 1), (200, 0, 1), (16_000, 2, 0), (6_000, 1, 3)] {
             cluster.move_slots(&(first..first + 200).collect::<Vec<_>>(), from, to);
         }
-        let measured = finish(run);
-        let text = &measured.text;
-        measured.check_request_counts();
-        measured.check_connections();
-        for bad in ["error", "timeout", "mismatch", "lost"] {
-            assert_eq!(measured.over_phases(&format!("requests.{bad}")), 0, "{version} {bad}\n{text}");
-        }
-        for bad in ["keys.miss", "keys.failed"] {
-            assert_eq!(measured.over_phases(bad), 0, "{version} {bad}\n{text}");
-        }
-        assert_eq!(measured.json["events"]["error_replies"], serde_json::json!({}), "{text}");
-        assert_eq!(measured.json["events"]["value_faults"], serde_json::json!([]), "{text}");
-        let redirected = |key: &str| measured.count(&format!("events.cluster.redirections.{key}"));
-        let [moved, ask, again] = ["moved", "ask", "try_again"].map(redirected);
-        let hops = moved + ask + again;
-        assert!(moved > 0 && ask > 0, "{text}");
-        assert_eq!((redirected("too_many"), redirected("unknown")), (0, 0), "{text}");
-        let servers = measured.at("servers").as_array().unwrap();
-        let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
-        assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
-        assert!(text.contains(" slots") && text.contains("redirections  moved "), "{text}");
+        let measured = finish(&cluster, run);
+        assert_eq!(measured.json["events"]["error_replies"], serde_json::json!({}));
+        assert_eq!(measured.json["events"]["value_faults"], serde_json::json!([]));
+        let unfollowed = ["too_many", "unknown"].map(|key| format!("events.cluster.redirections.{key}"));
+        assert_eq!(unfollowed.map(|path| measured.count(&path)), [0; 2]);
         let late = &cluster.nodes[3].address;
+        let servers = measured.at("servers").as_array().unwrap();
         let row = servers.iter().find(|server| server["server"] == late.as_str()).unwrap();
-        assert!(row["slots"] == 200 && row["answered"].as_u64() > Some(5), "{row}\n{text}");
-        assert!(text.contains(&format!("note: {late} own no hash slots;")), "{text}");
-
-        // Each command was carried out once for each part of each operation, and turned away once for each hop.
-        let ops = [("get", "get"), ("set", "set"), ("mget", "mget"), ("STRLEN", "strlen"), ("PING", "ping")];
-        let (mut sent, mut rejected) = (0, 0);
-        for (op, command) in ops {
-            let [calls, turned_away] = ["calls", "rejected_calls"].map(|what| cluster.count(command, what));
-            // The preload stores.
-            let before =
-                if op == "set" { measured.count("counts.phases.preload.requests.wire_requests") } else { 0 };
-            // Some are asked before the load, and no slot has moved then.
-            let asked = |op: &str| measured.count_or_0(&format!("counts.phases.warmup.ops.{op}"));
-            let early = match op {
-                "get" => asked("get"),
-                "mget" => measured.count("counts.phases.warmup.requests.wire_requests") - asked("get"),
-                _ => 0,
-            };
-            let ours =
-                before + early + measured.count_or_0(&format!("ops.{op}.counts.requests.wire_requests"));
-            assert_eq!(calls + turned_away, ours, "{version} {op}\n{text}");
-            sent += ours;
-            rejected += turned_away;
-        }
-        assert_eq!(
-            (sent, rejected),
-            (measured.over_phases("requests.wire_requests"), hops),
-            "{version}\n{text}"
-        );
-        let asking = cluster.count("asking", "calls");
-        assert!(ask <= asking && asking <= ask + again, "{version}: {asking} of {ask}\n{text}");
+        assert!(row["slots"] == 200 && row["answered"].as_u64() > Some(5), "{row}");
+        let note = format!("note: {late} own no hash slots;");
+        assert!([" slots", "redirections  moved ", &note].iter().all(|part| measured.text.contains(part)));
     }
 }
 
-/// Agents learn the map, each by itself, and follow slots that move: nothing is lost, and what we say was sent by all of them is what
-/// the nodes say they got.
+/// Agents learn the map, each by itself.
 #[test]
 fn agents_load_a_cluster() {
-    let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
-    let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
-    let agents = ["--agent", &one.address, "--agent", &two.address, "--measure-rate", "200"];
-    let load =
-        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "--depth", "4", "--wait", "sleep"];
-    let keys = [
-        "--keys",
-        "6000",
-        "--mix",
-        "get=6,set=2,mget=2",
-        "--multiget",
-        "4",
-        "--set",
-        "measure-connections=3",
-    ];
-    let run = cluster.run(&[&agents[..], &load, &keys].concat());
+    let (one, two) = (Agent::wait("-T 2"), Agent::wait("-T 1"));
+    let agents = format!("--agent {one} --agent {two} --measure-rate 200");
+    let load = "--protocol resp3 -t 60s --warmup 0s -c 9 --depth 4 --wait sleep";
+    let keys = "--keys 6000 --mix get=6,set=2,mget=2 --multiget 4 --set measure-connections=3";
+    let run = cluster.run(&format!("{agents} {load} {keys}"));
     cluster.await_keys(6_000);
     cluster.move_slots(&(0..200).collect::<Vec<_>>(), 0, 1);
-    let measured = finish(run);
-    let text = &measured.text;
-    measured.check_request_counts();
-    for bad in ["requests.error", "requests.timeout", "requests.lost", "keys.miss", "keys.failed"] {
-        assert_eq!(measured.over_phases(bad), 0, "{bad}\n{text}");
-    }
-    let redirected = |key: &str| measured.count(&format!("events.cluster.redirections.{key}"));
-    let [moved, ask, again] = ["moved", "ask", "try_again"].map(redirected);
-    let hops = moved + ask + again;
-    assert!(moved > 0 && ask > 0, "{text}");
-    let servers = measured.at("servers").as_array().unwrap();
-    let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
-    assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
-    for op in ["get", "set", "mget"] {
-        let received = cluster.count(op, "calls") + cluster.count(op, "rejected_calls");
-        let before =
-            if op == "set" { measured.count("counts.phases.preload.requests.wire_requests") } else { 0 };
-        let ours = before + measured.count_or_0(&format!("ops.{op}.counts.requests.wire_requests"));
-        assert_eq!(received, ours, "{op}\n{text}");
-    }
-    assert!(measured.count("client.classes.measure.counts.requests.completed") > 0, "{text}");
+    let measured = finish(&cluster, run);
+    assert!(measured.count("client.classes.measure.counts.requests.completed") > 0);
     let workers = |path: &str| measured.at(path).as_array().unwrap().len();
     // The controller's own worker beside those of the agents.
-    assert_eq!((workers("client.agents"), workers("client.workers")), (2, 4), "{text}");
+    assert_eq!((workers("client.agents"), workers("client.workers")), (2, 4));
 }
 
 /// One node stands still: what lives there fails, and the others notice nothing.
 #[test]
 fn failed_nodes_do_not_affect_others() {
-    let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
-    let flags = [
-        "--protocol",
-        "resp3",
-        "-t",
-        "3s",
-        "--warmup",
-        "0s",
-        "-c",
-        "6",
-        "--depth",
-        "4",
-        "-T",
-        "1",
-        "-r",
-        "2000",
-    ];
-    let run = cluster.run(
-        &[
-            &flags[..],
-            &["--keys", "5000", "--mix", "get", "--wait", "sleep", "--timeout", "400ms", "--set", "drain=1s"],
-        ]
-        .concat(),
-    );
+    let flags = "--protocol resp3 -t 3s --warmup 0s -c 6 --depth 4 -T 1 -r 2000";
+    let run =
+        cluster.run(&format!("{flags} --keys 5000 --mix get --wait sleep --timeout 400ms --set drain=1s"));
     cluster.await_keys(5_000);
     let gets = |node: &Server| command_counts(node, "get").get("calls").copied().unwrap_or(0);
     let gone = &cluster.nodes[2];
     wait_until("every node is asked", || cluster.nodes.iter().all(|node| gets(node) > 50));
     kill_process(gone.pid(), Signal::STOP).unwrap();
-    let measured = Measured::of(&run.wait_with_output().unwrap());
+    let measured = Measured::of(run);
     kill_process(gone.pid(), Signal::CONT).unwrap();
-    let text = &measured.text;
-    measured.check_request_counts();
-    measured.check_connections();
     let servers = measured.at("servers").as_array().unwrap();
     assert_eq!(servers.len(), 3);
     for server in servers {
         let is_gone = server["server"] == gone.address.as_str();
-        assert_eq!(server["failed"].as_u64().unwrap() > 0, is_gone, "{server}\n{text}");
-        assert!(server["answered"].as_u64().unwrap() > 1_000, "{server}\n{text}");
+        assert_eq!(server["failed"].as_u64().unwrap() > 0, is_gone, "{server}");
+        assert!(server["answered"].as_u64().unwrap() > 1_000, "{server}");
     }
     // What failed was sent to that node, or still waits for it.
-    let [timeout, lost, unsent] =
-        ["timeout", "lost", "unsent"].map(|key| measured.count(&format!("counts.requests.{key}")));
-    assert!(timeout > 0 && unsent > 0, "{text}");
+    let [timeout, lost, unsent] = ["timeout", "lost", "unsent"].map(|key| measured.requests(key));
+    assert!(timeout > 0 && unsent > 0);
     let failed: u64 = servers.iter().map(|server| server["failed"].as_u64().unwrap()).sum();
-    assert_eq!((timeout + lost, measured.count("counts.requests.error")), (failed, 0), "{text}");
+    assert_eq!((timeout + lost, measured.requests("error")), (failed, 0));
     let outages = measured.at("events.outages").as_array().unwrap();
-    assert!(
-        !outages.is_empty() && outages.iter().any(|outage| outage["server"] == gone.address.as_str()),
-        "{text}"
-    );
+    assert!(!outages.is_empty() && outages.iter().any(|outage| outage["server"] == gone.address.as_str()));
     // The others have a third of the requests each, and all of them are answered.
-    let third = measured.count("counts.requests.scheduled") as f64 / 3.0;
-    let completed = measured.count("counts.requests.completed") as f64;
-    assert!(completed > 2.0 * third * 0.95, "{completed} of {third} each\n{text}");
+    let third = measured.requests("scheduled") as f64 / 3.0;
+    let completed = measured.requests("completed") as f64;
+    assert!(completed > 2.0 * third * 0.95, "{completed} of {third} each");
 }
 
 /// A server that is no node of a cluster, or is not there, is named in one line; what only a single server has is refused.
 #[test]
 fn servers_without_cluster_mode_are_named() {
-    let _beside = beside_others();
-    let Some(server) = Server::redis(&[]) else { return };
+    let Some(server) = Server::redis("") else { return };
     let unserved = format!("127.0.0.1:{}", lasting_port());
     let no_cluster = format!(
-        "{} returned no cluster slot map: it answers \"ERR This instance has cluster support disabled\"",
-        server.address
+        "{server} returned no cluster slot map: it answers \"ERR This instance has cluster support disabled\""
     );
     let refused = format!("cannot connect to {unserved}: Connection refused (os error 111)");
-    let table: [(&[&str], i32, &str); 4] = [
-        (&["-s", &server.address], 5, &no_cluster),
-        (&["-s", &unserved], 5, &refused),
+    let table: [(&str, i32, &str); 4] = [
+        (&format!("-s {server}"), 5, &no_cluster),
+        (&format!("-s {unserved}"), 5, &refused),
         // Who has something to say says more than who is not there.
-        (&["-s", &unserved, "-s", &server.address], 5, &no_cluster),
+        (&format!("-s {unserved} -s {server}"), 5, &no_cluster),
         (
-            &["-s", &server.address, "--set", "database=3"],
+            &format!("-s {server} --set database=3"),
             2,
             "database cannot be used with --cluster, which has database 0 only",
         ),
     ];
     for version in ["resp2", "resp3"] {
         for (flags, exit, message) in table {
-            let output = ended(&[&["--cluster", "--protocol", version][..], flags].concat());
-            let text = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(exit), "{version} {flags:?}: {text}");
-            assert!(text.contains(message) && text.lines().count() == 1, "{version} {flags:?}: {text}");
+            let output = ended_run(&format!("--cluster --protocol {version} {flags}"));
+            output.is_line(exit, &[message]);
         }
     }
 }
@@ -391,7 +316,6 @@ fn servers_without_cluster_mode_are_named() {
 /// Slots without a node fail by what the nodes say of them, and are counted by its name.
 #[test]
 fn unassigned_slots_fail_by_name() {
-    let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     for (place, node) in cluster.nodes.iter().enumerate() {
         // A slot is forgotten by each for itself; the last of every node's here.
@@ -400,38 +324,19 @@ fn unassigned_slots_fail_by_name() {
             assert_eq!(say(node, &[&range]), ["OK"], "{place}");
         }
     }
-    let flags = [
-        "--protocol",
-        "resp3",
-        "-n",
-        "5000",
-        "--warmup",
-        "0s",
-        "--keys",
-        "5000",
-        "--mix",
-        "get",
-        "--no-preload",
-    ];
-    let measured = Measured::of(&cluster.run(&flags).wait_with_output().unwrap());
-    let text = &measured.text;
-    measured.check_request_counts();
-    assert!(text.contains("note: 1500 of the 16384 hash slots are unassigned"), "{text}");
-    let errors = measured.count("counts.requests.error");
-    assert!(errors > 0, "{text}");
-    assert_eq!(
-        measured.json["events"]["error_replies"],
-        serde_json::json!({ "CLUSTERDOWN": errors }),
-        "{text}"
-    );
-    assert_eq!(measured.count("events.cluster.slots.unserved"), 1_500, "{text}");
-    assert_eq!(measured.count("counts.requests.completed") + errors, 5_000, "{text}");
+    let flags = "--protocol resp3 -n 5000 --warmup 0s --keys 5000 --mix get --no-preload";
+    let measured = Measured::of(cluster.run(flags));
+    assert!(measured.text.contains("note: 1500 of the 16384 hash slots are unassigned"));
+    let errors = measured.requests("error");
+    assert!(errors > 0);
+    assert_eq!(measured.json["events"]["error_replies"], serde_json::json!({ "CLUSTERDOWN": errors }));
+    assert_eq!(measured.count("events.cluster.slots.unserved"), 1_500);
+    assert_eq!(measured.requests("completed") + errors, 5_000);
 }
 
 /// Nodes that say nothing are asked one after another: of a thousand no more than thirty, however many a plan names.
 #[test]
 fn few_silent_nodes_are_asked() {
-    let _machine = beside_others();
     // Every address of this network is here.
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -442,13 +347,9 @@ fn few_silent_nodes_are_asked() {
             let _ = asked.send(socket.unwrap().local_addr().unwrap());
         }
     });
-    let servers: Vec<String> = (1..=40).map(|host| format!("127.0.0.{host}:{port}")).collect();
-    let servers = servers.iter().flat_map(|server| ["-s", server]);
-    let words: Vec<&str> =
-        ["run", "--cluster", "--protocol", "resp2", "-c", "40"].into_iter().chain(servers).collect();
-    let output = brunt(&words).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(5), "{said}");
+    let servers: Vec<String> = (1..=40).map(|host| format!("-s 127.0.0.{host}:{port}")).collect();
+    let output = ended(&format!("run --cluster --protocol resp2 -c 40 {}", servers.join(" ")));
+    assert_eq!(output.exit, 5);
     let asked: BTreeSet<_> = found.try_iter().collect();
-    assert_eq!(asked.len(), 30, "{said}");
+    assert_eq!(asked.len(), 30);
 }

@@ -1,5 +1,6 @@
 //! How often the loop is compiled: once for each codec and each interface of the kernel, whatever the transports.
 
+use crate::server::Ended;
 use std::process::Command;
 
 /// The function around every copy of the loop, as the names of its symbols have it.
@@ -10,7 +11,6 @@ const COPIES: usize = 7 * 2;
 #[test]
 fn transports_compile_no_loops() {
     // Of the same package as the linker.
-    let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_brunt")).output().unwrap();
-    let symbols = String::from_utf8(listed.stdout).unwrap();
-    assert_eq!(symbols.lines().filter(|line| line.contains(LOOP)).count(), COPIES);
+    let listed = Ended::from(Command::new("nm").arg(env!("CARGO_BIN_EXE_brunt")));
+    assert_eq!(listed.out.lines().filter(|line| line.contains(LOOP)).count(), COPIES);
 }

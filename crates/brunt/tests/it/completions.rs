@@ -1,6 +1,6 @@
 //! What bash completes behind `brunt`: its own shell runs the script.
 
-use crate::server::{Directory, plain};
+use crate::server::{Directory, Ended, plain};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,8 +15,8 @@ fn offered(directory: &Path, line: &str) -> Vec<String> {
         words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
         words.len() - 1
     );
-    let output = Command::new("bash").args(["--norc", "-c", &call]).current_dir(directory).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = Ended::from(Command::new("bash").args(["--norc", "-c", &call]).current_dir(directory));
+    let text = &output.out;
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('-')).map(str::to_owned).collect()
 }
 
@@ -25,9 +25,9 @@ fn offered(directory: &Path, line: &str) -> Vec<String> {
 fn values_are_completed() {
     let directory = Directory::new();
     for name in ["plan.toml", "result.json"] {
-        std::fs::write(directory.join(name), "").unwrap();
+        directory.with(name, "");
     }
-    std::fs::write(directory.join(SCRIPT), plain(&["completions", "bash"]).output().unwrap().stdout).unwrap();
+    directory.with(SCRIPT, &Ended::from(plain("completions bash")).out);
     for (line, expected) in [
         ("run --wait ", "hybrid spin sleep"),
         ("run --wait s", "spin sleep"),

@@ -12,7 +12,7 @@ mod client;
 mod comparison;
 mod wire;
 
-use crate::server::brunt;
+use crate::server::ended;
 
 /// Are experiments made at full length?
 pub(crate) fn is_full() -> bool {
@@ -35,8 +35,7 @@ fn interface(turn: usize) -> String {
 }
 
 fn io_uring_works() -> Result<(), String> {
-    let output = brunt(&["doctor"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let line = text.lines().find(|line| line.contains("io_uring")).unwrap();
+    let output = ended("doctor");
+    let line = output.out.lines().find(|line| line.contains("io_uring")).unwrap();
     if line.starts_with("ok") { Ok(()) } else { Err(line.to_owned()) }
 }

@@ -7,13 +7,13 @@ mod reader;
 
 use crate::fleet::Agent;
 use crate::schema::check_result;
-use crate::server::{Directory, Server, beside_others, brunt};
+use crate::server::{Directory, Server, begin, brunt, ended};
 use reader::Exposition;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -64,12 +64,11 @@ struct Shown {
 }
 
 impl Shown {
-    fn start(server: &Server, flags: &[&str]) -> Self {
+    fn start(server: &Server, flags: &str) -> Self {
         let directory = Directory::new();
-        let mut command =
-            brunt(&["run", "-q", "--allow=BROKEN,LOAD,CLIENT,DATA", "--wait", "sleep", "--http", "0", "-s"]);
-        command.arg(&server.address).args(flags).arg("-o").arg(directory.join("result.json"));
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (place, result) = (&server.address, directory.path("result.json"));
+        let shown = "--allow=BROKEN,LOAD,CLIENT,DATA --wait sleep --http 0";
+        let mut child = begin(brunt(&format!("run -q {shown} -s {place} {flags} -o {result}")));
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.strip_prefix("note: http://").and_then(|line| line.split('/').next());
@@ -165,9 +164,8 @@ fn check_counts(early: &Exposition, late: &Exposition, result: &Value) {
 /// every request has an answer.
 #[test]
 fn http_requests_do_not_disturb_a_run() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let run = Shown::start(&server, &["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s"]);
+    let server = Server::reference("");
+    let run = Shown::start(&server, "-r 1k -t 4s -c 4 --keys 300 --warmup 0s");
     let mut slow: Vec<TcpStream> = (0..40).map(|_| run.connect()).collect();
     let request = b"GET /metrics HTTP/1.1\r\n";
     let mut drip = |nth: usize| slow.iter_mut().for_each(|stream| drop(stream.write(&request[nth..=nth])));
@@ -216,16 +214,13 @@ fn http_requests_do_not_disturb_a_run() {
 /// What agents do is seen at their controller, which loads nothing itself.
 #[test]
 fn controllers_serve_metrics_of_all_agents() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let agents = [Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"])];
+    let server = Server::reference("");
+    let agents = [Agent::wait("-T 1"), Agent::wait("-T 1")];
     let [one, two] = [&agents[0].address, &agents[1].address];
-    let flags = [
-        "--agent", one, "--agent", two, "-r", "1k", "-t", "3s", "-c", "6", "--keys", "300", "--warmup", "0s",
-    ];
+    let flags = format!("--agent {one} --agent {two} -r 1k -t 3s -c 6 --keys 300 --warmup 0s");
     let directory = Directory::new();
     let page = directory.join("fleet.html");
-    let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
+    let run = Shown::start(&server, &format!("{flags} -o {}", page.to_str().unwrap()));
     let followed = run.follow();
     let early = run.metrics_with(500.0);
     assert_eq!(early.sum("brunt_connection_events_total", &[("event", "established")]), 6.0);
@@ -247,10 +242,8 @@ fn seen(found: &Exposition) -> [f64; 5] {
 /// is done stands still, and then come those that have waited.
 #[test]
 fn stalls_are_scraped_in_their_second() {
-    let _machine = beside_others();
-    let server = Server::reference(&["--stall", "3500ms:1s"]);
-    let flags = ["-r", "1k", "-t", "8s", "-c", "4", "--keys", "300", "--warmup", "0s", "--mix", "get=1"];
-    let run = Shown::start(&server, &flags);
+    let server = Server::reference("--stall 3500ms:1s");
+    let run = Shown::start(&server, "-r 1k -t 8s -c 4 --keys 300 --warmup 0s --mix get=1");
     let mut events = run.connect();
     events.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     // As it was at the end of each second, of which an event tells.
@@ -287,13 +280,11 @@ fn stalls_are_scraped_in_their_second() {
 /// Every browser that follows ends with the page of the result, byte for byte, assertions included; there is room for eight.
 #[test]
 fn the_page_of_a_run_becomes_that_of_its_result() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let directory = Directory::new();
     let page = directory.join("result.html");
-    let flags =
-        ["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s", "--assert", "p99 < 1s"];
-    let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
+    let flags = "-r 1k -t 4s -c 4 --keys 300 --warmup 0s --assert 'p99 < 1s'";
+    let run = Shown::start(&server, &format!("{flags} -o {}", page.to_str().unwrap()));
     let followed: Vec<JoinHandle<Followed>> = (0..8).map(|_| run.follow()).collect();
     run.metrics_with(1_500.0);
     let open = run.body("/");
@@ -309,12 +300,11 @@ fn the_page_of_a_run_becomes_that_of_its_result() {
 /// After the last of several runs the page is that of all of them.
 #[test]
 fn the_page_of_a_campaign_is_its_end() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let directory = Directory::new();
     let page = directory.join("campaign.html");
-    let flags = ["--repeat", "2", "-r", "1k", "-t", "3s", "-c", "4", "--keys", "300", "--warmup", "0s"];
-    let run = Shown::start(&server, &[&flags[..], &["-o", page.to_str().unwrap()]].concat());
+    let flags = "--repeat 2 -r 1k -t 3s -c 4 --keys 300 --warmup 0s";
+    let run = Shown::start(&server, &format!("{flags} -o {}", page.to_str().unwrap()));
     let followed = run.follow();
     let result = run.end();
     assert_eq!(result["runs"].as_array().map(Vec::len), Some(2));
@@ -330,27 +320,19 @@ fn http_listen_errors_are_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let port = address.rsplit_once(':').unwrap().1;
-    for (given, expected) in [
+    for (given, named, reason) in [
         (
             port,
-            format!(
-                "invalid value '{address}' for --http (Address already in use (os error 98)): expected an address of this host and a free port"
-            ),
+            &*address,
+            " (Address already in use (os error 98)): expected an address of this host and a free port",
         ),
-        (
-            "192.0.2.1:0",
-            "invalid value '192.0.2.1:0' for --http (Cannot assign requested address (os error 99)): expected "
-                .to_owned(),
-        ),
-        ("0.0.0.0", "invalid value '0.0.0.0' for --http: expected a port of this host alone".to_owned()),
+        ("192.0.2.1:0", "192.0.2.1:0", " (Cannot assign requested address (os error 99)): expected "),
+        ("0.0.0.0", "0.0.0.0", ": expected a port of this host alone"),
     ] {
-        let output = brunt(&["run", "--http", given, "-n", "10"]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.replace("\n", " ").contains(&expected), "{said}");
+        let mut output = ended(&format!("run --http {given} -n 10"));
+        output.said = output.said.replace('\n', " ");
+        output.is(2, &[&format!("invalid value '{named}' for --http{reason}")]);
     }
-    let output = brunt(&["compare", "a.json", "b.json", "--http", "0"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--http requires --live: these results were measured already"), "{said}");
-    assert_eq!(output.status.code(), Some(2));
+    let expected = "--http requires --live: these results were measured already";
+    ended("compare a.json b.json --http 0").is(2, &[expected]);
 }

@@ -1,8 +1,8 @@
 //! Trouble of every kind over unix sockets and through TLS, in every dialect: what TCP's tests know of it (`faults.rs`,
 //! `outages.rs`) holds whatever carries the load. Times are not judged here, but that a run ends and its counts add up.
 
-use crate::measured::Measured;
-use crate::server::{Directory, Server, beside_others, ended};
+use crate::measured::{ALL, Measured};
+use crate::server::{Directory, Server, ended_run, stop_for, wait};
 use crate::tls::{Certificates, ProxyBehaviour, tls_proxy};
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -15,44 +15,36 @@ const DIALECTS: [&str; 5] = ["memcached-text", "memcached-meta", "memcached-bina
 struct Front {
     _server: Server,
     address: String,
-    flags: Vec<String>,
+    flags: String,
     /// Where its path is, gone with it.
     _directory: Option<Directory>,
 }
 
 /// The reference server with this script behind a path.
-fn by_path(script: &[&str]) -> Front {
+fn by_path(script: &str) -> Front {
     let directory = Directory::new();
-    let path = format!("unix:{}", directory.join("socket").display());
-    let server = Server::reference_at(&path, script);
-    Front { address: server.address.clone(), _server: server, flags: Vec::new(), _directory: Some(directory) }
+    let server = Server::reference_at(&format!("unix:{}", directory.join("socket").display()), script);
+    Front {
+        address: server.address.clone(),
+        _server: server,
+        flags: String::new(),
+        _directory: Some(directory),
+    }
 }
 
 /// The same behind a proxy that speaks TLS.
-fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Front {
+fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &str) -> Front {
     let server = Server::reference(script);
     let address = tls_proxy(&server.address, papers.server_config(), manners);
-    let flags = ["--set", "transport=tls", "--tls-ca", &papers.path("ca.pem")].map(str::to_owned).to_vec();
+    let flags = format!("--set transport=tls --tls-ca {}", papers.path("ca.pem"));
     Front { _server: server, address, flags, _directory: None }
 }
 
 /// One run; its counts and its connections add up, and every fault is a connection that was lost or could not be had.
-fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
-    let own: Vec<&str> = front.flags.iter().map(String::as_str).collect();
-    let usual = [
-        "--protocol",
-        protocol,
-        "--warmup",
-        "0s",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-        "--set",
-        "server-stats=false",
-    ];
-    let measured = Measured::run(&front.address, &[&usual[..], &own, flags].concat());
-    measured.check_request_counts();
-    measured.check_connections();
-    let text = &measured.text;
-    assert_eq!(measured.exit, 0, "{protocol} {flags:?}\n{text}");
+fn run(front: &Front, protocol: &str, flags: &str) -> Measured {
+    let usual = format!("--protocol {protocol} --warmup 0s --allow={ALL} --set server-stats=false");
+    let measured = Measured::run(&front.address, &format!("{usual} {} {flags}", front.flags));
+    assert_eq!(measured.exit, 0, "{protocol} {flags:?}");
     measured.check_faults();
     measured
 }
@@ -61,15 +53,8 @@ fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
 /// 250th is reset and every 400th cut, every 70th of the others refused and every 30th of the rest wrong.
 #[test]
 fn injected_faults_are_the_only_failures() {
-    let _beside = beside_others();
     let papers = Certificates::issue();
-    let script = [
-        "--script-after=300",
-        "--reset-every=250",
-        "--cut-every=400",
-        "--error-every=70",
-        "--wrong-every=30",
-    ];
+    let script = "--script-after=300 --reset-every=250 --cut-every=400 --error-every=70 --wrong-every=30";
     let hit = |every: u64, number: &u64| number.is_multiple_of(every);
     let lost = (1..=2_000).filter(|number| hit(250, number) || hit(400, number)).count() as u64;
     let rest = || (1..=2_000).filter(|number| !hit(250, number) && !hit(400, number));
@@ -77,14 +62,12 @@ fn injected_faults_are_the_only_failures() {
     let wrong = rest().filter(|number| !hit(70, number) && hit(30, number)).count() as u64;
     for (index, protocol) in DIALECTS.into_iter().enumerate() {
         let io = ["epoll", "auto"][index % 2];
-        let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, &script));
-        for front in std::iter::once(by_path(&script)).chain(by_tls) {
-            let flags = ["-n", "2000", "-c", "4", "--keys", "300", "--mix", "get", "--io", io];
-            let measured = run(&front, protocol, &flags);
-            let failed =
-                ["lost", "error", "mismatch"].map(|key| measured.count(&format!("counts.requests.{key}")));
-            assert_eq!(failed, [lost, refused, wrong], "{protocol} {}\n{}", front.address, measured.text);
-            assert_eq!(measured.count("counts.requests.completed"), 2_000 - failed.iter().sum::<u64>());
+        let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, script));
+        for front in std::iter::once(by_path(script)).chain(by_tls) {
+            let measured = run(&front, protocol, &format!("-n 2000 -c 4 --keys 300 --mix get --io {io}"));
+            let failed = ["lost", "error", "mismatch"].map(|key| measured.requests(key));
+            assert_eq!(failed, [lost, refused, wrong], "{protocol} {}", front.address);
+            assert_eq!(measured.requests("completed"), 2_000 - failed.iter().sum::<u64>());
         }
     }
 }
@@ -92,20 +75,15 @@ fn injected_faults_are_the_only_failures() {
 /// A server that resets every connection, takes none for a while and is back.
 #[test]
 fn outages_are_reported() {
-    let _beside = beside_others();
     let papers = Certificates::issue();
-    let script = ["--script-after=300", "--outage", "150ms:200ms"];
+    let script = "--script-after=300 --outage 150ms:200ms";
     for (protocol, io) in [("memcached-text", "epoll"), ("resp3", "auto")] {
-        let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, &script));
-        for front in std::iter::once(by_path(&script)).chain(by_tls) {
-            let flags = [
-                "-r", "3k", "-t", "700ms", "-c", "4", "--depth", "2", "--keys", "300", "--wait", "sleep",
-                "--io", io,
-            ];
+        let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, script));
+        for front in std::iter::once(by_path(script)).chain(by_tls) {
+            let flags = format!("-r 3k -t 700ms -c 4 --depth 2 --keys 300 --wait sleep --io {io}");
             let measured = run(&front, protocol, &flags);
-            let text = &measured.text;
-            assert!(!measured.at("events.outages").as_array().unwrap().is_empty(), "{protocol}\n{text}");
-            assert!(measured.count("counts.requests.completed") > 500, "{protocol}\n{text}");
+            assert!(!measured.at("events.outages").as_array().unwrap().is_empty(), "{protocol}");
+            assert!(measured.requests("completed") > 500, "{protocol}");
         }
     }
 }
@@ -113,88 +91,59 @@ fn outages_are_reported() {
 /// Connections on which nothing more is said, though they are open: each is given up when its time is over.
 #[test]
 fn half_open_connections_time_out() {
-    let _beside = beside_others();
     let Some(papers) = Certificates::issue() else { return };
     for (protocol, io) in [("memcached-binary", "epoll"), ("resp2", "auto")] {
-        let front = by_tls(&papers, ProxyBehaviour::Hushes, &[]);
-        let flags =
-            ["-n", "200", "-c", "2", "--keys", "100", "--no-preload", "--timeout", "150ms", "--io", io];
+        let front = by_tls(&papers, ProxyBehaviour::Hushes, "");
+        let flags = format!("-n 200 -c 2 --keys 100 --no-preload --timeout 150ms --io {io}");
         let measured = run(&front, protocol, &flags);
-        let ended =
-            ["completed", "timeout", "lost"].map(|key| measured.count(&format!("counts.requests.{key}")));
-        assert_eq!(ended.iter().sum::<u64>(), 200, "{protocol}\n{}", measured.text);
-        assert!(ended[1] > 0 && ended[0] > 0, "{protocol}: {ended:?}\n{}", measured.text);
+        let ended = ["completed", "timeout", "lost"].map(|key| measured.requests(key));
+        assert_eq!(ended.iter().sum::<u64>(), 200, "{protocol}");
+        assert!(ended[1] > 0 && ended[0] > 0, "{protocol}: {ended:?}");
     }
 }
 
 /// A handshake that breaks while keys are stored is tried again, as an attempt to connect is.
 #[test]
 fn broken_handshakes_in_preload_are_retried() {
-    let _beside = beside_others();
     let Some(papers) = Certificates::issue() else { return };
     for io in ["epoll", "auto"] {
-        let front = by_tls(&papers, ProxyBehaviour::Jilts, &[]);
-        let flags = ["-n", "500", "-c", "4", "--keys", "2000", "--io", io];
-        let measured = run(&front, "memcached-text", &flags);
-        let text = &measured.text;
-        assert!(measured.count("counts.phases.preload.requests.completed") >= 2_000, "{text}");
-        assert!(measured.count("client.connections.phases.preload.failed") > 0, "{text}");
-        assert_eq!(measured.count("counts.keys.miss"), 0, "{text}");
+        let front = by_tls(&papers, ProxyBehaviour::Jilts, "");
+        let measured = run(&front, "memcached-text", &format!("-n 500 -c 4 --keys 2000 --io {io}"));
+        assert!(measured.count("counts.phases.preload.requests.completed") >= 2_000);
+        assert!(measured.count("client.connections.phases.preload.failed") > 0);
+        assert_eq!(measured.count("counts.keys.miss"), 0);
     }
 }
 
 /// A Redis behind a path is stopped, goes on, is killed, and another one takes its place.
 #[test]
 fn unix_socket_servers_can_be_stopped_and_killed() {
-    let _beside = beside_others();
     let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
-    let Some(server) = Server::redis(&["--unixsocket", &path]) else { return };
-    let flags = ["--protocol", "resp2", "-r", "1k", "-t", "2s", "-c", "4", "--depth", "4", "--keys", "500"];
-    let more = [
-        "--arrival",
-        "uniform",
-        "--wait",
-        "sleep",
-        "--warmup",
-        "0s",
-        "--timeout",
-        "150ms",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-    ];
-    let address = format!("unix:{path}");
-    let all = [&flags[..], &more].concat();
+    let Some(server) = Server::redis(&format!("--unixsocket {path}")) else { return };
+    let more = "--arrival uniform --wait sleep --warmup 0s --timeout 150ms --allow=BROKEN,LOAD,CLIENT,DATA";
+    let all = format!("--protocol resp2 -r 1k -t 2s -c 4 --depth 4 --keys 500 {more}");
     let measured = std::thread::scope(|scope| {
-        let run = scope.spawn(|| Measured::run(&address, &all));
+        let run = scope.spawn(|| Measured::run(&format!("unix:{path}"), &all));
         while server.redis_counts("commandstats").get("cmdstat_get").copied().unwrap_or(0) < 300 {
             park_timeout(Duration::from_millis(5));
         }
-        use rustix::process::{Signal, kill_process};
-        kill_process(server.pid(), Signal::STOP).unwrap();
-        park_timeout(Duration::from_millis(300));
-        kill_process(server.pid(), Signal::CONT).unwrap();
-        park_timeout(Duration::from_millis(200));
+        stop_for(server.pid(), Duration::from_millis(300));
+        wait(Duration::from_millis(200));
         server.kill();
-        let _server = Server::redis(&["--unixsocket", &path]);
+        let _server = Server::redis(&format!("--unixsocket {path}"));
         run.join().unwrap()
     });
-    measured.check_request_counts();
-    measured.check_connections();
-    let text = &measured.text;
-    let count = |key: &str| measured.count(&format!("counts.requests.{key}"));
-    assert_eq!((measured.exit, count("scheduled")), (0, 2_000), "{text}");
-    assert!(
-        count("timeout") > 0 && count("completed") > 500 && measured.count("counts.keys.miss") > 0,
-        "{text}"
-    );
-    assert!(measured.faults(Some("timed_out")) > 0, "{text}");
-    assert!(measured.fact("was restarted during the run").is_some(), "{text}");
+    let count = |key| measured.requests(key);
+    assert_eq!((measured.exit, count("scheduled")), (0, 2_000));
+    assert!(count("timeout") > 0 && count("completed") > 500 && measured.count("counts.keys.miss") > 0);
+    assert!(measured.faults(Some("timed_out")) > 0);
+    assert!(measured.fact("was restarted during the run").is_some());
 }
 
 /// A listener behind a path that is no server, or none.
 #[test]
 fn socket_paths_without_a_server_are_named() {
-    let _beside = beside_others();
     let directory = Directory::new();
     let at = |name: &str| directory.join(name).display().to_string();
     let babbler = UnixListener::bind(at("babbles")).unwrap();
@@ -221,20 +170,9 @@ fn socket_paths_without_a_server_are_named() {
         ("none", "No such file", "No such file"),
     ] {
         for (protocol, message) in [("memcached-text", message), ("resp3", of_resp)] {
-            let address = format!("unix:{}", at(name));
-            let output = ended(&[
-                "--protocol",
-                protocol,
-                "-s",
-                &address,
-                "--timeout",
-                "200ms",
-                "--set",
-                "server-stats=false",
-            ]);
-            let text = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(5), "{name} {protocol}: {text}");
-            assert!(text.contains(message) && text.lines().count() == 1, "{name} {protocol}: {text}");
+            let flags = "--timeout 200ms --set server-stats=false";
+            let output = ended_run(&format!("--protocol {protocol} -s unix:{} {flags}", at(name)));
+            output.is_line(5, &[message]);
         }
     }
 }

@@ -1,27 +1,31 @@
 //! Runs of `brunt mcperf` as scripts begin them: what is sent, to the byte, and what is printed of it, whatever the server does.
 
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Ended, Server, begin, brunt, listening, silent, temporary};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::process::{Output, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::Command;
 
-/// Its end, with these options against this address.
-fn mcperf(address: &str, options: &str) -> Output {
-    brunt(&["mcperf"]).args(place(address)).args(options.split_whitespace()).output().unwrap()
+/// What it printed on standard error, with these options against this address, of one that ends so.
+fn mcperf(address: &str, options: &str, code: i32) -> String {
+    let mut output = Ended::from(command(address, options));
+    assert_eq!((output.exit, &*output.out), (code, ""));
+    std::mem::take(&mut output.said)
 }
 
-fn place(address: &str) -> Vec<String> {
-    match (address.strip_prefix("unix:"), address.rsplit_once(':')) {
-        (None, Some((host, port))) => vec![format!("--server={host}"), format!("--port={port}")],
-        (path, _) => vec![format!("--server={}", path.unwrap_or(address))],
-    }
+fn command(address: &str, options: &str) -> Command {
+    let place = match (address.strip_prefix("unix:"), address.rsplit_once(':')) {
+        (None, Some((host, port))) => format!("--server={host} --port={port}"),
+        (path, _) => format!("--server={}", path.unwrap_or(address)),
+    };
+    brunt(&format!("mcperf {place} {options}"))
 }
 
-/// What it printed on standard error, of one that ends so.
-fn report(output: &Output, code: i32) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{text}");
+/// The same, in which lines begin so.
+#[track_caller]
+fn reported(address: &str, options: &str, code: i32, lines: &[&str]) -> String {
+    let text = mcperf(address, options, code);
+    check_lines(&text, lines);
     text
 }
 
@@ -43,10 +47,9 @@ fn draws(client: u64) -> impl Iterator<Item = f64> {
 
 #[test]
 fn documented_command_lines_run() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     let options = "--linger=0 --timeout=5 --conn-rate=1000 --call-rate=1000 --num-calls=10 --num-conns=1000 --sizes=u1,16";
-    let text = report(&mcperf(&server.address, options), 0);
+    let text = mcperf(&server, options, 0);
     // A request is `set mcp:00000001 0 0 16 `, two line ends, and the value.
     let sizes: Vec<f64> = draws(0)
         .take(10_000)
@@ -67,9 +70,10 @@ fn documented_command_lines_run() {
         ],
     );
     let options = "--linger=0 --call-rate=0 --num-calls=100 --conn-rate=0 --num-conns=100 --sizes=d1";
-    let text = report(&mcperf(&server.address, options), 0);
-    check_lines(
-        &text,
+    let text = reported(
+        &server.address,
+        options,
+        0,
         &[
             "Total: connections 100 requests 10000 responses 10000 test-duration ",
             "Request size [B]: avg 28.0 min 28.0 max 28.0 stddev 0.00",
@@ -79,16 +83,16 @@ fn documented_command_lines_run() {
     assert!(text.contains(" ms/conn <= 1 concurrent connections)\n"), "{text}");
     assert_eq!(server.statistics()["cmd_set"], 20_000);
     // As many connections and calls find what was stored.
-    let text = report(&mcperf(&server.address, "-m get -n 100 -N 100 -H --fine --wait sleep"), 0);
-    check_lines(
-        &text,
+    reported(
+        &server.address,
+        "-m get -n 100 -N 100 -H --fine --wait sleep",
+        0,
         &["Response type: num 0 deleted 0 end 0 value 10000", "Response time histogram [ms]:"],
     );
 }
 
 #[test]
 fn requests_are_mcperfs_to_the_byte() {
-    let _beside = beside_others();
     let sizes: Vec<usize> = [19, 97, 24].into();
     let sets: String = (1..)
         .zip(&sizes)
@@ -115,17 +119,15 @@ fn requests_are_mcperfs_to_the_byte() {
         ("-m add -P abcdefghijklmnop", "NOT_STORED\r\n", "add abcdefghijklmnop00000001 0 0 1 \r\n0\r\n"),
     ];
     for (options, reply, expected) in table {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let received = std::thread::spawn(move || received(&listener, reply));
-        report(&mcperf(&address, options), 0);
-        assert_eq!(received.join().unwrap(), expected, "{options}");
+        let (sender, all) = std::sync::mpsc::channel();
+        let address = listening(move |stream, _| sender.send(received(stream, reply)).unwrap());
+        mcperf(&address, options, 0);
+        assert_eq!(all.recv().unwrap(), expected, "{options}");
     }
 }
 
-/// All that comes on the first connection, where every line but that of a value is answered so.
-fn received(listener: &TcpListener, reply: &str) -> String {
-    let (mut stream, _) = listener.accept().unwrap();
+/// All that comes on a connection, where every line but that of a value is answered so.
+fn received(mut stream: TcpStream, reply: &str) -> String {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut all, mut line) = (String::new(), String::new());
     while reader.read_line(&mut line).is_ok_and(|len| len > 0) {
@@ -143,9 +145,8 @@ fn received(listener: &TcpListener, reply: &str) -> String {
 
 #[test]
 fn keys_and_errors_have_their_types() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    report(&mcperf(&server.address, "-N 3 -z d3"), 0);
+    let Some(server) = Server::memcached("") else { return };
+    mcperf(&server, "-N 3 -z d3", 0);
     // (options, what type of responses there are)
     let table = [
         ("-m incr -N 4 -z d7", "num 3 deleted 0 end 0 value 0", "not_found 1"),
@@ -155,41 +156,45 @@ fn keys_and_errors_have_their_types() {
         ("-m append -N 2", "num 0 deleted 0 end 0 value 0", "stored 0 not_stored 2"),
     ];
     for (options, types, more) in table {
-        let text = report(&mcperf(&server.address, options), 0);
-        assert!(
-            text.contains(&format!("\nResponse type: {types}\n")) && text.contains(more),
-            "{options}: {text}"
-        );
+        let text = mcperf(&server, options, 0);
+        assert!(text.contains(&format!("\nResponse type: {types}\n")) && text.contains(more));
     }
     // More than a megabyte is too much.
-    let text = report(&mcperf(&server.address, "-N 2 -z d1100000 -b 65536"), 0);
-    check_lines(
-        &text,
+    reported(
+        &server.address,
+        "-N 2 -z d1100000 -b 65536",
+        0,
         &["Response type: error 0 client_error 0 server_error 2", "warning: 2 of 2 responses are errors"],
     );
 }
 
 #[test]
 fn unix_sockets_are_loaded() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached_at_path(&[]) else { return };
+    let Some(server) = Server::memcached_at_path("") else { return };
     for options in ["-N 5", "-N 5 -D --linger=0"] {
-        let text = report(&mcperf(&server.address, options), 0);
-        check_lines(&text, &["Total: connections 1 requests 5 responses 5 ", "Errors: total 0 "]);
+        reported(
+            &server.address,
+            options,
+            0,
+            &["Total: connections 1 requests 5 responses 5 ", "Errors: total 0 "],
+        );
     }
     // No server is there: it ends, and every attempt is counted.
-    let text = report(&mcperf("/no/such/socket", "-n 3"), 1);
-    check_lines(&text, &["Total: connections 3 requests 0 responses 0 ", "Errors: total 3 "]);
-    report(&mcperf("/no/such/socket", "-n 3 --legacy-exit"), 0);
+    reported(
+        "/no/such/socket",
+        "-n 3",
+        1,
+        &["Total: connections 3 requests 0 responses 0 ", "Errors: total 3 "],
+    );
+    mcperf("/no/such/socket", "-n 3 --legacy-exit", 0);
 }
 
 #[test]
 fn silent_resetting_and_closing_servers_are_reported() {
-    let _beside = beside_others();
-    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let text = report(&mcperf(&mute.local_addr().unwrap().to_string(), "-t 0.2 -n 3 -N 2"), 0);
-    check_lines(
-        &text,
+    reported(
+        &silent(),
+        "-t 0.2 -n 3 -N 2",
+        0,
         &[
             "Total: connections 3 requests 3 responses 0 ",
             "Errors: total 3 client-timo 3 socket-timo 0 connrefused 0 connreset 0",
@@ -207,9 +212,8 @@ fn silent_resetting_and_closing_servers_are_reported() {
         ),
     ];
     for (flag, lines) in table {
-        let server = Server::reference(&[flag]);
-        let text = report(&mcperf(&server.address, "-n 2 -N 5"), 0);
-        check_lines(&text, &["Total: connections 2 requests 6 responses 4 "]);
+        let server = Server::reference(flag);
+        let text = reported(&server, "-n 2 -N 5", 0, &["Total: connections 2 requests 6 responses 4 "]);
         check_lines(&text, lines);
     }
 }
@@ -217,21 +221,15 @@ fn silent_resetting_and_closing_servers_are_reported() {
 /// What is in `other` is said, whatever it is.
 #[test]
 fn servers_without_replies_are_reported() {
-    let _beside = beside_others();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let server = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut line = String::new();
-            BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
-            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-        }
+    let address = listening(|mut stream, _| {
+        let mut line = String::new();
+        BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     });
-    let text = report(&mcperf(&address, "-n 2 -m get"), 0);
-    server.join().unwrap();
-    check_lines(
-        &text,
+    reported(
+        &address,
+        "-n 2 -m get",
+        0,
         &[
             "Total: connections 2 requests 2 responses 0 ",
             "Errors: fd-unavail 0 ftab-full 0 addrunavail 0 other 2",
@@ -243,41 +241,31 @@ fn servers_without_replies_are_reported() {
 
 #[test]
 fn a_report_that_cannot_be_written_is_a_failure() {
-    let _beside = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ended = brunt(&["mcperf"]).args(place(&server.address)).stderr(full).output().unwrap();
-    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(1), 0));
+    let ended = Ended::from(command(&server, "").stderr(full));
+    assert_eq!((ended.exit, &*ended.out), (1, ""));
 }
 
 #[test]
 fn a_signal_ends_a_run_with_its_report() {
-    let _beside = beside_others();
-    let server = Server::reference(&[]);
-    let options = ["-R", "200", "-N", "1000000", "--wait", "sleep"];
-    let mut child =
-        brunt(&["mcperf"]).args(place(&server.address)).args(options).stderr(Stdio::piped()).spawn().unwrap();
-    while server.statistics()["cmd_set"] < 20 {
-        std::thread::yield_now();
-    }
+    let server = Server::reference("");
+    let child = begin(command(&server, "-R 200 -N 1000000 --wait sleep"));
+    server.await_requests(20);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut text = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{text}");
-    check_lines(&text, &["Total: connections 1 requests ", "Response rate: ", "Net I/O: "]);
+    let ended = Ended::from(child);
+    assert_eq!(ended.exit, 130);
+    check_lines(&ended.said, &["Total: connections 1 requests ", "Response rate: ", "Net I/O: "]);
 }
 
 #[test]
 fn a_log_goes_on_where_it_ends() {
-    let _beside = beside_others();
-    let server = Server::reference(&[]);
-    let path = std::env::temp_dir().join(format!("brunt-mcperf-{}.log", std::process::id()));
-    let _ = std::fs::remove_file(&path);
-    let log = || std::fs::read_to_string(&path).unwrap();
-    report(&mcperf(&server.address, &format!("-v 3 -o {}", path.display())), 0);
-    assert_eq!(log(), "");
-    let text = report(&mcperf(&server.address, &format!("-v 6 -o {} stray", path.display())), 0);
-    let first = log();
+    let server = Server::reference("");
+    let path = temporary("log");
+    mcperf(&server, &format!("-v 3 -o {path}"), 0);
+    assert_eq!(path.text(), "");
+    let text = mcperf(&server, &format!("-v 6 -o {path} stray"), 0);
+    let first = path.text();
     assert!(first.starts_with("warning: 'stray' belongs to no option"), "{first}");
     check_lines(
         &first,
@@ -289,10 +277,9 @@ fn a_log_goes_on_where_it_ends() {
         ],
     );
     assert!(first.lines().all(|line| text.contains(line)), "{first}{text}");
-    report(&mcperf(&server.address, &format!("-o {}", path.display())), 0);
-    let both = log();
+    mcperf(&server, &format!("-o {path}"), 0);
+    let both = path.text();
     assert!(both.starts_with(&first) && both.len() > first.len(), "{both}");
-    std::fs::remove_file(&path).unwrap();
-    let text = report(&mcperf(&server.address, "-o /no/such/folder/log"), 1);
+    let text = mcperf(&server, "-o /no/such/folder/log", 1);
     assert!(text.starts_with("mcperf: invalid value '/no/such/folder/log' for --output ("), "{text}");
 }

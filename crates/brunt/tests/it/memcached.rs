@@ -1,34 +1,27 @@
 //! Against a real memcached: what we count is what it counts, to the last request.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Server, ended};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 /// Ours and the server's counts agree, summed over all phases.
-fn check_counts(flags: &[&str]) {
-    let Some(server) = Server::memcached(&[]) else { return };
+fn check_counts(flags: &str) {
+    let Some(server) = Server::memcached("") else { return };
     let before = server.statistics();
-    let measured = Measured::run(&server.address, flags);
+    let measured = Measured::run(&server, flags);
     let after = server.statistics();
     let delta = |name: &str| after[name] - before[name];
     measured.check_exit();
-    measured.check_request_counts();
-    assert_eq!(
-        measured.count("counts.requests.error") + measured.count("counts.requests.lost"),
-        0,
-        "{}",
-        measured.text
-    );
+    assert_eq!(measured.requests("error") + measured.requests("lost"), 0);
     assert_eq!(measured.over_phases("keys.requested"), delta("cmd_get"), "{flags:?}");
     assert_eq!(measured.over_phases("keys.hit"), delta("get_hits"), "{flags:?}");
     assert_eq!(measured.over_phases("ops.set"), delta("cmd_set"), "{flags:?}");
-    assert!(measured.count("counts.requests.completed") > 0);
+    assert!(measured.requests("completed") > 0);
 }
 
 #[test]
 fn client_and_server_counts_agree() {
-    let _beside = beside_others();
     let table = [
         "-c 16 -t 1s --think 1ms --warmup 200ms --keys 10000",
         "-r 2k -t 1s --warmup 200ms --depth 8 --popularity zipf:0.99 --keys 10000 --wait sleep",
@@ -37,48 +30,32 @@ fn client_and_server_counts_agree() {
         "-T 2 -c 7 --depth 3 -n 30001 --keys 1234 --warmup 200ms",
     ];
     for flags in table {
-        check_counts(&flags.split(' ').collect::<Vec<_>>());
+        check_counts(flags);
     }
 }
 
 /// What `load` stored, a later run finds, every key of it.
 #[test]
 fn runs_find_keys_stored_by_load() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let flags = [
-        "--keys",
-        "3000",
-        "--prefix",
-        "user:",
-        "--key-size",
-        "uniform:12,40",
-        "--value-size",
-        "uniform:1,500",
-    ];
-    let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
-    let text = String::from_utf8(loaded.stdout).unwrap();
-    assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
-    assert!(text.starts_with("stored       3000 of 3000 keys in "), "{text}");
+    let Some(server) = Server::memcached("") else { return };
+    let flags = "--keys 3000 --prefix user: --key-size uniform:12,40 --value-size uniform:1,500";
+    let loaded = ended(&format!("load --server {server} {flags}"));
+    assert_eq!(loaded.exit, 0);
+    assert!(loaded.out.starts_with("stored       3000 of 3000 keys in "));
     assert_eq!(server.statistics()["curr_items"], 3000);
-    let measured = Measured::run(
-        &server.address,
-        &[&flags[..], &["--no-preload", "--mix", "get", "-n", "9000", "--warmup", "0s"]].concat(),
-    );
+    let measured = Measured::run(&server, &format!("{flags} --no-preload --mix get -n 9000 --warmup 0s"));
     assert_eq!((measured.count("counts.keys.requested"), measured.count("counts.keys.hit")), (9000, 9000));
 }
 
 /// A server that has no room for the data set confirms every key, and evicts most of them.
 #[test]
 fn load_reports_evictions() {
-    let _beside = beside_others();
     for (memory, has_room) in [("8", false), ("256", true)] {
-        let Some(server) = Server::memcached(&["-m", memory]) else { return };
+        let Some(server) = Server::memcached(&format!("-m {memory}")) else { return };
         let load = |keys: &str, form: &str| {
-            let flags = ["--keys", keys, "--value-size", "4000", form];
-            let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
-            assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
-            String::from_utf8(loaded.stdout).unwrap()
+            let mut loaded = ended(&format!("load --server {server} --keys {keys} --value-size 4000 {form}"));
+            assert_eq!(loaded.exit, 0);
+            std::mem::take(&mut loaded.out)
         };
         let text = load("20000", "--progress=none");
         assert!(text.starts_with("stored       20000 of 20000 keys in "), "{text}");
@@ -99,49 +76,36 @@ fn load_reports_evictions() {
 /// Keys are in the form that was asked for, for others to read, and every value is found under its own.
 #[test]
 fn keys_have_the_requested_form() {
-    let _beside = beside_others();
     for (form, key) in
         [("decimal", "k:00000000000299"), ("hex8", "k:0000012bYop41h"), ("random", "k:5G9QN4G6KTYop4")]
     {
-        let Some(server) = Server::memcached(&[]) else { return };
-        let key_form = format!("key-form={form}");
-        let flags = ["--set", &key_form, "--prefix", "k:", "--key-size", "16", "--keys", "300"];
-        let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
-        assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+        let Some(server) = Server::memcached("") else { return };
+        let flags = format!("--set key-form={form} --prefix k: --key-size 16 --keys 300");
+        let loaded = ended(&format!("load --server {server} {flags}"));
+        assert_eq!(loaded.exit, 0, "{}", loaded.said);
         let mut connection = TcpStream::connect(&server.address).unwrap();
         connection.write_all(format!("mg {key} s\r\n").as_bytes()).unwrap();
         let mut reply = String::new();
         BufReader::new(connection).read_line(&mut reply).unwrap();
         assert_eq!(reply, "HD s200\r\n", "{form}");
-        let checked =
-            ["--no-preload", "--warmup=0s", "--verify=100%", "--mix", "get=2,mget=1,set=1", "-n", "3000"];
-        let measured = Measured::run(&server.address, &[&flags[..], &checked].concat());
+        let checked = "--no-preload --warmup=0s --verify=100% --mix get=2,mget=1,set=1 -n 3000";
+        let measured = Measured::run(&server, &format!("{flags} {checked}"));
         measured.check_exit();
         assert_eq!(measured.count("counts.keys.requested"), measured.count("counts.keys.hit"), "{form}");
         assert_eq!(server.statistics()["curr_items"], 300, "{form}");
-        assert_eq!(
-            measured.text.contains(&format!("key form {form}")),
-            form != "decimal",
-            "{}",
-            measured.text
-        );
+        assert_eq!(measured.text.contains(&format!("key form {form}")), form != "decimal");
     }
 }
 
 /// A server without room for the data set: evictions are misses, and the run says so in its counts.
 #[test]
 fn a_value_too_large_ends_the_preload() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let output =
-        brunt(&["run", "-s", &server.address, "--keys", "100", "--value-size", "2MiB"]).output().unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(5), "{message}");
-    assert!(
-        message.contains("0 of 100 keys stored on")
-            && message.contains(
-                "the server rejects a key: \"object too large for cache\"; use a smaller --value-size"
-            ),
-        "{message}"
+    let Some(server) = Server::memcached("") else { return };
+    ended(&format!("run -s {server} --keys 100 --value-size 2MiB")).is(
+        5,
+        &[
+            "0 of 100 keys stored on",
+            "the server rejects a key: \"object too large for cache\"; use a smaller --value-size",
+        ],
     );
 }

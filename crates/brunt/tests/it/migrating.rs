@@ -4,12 +4,11 @@
 //! Runs are shortened to so many requests. redis-benchmark itself is recorded, too; for the others the traffic stands here, as their
 //! documentation and sources have it.
 
-use crate::server::{Directory, beside_others, is_installed, plain};
-use crate::suggestion::words;
+use crate::server::{Directory, Ended, is_installed, listening, plain, side_by_side, words};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::net::TcpStream;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 const DOCUMENT: &str = include_str!("../../../../docs/migrating.md");
@@ -38,18 +37,11 @@ const TRAFFIC: [&str; 13] = [
 type Traffic = BTreeMap<(String, String, Option<usize>), u64>;
 
 /// A server of memcached's text and of RESP that has nothing, takes everything, and records it; its port.
-fn recorder() -> (u16, Arc<Mutex<Traffic>>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
+fn recorder() -> (String, Arc<Mutex<Traffic>>) {
     let traffic = Arc::new(Mutex::new(Traffic::new()));
     let seen = traffic.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let traffic = traffic.clone();
-            std::thread::spawn(move || record(&stream.unwrap(), &traffic));
-        }
-    });
-    (port, seen)
+    let address = listening(move |stream, _| _ = record(&stream, &traffic));
+    (address.rsplit_once(':').unwrap().1.to_owned(), seen)
 }
 
 fn record(mut stream: &TcpStream, traffic: &Mutex<Traffic>) -> Option<()> {
@@ -138,7 +130,7 @@ fn command_lines(document: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 /// The same command against the recorder, for so many requests without a preload. As many keys as the session may have in the order of versions.
-fn shortened(line: &str, port: u16) -> Vec<String> {
+fn shortened(line: &str, port: &str) -> String {
     let mut short = words(line);
     for index in 1..short.len() {
         let word = match short[index - 1].as_str() {
@@ -168,34 +160,23 @@ fn shortened(line: &str, port: u16) -> Vec<String> {
             short.push(given);
         }
     }
-    short
+    short.iter().map(|word| format!("'{word}' ")).collect()
 }
 
 #[test]
 fn commands_send_what_the_other_tool_sends() {
-    let _beside = beside_others();
     let directory = Directory::new();
     let lines: Vec<&str> = command_lines(DOCUMENT).filter(|line| line.starts_with("run ")).collect();
     assert_eq!(lines.len(), TRAFFIC.len());
-    std::thread::scope(|scope| {
-        for (line, expected) in lines.into_iter().zip(TRAFFIC) {
-            let directory = &directory;
-            scope.spawn(move || {
-                let (port, traffic) = recorder();
-                let short = shortened(line, port);
-                let short: Vec<&str> = short.iter().map(String::as_str).collect();
-                let output = plain(&short).current_dir(directory).output().unwrap();
-                let message = String::from_utf8(output.stderr).unwrap();
-                assert_eq!(output.status.code(), Some(0), "{line}: {message}");
-                check(line, &traffic.lock().unwrap(), expected);
-            });
-        }
+    side_by_side(lines.into_iter().zip(TRAFFIC), |(line, expected)| {
+        let (port, traffic) = recorder();
+        Ended::from(plain(&shortened(line, &port)).current_dir(&directory)).is(0, &[]);
+        check(line, &traffic.lock().unwrap(), expected);
     });
 }
 
 #[test]
 fn redis_benchmark_sends_what_the_document_says() {
-    let _beside = beside_others();
     if !is_installed("redis-benchmark", "--version") {
         return;
     }
@@ -203,9 +184,8 @@ fn redis_benchmark_sends_what_the_document_says() {
         [("-t set", TRAFFIC[2]), ("-t get", TRAFFIC[3]), ("-t set,get -r 100000 -P 16 -c 50", TRAFFIC[4])];
     for (options, expected) in table {
         let (port, traffic) = recorder();
-        let mut command = Command::new("redis-benchmark");
-        command.args(["-p", &port.to_string(), "-n", &REQUESTS.to_string()]).args(options.split(' '));
-        assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{options}");
+        let line = format!("-p {port} -n {REQUESTS} {options}");
+        Ended::from(Command::new("redis-benchmark").args(words(&line))).is(0, &[]);
         check(options, &traffic.lock().unwrap(), expected);
     }
 }
@@ -222,22 +202,16 @@ fn options() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn options_in_the_tables_are_accepted() {
-    let _beside = beside_others();
     let directory = Directory::new();
-    std::fs::write(directory.join("redis.pw"), "x\n").unwrap();
+    directory.with("redis.pw", "x\n");
     for ours in options() {
-        let mut line = words(&format!("run {ours} --print-plan"));
-        if !ours.contains("--server") {
-            let server = match (ours.contains("--tls-"), ours.contains("--protocol")) {
-                (true, _) => "rediss://h",
-                (false, true) => "h",
-                (false, false) => "redis://h",
-            };
-            line.extend(["--server", server].map(str::to_owned));
-        }
-        let line: Vec<&str> = line.iter().map(String::as_str).collect();
-        let output = plain(&line).current_dir(&directory).output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{line:?}: {message}");
+        let has = |part: &str| ours.contains(part);
+        let server = match (has("--server"), has("--tls-"), has("--protocol")) {
+            (true, ..) => "",
+            (false, true, _) => "--server rediss://h",
+            (false, false, true) => "--server h",
+            (false, false, false) => "--server redis://h",
+        };
+        Ended::from(plain(&format!("run {ours} --print-plan {server}")).current_dir(&directory)).is(0, &[]);
     }
 }

@@ -1,18 +1,15 @@
 //! Runs of `brunt mutilate`: how tests begin them, and what they printed.
 
-use crate::server::{Server, brunt};
-use std::process::Output;
+use crate::server::{Ended, Server, ended};
 
 /// Its end, with these options against this server.
-pub(crate) fn mutilate(server: &Server, options: &str) -> Output {
-    let words: Vec<&str> = options.split_whitespace().collect();
-    brunt(&["mutilate", "-s", &server.address]).args(words).output().unwrap()
+pub(crate) fn mutilate(server: &Server, options: &str) -> Ended {
+    ended(&format!("mutilate -s {server} {options}"))
 }
 
-/// Its report and what it said beside it, of one that has succeeded.
-pub(crate) fn report(output: &Output) -> (String, String) {
-    let [text, said] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert_eq!(output.status.code(), Some(0), "{text}{said}");
-    (text, said)
+/// The same of one that succeeds.
+pub(crate) fn report(server: &Server, options: &str) -> Ended {
+    let ended = mutilate(server, options);
+    assert_eq!(ended.exit, 0);
+    ended
 }

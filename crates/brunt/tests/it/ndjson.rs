@@ -1,24 +1,10 @@
 //! Lines of JSON while runs go on: they are there before the end, and what they say adds up to the result.
 
-use crate::server::{Directory, Server, beside_others, brunt};
+use crate::server::{Directory, Ended, Server, begin, brunt, ended};
 use serde_json::Value;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Stdio;
 
-const RUN: [&str; 11] = [
-    "-r",
-    "1k",
-    "--keys",
-    "50",
-    "--warmup",
-    "1s",
-    "--wait",
-    "sleep",
-    "--allow=BROKEN,LOAD,CLIENT,DATA",
-    "--mix",
-    "get=1",
-];
+const RUN: &str = "-r 1k --keys 50 --wait sleep --allow=BROKEN,LOAD,CLIENT,DATA --mix get=1";
 
 fn values(text: &str) -> Vec<Value> {
     text.lines()
@@ -38,21 +24,18 @@ fn pieces(lines: &[Value]) -> Vec<(&str, i64, i64)> {
 /// The first line on standard output comes while the run goes on, and the report goes to standard error.
 #[test]
 fn lines_come_while_the_run_goes_on() {
-    let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), Directory::new());
-    let (json, again) = (directory.join("x.json"), directory.join("again.ndjson"));
-    let mut run = brunt(&["run", "-s", &server.address, "-t", "2500ms", "-o", "ndjson:-"]);
-    run.args(RUN).arg("-o").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = run.spawn().unwrap();
+    let (server, directory) = (Server::reference(""), Directory::new());
+    let (json, again) = (directory.path("x.json"), directory.path("again.ndjson"));
+    let run = format!("run -s {server} -t 2500ms --warmup 1s -o ndjson:- {RUN} -o {json}");
+    let mut child = begin(brunt(&run));
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     out.read_line(&mut text).unwrap();
-    let is_early = child.try_wait().unwrap().is_none() && !json.exists();
+    let is_early = child.try_wait().unwrap().is_none() && !directory.join("x.json").exists();
     out.read_to_string(&mut text).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(is_early && said.contains("response, "), "{said}");
+    let output = Ended::from(child);
+    output.is(0, &["response, "]);
+    assert!(is_early);
 
     let lines = values(&text);
     let second = 1_000_000_000;
@@ -63,7 +46,7 @@ fn lines_come_while_the_run_goes_on() {
         ("measure", 2 * second, 5 * second / 2),
     ];
     assert_eq!(pieces(&lines), expected);
-    let result: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let result: Value = serde_json::from_str(&directory.text("x.json")).unwrap();
     let time_ns = |line: &Value| {
         let time: jiff::Timestamp = line["time"].as_str().unwrap().parse().unwrap();
         time.as_nanosecond() as u64
@@ -76,43 +59,35 @@ fn lines_come_while_the_run_goes_on() {
     // A worker that the host stopped hands over later than lines wait, and what it sends before it does is in the line that ends.
     let sent = in_window("sent");
     assert!((sent / 2..=sent + sent / 50).contains(&sum("sent")), "{sent} sent in the window: {text}");
-    let reported = brunt(&["report"]).arg(&json).arg("-o").arg(&again).output().unwrap();
-    assert_eq!(reported.status.code(), Some(0), "{reported:?}");
-    assert_eq!(pieces(&values(&fs::read_to_string(&again).unwrap())), expected);
+    ended(&format!("report {json} -o {again}")).is(0, &[]);
+    assert_eq!(pieces(&values(&directory.text("again.ndjson"))), expected);
 }
 
 /// A reader that takes nothing does not hold the end of a run; its lines are named as lost.
 #[test]
 fn readers_that_stop_reading_are_named() {
-    let _beside = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     // Full before the run begins.
     let (reader, writer) = std::io::pipe().unwrap();
     rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
     (&writer).write_all(&[b' '; 4096]).unwrap();
-    let mut run = brunt(&["run", "-s", &server.address, "-t", "200ms", "-q", "-o", "ndjson:-"]);
-    let warmup = ["--warmup", "0s"];
-    let output = run.args(&RUN[..4]).args(warmup).args(&RUN[6..]).stdout(writer).output().unwrap();
+    let run = format!("run -s {server} -t 200ms -q -o ndjson:- --warmup 0s {RUN}");
+    let output = Ended::from(brunt(&run).stdout(writer));
     drop(reader);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(output.exit, 1);
     let expected = "error: -o ndjson: cannot write standard output: nothing could be written for 10 s\n";
-    assert!(said.ends_with(expected), "{said}");
+    assert!(output.said.ends_with(expected));
 }
 
 /// A file is replaced by the first line, and so is not where there is none.
 #[test]
 fn failed_runs_keep_the_lines_of_earlier_ones() {
-    let _beside = beside_others();
     let directory = Directory::new();
-    let path = directory.join("x.ndjson");
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     for (address, expected) in [("unix:/no/such/socket", 5), (server.address.as_str(), 0)] {
-        fs::write(&path, "old\n").unwrap();
-        let mut run = brunt(&["run", "-s", address, "-n", "100", "-q", "-o"]);
-        let output = run.arg(&path).args(RUN).output().unwrap();
-        assert_eq!(output.status.code(), Some(expected), "{output:?}");
-        let text = fs::read_to_string(&path).unwrap();
+        let path = directory.with("x.ndjson", "old\n");
+        ended(&format!("run -s {address} -n 100 --warmup 1s -q -o {path} {RUN}")).is(expected, &[]);
+        let text = directory.text("x.ndjson");
         match expected {
             0 => assert_eq!(values(&text).last().unwrap()["phase"], "measure"),
             _ => assert_eq!(text, "old\n"),
@@ -122,16 +97,9 @@ fn failed_runs_keep_the_lines_of_earlier_ones() {
 
 #[test]
 fn lines_of_several_runs_have_their_number() {
-    let _beside = beside_others();
-    let server = Server::reference(&[]);
-    let run = ["run", "-s", &server.address, "--repeat", "2", "-t", "300ms", "-q", "--interval", "100ms"];
-    let output = brunt(&run)
-        .args(["-o", "ndjson:-"])
-        .args(&RUN[..4])
-        .args(["--warmup", "0s", "--allow=BROKEN,LOAD,CLIENT,DATA"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<u64> = values(&text).iter().map(|line| line["run"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, [1, 1, 1, 2, 2, 2], "{text}");
+    let server = Server::reference("");
+    let run = format!("run -s {server} --repeat 2 -t 300ms -q --interval 100ms");
+    let output = ended(&format!("{run} -o ndjson:- --warmup 0s {RUN}"));
+    let numbers: Vec<u64> = values(&output.out).iter().map(|line| line["run"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 1, 1, 2, 2, 2]);
 }

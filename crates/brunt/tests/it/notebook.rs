@@ -2,12 +2,13 @@
 //!
 //! The server is stopped for a known time, and the log says when.
 
-use crate::server::{Directory, Server, beside_others, brunt, is_installed};
+use crate::measured::ALL;
+use crate::server::{
+    Directory, Ended, Server, begin, brunt, ended, is_installed, side_by_side, stop_for, words,
+};
 use jiff::Timestamp;
-use rustix::process::{Signal, kill_process};
 use std::process::{Command, Stdio};
-use std::thread::park_timeout;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 const GONE: Duration = Duration::from_millis(400);
 
@@ -26,33 +27,28 @@ fn python_with(word: &str) -> &'static str {
 
 #[test]
 fn lines_for_scripts_run() {
-    let _beside = beside_others();
-    let (server, directory) = (Server::reference(&[]), Directory::new());
-    for (words, file) in [
-        (&["run", "--mix", "get=1,set=1"][..], "result.json"),
-        (&["scan", "--over", "connections=1,2"], "scan.json"),
-    ] {
-        let flags = ["-s", &server.address, "-n", "20000", "--keys", "300", "--warmup", "0s", "-q"];
-        let mut run = brunt(&[words, &flags].concat());
-        run.args(["--allow=BROKEN,LOAD,CLIENT,DATA", "-o"]).arg(directory.join(file));
-        assert_eq!(run.status().unwrap().code(), Some(0));
+    let (server, directory) = (Server::reference(""), Directory::new());
+    for (line, file) in
+        [("run --mix get=1,set=1", "result.json"), ("scan --over connections=1,2", "scan.json")]
+    {
+        let flags = "-n 20000 --keys 300 --warmup 0s -q --allow=BROKEN,LOAD,CLIENT,DATA";
+        let (place, file) = (&server.address, directory.path(file));
+        ended(&format!("{line} -s {place} {flags} -o {file}")).is(0, &[]);
     }
     let check = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).current_dir(&directory).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !text.trim().is_empty(), "{arguments:?}: {text}{said}");
-        text
+        let mut output = Ended::from(Command::new(program).args(arguments).current_dir(&directory));
+        assert!(output.exit == 0 && !output.out.trim().is_empty());
+        std::mem::take(&mut output.out)
     };
-    let has = |program: &str, arguments: &[&str]| {
-        let tried = Command::new(program).args(arguments).stderr(Stdio::null()).output();
+    let has = |program: &str, arguments: &str| {
+        let tried = Command::new(program).args(words(arguments)).stderr(Stdio::null()).output();
         let is_there = tried.is_ok_and(|output| output.status.success());
         is_there || {
             eprintln!("SKIPPED: {program} {arguments:?} is not there");
             false
         }
     };
-    if has("jq", &["--version"]) {
+    if has("jq", "--version") {
         let lines = || DOCUMENT.lines().filter(|line| line.starts_with("jq ") && line.ends_with(".json"));
         assert_eq!(lines().count(), 3);
         for line in lines() {
@@ -60,66 +56,43 @@ fn lines_for_scripts_run() {
             assert!(text.contains(|character: char| character.is_ascii_digit()), "{line}: {text}");
         }
     }
-    if has("python3", &["-c", "import pandas"]) {
+    if has("python3", "-c 'import pandas'") {
         check("python3", &["-c", python_with("pandas")]);
     }
 }
 
 #[test]
 fn stalls_line_up_with_the_servers_log() {
-    let _beside = beside_others();
-    std::thread::scope(|scope| {
-        scope.spawn(|| check("1s", 4));
-        // Where an interval has too few requests for a p99.
-        scope.spawn(|| check("100ms", 40));
-    });
+    // The second where an interval has too few requests for a p99.
+    side_by_side([("1s", 4), ("100ms", 40)], |(interval, intervals)| check(interval, intervals));
 }
 
 fn check(interval: &str, intervals: usize) {
     if !is_installed("python3", "--version") {
         return;
     }
-    let (server, directory) = (Server::reference(&[]), Directory::new());
-    let mut run = brunt(&["run", "--server", &server.address, "-r", "4k", "-t", "4s", "--warmup", "0s"]);
-    run.args([
-        "--arrival",
-        "uniform",
-        "--depth",
-        "64",
-        "--wait",
-        "sleep",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-        "--interval",
-        interval,
-    ])
-    .args(["--mix", "get=1,set=1", "--label", "commit=3f2a", "--label", "why=a stall"])
-    .args(["-o", directory.join("result.json").to_str().unwrap()]);
+    let (server, directory) = (Server::reference(""), Directory::new());
+    let load =
+        format!("-r 4k -t 4s --warmup 0s --arrival uniform --depth 64 --wait sleep --interval {interval}");
+    let shown = format!("--allow={ALL} --mix get=1,set=1 --label commit=3f2a --label 'why=a stall'");
+    let (place, result) = (&server.address, directory.path("result.json"));
     let before = now();
-    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let run = begin(brunt(&format!("run --server {place} {load} {shown} -o {result}")));
     server.await_gets(2_000);
     let stopped = now();
-    kill_process(server.pid(), Signal::STOP).unwrap();
-    let since = Instant::now();
-    while since.elapsed() < GONE {
-        park_timeout(GONE.saturating_sub(since.elapsed()));
-    }
-    kill_process(server.pid(), Signal::CONT).unwrap();
-    assert_eq!(run.wait().unwrap().code(), Some(0));
-    std::fs::write(directory.join("server.log"), format!("{stopped:.6} the server stopped\n")).unwrap();
+    stop_for(server.pid(), GONE);
+    Ended::from(run).is(0, &[]);
+    directory.with("server.log", &format!("{stopped:.6} the server stopped\n"));
 
-    let result: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(directory.join("result.json")).unwrap()).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&directory.text("result.json")).unwrap();
     assert_eq!(result["labels"], serde_json::json!({ "commit": "3f2a", "why": "a stall" }));
     let start_ns = result["window"]["start_unix_ns"].as_u64().unwrap();
     let started = Timestamp::from_nanosecond(start_ns.into()).unwrap();
     assert!(before <= started && started <= stopped, "{before} {started} {stopped}");
 
-    let output = Command::new("python3")
-        .args(["-c", python_with("server.log")])
-        .current_dir(&directory)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    let output =
+        Ended::from(Command::new("python3").args(["-c", python_with("server.log")]).current_dir(&directory));
+    let text = format!("{}{}", output.out, output.said);
     let rows: Vec<&str> = text.lines().collect();
     assert_eq!(rows.len(), intervals, "{text}");
     assert!(!text.contains("None"), "{text}");

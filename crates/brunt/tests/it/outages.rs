@@ -3,12 +3,10 @@
 
 use crate::experiments::is_full;
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, lasting_port, undisturbed};
+use crate::server::{Server, begin, lasting_port, undisturbed, wait};
 use serde_json::json;
 use std::net::TcpStream;
 use std::ops::RangeInclusive;
-use std::process::Stdio;
-use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 /// How far what is told may be from what was: one look in 20 ms whether the server is back, and the host, which in the usual test run is
@@ -23,20 +21,7 @@ const LOST_MAX: u64 = 50;
 const ATTEMPTS: usize = 3;
 
 /// 1 000 requests/s, evenly spaced.
-const SCHEDULE: &[&str] = &[
-    "-r",
-    "1000",
-    "--arrival",
-    "uniform",
-    "--warmup",
-    "0s",
-    "--keys",
-    "1000",
-    "--depth",
-    "4",
-    "--wait",
-    "sleep",
-];
+const SCHEDULE: &str = "-r 1000 --arrival uniform --warmup 0s --keys 1000 --depth 4 --wait sleep";
 
 /// How the times of an outage were told.
 enum Outcome {
@@ -65,21 +50,18 @@ fn tried(attempt: impl Fn() -> Outcome) {
 ///
 /// It ends between two instants that are known: the server was started again, and it was seen to take a connection.
 fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: RangeInclusive<f64>) -> Outcome {
-    measured.check_request_counts();
-    measured.check_connections();
     let text = &measured.text;
-    let [scheduled, unsent] =
-        ["scheduled", "unsent"].map(|key| measured.count(&format!("counts.requests.{key}")));
-    assert_eq!((scheduled, unsent), (seconds * 1_000, 0), "{text}");
-    let lost = measured.count("counts.requests.lost");
-    assert_eq!(measured.count("counts.requests.completed") + lost, scheduled, "{text}");
+    let [scheduled, unsent] = ["scheduled", "unsent"].map(|key| measured.requests(key));
+    assert_eq!((scheduled, unsent), (seconds * 1_000, 0));
+    let lost = measured.requests("lost");
+    assert_eq!(measured.requests("completed") + lost, scheduled);
     // A host that takes the server's processor away for a tenth of a second makes it stall, and that is told as well.
     let outages = measured.at("events.outages").as_array().unwrap();
     let broken: Vec<_> = outages.iter().filter(|outage| outage["kinds"] != json!(["stalled"])).collect();
-    assert_eq!(broken.len(), 1, "{text}");
+    assert_eq!(broken.len(), 1);
     let outage = broken[0];
-    assert_eq!(outage["server"], server, "{text}");
-    assert_eq!(outage["failed"], lost, "{text}");
+    assert_eq!(outage["server"], server);
+    assert_eq!(outage["failed"], lost);
     // What was in flight: one request a millisecond, to a server that answers sooner where the host lets it.
     let is_little = lost <= LOST_MAX;
     if !is_little && measured.is_disturbed() {
@@ -111,54 +93,43 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: Rang
 /// A memcached is killed at a quarter of the run and is back on its port after a while.
 fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome {
     let port = i32::from(lasting_port());
-    let Some(server) = Server::memcached_undisturbed_at("127.0.0.1", port, &[]) else {
+    let Some(server) = Server::memcached_undisturbed_at("127.0.0.1", port, "") else {
         return Outcome::NotJudged;
     };
     let address = server.address.clone();
-    let run = undisturbed(&["run", "--server", &address, "-o", "json:-"])
-        .args(SCHEDULE)
-        .args(["-t", &format!("{seconds}s"), "-c", connections])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let flags = format!("{SCHEDULE} -t {seconds}s -c {connections}");
+    let run = begin(undisturbed(&format!("run --server {address} -o json:- {flags}")));
     // Those of the preload, and the first quarter.
-    while server.statistics()["cmd_set"] + server.statistics()["cmd_get"] < 1_000 + seconds * 250 {
-        park_timeout(Duration::from_millis(5));
-    }
+    server.await_requests(1_000 + seconds * 250);
     let killed = Instant::now();
     server.kill();
-    while killed.elapsed() < gone {
-        park_timeout(gone.saturating_sub(killed.elapsed()));
-    }
+    wait(gone);
     let elapsed_ms = || killed.elapsed().as_secs_f64() * 1e3;
     let started_ms = elapsed_ms();
-    let _server = Server::memcached_undisturbed_at("127.0.0.1", port, &[]).unwrap();
+    let _server = Server::memcached_undisturbed_at("127.0.0.1", port, "").unwrap();
     TcpStream::connect(&address).unwrap();
     let length_ms = started_ms..=elapsed_ms();
-    let measured = Measured::of(&run.wait_with_output().unwrap());
+    let measured = Measured::of(run);
     // What was asked of the empty server was missed, and that is no failure.
-    assert!(measured.count("counts.keys.miss") > 0, "{}", measured.text);
+    assert!(measured.count("counts.keys.miss") > 0);
     check_outage(&measured, &address, seconds, length_ms)
 }
 
 #[test]
 fn memcached_kills_are_measured_as_outages() {
-    let _beside = beside_others();
     tried(|| killed_memcached("200", 4, Duration::from_millis(1_500)));
 }
 
 /// The reference server does the same by script, from its first scripted request on.
 #[test]
 fn scripted_outages_are_measured() {
-    let _beside = beside_others();
     tried(|| {
-        let script = ["--outage", "1500ms:1500ms", "--script-after", "1000"];
+        let script = "--outage 1500ms:1500ms --script-after 1000";
         // One that never sleeps is nearer than what a short run asks for.
         let server =
-            if is_full() { Server::reference_undisturbed(&script) } else { Server::reference(&script) };
-        let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "4s"]].concat());
-        assert_eq!(measured.count("counts.keys.miss"), 0, "{}", measured.text);
+            if is_full() { Server::reference_undisturbed(script) } else { Server::reference(script) };
+        let measured = Measured::run_undisturbed(&server, &format!("{SCHEDULE} -t 4s"));
+        assert_eq!(measured.count("counts.keys.miss"), 0);
         check_outage(&measured, &server.address, 4, 1_500.0..=1_500.0)
     });
 }

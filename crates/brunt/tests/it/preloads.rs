@@ -1,27 +1,19 @@
 //! Preloads that a server refuses: an error that holds ends one at once, one that passes is waited for.
 
-use crate::server::{beside_others, plain};
+use crate::server::{Ended, listening, plain, rows, side_by_side};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 /// How many stores a server has seen, by key.
 type Stores = Arc<Mutex<HashMap<String, u64>>>;
 
 /// A memcached that has this reply to every store until it has refused one key `times` times; its address, and what it has seen.
-fn refusing(reply: &'static str, times: u64) -> (String, Stores) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+fn refusing(reply: &str, times: u64) -> (String, Stores) {
     let stores = Stores::default();
-    let seen = stores.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let stores = stores.clone();
-            std::thread::spawn(move || serve(&stream.unwrap(), reply, times, &stores));
-        }
-    });
-    (address, seen)
+    let (seen, reply) = (stores.clone(), reply.to_owned());
+    (listening(move |stream, _| _ = serve(&stream, &reply, times, &stores)), seen)
 }
 
 fn serve(mut stream: &TcpStream, reply: &str, times: u64, stores: &Stores) -> Option<()> {
@@ -46,65 +38,36 @@ fn serve(mut stream: &TcpStream, reply: &str, times: u64, stores: &Stores) -> Op
 
 #[test]
 fn refused_preloads_end_or_go_on() {
-    let _beside = beside_others();
-    // Reply, and how often a key has it → exit code, what is said, and how many stores are sent at most.
+    // Reply, and how often a key has it; exit code, how many stores are sent at most, and what is said. After the first refusals, of as many
+    // keys as were in flight, one key is tried alone until it is stored: of memory that is not there six times at most, but not of another
+    // error, which may pass.
     let rejects = "error: preload failed: 0 of 100 keys stored on ";
-    let table: [(&str, u64, i32, &[&str], u64); 8] = [
-        (
-            "SERVER_ERROR object too large for cache",
-            u64::MAX,
-            5,
-            &[
-                rejects,
-                "the server rejects a key: \"object too large for cache\"; use a smaller --value-size, or raise",
-            ],
-            100,
-        ),
-        ("ERROR", u64::MAX, 5, &[rejects, "the server rejects a key: \"ERROR\""], 100),
-        ("CLIENT_ERROR", u64::MAX, 5, &["the server rejects a key: \"CLIENT_ERROR\""], 100),
-        ("CLIENT_ERROR line too long", u64::MAX, 5, &["the server rejects a key: \"line too long\""], 100),
-        (
-            "SERVER_ERROR out of memory storing object",
-            u64::MAX,
-            5,
-            &["the server rejects a key: \"out of memory storing object\"; give the server more memory"],
-            110,
-        ),
-        (
-            "SERVER_ERROR backend is down",
-            u64::MAX,
-            5,
-            &[
-                "brunt: preload ",
-                " 0/100 keys ",
-                rejects,
-                "no key was stored for 8s; first error \"backend is down\"",
-            ],
-            120,
-        ),
-        // After the first refusals, of as many keys as were in flight, one key is tried alone until it is stored: of memory that is not there
-        // six times at most, but not of another error, which may pass.
-        ("SERVER_ERROR out of memory storing object", 4, 0, &["100 keys"], 203),
-        ("SERVER_ERROR backend is down", 8, 0, &["100 keys"], 207),
-    ];
-    std::thread::scope(|scope| {
-        for row in table {
-            // A rate does not put off the end.
-            for rate in ["", " --set preload-rate=100k"] {
-                scope.spawn(move || check(row, rate));
-            }
-        }
-    });
+    let memory = "SERVER_ERROR out of memory storing object";
+    let table = format!(
+        "SERVER_ERROR object too large for cache => 999 => 5 => 100 => {rejects} | the server rejects a key: \"object too large for cache\"; use a smaller --value-size, or raise
+         ERROR => 999 => 5 => 100 => {rejects} | the server rejects a key: \"ERROR\"
+         CLIENT_ERROR => 999 => 5 => 100 => the server rejects a key: \"CLIENT_ERROR\"
+         CLIENT_ERROR line too long => 999 => 5 => 100 => the server rejects a key: \"line too long\"
+         {memory} => 999 => 5 => 110 => the server rejects a key: \"out of memory storing object\"; give the server more memory
+         SERVER_ERROR backend is down => 999 => 5 => 120 => brunt: preload  |  0/100 keys  | {rejects} | no key was stored for 8s; first error \"backend is down\"
+         {memory} => 4 => 0 => 203 => 100 keys
+         SERVER_ERROR backend is down => 8 => 0 => 207 => 100 keys"
+    );
+    // A rate does not put off the end.
+    let rates = ["", " --set preload-rate=100k"];
+    side_by_side(
+        rates.into_iter().flat_map(|rate| rows(&table).into_iter().map(move |row| (row, rate))),
+        |(row, rate)| check(row, rate),
+    );
 }
 
-fn check((reply, times, exit, words, stores_max): (&'static str, u64, i32, &[&str], u64), rate: &str) {
-    let (address, stores) = refusing(reply, times);
+fn check([reply, times, exit, stores_max, parts]: [&str; 5], rate: &str) {
+    let (address, stores) = refusing(reply, times.parse().unwrap());
     let flags = format!("--keys 100 -T 1 -c 4 --timeout 1s --progress 500ms --protocol memcached-text{rate}");
-    let arguments: Vec<&str> = ["load", "-s", &address].into_iter().chain(flags.split(' ')).collect();
-    let output = plain(&arguments).output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(exit), "{reply}{rate}: {said}");
-    words.iter().for_each(|word| assert!(said.contains(word), "{reply}, {word}: {said}"));
+    let output = Ended::from(plain(&format!("load -s {address} {flags}")));
+    let said = format!("{}{}", output.out, output.said);
+    assert_eq!(output.exit.to_string(), exit, "{reply}{rate}");
+    parts.split(" | ").for_each(|word| assert!(said.contains(word), "{reply}, {word}"));
     let stores: u64 = stores.lock().unwrap().values().sum();
-    assert!(stores <= stores_max, "{reply}: {stores} stores\n{said}");
+    assert!(stores <= stores_max.parse().unwrap(), "{reply}: {stores} stores");
 }

@@ -2,7 +2,7 @@
 //! data sets that they and we store are the same.
 
 use crate::mutilated::{mutilate, report};
-use crate::server::{Server, alone, beside_others};
+use crate::server::{Directory, Ended, PROGRAM, Server, alone, begin, plain, temporary, words};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,70 +10,65 @@ use std::time::{Duration, Instant};
 
 /// The cases that were recorded of a tool. A host that stops a run for a tenth of a second makes a number one digit wider than its
 /// column, as it would in the real tool: what fails is tried again, with the machine to itself.
-fn check_recorded(folder: &str, options: &[&str]) {
-    let beside = beside_others();
+fn check_recorded(folder: &str, options: &str) {
     // Whether tests may run without real servers is asked for in one place.
-    let Some(_server) = Server::memcached(&[]) else { return };
+    let Some(_server) = Server::memcached("") else { return };
     let legacy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/legacy");
-    let (succeeded, text) = shape(&legacy, &[&["--all", folder, "-j", "8"], options].concat());
+    let (succeeded, text) = shape(&legacy, &format!("--all {folder} -j 8 {options}"));
     let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FAIL ")).collect();
-    assert!(
-        text.ends_with(" failed\n") && succeeded == failed.is_empty() && !text.starts_with("0 passed"),
-        "{text}"
-    );
-    drop(beside);
-    let _alone = (!failed.is_empty()).then(alone);
+    assert!(text.ends_with(" failed\n") && succeeded == failed.is_empty() && !text.starts_with("0 passed"));
+    if !failed.is_empty() {
+        alone();
+    }
     for case in failed {
         let again =
-            (0..3).map(|_| shape(&legacy, &[&[case], options].concat())).find(|(succeeded, _)| *succeeded);
-        assert!(again.is_some(), "{text}");
+            (0..3).map(|_| shape(&legacy, &format!("{case} {options}"))).find(|(succeeded, _)| *succeeded);
+        assert!(again.is_some());
     }
 }
 
 /// Runs the comparison: did all pass, and what does it say? It takes free ports, which another that runs beside it may have taken since
 /// then: it is run again until none has.
-fn shape(legacy: &Path, arguments: &[&str]) -> (bool, String) {
+fn shape(legacy: &Path, arguments: &str) -> (bool, String) {
     (0..10)
         .map(|_| shape_once(legacy, arguments))
         .find(|(succeeded, text)| *succeeded || !text.contains("Address already in use"))
         .expect("free ports")
 }
 
-fn shape_once(legacy: &Path, arguments: &[&str]) -> (bool, String) {
+fn shape_once(legacy: &Path, arguments: &str) -> (bool, String) {
     // Ahead of whatever else wants a processor, where that is allowed.
-    let program = format!("nice -n -20 {} {{gen}}", env!("CARGO_BIN_EXE_brunt"));
+    let line = format!("shape.py {arguments} --cmd 'nice -n -20 {PROGRAM} {{gen}}'");
     let mut shape = Command::new("python3");
-    shape.current_dir(legacy).arg("shape.py").args(arguments).args(["--cmd", &program]).stdin(Stdio::null());
-    let output = shape.output().unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    let ended = Ended::from(shape.current_dir(legacy).args(words(&line)).stdin(Stdio::null()));
+    (ended.exit == 0, format!("{}{}", ended.out, ended.said))
 }
 
 #[test]
 fn recorded_cases_of_mutilate() {
-    check_recorded("mutilate", &[]);
+    check_recorded("mutilate", "");
 }
 
 #[test]
 fn recorded_cases_of_the_second_generation_of_mutilate() {
-    check_recorded("mutilate-g2", &[]);
+    check_recorded("mutilate-g2", "");
 }
 
 #[test]
 fn recorded_cases_of_memaslap() {
     // How many gets and sets there are is known beforehand.
-    check_recorded("memaslap", &["--strict"]);
+    check_recorded("memaslap", "--strict");
 }
 
 #[test]
 fn recorded_cases_of_mcperf() {
     // Totals, sizes, types of responses and errors are known beforehand.
-    check_recorded("mcperf", &["--strict"]);
+    check_recorded("mcperf", "--strict");
 }
 
 #[test]
 fn recorded_cases_of_rpc_perf() {
-    check_recorded("rpc-perf", &[]);
+    check_recorded("rpc-perf", "");
 }
 
 /// The first records' keys as mutilate was seen to store them, for `-K fb_key`.
@@ -84,10 +79,9 @@ fn facebook_keys() -> [String; 6] {
 
 #[test]
 fn mutilate_finds_keys_loaded_by_brunt() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     let loaded = mutilate(&server, "--loadonly -K fb_key -V fixed:64 -r 6");
-    assert_eq!(report(&loaded).0, "");
+    assert_eq!(loaded.out, "");
     for key in facebook_keys() {
         let reply = server.says(&format!("get {key}\r\n"), "END\r\n");
         assert!(reply.starts_with(&format!("VALUE {key} 0 64\r\n")), "{key}: {reply}");
@@ -95,47 +89,44 @@ fn mutilate_finds_keys_loaded_by_brunt() {
     let counts = server.statistics();
     // Ours above, and none of its own.
     assert_eq!((counts["curr_items"], counts["cmd_set"], counts["cmd_get"]), (6, 6, 6));
-    assert_eq!(report(&mutilate(&server, "--loadonly --noload")).0, "");
+    assert_eq!(report(&server, "--loadonly --noload").out, "");
     assert_eq!(server.statistics()["cmd_get"], 6);
 }
 
 #[test]
 fn brunt_finds_keys_loaded_by_mutilate() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     // Lengths of values are drawn anew by mutilate, so that none has to be the one that we would give it.
     for (number, key) in facebook_keys().iter().enumerate() {
         let value = "lorem ipsum ".repeat(number * 7);
         server.says(&format!("set {key} 0 0 {}\r\n{value}\r\n", value.len()), "STORED\r\n");
     }
-    let (text, _) = report(&mutilate(&server, "--noload -K fb_key -V fb_value -r 6 -N 600"));
-    assert!(text.contains("\nTotal QPS = ") && text.contains(" (600 / "), "{text}");
-    assert!(text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
+    let run = report(&server, "--noload -K fb_key -V fb_value -r 6 -N 600");
+    let text = &run.out;
+    assert!(text.contains("\nTotal QPS = ") && text.contains(" (600 / "));
+    assert!(text.contains("\nMisses = 0 (0.0%)\n"));
 }
 
 #[test]
 fn report_columns_match_server_counts() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let (text, _) = report(&mutilate(&server, "--getset --noload -N 500 -r 100 --prefix p: -q 20000"));
+    let Some(server) = Server::memcached("") else { return };
+    let run = report(&server, "--getset --noload -N 500 -r 100 --prefix p: -q 20000");
+    let text = &run.out;
     let stored = server.statistics()["cmd_set"];
     // Every miss is followed by a set, and both count.
-    assert!(text.contains(&format!(" ({} / ", 500 + stored)), "{stored} stored: {text}");
-    assert!(text.contains(&format!("\nMisses = {stored} (")), "{stored} stored: {text}");
-    assert!(stored >= 90 && server.says("get p:7\r\n", "END\r\n").len() < 10, "keys are padded: {text}");
+    assert!(text.contains(&format!(" ({} / ", 500 + stored)), "{stored} stored");
+    assert!(text.contains(&format!("\nMisses = {stored} (")), "{stored} stored");
+    assert!(stored >= 90 && server.says("get p:7\r\n", "END\r\n").len() < 10, "keys are padded");
 }
 
 /// The latencies that were saved, computed another way, are those of the row.
 #[test]
 fn rows_are_those_of_the_saved_samples() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let path = std::env::temp_dir().join(format!("brunt-samples-{}", std::process::id()));
-    let options = format!("-q 4000 -u 0.1 -c 4 -d 4 -w 1 -t 1 -r 100 --save {}", path.display());
-    let output = mutilate(&server, &options);
-    let (text, said) = report(&output);
-    let saved = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let Some(server) = Server::memcached("") else { return };
+    let path = temporary("samples");
+    let run = report(&server, &format!("-q 4000 -u 0.1 -c 4 -d 4 -w 1 -t 1 -r 100 --save {path}"));
+    let (text, said) = (&run.out, &run.said);
+    let saved = path.text();
     let mut latencies: Vec<f64> =
         saved.lines().map(|line| line.split_once(' ').unwrap().1.parse().unwrap()).collect();
     latencies.sort_by(f64::total_cmp);
@@ -143,7 +134,7 @@ fn rows_are_those_of_the_saved_samples() {
         .lines()
         .find_map(|line| line.strip_prefix("read"))
         .map_or(Vec::new(), |row| row.split_whitespace().map(|number| number.parse().unwrap()).collect());
-    assert!(latencies.len() > 2_000 && row.len() == 8, "{text}");
+    assert!(latencies.len() > 2_000 && row.len() == 8);
     // What had not settled is in the file, and not in the row.
     if said.contains("the rows leave out the first") {
         return;
@@ -153,67 +144,63 @@ fn rows_are_those_of_the_saved_samples() {
     for (found, expected) in
         [(row[0], mean), (row[2], latencies[0]), (row[3], at(0.05)), (row[5], at(0.9)), (row[7], at(0.99))]
     {
-        assert!((found - expected).abs() <= 0.06 + expected * 0.001, "{found}, not {expected}: {text}{said}");
+        assert!((found - expected).abs() <= 0.06 + expected * 0.001, "{found}, not {expected}");
     }
 }
 
 #[test]
 fn misses_are_reported_by_window() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     // One connection, and a key is missed once: every window of one key after the first has none.
-    let output = mutilate(&server, "--getset --noload -N 50 -m 10 -r 1");
-    let (_, said) = report(&output);
-    let windows: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("note: misswindow ")).collect();
-    assert_eq!(windows, ["10,0.1000", "20,0.0000", "30,0.0000", "40,0.0000", "50,0.0000"], "{said}");
+    let run = report(&server, "--getset --noload -N 50 -m 10 -r 1");
+    let windows: Vec<&str> =
+        run.said.lines().filter_map(|line| line.strip_prefix("note: misswindow ")).collect();
+    assert_eq!(windows, ["10,0.1000", "20,0.0000", "30,0.0000", "40,0.0000", "50,0.0000"]);
 }
 
 #[test]
 fn failed_requests_are_not_reported() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let (text, _) = report(&mutilate(&server, "--successful --noload -N 300 -r 100"));
-    assert!(text.contains("\nTotal QPS = 0.0 (0 / ") && text.contains("\nMisses = 300 (100.0%)\n"), "{text}");
-    let (text, _) = report(&mutilate(&server, "--successful -N 300 -r 100"));
-    assert!(text.contains(" (300 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
+    let Some(server) = Server::memcached("") else { return };
+    let run = report(&server, "--successful --noload -N 300 -r 100");
+    let text = &run.out;
+    assert!(text.contains("\nTotal QPS = 0.0 (0 / ") && text.contains("\nMisses = 300 (100.0%)\n"));
+    let run = report(&server, "--successful -N 300 -r 100");
+    let text = &run.out;
+    assert!(text.contains(" (300 / ") && text.contains("\nMisses = 0 (0.0%)\n"));
 }
 
 #[test]
 fn symlinks_select_the_tool() {
-    let _beside = beside_others();
-    let directory = std::env::temp_dir().join(format!("brunt-link-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let directory = Directory::new();
     for (name, argument, code, said) in [
-        ("mutilate", "--version", Some(0), "mutilate 0.1\n"),
-        ("mutilate-g2", "-h", Some(0), "brunt mutilate: takes the command line"),
-        ("mutilate", "-loadonly", Some(1), "mutilate: invalid value 'oadonly' for --lambda_mul"),
-        ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
-        ("memaslap", "-V", Some(0), "memaslap v1.0\n"),
-        ("rpc-perf", "--version", Some(0), "rpc-perf 2.1.0-pre\n"),
-        ("memcaslap", "--bogus", Some(1), "memaslap: '--bogus' is no option; --help lists them"),
-        ("mcperf", "-V", Some(0), "This is mcperf-0.1.1\r\n\n"),
+        ("mutilate", "--version", 0, "mutilate 0.1\n"),
+        ("mutilate-g2", "-h", 0, "brunt mutilate: takes the command line"),
+        ("mutilate", "-loadonly", 1, "mutilate: invalid value 'oadonly' for --lambda_mul"),
+        ("mutilate", "-a", 1, "mutilate: -a needs a value"),
+        ("memaslap", "-V", 0, "memaslap v1.0\n"),
+        ("rpc-perf", "--version", 0, "rpc-perf 2.1.0-pre\n"),
+        ("memcaslap", "--bogus", 1, "memaslap: '--bogus' is no option; --help lists them"),
+        ("mcperf", "-V", 0, "This is mcperf-0.1.1\r\n\n"),
         (
             "mcperf",
             "--noload",
-            Some(1),
+            1,
             "mcperf: '--noload' is no option; --help lists them; it is one of memcache-perf,",
         ),
     ] {
         let link = directory.join(name);
         let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_brunt"), &link).unwrap();
-        let output = Command::new(&link).arg(argument).stdin(Stdio::null()).output().unwrap();
-        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert!(output.status.code() == code && text.starts_with(said), "{name} {argument}: {text}");
+        std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
+        let output = Ended::from(Command::new(&link).arg(argument).stdin(Stdio::null()));
+        let text = format!("{}{}", output.out, output.said);
+        assert!(output.exit == code && text.starts_with(said), "{name} {argument}");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 /// The list is taken as it is: thread i loads server i mod N.
 #[test]
 fn servers_named_twice_get_twice_the_load() {
-    let _beside = beside_others();
-    let (Some(first), Some(second)) = (Server::memcached(&[]), Server::memcached(&[])) else { return };
+    let (Some(first), Some(second)) = (Server::memcached(""), Server::memcached("")) else { return };
     for (servers, options, expected) in [
         ("aab", "-T 3 -c 3 -x 300", (200, 100)),
         ("aab", "-T 2 -c 2 -x 300", (300, 0)),
@@ -227,50 +214,46 @@ fn servers_named_twice_get_twice_the_load() {
             counts["cmd_get"] + counts["cmd_set"]
         };
         let before = (operations(&first), operations(&second));
-        let ended = memaslap(&first, options).args(["-s", &list.join(",")]).output().unwrap();
+        let ended = Ended::from(memaslap(&first, &format!("{options} -s {}", list.join(","))));
         let loaded = (operations(&first) - before.0, operations(&second) - before.1);
-        assert_eq!((ended.status.code(), loaded), (Some(0), expected), "{servers} {options}");
+        assert_eq!((ended.exit, loaded), (0, expected), "{servers} {options}");
     }
 }
 
 /// A memcached closes the connections that are too many for it, with a line that was not asked for.
 #[test]
 fn reasons_of_lost_connections_are_reported() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&["-c", "20"]) else { return };
-    let ended = memaslap(&server, "-c 4 -n 20 -t 1s").output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains(" connections were lost and stayed away\n"), "{said}");
+    let Some(server) = Server::memcached("-c 20") else { return };
+    let ended = Ended::from(memaslap(&server, "-c 4 -n 20 -t 1s"));
+    let said = &ended.said;
+    assert!(said.contains(" connections were lost and stayed away\n"));
     // An error where a request was out, and else no reply.
     let sent = said.lines().find(|line| line.starts_with("warning: a server sent "));
-    assert!(sent.is_some_and(|line| line.contains("Too many open connections")), "{said}");
+    assert!(sent.is_some_and(|line| line.contains("Too many open connections")));
 }
 
 /// As after `| head -1`: a reader that reads no more has read enough.
 #[test]
 fn closed_pipes_end_a_run_quietly() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let mut memaslap = memaslap(&server, "-t 20s -S 1s -c 1 -P 1k --seed 1");
-    let mut running = memaslap.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let Some(server) = Server::memcached("") else { return };
+    let mut running = begin(memaslap(&server, "-t 20s -S 1s -c 1 -P 1k --seed 1"));
     let mut line = String::new();
     let mut out = BufReader::new(running.stdout.take().unwrap());
     out.read_line(&mut line).unwrap();
     drop(out);
     let began = Instant::now();
-    let ended = running.wait_with_output().unwrap();
-    assert_eq!(line, format!("servers: {}\n", server.address));
-    let said = String::from_utf8_lossy(&ended.stderr);
+    let ended = Ended::from(running);
+    assert_eq!(line, format!("servers: {server}\n"));
+    let said = &ended.said;
     // The real memaslap leaves a file in the home directory of the user who runs it.
     let other = said.lines().find(|line| !line.starts_with("note: sizes and shares are those of "));
-    assert_eq!((ended.status.code(), other), (Some(0), None));
+    assert_eq!((ended.exit, other), (0, None));
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }
 
 #[test]
 fn output_errors_are_reported_once() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     for (options, name, code) in [
         ("memaslap -t 20s -S 1s", "memaslap", 1),
         ("memaslap -h", "memaslap", 1),
@@ -280,11 +263,10 @@ fn output_errors_are_reported_once() {
         let (tool, options) = options.split_once(' ').unwrap();
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = tool_of(tool, &server, options);
-        let ended = command.stdout(full).output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr);
-        let lost = said.lines().filter(|line| line.contains("standard output")).collect::<Vec<_>>();
+        let ended = Ended::from(command.stdout(full));
+        let lost = ended.said.lines().filter(|line| line.contains("standard output")).collect::<Vec<_>>();
         let expected = format!("{name}: cannot write standard output: No space left on device (os error 28)");
-        assert_eq!((ended.status.code(), lost), (Some(code), vec![expected.as_str()]), "{said}");
+        assert_eq!((ended.exit, lost), (code, vec![expected.as_str()]));
     }
 }
 
@@ -293,22 +275,15 @@ fn memaslap(server: &Server, options: &str) -> Command {
 }
 
 fn tool_of(tool: &str, server: &Server, options: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_brunt"));
-    command
-        .args([tool, "-s", &server.address.to_string()])
-        .args(options.split_whitespace())
-        .stdin(Stdio::null());
-    command
+    plain(&format!("{tool} -s {server} {options}"))
 }
 
 /// Where no request has a valid reply nothing was measured, and what came instead is told.
 #[test]
 fn servers_of_another_kind_are_an_error() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     let output = mutilate(&server, "--redis --noload -t 1");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(255), 0), "{said}");
-    let told = format!("mutilate: {} gave no valid reply to any request; of what came: ", server.address);
-    assert!(said.contains(&told), "{said}");
+    assert_eq!((output.exit, &*output.out), (255, ""));
+    let told = format!("mutilate: {server} gave no valid reply to any request; of what came: ");
+    assert!(output.said.contains(&told));
 }

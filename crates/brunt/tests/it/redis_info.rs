@@ -2,62 +2,42 @@
 //! where it is not told, the report says so in the server's words.
 
 use crate::measured::Measured;
-use crate::server::{Directory, Server, beside_others};
+use crate::server::{Directory, Server};
 use crate::statistics::{agreeing, check_evictions, counted};
 use crate::tls::{Certificates, redis_over_tls};
 use serde_json::Value;
 
 /// Every operation that Redis has, over all phases.
-const MIX: &[&str] = &[
-    "--mix",
-    "get=20,mget=4,set=8,add=4,replace=4,append=2,incr=4,decr=4,delete=3,touch=4",
-    "--keys",
-    "1000",
-    "--popularity",
-    "zipf:0.99",
-    "--warmup",
-    "100ms",
-    "-t",
-    "600ms",
-    "-c",
-    "4",
-    "--depth",
-    "4",
-];
+const MIX: &str = "--mix get=20,mget=4,set=8,add=4,replace=4,append=2,incr=4,decr=4,delete=3,touch=4 --keys 1000 --popularity zipf:0.99 --warmup 100ms -t 600ms -c 4 --depth 4";
 
 /// Every count of the server is ours, and it is as steady as can be.
-fn check_agreement(server: &str, flags: &[&str]) -> Measured {
-    let measured = agreeing(server, &[MIX, flags].concat(), 11, 0.15);
-    let text = &measured.text;
+fn check_agreement(server: &str, flags: &str) -> Measured {
+    let measured = agreeing(server, &format!("{MIX} {flags}"), 11, 0.15);
     assert_eq!(counted(&measured, "cmdstat_get"), measured.over_phases("ops.get"));
     let stores = ["set", "add", "replace"].map(|op| measured.over_phases(&format!("ops.{op}")));
     assert_eq!(counted(&measured, "cmdstat_set"), stores.iter().sum::<u64>());
     assert!(counted(&measured, "keyspace_hits") >= measured.over_phases("keys.hit"), "touches read, too");
-    assert!(text.contains(" CPU/command"), "{text}");
+    assert!(measured.text.contains(" CPU/command"));
     for of_cache in ["gone", "evicted", "filling"] {
-        assert_eq!(measured.fact(of_cache), None, "{text}");
+        assert_eq!(measured.fact(of_cache), None);
     }
     measured
 }
 
 #[test]
 fn redis_counts_match() {
-    let _beside = beside_others();
     for flags in [
-        &["--protocol", "resp2", "-T", "2", "--think", "2ms"][..],
-        &["--protocol", "resp3", "--ttl", "1h", "--set", "database=3", "--io", "epoll", "--think", "2ms"],
+        "--protocol resp2 -T 2 --think 2ms",
+        "--protocol resp3 --ttl 1h --set database=3 --io epoll --think 2ms",
     ] {
-        let Some(server) = Server::redis(&[]) else { return };
-        let measured = check_agreement(&server.address, flags);
+        let Some(server) = Server::redis("") else { return };
+        let measured = check_agreement(&server, flags);
         let record = &measured.at("events.server_stats.servers")[0];
         let last = &record["last"]["statistics"];
         assert_eq!(last["process_id"], server.pid().as_raw_nonzero().get());
         assert_eq!(record["first"]["statistics"]["cmdstat_set"], 0);
         assert_eq!(record["prepared"]["statistics"]["keys"], 2_000, "keys and counters");
-        assert!(
-            record["version"].as_str().unwrap().starts_with(|first: char| first.is_ascii_digit()),
-            "{record}"
-        );
+        assert!(record["version"].as_str().unwrap().starts_with(|first: char| first.is_ascii_digit()));
         // And as the server says to another client.
         let stats = server.redis_counts("stats");
         for name in ["keyspace_hits", "keyspace_misses", "evicted_keys", "expired_keys"] {
@@ -79,93 +59,64 @@ fn window_of(measured: &Measured) -> &Value {
 
 #[test]
 fn reference_server_counts_match() {
-    let _beside = beside_others();
-    let server = Server::reference(&[]);
-    check_agreement(&server.address, &["--protocol", "resp2", "-r", "4000", "--wait", "sleep"]);
-    check_agreement(
-        &server.address,
-        &["--protocol", "resp3", "-r", "4000", "--ttl", "1h", "--wait", "sleep"],
-    );
+    let server = Server::reference("");
+    check_agreement(&server, "--protocol resp2 -r 4000 --wait sleep");
+    check_agreement(&server, "--protocol resp3 -r 4000 --ttl 1h --wait sleep");
 }
 
 /// The connection that asks is made as the load's are: by password, through TLS, by a path.
 #[test]
 fn info_is_polled_over_the_loads_transport() {
-    let _beside = beside_others();
-    let user = ["--user", "cache", "on", ">pw", "~*", "+@all"];
+    let user = "--user cache on >pw ~* +@all";
     let directory = Directory::new();
     let path = directory.join("redis").display().to_string();
-    let Some(server) = Server::redis(&[&user[..], &["--unixsocket", &path]].concat()) else { return };
+    let Some(server) = Server::redis(&format!("{user} --unixsocket {path}")) else { return };
     server.redis_says("PING");
-    let login = ["--set", "user=cache", "--password", "pw", "--think", "2ms"];
-    check_agreement(&server.address, &[&["--protocol", "resp2"][..], &login].concat());
+    let login = "--set user=cache --password pw --think 2ms";
+    check_agreement(&server, &format!("--protocol resp2 {login}"));
     server.redis_says("FLUSHALL");
-    check_agreement(&format!("unix:{path}"), &[&["--protocol", "resp3"][..], &login].concat());
+    check_agreement(&format!("unix:{path}"), &format!("--protocol resp3 {login}"));
     let Some(papers) = Certificates::issue() else { return };
-    let Some((_server, address)) =
-        redis_over_tls(&papers, &[&["--tls-auth-clients", "no"][..], &user].concat())
-    else {
+    let Some((_server, address)) = redis_over_tls(&papers, &format!("--tls-auth-clients no {user}")) else {
         return;
     };
     let ca = papers.path("ca.pem");
-    let by_tls = ["--protocol", "resp3", "--set", "transport=tls", "--tls-ca", &ca];
-    check_agreement(&address, &[&by_tls[..], &login].concat());
+    check_agreement(&address, &format!("--protocol resp3 --set transport=tls --tls-ca {ca} {login}"));
 }
 
 #[test]
 fn missing_info_permission_is_reported() {
-    let _beside = beside_others();
-    let Some(server) = Server::redis(&["--user", "cache", "on", ">pw", "~*", "+@all", "-info"]) else {
+    let Some(server) = Server::redis("--user cache on >pw ~* +@all -info") else {
         return;
     };
-    let login = ["--protocol", "resp2", "--set", "user=cache", "--password", "pw"];
-    let measured = Measured::run(&server.address, &[MIX, &login].concat());
-    measured.check_request_counts();
+    let measured = Measured::run(&server, &format!("{MIX} --protocol resp2 --set user=cache --password pw"));
     // Nothing that its counters would show is held against the run.
-    assert_eq!(measured.check("BROKEN").0, "ok", "{}", measured.text);
-    assert!(measured.text.contains("no statistics: it answers \"NOPERM"), "{}", measured.text);
+    assert_eq!(measured.check("BROKEN").0, "ok");
+    assert!(measured.text.contains("no statistics: it answers \"NOPERM"));
 }
 
 /// What another client does in the midst of it is too much by as much.
 #[test]
 fn other_clients_are_detected() {
-    let _beside = beside_others();
-    let Some(server) = Server::redis(&[]) else { return };
-    let flags = [
-        "--protocol",
-        "resp2",
-        "-r",
-        "500",
-        "-t",
-        "1500ms",
-        "--warmup",
-        "0s",
-        "--keys",
-        "1000",
-        "--mix",
-        "get",
-        "--wait",
-        "sleep",
-    ];
+    let Some(server) = Server::redis("") else { return };
+    let flags = "--protocol resp2 -r 500 -t 1500ms --warmup 0s --keys 1000 --mix get --wait sleep";
     std::thread::scope(|scope| {
-        let run = scope.spawn(|| Measured::run(&server.address, &flags));
+        let run = scope.spawn(|| Measured::run(&server, flags));
         while server.redis_counts("commandstats").get("cmdstat_get").copied().unwrap_or(0) < 100 {
             std::thread::park_timeout(std::time::Duration::from_millis(5));
         }
         server.redis_says(&"APPEND of:another:client x\r\n".repeat(100));
         let measured = run.join().unwrap();
         let expected = "others use the server, too: cmdstat_append is 100 and ours 0";
-        assert_eq!(measured.fact("others use"), Some(expected), "{}", measured.text);
-        assert_eq!(measured.check("BROKEN").0, "ok", "{}", measured.text);
+        assert_eq!(measured.fact("others use"), Some(expected));
+        assert_eq!(measured.check("BROKEN").0, "ok");
     });
 }
 
 #[test]
 fn evictions_are_detected() {
-    let _beside = beside_others();
-    let bound = ["--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru"];
-    let Some(server) = Server::redis(&bound) else { return };
-    let measured = check_evictions(&server.address, "resp3", "keys", "evicted_keys");
+    let Some(server) = Server::redis("--maxmemory 8mb --maxmemory-policy allkeys-lru") else { return };
+    let measured = check_evictions(&server, "resp3", "keys", "evicted_keys");
     let prepared = &measured.at("events.server_stats.servers")[0]["prepared"]["statistics"];
     assert_eq!(prepared["maxmemory"], 8 << 20);
     assert_eq!(window_of(&measured)["bytes_max"], 8 << 20);

@@ -4,30 +4,20 @@
 //! sockets and through the binary, is what a user is told.
 
 use crate::measured::Measured;
-use crate::server::{beside_others, brunt};
+use crate::server::{ended, listening};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener};
 
 /// Says this whenever it has heard something.
 fn fixed_reply_server(says: &'static [u8]) -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            std::thread::spawn(move || {
-                let mut heard = [0; 4096];
-                while stream.read(&mut heard).is_ok_and(|len| len > 0) && stream.write_all(says).is_ok() {}
-            });
-        }
-    });
-    address
+    listening(|mut stream, _| {
+        let mut heard = [0; 4096];
+        while stream.read(&mut heard).is_ok_and(|len| len > 0) && stream.write_all(says).is_ok() {}
+    })
 }
 
 /// A preload of which no store is confirmed ends so, with what came in place of it.
 #[test]
 fn keys_are_stored_once_confirmed() {
-    let _beside = beside_others();
     let table: [(&str, &[u8], &str); 8] = [
         ("memcached-text", b"VERSION 1.6\r\n", r"VERSION 1.6\r\n"),
         ("memcached-text", b"OK\r\n", r"OK\r\n"),
@@ -41,14 +31,9 @@ fn keys_are_stored_once_confirmed() {
     for (protocol, says, quoted) in table {
         let server = fixed_reply_server(says);
         for command in ["load", "run"] {
-            let output = brunt(&[command, "-s", &server, "--protocol", protocol, "--keys", "100"])
-                .arg("--quiet")
-                .output()
-                .unwrap();
-            let text = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(5), "{protocol} {quoted}: {text}");
+            let output = ended(&format!("{command} -s {server} --protocol {protocol} --keys 100 --quiet"));
             let said = format!("malformed reply \"{quoted}\": a reply that the operation cannot have");
-            assert!(text.contains("0 of 100 keys stored") && text.contains(&said), "{text}");
+            output.is(5, &["0 of 100 keys stored", &said]);
         }
     }
 }
@@ -56,7 +41,6 @@ fn keys_are_stored_once_confirmed() {
 /// What comes in a run is garbage: each request an error, each connection lost, the first of it shown.
 #[test]
 fn mismatched_replies_are_malformed() {
-    let _beside = beside_others();
     let table: [(&str, &str, &[u8], &str); 4] = [
         ("memcached-text", "get", b"STORED\r\n", r"STORED\r\n"),
         ("memcached-text", "delete", b"1\r\n", r"1\r\n"),
@@ -64,27 +48,13 @@ fn mismatched_replies_are_malformed() {
         ("resp2", "get", b"*1\r\n$1\r\nx\r\n", r"*1\r\n$1\r\nx\r\n"),
     ];
     for (protocol, kind, says, quoted) in table {
-        let flags = ["--protocol", protocol, "--mix", kind, "--keys", "100", "-n", "6", "-c", "2"];
-        let more = [
-            "--no-preload",
-            "--warmup",
-            "0s",
-            "--set",
-            "server-stats=false",
-            "--allow=BROKEN,LOAD,CLIENT,DATA",
-        ];
-        let measured = Measured::run(&fixed_reply_server(says), &[&flags[..], &more].concat());
-        let text = &measured.text;
-        measured.check_request_counts();
-        measured.check_connections();
-        assert_eq!(measured.count("counts.requests.error"), 6, "{text}");
-        assert_eq!(measured.count("counts.requests.completed"), 0, "{text}");
-        assert_eq!(measured.faults(Some("malformed")), 6, "{text}");
-        assert_eq!(measured.at("events.first_malformed.text"), quoted, "{text}");
-        assert_eq!(
-            measured.at("events.first_malformed.reason"),
-            "a reply that the operation cannot have",
-            "{text}"
-        );
+        let flags = format!("--protocol {protocol} --mix {kind} --keys 100 -n 6 -c 2");
+        let more = "--no-preload --warmup 0s --set server-stats=false --allow=BROKEN,LOAD,CLIENT,DATA";
+        let measured = Measured::run(&fixed_reply_server(says), &format!("{flags} {more}"));
+        assert_eq!(measured.requests("error"), 6);
+        assert_eq!(measured.requests("completed"), 0);
+        assert_eq!(measured.faults(Some("malformed")), 6);
+        assert_eq!(measured.at("events.first_malformed.text"), quoted);
+        assert_eq!(measured.at("events.first_malformed.reason"), "a reply that the operation cannot have");
     }
 }

@@ -1,33 +1,18 @@
 //! Runs of `brunt rpc-perf` against whole servers: what its log says is what the servers did. Recorded runs of rpc-perf itself are in
 //! `legacy.rs`.
 
-use crate::server::{Directory, Server, beside_others, brunt};
+use crate::server::{Directory, Ended, Server, begin, brunt, listening, silent, undisturbed, unserved};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver};
 
 /// With these options against this server.
-fn rpc_perf_command(server: &str, options: &str) -> Command {
-    let mut command = brunt(&["rpc-perf", "-s", server]);
-    command.args(options.split_whitespace());
-    command
-}
-
-/// Its end.
-fn rpc_perf(server: &str, options: &str) -> Output {
-    rpc_perf_command(server, options).output().unwrap()
-}
-
-/// Its log and what it said beside it, of one that ends so.
-fn ended(output: &Output, code: i32) -> (String, String) {
-    let [text, said] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert_eq!(output.status.code(), Some(code), "{text}{said}");
-    (text, said)
+fn command(server: &str, options: &str) -> Command {
+    brunt(&format!("rpc-perf -s {server} {options}"))
 }
 
 /// A file with this text, in a directory of its own that goes with it.
@@ -36,12 +21,31 @@ struct File(Directory);
 impl File {
     fn of(text: &str) -> Self {
         let directory = Directory::new();
-        std::fs::write(directory.join("a.toml"), text).unwrap();
+        directory.with("a.toml", text);
         Self(directory)
     }
 
     fn path(&self) -> String {
         self.0.path("a.toml")
+    }
+
+    /// One of this file that ends so: its log is on standard output.
+    fn run(&self, server: &str, options: &str, code: i32) -> Ended {
+        let ended = Ended::from(command(server, &format!("--config {} {options}", self.path())));
+        assert_eq!(ended.exit, code);
+        ended
+    }
+}
+
+impl Ended {
+    /// The numbers of a line of each window.
+    fn windows(&self, line: &str, word: &str) -> Vec<f64> {
+        of_windows(&self.out, line, word)
+    }
+
+    /// The sum over the windows of what the line of responses, or another, says.
+    fn sum(&self, line: &str, word: &str) -> f64 {
+        self.windows(line, word).iter().sum()
     }
 }
 
@@ -59,30 +63,17 @@ fn of_windows(text: &str, line: &str, word: &str) -> Vec<f64> {
     lines.filter_map(number).collect()
 }
 
-/// The sum over the windows of what the line of responses, or another, says.
-fn sum(text: &str, line: &str, word: &str) -> f64 {
-    of_windows(text, line, word).iter().sum()
-}
-
 /// A server that keeps every line it is sent, and answers each by this function; its address, and the lines with the numbers of their
 /// connections.
 fn recorder(answer: fn(&str) -> &'static str) -> (String, Receiver<(usize, String)>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
     let (sender, lines) = mpsc::channel();
-    let serve = move |stream: TcpStream, number: usize, sender: mpsc::Sender<(usize, String)>| {
+    let address = listening(move |stream, number| {
         let mut to = stream.try_clone().unwrap();
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
             let written = to.write_all(answer(&line).as_bytes());
             if sender.send((number, line)).is_err() || written.is_err() {
                 return;
             }
-        }
-    };
-    std::thread::spawn(move || {
-        for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
-            let sender = sender.clone();
-            std::thread::spawn(move || serve(stream, number, sender));
         }
     });
     (address, lines)
@@ -91,14 +82,13 @@ fn recorder(answer: fn(&str) -> &'static str) -> (String, Receiver<(usize, Strin
 /// Each sample file runs as it is, against what it is meant for. Those whose requests have no time-out run side by side.
 #[test]
 fn every_sample_runs() {
-    let _beside = beside_others();
-    let memcached = || Server::memcached(&["-I", "4m"]);
+    let memcached = || Server::memcached("-I 4m");
     let (Some(hot), Some(large), Some(hot_redis), Some(other), Some(redis)) =
-        (memcached(), memcached(), Server::redis(&[]), memcached(), Server::redis(&[]))
+        (memcached(), memcached(), Server::redis(""), memcached(), Server::redis(""))
     else {
         return;
     };
-    let calculator = Server::reference(&["--protocol", "thrift"]);
+    let calculator = Server::reference("--protocol thrift");
     let together = [
         ("default.toml", &other, ""),
         ("default.toml", &redis, "--protocol redis"),
@@ -112,22 +102,15 @@ fn every_sample_runs() {
         [("mixed_workload.toml", &other, ""), ("mixed_workload.toml", &redis, "--protocol redis-inline")];
     for rows in [&together[..], &alone[..1], &alone[1..]] {
         let runs = rows.iter().map(|(name, server, options)| {
-            let options = format!("--config {} -d 1 -w 1 {options}", sample(name));
-            (
-                name,
-                rpc_perf_command(&server.address, &options)
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::piped())
-                    .spawn()
-                    .unwrap(),
-            )
+            (name, begin(command(server, &format!("--config {} -d 1 -w 1 {options}", sample(name)))))
         });
         for (name, run) in runs.collect::<Vec<_>>() {
-            let (text, said) = ended(&run.wait_with_output().unwrap(), 0);
-            assert_eq!(of_windows(&text, "Rate:", "Success"), [100.0], "{name}: {text}{said}");
-            assert!(sum(&text, "Responses:", "Ok") > 0.0, "{name}: {text}");
-            let failed = ["Error", "Timeout"].map(|word| sum(&text, "Responses:", word));
-            assert_eq!(failed, [0.0; 2], "{name}: {text}");
+            let run = Ended::from(run);
+            assert_eq!(run.exit, 0);
+            assert_eq!(run.windows("Rate:", "Success"), [100.0], "{name}");
+            assert!(run.sum("Responses:", "Ok") > 0.0, "{name}");
+            let failed = ["Error", "Timeout"].map(|word| run.sum("Responses:", word));
+            assert_eq!(failed, [0.0; 2], "{name}");
         }
     }
     let kept = large.says("get 0\r\n", "END\r\n");
@@ -142,7 +125,6 @@ fn every_sample_runs() {
 /// What is on the wire is what rpc-perf sends, and every style of parameters is what it says.
 #[test]
 fn requests_are_those_of_rpc_perf() {
-    let _beside = beside_others();
     let (address, lines) = recorder(|line| match line {
         line if line.starts_with("get") => "END\r\n",
         line if line.starts_with("touch") => "TOUCHED\r\n",
@@ -157,33 +139,20 @@ fn requests_are_those_of_rpc_perf() {
         format!("[[workload]]\nmethod = '{method}'\nrate = 100\n{parameters}")
     };
     let key = "style = 'random'\nsize = 3\nregenerate = true";
-    let file = File::of(
-        &[
-            workload("get", &[key]),
-            workload(
-                "set",
-                &["style = 'random'\nsize = 6\nnum = 50\nregenerate = true", "style = 'random'\nsize = 9"],
-            ),
-            workload(
-                "cas",
-                &[
-                    "seed = 12345\nsize = 3",
-                    "style = 'random'\nsize = 4\nregenerate = true",
-                    "seed = 17\nsize = 2",
-                ],
-            ),
-            workload("touch", &["", "seed = 60\nsize = 2"]),
-            workload("incr", &["size = 8\nseed = 7", "seed = 3"]),
-            workload("version", &[]),
-        ]
-        .concat(),
-    );
-    let options = format!("--config {} -d 1 -w 1 --request-timeout 500 --seed 7", file.path());
-    let (text, _) = ended(&rpc_perf(&address, &options), 0);
-    assert_eq!(of_windows(&text, "Rate:", "Success"), [100.0], "{text}");
+    let file = File::of(&format!(
+        "{} {} {} {} {} {}",
+        workload("get", &[key]),
+        workload("set", &[&key.replace("3", "6\nnum = 50"), "style = 'random'\nsize = 9"]),
+        workload("cas", &["seed = 12345\nsize = 3", &key.replace('3', "4"), "seed = 17\nsize = 2"]),
+        workload("touch", &["", "seed = 60\nsize = 2"]),
+        workload("incr", &["size = 8\nseed = 7", "seed = 3"]),
+        workload("version", &[])
+    ));
+    let run = file.run(&address, "-d 1 -w 1 --request-timeout 500 --seed 7", 0);
+    assert_eq!(run.windows("Rate:", "Success"), [100.0]);
     // Only gets are hits or misses.
-    let misses = sum(&text, "Responses:", "Miss");
-    assert!(sum(&text, "Responses:", "Hit") == 0.0 && (60.0..=140.0).contains(&misses), "{text}");
+    let misses = run.sum("Responses:", "Miss");
+    assert!(run.sum("Responses:", "Hit") == 0.0 && (60.0..=140.0).contains(&misses));
     let lines: Vec<String> = lines.try_iter().map(|(_, line)| line).collect();
     let of =
         |command: &str| -> Vec<&String> { lines.iter().filter(|line| line.starts_with(command)).collect() };
@@ -212,69 +181,58 @@ fn requests_are_those_of_rpc_perf() {
 /// Everything is deleted on every server before the first request, or there is no run.
 #[test]
 fn a_flush_is_confirmed() {
-    let _beside = beside_others();
-    let (Some(one), Some(other)) = (Server::memcached(&[]), Server::memcached(&[])) else { return };
+    let (Some(one), Some(other)) = (Server::memcached(""), Server::memcached("")) else { return };
     let file = File::of("[general]\nflush = true\n[[workload]]\nrate = 50\nparameter = [{}]");
     for server in [&one, &other] {
         server.says("set 0 0 0 1\r\n1\r\n", "STORED\r\n");
     }
-    let options = format!("--config {} -d 1 -w 1 -s {}", file.path(), other.address);
-    let (text, _) = ended(&rpc_perf(&one.address, &options), 0);
-    let misses = sum(&text, "Responses:", "Miss");
-    assert!(sum(&text, "Responses:", "Hit") == 0.0 && (30.0..=70.0).contains(&misses), "{text}");
+    let run = file.run(&one, &format!("-d 1 -w 1 -s {other}"), 0);
+    let misses = run.sum("Responses:", "Miss");
+    assert!(run.sum("Responses:", "Hit") == 0.0 && (30.0..=70.0).contains(&misses));
     for server in [&one, &other] {
         let counts = server.statistics();
         assert_eq!((counts["cmd_flush"], counts["curr_items"]), (1, 0));
         assert!(counts["cmd_get"] >= 45, "{}", counts["cmd_get"]);
     }
-    if let Some(redis) = Server::redis(&[]) {
+    if let Some(redis) = Server::redis("") {
         redis.redis_says("SET 0 1\r\nSELECT 3\r\nSET 0 1");
-        let options = format!("--config {} -d 1 -w 1 --protocol redis --database 3", file.path());
-        ended(&rpc_perf(&redis.address, &options), 0);
+        file.run(&redis, "-d 1 -w 1 --protocol redis --database 3", 0);
         assert_eq!(redis.redis_counts("commandstats")["cmdstat_flushall"], 1);
         assert!(redis.redis_says("DBSIZE").starts_with(":0\r\n"));
     }
     let (address, lines) = recorder(|_| "SERVER_ERROR not here\r\n");
-    let (text, said) = ended(&rpc_perf(&address, &format!("--config {} -d 1 -w 1", file.path())), 1);
+    let run = file.run(&address, "-d 1 -w 1", 1);
     let expected = format!("rpc-perf: cannot flush {address}: reply 'SERVER_ERROR not here'\n");
-    assert!(said.ends_with(&expected) && !text.contains("Window: "), "{text}{said}");
+    assert!(run.said.ends_with(&expected) && !run.out.contains("Window: "));
     assert_eq!(lines.try_iter().collect::<Vec<_>>(), [(0, "flush_all".to_owned())]);
 }
 
 #[test]
 fn rates_are_exact_and_each_workload_has_its_own() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     let file = File::of(
         "[[workload]]\nrate = 300\nparameter = [{}]\n[[workload]]\nmethod = 'set'\nrate = 70\nparameter = [{}, {}]",
     );
-    let options = format!("--config {} -d 1 -w 2 -t 2 -c 3", file.path());
-    let (text, said) = ended(&rpc_perf(&server.address, &options), 0);
+    let run = file.run(&server, "-d 1 -w 2 -t 2 -c 3", 0);
     // A host that stands still for a moment moves what was due then to the next window.
-    for sent in of_windows(&text, "Requests:", "Sent") {
-        assert!((300.0..=440.0).contains(&sent), "{text}{said}");
+    for sent in run.windows("Requests:", "Sent") {
+        assert!((300.0..=440.0).contains(&sent));
     }
     let counts = server.statistics();
     // memcached counts the socket on which it listens, too, and the connection that asks it.
-    assert_eq!(
-        (counts["cmd_get"], counts["cmd_set"], counts["total_connections"] - 2),
-        (900, 210, 6),
-        "{text}"
-    );
-    assert_eq!(of_windows(&text, "Connections:", "Open"), [6.0, 6.0], "{text}");
+    assert_eq!((counts["cmd_get"], counts["cmd_set"], counts["total_connections"] - 2), (900, 210, 6));
+    assert_eq!(run.windows("Connections:", "Open"), [6.0, 6.0]);
 }
 
 /// All connections of all threads take their share of a rate that one could carry, and with the same seed they send the same requests.
 #[test]
 fn threads_share_the_work_and_a_seed_repeats_it() {
-    let _beside = beside_others();
     let file =
         File::of("[[workload]]\nrate = 200\nparameter = [{style = 'random', size = 8, regenerate = true}]");
     let requests = |seed: u64| {
         let (address, lines) = recorder(|_| "END\r\n");
-        let options = format!("--config {} -d 1 -w 1 -t 2 -c 2 --seed {seed}", file.path());
-        let (_, said) = ended(&rpc_perf(&address, &options), 0);
-        assert!(said.contains(&format!("note: --seed {seed} makes the same choices again\n")), "{said}");
+        let run = file.run(&address, &format!("-d 1 -w 1 -t 2 -c 2 --seed {seed}"), 0);
+        assert!(run.said.contains(&format!("note: --seed {seed} makes the same choices again\n")));
         let mut of_connections = BTreeMap::new();
         let mut requests = Vec::new();
         for (connection, line) in lines.try_iter() {
@@ -295,68 +253,56 @@ fn threads_share_the_work_and_a_seed_repeats_it() {
 /// The exit code is 0 where every window had requests that succeeded.
 #[test]
 fn runs_without_replies_fail() {
-    let _beside = beside_others();
     let file = File::of("[[workload]]\nrate = 20\nparameter = [{}]");
-    let unserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
-    let (text, said) = ended(&rpc_perf(&unserved, &format!("--config {} -d 1 -w 1", file.path())), 1);
-    assert!(
-        said.contains("rpc-perf: ") && said.contains(&unserved) && !text.contains("Window: "),
-        "{text}{said}"
-    );
+    let nowhere = unserved();
+    let run = file.run(&nowhere, "-d 1 -w 1", 1);
+    assert!(run.said.contains("rpc-perf: ") && run.said.contains(&nowhere) && !run.out.contains("Window: "));
     // One that never answers.
-    let mute = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let mute = mute.local_addr().map(|address| (mute, address.to_string())).unwrap();
-    let options = format!("--config {} -d 1 -w 1 --request-timeout 100", file.path());
-    let (text, said) = ended(&rpc_perf(&mute.1, &options), 1);
-    assert!(said.contains("\nrpc-perf: window 1: no request succeeded\n"), "{text}{said}");
-    assert_eq!(of_windows(&text, "Rate:", "Success"), [0.0], "{text}");
-    let timeouts = sum(&text, "Responses:", "Timeout");
-    assert!((8.0..=11.0).contains(&timeouts), "{text}");
-    let (text, _) = ended(&rpc_perf(&mute.1, &format!("{options} --legacy-exit --quiet")), 0);
-    assert!(text.contains("Window: 1"), "{text}");
+    let mute = silent();
+    let run = file.run(&mute, "-d 1 -w 1 --request-timeout 100", 1);
+    assert!(run.said.contains("\nrpc-perf: window 1: no request succeeded\n"));
+    assert_eq!(run.windows("Rate:", "Success"), [0.0]);
+    let timeouts = run.sum("Responses:", "Timeout");
+    assert!((8.0..=11.0).contains(&timeouts));
+    let run = file.run(&mute, "-d 1 -w 1 --request-timeout 100 --legacy-exit --quiet", 0);
+    assert!(run.out.contains("Window: 1"));
     // A server whose name has no address of the version that is asked for.
-    let options = format!("--config {} -d 1 -w 1 --ipv6", file.path());
-    let (_, said) = ended(&rpc_perf("127.0.0.1:11211", &options), 1);
-    assert!(said.contains("the name has no address of IPv6, which --ipv4 or --ipv6 asks for"), "{said}");
+    let run = file.run("127.0.0.1:11211", "-d 1 -w 1 --ipv6", 1);
+    assert!(run.said.contains("the name has no address of IPv6, which --ipv4 or --ipv6 asks for"));
 }
 
 /// What was sent was answered, failed, or is in flight, whatever the server does.
 #[test]
 fn faults_are_counted() {
-    let _beside = beside_others();
-    let server = Server::reference(&["--error-every", "10", "--drop-every", "50:5"]);
+    let server = Server::reference("--error-every 10 --drop-every 50:5");
     let file = File::of("[[workload]]\nrate = 200\nparameter = [{}]");
-    let options = format!("--config {} -d 1 -w 2 -c 4 --request-timeout 100 -v", file.path());
-    let (text, said) = ended(&rpc_perf(&server.address, &options), 0);
-    let of = |line: &str, word: &str| sum(&text, line, word);
+    let run = file.run(&server, "-d 1 -w 2 -c 4 --request-timeout 100 -v", 0);
+    let of = |line: &str, word: &str| run.sum(line, word);
     let (errors, timeouts) = (of("Responses:", "Error"), of("Responses:", "Timeout"));
-    assert!((36.0..=44.0).contains(&errors) && (6.0..=10.0).contains(&timeouts), "{text}{said}");
+    assert!((36.0..=44.0).contains(&errors) && (6.0..=10.0).contains(&timeouts));
     let ended = of("Responses:", "Ok") + errors + timeouts;
-    assert!((of("Requests:", "Sent") - ended).abs() <= 4.0, "{text}");
+    assert!((of("Requests:", "Sent") - ended).abs() <= 4.0);
     // Each time-out is a connection that is made anew.
     let (created, closed) = (of("Sockets:", "Create"), of("Sockets:", "Close"));
-    assert!((created - timeouts).abs() <= 1.0 && (closed - timeouts).abs() <= 1.0, "{text}");
-    assert!(text.contains(" DEBUG [rpc-perf] fault: timed_out: "), "{text}");
-    assert!(said.contains("\nwarning: the server sent an error: injected fault\n"), "{said}");
+    assert!((created - timeouts).abs() <= 1.0 && (closed - timeouts).abs() <= 1.0);
+    assert!(run.out.contains(" DEBUG [rpc-perf] fault: timed_out: "));
+    assert!(run.said.contains("\nwarning: the server sent an error: injected fault\n"));
 }
 
 /// The other protocols, each against the reference server.
 #[test]
 fn echo_ping_and_thrift_are_measured() {
-    let _beside = beside_others();
     let echo = "[[workload]]\nrate = 100\nparameter = [{style = 'random', size = 1000, regenerate = true}]";
     let table = [("echo", "--wrong-every 10", echo, 90.0), ("ping", "", "[[workload]]\nrate = 100", 100.0)];
     for (protocol, flags, workload, success) in table {
-        let flags: Vec<&str> = flags.split_whitespace().collect();
-        let server = Server::reference(&[&["--protocol", protocol][..], &flags].concat());
+        let server = Server::reference(&format!("--protocol {protocol} {flags}"));
         let file = File::of(workload);
-        let options = format!("--config {} -p {protocol} -d 1 -w 1", file.path());
-        let (text, said) = ended(&rpc_perf(&server.address, &options), 0);
-        let found = of_windows(&text, "Rate:", "Success");
-        assert!((found[0] - success).abs() <= 2.0, "{text}{said}");
-        assert!(text.contains(&format!(" Protocol: {protocol}\n")), "{text}");
+        let run = file.run(&server, &format!("-p {protocol} -d 1 -w 1"), 0);
+        let found = run.windows("Rate:", "Success");
+        assert!((found[0] - success).abs() <= 2.0);
+        assert!(run.out.contains(&format!(" Protocol: {protocol}\n")));
     }
-    let Some(redis) = Server::redis(&[]) else { return };
+    let Some(redis) = Server::redis("") else { return };
     let table = "parameter = [{seed = 1, size = 2}, {seed = 2}";
     let file = File::of(&format!(
         "[[workload]]\nmethod = 'hset'\nrate = 100\n{table}, {{style = 'random', size = 5}}]\n[[workload]]\nmethod = 'hget'\nrate = 100\n{table}]\n\
@@ -364,42 +310,44 @@ fn echo_ping_and_thrift_are_measured() {
     ));
     for protocol in ["redis", "redis-inline"] {
         redis.redis_says("HSET 01 2 x");
-        let options = format!("--config {} -p {protocol} -d 1 -w 1", file.path());
-        let (text, said) = ended(&rpc_perf(&redis.address, &options), 0);
-        let of = |word: &str| sum(&text, "Responses:", word);
-        assert!((of("Hit") - 100.0).abs() <= 40.0 && (of("Miss") - 100.0).abs() <= 40.0, "{text}{said}");
-        assert_eq!(of("Error"), 0.0, "{text}");
+        let run = file.run(&redis, &format!("-p {protocol} -d 1 -w 1"), 0);
+        let of = |word: &str| run.sum("Responses:", word);
+        assert!((of("Hit") - 100.0).abs() <= 40.0 && (of("Miss") - 100.0).abs() <= 40.0);
+        assert_eq!(of("Error"), 0.0);
     }
     assert!(
         redis.redis_says("TTL 01").starts_with(":60\r\n") || redis.redis_says("TTL 01").starts_with(":5")
     );
 }
 
+/// The numbers of each line of a trace.
+fn numbers_of(trace: &str) -> Vec<Vec<u64>> {
+    trace.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect()
+}
+
+/// The responses of a second of a trace that took as long as this.
+fn in_second(lines: &[Vec<u64>], second: u64, from_ns: u64) -> u64 {
+    let start_ns = lines[0][5] + second * 1_000_000_000;
+    lines[1..].iter().filter(|line| line[0] == start_ns && line[1] >= from_ns).map(|line| line[2]).sum()
+}
+
 /// Both files hold every second of warm-up and windows, and every response.
 #[test]
 fn files_hold_every_second() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     let file = File::of("[[workload]]\nrate = 100\nparameter = [{}]");
     let directory = file.0.parent().unwrap();
     let (trace, waterfall) = (directory.join("t.txt"), directory.join("w.png"));
-    let options = format!(
-        "--config {} -d 1 -w 2 --trace {} --waterfall {}",
-        file.path(),
-        trace.display(),
-        waterfall.display()
+    file.run(
+        &server.address,
+        &format!("-d 1 -w 2 --trace {} --waterfall {}", trace.display(), waterfall.display()),
+        0,
     );
-    ended(&rpc_perf(&server.address, &options), 0);
     let text = std::fs::read_to_string(&trace).unwrap();
     let lines: Vec<Vec<u64>> =
         text.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
     assert_eq!(lines[0][..5], [2, 0, 3_600_000_000_000, 1_000_000_000, 3]);
-    let counts: Vec<u64> = (0..3)
-        .map(|second| {
-            let start_ns = lines[0][5] + second * 1_000_000_000;
-            lines[1..].iter().filter(|line| line[0] == start_ns).map(|line| line[2]).sum()
-        })
-        .collect();
+    let counts = [0, 1, 2].map(|second| in_second(&lines, second, 0));
     assert_eq!(counts.iter().sum::<u64>(), 300, "{counts:?}");
     assert!(counts.iter().all(|count| (50..=150).contains(count)), "{counts:?}");
     assert_eq!(std::fs::read(&waterfall).unwrap()[..4], *b"\x89PNG");
@@ -408,26 +356,17 @@ fn files_hold_every_second() {
 /// One that goes on until a signal comes writes its files after every run of windows.
 #[test]
 fn service_mode_runs_until_a_signal() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     let file = File::of(
         "[[workload]]\nrate = 50\nparameter = [{}]\n[general]\nservice = true\nwindows = 1\nduration = 1",
     );
-    let trace = file.0.parent().unwrap().join("t.txt");
-    let options =
-        ["--config", &file.path().to_string(), "--trace", &trace.display().to_string()].map(str::to_owned);
-    let mut child = brunt(&["rpc-perf", "-s", &server.address])
-        .args(options)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let options = format!("--config {} --trace {}", file.path(), file.0.path("t.txt"));
+    let mut child = begin(command(&server, &options));
     let mut headers = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
         // The file of a run of windows is before the next window is printed.
         if line.ends_with("Window: 2") || line.ends_with("Window: 3") {
-            let text = std::fs::read_to_string(&trace).unwrap();
-            headers.push(text.lines().next().unwrap().to_owned());
+            headers.push(file.0.text("t.txt").lines().next().unwrap().to_owned());
         }
         if line.ends_with("Window: 3") {
             kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -447,8 +386,7 @@ struct Shown {
 
 impl Shown {
     fn start(server: &Server, options: &str) -> Self {
-        let mut command = rpc_perf_command(&server.address, &format!("--listen 0 {options}"));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = begin(command(server, &format!("--listen 0 {options}")));
         let said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let address = said
             .filter_map(|line| line.strip_prefix("note: http://")?.split('/').next().map(str::to_owned))
@@ -494,8 +432,7 @@ fn numbers(page: &str) -> BTreeMap<String, f64> {
 /// or send garbage disturb neither.
 #[test]
 fn numbers_are_shown_by_http() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
+    let Some(server) = Server::memcached("") else { return };
     server.says("set 0 0 0 1\r\n1\r\n", "STORED\r\n");
     let file = File::of(
         "[[workload]]\nrate = 200\nparameter = [{}]\n[[workload]]\nrate = 90\nparameter = [{seed = 1}]",
@@ -518,7 +455,7 @@ fn numbers_are_shown_by_http() {
         }
     }
     drop(disturbing);
-    assert_eq!(run.child.wait().unwrap().code(), Some(0), "{text}");
+    assert_eq!(run.child.wait().unwrap().code(), Some(0));
     for window in 1..3 {
         let of = |name: &str| windows[window][name];
         let since = |name: &str| of(&format!("{name}_count")) - windows[window - 1][&format!("{name}_count")];
@@ -531,38 +468,30 @@ fn numbers_are_shown_by_http() {
             ("Sockets:", "Read", "socket_read"),
         ] {
             let printed = of_windows(&text, line, word)[window - 1];
-            assert!(printed > 0.0 && printed == since(name), "{name}: {text}{windows:?}");
+            assert!(printed > 0.0 && printed == since(name), "{name}{windows:?}");
         }
         for word in ["min", "p50", "p90", "p99", "p999", "p9999", "max"] {
             let printed_us = of_windows(&text, "Percentiles: Response OK (us):", word)[window - 1];
-            assert_eq!(
-                (of(&format!("response_ok_{word}_nanoseconds")) / 1e3).floor(),
-                printed_us,
-                "{word}: {text}"
-            );
+            assert_eq!((of(&format!("response_ok_{word}_nanoseconds")) / 1e3).floor(), printed_us, "{word}");
         }
         let each = |word: &str| {
             ["response_ok", "response_ok_hit", "response_ok_miss"]
                 .map(|name| of(&format!("{name}_{word}_nanoseconds")))
         };
         let ([least, least_hit, least_miss], [most, most_hit, most_miss]) = (each("min"), each("max"));
-        assert!(
-            least > 0.0 && least == least_hit.min(least_miss) && most == most_hit.max(most_miss),
-            "{windows:?}"
-        );
+        assert!(least > 0.0 && least == least_hit.min(least_miss) && most == most_hit.max(most_miss));
     }
     let counts = server.statistics();
     for (name, word, count) in
         [("response_ok_hit_count", "Hit", "get_hits"), ("response_ok_miss_count", "Miss", "get_misses")]
     {
         let last = of_windows(&text, "Responses:", word)[2];
-        assert_eq!(windows[2][name] + last, counts[count] as f64, "{name}: {text}");
+        assert_eq!(windows[2][name] + last, counts[count] as f64, "{name}");
     }
     // Connections are made before the warm-up alone.
     assert_eq!([0, 1].map(|window| windows[window]["connect_ok_count"]), [2.0, 2.0]);
     assert!(
-        windows[0]["connect_ok_min_nanoseconds"] > 0.0 && windows[1]["connect_ok_max_nanoseconds"] == 0.0,
-        "{windows:?}"
+        windows[0]["connect_ok_min_nanoseconds"] > 0.0 && windows[1]["connect_ok_max_nanoseconds"] == 0.0
     );
 }
 
@@ -572,24 +501,12 @@ fn listen_errors_are_reported() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for (given, expected) in [
-        (
-            "host:80",
-            "invalid value 'host:80' for --listen: expected a port of this host alone, such as 9090"
-                .to_owned(),
-        ),
-        (
-            &address,
-            format!(
-                "invalid value '{address}' for --listen (Address already in use (os error 98)): expected "
-            ),
-        ),
+        ("host:80", ": expected a port of this host alone, such as 9090"),
+        (&address, " (Address already in use (os error 98)): expected "),
     ] {
-        let (text, said) =
-            ended(&rpc_perf("127.0.0.1", &format!("--config {} --listen {given}", file.path())), 1);
-        assert!(
-            said.contains(&format!("rpc-perf: {expected}")) && !text.contains("Connecting"),
-            "{text}{said}"
-        );
+        let expected = format!("invalid value '{given}' for --listen{expected}");
+        let run = file.run("127.0.0.1", &format!("--listen {given}"), 1);
+        assert!(run.said.contains(&format!("rpc-perf: {expected}")) && !run.out.contains("Connecting"));
     }
 }
 
@@ -597,35 +514,25 @@ fn listen_errors_are_reported() {
 /// the server went on.
 #[test]
 fn stalls_appear_in_their_window() {
-    let _beside = beside_others();
-    let server = Server::reference_first(&["--stall", "2300ms:1s"]);
+    let server = Server::reference_first("--stall 2300ms:1s");
     let file = File::of("[[workload]]\nrate = 1000\nparameter = [{}]");
-    let directory = file.0.parent().unwrap();
-    let trace = directory.join("t.txt");
-    let options = format!("--config {} -d 1 -w 4 -c 10 --trace {}", file.path(), trace.display());
-    let mut command = Command::new("nice");
-    command.args(["-n", "-20", env!("CARGO_BIN_EXE_brunt"), "rpc-perf", "-s", &server.address]);
-    let output = command.args(options.split_whitespace()).stdin(Stdio::null()).output().unwrap();
-    let (text, said) = ended(&output, 0);
+    let options = format!("--config {} -d 1 -w 4 -c 10 --trace {}", file.path(), file.0.path("t.txt"));
+    let run = Ended::from(undisturbed(&format!("rpc-perf -s {server} {options}")));
+    let (text, said) = (&run.out, &run.said);
+    assert_eq!(run.exit, 0);
     // Due every millisecond from 2.3 s to 3.3 s, answered from 3.3 s on: of the 1700 of that second 17 have waited longer than 983 ms. From
     // when they were sent ten alone took so long, for a connection has one at a time.
-    let p99_us = of_windows(&text, "Percentiles: Response OK (us):", "p99");
+    let p99_us = of_windows(text, "Percentiles: Response OK (us):", "p99");
     for (window, p99_us) in p99_us.iter().enumerate() {
         let expected_us = if window == 2 { 950_000.0..1_200_000.0 } else { 0.0..500_000.0 };
-        assert!(expected_us.contains(p99_us), "{text}{said}");
+        assert!(expected_us.contains(p99_us));
     }
     let of_run = said.lines().find_map(|line| line.strip_prefix("note: p99 of all windows: "));
-    assert!(of_run.is_some_and(|note| note.ends_with(" us from when it was sent")), "{said}");
-    let text = std::fs::read_to_string(&trace).unwrap();
-    let lines: Vec<Vec<u64>> =
-        text.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
-    let in_second = |second: u64, from_ns: u64| -> u64 {
-        let start_ns = lines[0][5] + second * 1_000_000_000;
-        lines[1..].iter().filter(|line| line[0] == start_ns && line[1] >= from_ns).map(|line| line[2]).sum()
-    };
-    let slow: Vec<u64> = (0..5).map(|second| in_second(second, 500_000_000)).collect();
+    assert!(of_run.is_some_and(|note| note.ends_with(" us from when it was sent")));
+    let lines = numbers_of(&file.0.text("t.txt"));
+    let slow: Vec<u64> = (0..5).map(|second| in_second(&lines, second, 500_000_000)).collect();
     assert!((450..=900).contains(&slow[3]) && slow.iter().sum::<u64>() == slow[3], "{slow:?}");
-    let all: Vec<u64> = (0..5).map(|second| in_second(second, 0)).collect();
+    let all: Vec<u64> = (0..5).map(|second| in_second(&lines, second, 0)).collect();
     let before: u64 = all[..3].iter().sum();
     assert!(all[..3].iter().all(|count| *count > 0), "{all:?}");
     assert!(all.iter().sum::<u64>() == 5_000 && before < 2_450 && all[3] > 1_550, "{all:?}");

@@ -1,9 +1,9 @@
 //! Who comes to a memcached that asks: SASL PLAIN against a real one, whose users are those of a daemon in this program.
 
-use crate::server::{Directory, Server, beside_others, brunt};
+use crate::server::{Directory, Ended, Server, ended_run};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Command, Output};
+use std::process::Command;
 
 const USER: (&str, &str) = ("reader", "s3cret");
 
@@ -25,7 +25,7 @@ fn users() -> Directory {
     let listener = UnixListener::bind(&socket).unwrap();
     std::thread::spawn(move || listener.incoming().for_each(|stream| answer(stream.unwrap())));
     let text = format!("mech_list: plain\npwcheck_method: saslauthd\nsaslauthd_path: {}\n", socket.display());
-    std::fs::write(directory.join("memcached.conf"), text).unwrap();
+    directory.with("memcached.conf", &text);
     directory
 }
 
@@ -43,48 +43,36 @@ fn answer(mut stream: UnixStream) {
     let _ = stream.write_all(if is_known { b"\x00\x02OK" } else { b"\x00\x02NO" });
 }
 
-fn ended(address: &str, flags: &[&str]) -> Output {
-    brunt(&["run", "-q", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
-        .args(["--protocol", "memcached-binary"])
-        .args(flags)
-        .output()
-        .unwrap()
+fn run(address: &str, flags: &str) -> Ended {
+    ended_run(&format!("-s {address} --protocol memcached-binary {flags}"))
 }
 
 /// A refusal is one message, with the server's own words, and exit code 5; a client that is let in notices nothing.
 #[test]
 fn credentials_are_checked() {
-    let _beside = beside_others();
     if !asks_for_users() {
         return;
     }
     let directory = users();
     let Some(server) = Server::memcached_with_users(&directory) else { return };
-    let file = directory.join("password");
-    std::fs::write(&file, "s3cret\n").unwrap();
-    let at_file = format!("@{}", file.display());
     for io in ["epoll", "auto"] {
-        let refused: [(&[&str], &str); 3] = [
-            (&["--set", "user=reader", "--password", "wrong"], "SASL PLAIN refused: Auth failure"),
-            (&["--set", "user=nobody", "--password", "s3cret"], "SASL PLAIN refused: Auth failure"),
-            (&[], "Auth failure"),
+        let refused: [(&str, &str); 3] = [
+            ("--set user=reader --password wrong", "SASL PLAIN refused: Auth failure"),
+            ("--set user=nobody --password s3cret", "SASL PLAIN refused: Auth failure"),
+            ("", "Auth failure"),
         ];
         for (flags, message) in refused {
-            let output = ended(&server.address, &[flags, &["--io", io]].concat());
-            let text = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(5), "{flags:?}: {text}");
-            assert!(text.contains(message) && text.lines().count() == 1, "{flags:?}: {text}");
-            assert!(output.stdout.is_empty(), "{flags:?}");
+            let output = run(&server, &format!("{flags} --io {io}"));
+            output.is(5, &[message]);
+            assert_eq!((output.said.lines().count(), &*output.out), (1, ""), "{flags}");
         }
         let user = format!("user={}", USER.0);
-        for password in [USER.1, &at_file] {
-            let flags =
-                ["--set", &user, "--password", password, "-o", "json:-", "--io", io, "-c", "8", "-T", "2"];
-            let output = ended(&server.address, &flags);
-            let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
-            assert!(matches!(output.status.code(), Some(0 | 3)), "{password}: {text}");
-            assert!(!text.contains(USER.1), "{password}: {text}");
-            assert!(text.contains("\"completed\": 1000"), "{password}: {text}");
+        for password in [USER.1, &format!("@{}", directory.with("password", "s3cret\n"))] {
+            let flags = format!("--set {user} --password '{password}' -o json:- --io {io} -c 8 -T 2");
+            let output = run(&server, &flags);
+            assert!(matches!(output.exit, 0 | 3), "{password}");
+            assert!(!output.out.contains(USER.1) && !output.said.contains(USER.1), "{password}");
+            assert!(output.out.contains("\"completed\": 1000"), "{password}");
         }
     }
 }
@@ -92,11 +80,7 @@ fn credentials_are_checked() {
 /// Who brings a password to a server that asks for none is told so.
 #[test]
 fn passwords_without_users_are_rejected() {
-    let _beside = beside_others();
-    let Some(server) = Server::memcached(&[]) else { return };
-    let output = ended(&server.address, &["--set", &format!("user={}", USER.0), "--password", USER.1]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(5), "{text}");
-    assert!(text.contains("SASL PLAIN refused: Unknown command (") && text.contains("-S"), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
+    let Some(server) = Server::memcached("") else { return };
+    let output = run(&server, &format!("--set user={} --password '{}'", USER.0, USER.1));
+    output.is_line(5, &["SASL PLAIN refused: Unknown command (", "-S"]);
 }

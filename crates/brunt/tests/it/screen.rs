@@ -1,7 +1,7 @@
 //! `--progress tui` on a terminal of its own, which `script` of util-linux makes.
 
 use crate::cluster::wait_until;
-use crate::server::{Directory, plain};
+use crate::server::{Directory, Ended, plain, side_by_side};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -12,10 +12,8 @@ const ENTERED: &str = "\x1b[?1049h";
 const LEFT: &str = "\x1b[?1049l";
 
 /// A run on a terminal of 80x24, with these flags; `before` is for the shell that starts it.
-fn on_terminal(before: &str, flags: &[&str]) -> Command {
-    let short =
-        ["run", "--progress=tui", "-c", "2", "--rate", "200", "-t", "60s", "--warmup", "0s", "--keys", "100"];
-    let brunt = plain(&[&short[..], flags].concat());
+fn on_terminal(before: &str, flags: &str) -> Command {
+    let brunt = plain(&format!("run --progress=tui -c 2 --rate 200 -t 60s --warmup 0s --keys 100 {flags}"));
     let words = brunt.get_args().map(|word| word.to_string_lossy().into_owned());
     let command = format!(
         "stty rows 24 cols 80; {before} exec {} {} --allow=BROKEN,LOAD,CLIENT,DATA",
@@ -44,7 +42,7 @@ fn until_table(output: &mut impl Read) -> Vec<u8> {
 
 /// What a terminal gets to see of a run that is ended by these keys.
 fn seen(keys: &[u8]) -> (Option<i32>, String) {
-    let mut child = on_terminal("", &[]).spawn().unwrap();
+    let mut child = on_terminal("", "").spawn().unwrap();
     let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut seen = until_table(&mut output);
     input.write_all(keys).unwrap();
@@ -70,17 +68,12 @@ fn the_terminal_is_given_back_before_the_report() {
 /// Whatever size a terminal says it has, there is a screen, and the run ends as it was to.
 #[test]
 fn terminals_of_any_size_have_a_screen() {
-    std::thread::scope(|scope| {
-        for size in ["rows 24 cols 30000", "rows 65535 cols 65535", "rows 1 cols 1", "rows 0 cols 0"] {
-            scope.spawn(move || {
-                let flags = ["-n", "100"];
-                let output =
-                    on_terminal(&format!("stty {size};"), &flags).stdin(Stdio::null()).output().unwrap();
-                let text = String::from_utf8_lossy(&output.stdout);
-                assert_eq!(output.status.code(), Some(0), "{size}: {text:?}");
-                assert!(text.contains(ENTERED) && text.contains(LEFT) && text.len() < 10 << 20, "{size}");
-            });
-        }
+    let sizes = ["rows 24 cols 30000", "rows 65535 cols 65535", "rows 1 cols 1", "rows 0 cols 0"];
+    side_by_side(sizes, |size| {
+        let output = Ended::from(on_terminal(&format!("stty {size};"), "-n 100").stdin(Stdio::null()));
+        let text = &output.out;
+        assert_eq!(output.exit, 0, "{size}: {text:?}");
+        assert!(text.contains(ENTERED) && text.contains(LEFT) && text.len() < 10 << 20, "{size}");
     });
 }
 
@@ -91,7 +84,7 @@ fn documents_and_the_screen_do_not_mix() {
     let directory = Directory::new();
     let path = directory.join("document");
     for option in ["json:-", "ndjson:-"] {
-        let redirected = ["-o", option, ">", path.to_str().unwrap()];
+        let redirected = format!("-o {option} > {}", path.to_str().unwrap());
         let mut child = on_terminal("", &redirected).spawn().unwrap();
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut seen = until_table(&mut output);
@@ -104,12 +97,12 @@ fn documents_and_the_screen_do_not_mix() {
         let count = values.map(|value| assert!(value.unwrap().is_object())).count();
         assert!(count > 0, "{option}: {document}");
     }
-    let mut child = on_terminal("", &["-o", "ndjson:-"]).spawn().unwrap();
+    let mut child = on_terminal("", "-o ndjson:-").spawn().unwrap();
     let input = child.stdin.take();
-    let output = child.wait_with_output().unwrap();
+    let output = Ended::from(child);
     drop(input);
-    let seen = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{seen:?}");
+    let seen = &output.out;
+    assert_eq!(output.exit, 2, "{seen:?}");
     assert!(
         seen.contains("--progress tui cannot be used with -o ndjson:-: both would write")
             && !seen.contains(ENTERED)
@@ -122,7 +115,7 @@ fn a_run_ends_with_its_terminal() {
     let directory = Directory::new();
     let (number, result) = (directory.join("pid"), directory.join("out.json"));
     let before = format!("echo $$ > {};", number.display());
-    let mut child = on_terminal(&before, &["-o", result.to_str().unwrap()]).spawn().unwrap();
+    let mut child = on_terminal(&before, &format!("-o {}", result.to_str().unwrap())).spawn().unwrap();
     until_table(&mut child.stdout.take().unwrap());
     let process = format!("/proc/{}", fs::read_to_string(number).unwrap().trim());
     assert!(Path::new(&process).exists(), "{process}");

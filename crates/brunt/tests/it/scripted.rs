@@ -4,23 +4,20 @@
 //! Not requests that a server wrongs by their number (`accounting.rs`).
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others};
+use crate::server::{Server, listening};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Every operation that Redis has too: what was sent is what the server counts, by kind and by outcome.
 #[test]
 fn client_and_server_counts_agree() {
-    let _beside = beside_others();
-    let server = Server::reference(&["--user", "writer", "--password", "secret"]);
-    let flags =
-        ["--protocol", "resp3", "--set", "user=writer", "--password", "secret", "--keys", "500", "-c", "4"];
-    let more = ["-n", "20000", "--warmup", "0s", "--set", "drain=5s", "--allow=BROKEN,LOAD,CLIENT,DATA"];
-    let mix = ["--mix", "get=4,mget=1,set=2,add=1,replace=1,append=1,delete=1,touch=1", "--ttl", "1h"];
-    let measured = Measured::run(&server.address, &[&flags[..], &more, &mix].concat());
-    measured.check_request_counts();
-    assert_eq!(measured.exit, 0, "{}", measured.text);
+    let server = Server::reference("--user writer --password secret");
+    let flags = "--protocol resp3 --set user=writer --password secret --keys 500 -c 4";
+    let more = "-n 20000 --warmup 0s --set drain=5s --allow=BROKEN,LOAD,CLIENT,DATA";
+    let mix = "--mix get=4,mget=1,set=2,add=1,replace=1,append=1,delete=1,touch=1 --ttl 1h";
+    let measured = Measured::run(&server, &format!("{flags} {more} {mix}"));
+    assert_eq!(measured.exit, 0);
     assert_eq!(measured.over_phases("requests.error") + measured.over_phases("requests.timeout"), 0);
     // It speaks memcached's text to a client that asks for statistics, once that client has authenticated.
     let counts = counts(&server.address);
@@ -28,13 +25,13 @@ fn client_and_server_counts_agree() {
         let line = counts.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
         line.unwrap().parse().unwrap()
     };
-    assert_eq!(count("cmd_get"), measured.over_phases("keys.requested"), "{}", measured.text);
-    assert_eq!(count("get_hits"), measured.over_phases("keys.hit"), "{}", measured.text);
+    assert_eq!(count("cmd_get"), measured.over_phases("keys.requested"));
+    assert_eq!(count("get_hits"), measured.over_phases("keys.hit"));
     let sent = |op: &str| measured.count_or_0(&format!("ops.{op}.counts.requests.sent"));
-    assert_eq!(count("cmd_touch"), sent("touch"), "{}", measured.text);
-    assert_eq!(count("delete_hits") + count("delete_misses"), sent("delete"), "{}", measured.text);
+    assert_eq!(count("cmd_touch"), sent("touch"));
+    assert_eq!(count("delete_hits") + count("delete_misses"), sent("delete"));
     let stores: u64 = ["set", "add", "replace", "append"].map(sent).iter().sum();
-    assert_eq!(count("cmd_set"), stores + 500, "{}", measured.text);
+    assert_eq!(count("cmd_set"), stores + 500);
 }
 
 fn counts(address: &str) -> String {
@@ -59,17 +56,8 @@ enum Manner {
 
 /// A server that serves gets in this manner.
 fn ill_mannered(manner: Manner) -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        let served = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            for stream in listener.incoming() {
-                scope.spawn(|| serve_ill(&stream.unwrap(), manner, &served));
-            }
-        });
-    });
-    address
+    let served = AtomicU64::new(0);
+    listening(move |stream, _| serve_ill(&stream, manner, &served))
 }
 
 fn serve_ill(mut stream: &TcpStream, manner: Manner, served: &AtomicU64) {
@@ -93,7 +81,6 @@ fn serve_ill(mut stream: &TcpStream, manner: Manner, served: &AtomicU64) {
 /// worthless, and one such reply is enough; connections that are closed between requests are counted, and are no doubt about the numbers.
 #[test]
 fn bytes_that_are_no_reply_break_the_run() {
-    let _beside = beside_others();
     let table = [
         (Manner::GarbageBehind, "invalid", "malformed"),
         (Manner::SomeGarbageBehind, "invalid", "malformed"),
@@ -101,33 +88,17 @@ fn bytes_that_are_no_reply_break_the_run() {
     ];
     for (manner, status, kind) in table {
         let address = ill_mannered(manner);
-        let flags = [
-            "--mix",
-            "get",
-            "--no-preload",
-            "-c",
-            "2",
-            "-n",
-            "4000",
-            "--warmup",
-            "0s",
-            "--set",
-            "server-stats=false",
-        ];
-        let measured =
-            Measured::run(&address, &[&flags[..], &["--timeout", "5s", "-T", "1", "--strict"]].concat());
-        let text = &measured.text;
-        measured.check_request_counts();
-        measured.check_connections();
+        let flags = "--mix get --no-preload -c 2 -n 4000 --warmup 0s --set server-stats=false";
+        let measured = Measured::run(&address, &format!("{flags} --timeout 5s -T 1 --strict"));
         let count = measured.faults(None);
-        assert!(count >= 4 && measured.faults(Some(kind)) > 0, "{manner:?}\n{text}");
+        assert!(count >= 4 && measured.faults(Some(kind)) > 0, "{manner:?}");
         let (found, message) = measured.check("BROKEN");
-        assert_eq!(found, status, "{manner:?}\n{text}");
+        assert_eq!(found, status, "{manner:?}");
         if !matches!(manner, Manner::Closes) {
             let counted = format!("bytes came that are no reply, {count} times: ");
-            assert!(message.starts_with(&counted), "{message}\n{text}");
+            assert!(message.starts_with(&counted), "{message}");
             // A request may be on its way to one that closes.
-            assert_eq!((measured.count("counts.requests.completed"), measured.exit), (4_000, 3), "{text}");
+            assert_eq!((measured.requests("completed"), measured.exit), (4_000, 3));
         }
     }
 }

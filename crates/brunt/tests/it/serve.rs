@@ -1,49 +1,39 @@
 //! `brunt serve` as a process: where it listens, whom it lets in, and how it ends.
 
-use crate::server::{brunt, unique};
+use crate::server::{Directory, Process, brunt};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Starts it and waits for its announcement.
-fn start(flags: &[&str]) -> (Child, String) {
-    let mut command = brunt(&["serve", "--die-with-parent"]);
-    let mut child = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (child, line.trim_end().to_owned())
+fn start(flags: &str) -> (Process, String) {
+    Process::listening(brunt(&format!("serve --die-with-parent {flags}")))
 }
 
 /// A signal ends it in good order: with 0, with its log whole, and without its socket file.
 #[test]
 fn socket_files_are_removed_on_exit() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
-        let scratch = std::env::temp_dir().join(format!("brunt-serve-{}-{}", std::process::id(), unique()));
-        let (path, log) = (scratch.with_extension("socket"), scratch.with_extension("log"));
-        let (listen, log_flag) =
-            (format!("--listen=unix:{}", path.display()), format!("--log={}", log.display()));
-        let (mut child, announced) = start(&[&listen, &log_flag]);
-        assert_eq!(announced, format!("listening on unix:{}", path.display()));
+        let scratch = Directory::new();
+        let (path, log) = (scratch.join("socket"), scratch.path("log"));
+        let (mut process, address) = start(&format!("--listen=unix:{} --log={log}", path.display()));
+        assert_eq!(address, format!("unix:{}", path.display()));
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"get a\r\n").unwrap();
         stream.read_exact(&mut [0; 5]).unwrap();
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0));
+        rustix::process::kill_process(process.pid(), signal).unwrap();
+        assert_eq!(process.0.wait().unwrap().code(), Some(0));
         assert!(!path.exists());
         let (_, records) = brunt_server::log::read(&std::fs::read(&log).unwrap()).unwrap();
         assert_eq!(records.len(), 1);
-        std::fs::remove_file(&log).unwrap();
     }
 }
 
 /// Every dialect at one port, and no client without the password.
 #[test]
 fn passwords_are_checked() {
-    let (mut child, announced) = start(&["--port", "0", "--user", "reader", "--password", "secret"]);
-    let address = announced.strip_prefix("listening on ").unwrap();
+    let (_process, address) = start("--port 0 --user reader --password secret");
     let table: [(&[u8], &[u8]); 3] = [
         (
             b"*1\r\n$4\r\nPING\r\n*3\r\n$4\r\nAUTH\r\n$6\r\nreader\r\n$6\r\nsecret\r\n*1\r\n$4\r\nPING\r\n",
@@ -59,15 +49,13 @@ fn passwords_are_checked() {
         ),
     ];
     for (sent, answered) in table {
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(sent).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut heard = Vec::new();
         stream.read_to_end(&mut heard).unwrap();
         assert_eq!(heard.escape_ascii().to_string(), answered.escape_ascii().to_string());
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 /// What the server counts under a name.
@@ -83,21 +71,17 @@ fn counted(stream: &mut BufReader<TcpStream>, name: &str) -> u64 {
 #[test]
 fn clients_that_do_not_read_are_bounded_in_all() {
     const MIB: usize = 1 << 20;
-    let limit = ["--port", "0", "--output-buffer-limit", "4MiB"];
-    let (mut child, announced) = start(&limit);
-    let address = announced.strip_prefix("listening on ").unwrap();
-    let stream = TcpStream::connect(address).unwrap();
+    let (process, address) = start("--port 0 --output-buffer-limit 4MiB");
+    let stream = TcpStream::connect(&address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    for set in
-        [[b"set k 0 0 1048576\r\n", &vec![b'x'; MIB][..], b"\r\n"].concat(), b"set s 0 0 1\r\ny\r\n".to_vec()]
-    {
-        reader.get_mut().write_all(&set).unwrap();
+    for set in [format!("set k 0 0 {MIB}\r\n{}\r\n", "x".repeat(MIB)), "set s 0 0 1\r\ny\r\n".to_owned()] {
+        reader.get_mut().write_all(set.as_bytes()).unwrap();
         reader.read_line(&mut line).unwrap();
     }
     assert_eq!(line, "STORED\r\nSTORED\r\n");
-    let connect = |_| TcpStream::connect(address).unwrap();
+    let connect = |_| TcpStream::connect(&address).unwrap();
     let mut silent: Vec<TcpStream> = (0..50).map(connect).collect();
     let mut closed = 0;
     let begun = Instant::now();
@@ -112,7 +96,7 @@ fn clients_that_do_not_read_are_bounded_in_all() {
         closed = counted(&mut reader, "client_output_buffer_limit_disconnections");
         assert!(begun.elapsed() < Duration::from_secs(60), "no client was disconnected");
     }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
     let most_kib: usize = most.strip_suffix(" kB").unwrap().parse().unwrap();
     assert!(most_kib < (4 << 10) + (48 << 10), "{most}");
@@ -122,29 +106,4 @@ fn clients_that_do_not_read_are_bounded_in_all() {
         ["total_connections", "curr_connections", "client_output_buffer_limit_disconnections"]
             .map(|name| counted(&mut reader, name));
     assert!(open + closed >= accepted, "{accepted} accepted, {open} open, {closed} disconnected");
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
-#[test]
-fn usage_errors_are_named() {
-    let table: [(&[&str], [&str; 2]); 11] = [
-        (&["--listen", "localhost:1"], ["--listen", "unix:PATH"]),
-        (&["--listen", "unix:"], ["'unix:'", "ADDRESS:PORT"]),
-        (&["--listen", "127.0.0.1:0", "--port", "5"], ["--listen", "--port"]),
-        (&["--user", "reader"], ["--password", "required"]),
-        (&["--output-buffer-limit", "much"], ["--output-buffer-limit", "'much'"]),
-        (&["--output-buffer-limit", "0"], ["'0' for --output-buffer-limit", "from 64KiB to 64GiB"]),
-        (&["--output-buffer-limit", "65535"], ["'65535'", "from 64KiB to 64GiB"]),
-        (&["--output-buffer-limit", "1TiB"], ["'1TiB'", "from 64KiB to 64GiB"]),
-        (&["--udp-drop-every", "5"], ["--udp", "required"]),
-        (&["--udp", "--udp-trains", "keys"], ["--udp-trains", "reply or key"]),
-        (&["--udp", "--udp-swap-every", "0"], ["--udp-swap-every", "above 0"]),
-    ];
-    for (flags, parts) in table {
-        let output = brunt(&[&["serve"], flags].concat()).output().unwrap();
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
-        assert!(parts.iter().all(|part| text.contains(part)), "{flags:?}: {text}");
-    }
 }

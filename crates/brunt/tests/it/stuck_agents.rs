@@ -1,13 +1,12 @@
 //! Agents that are there and do not get on: whatever they do not do, the run ends, names them, and obeys the first signal.
 
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Ended, Server, begin, brunt, ended, listening};
 use brunt_fleet::agent_handshake::{Answer, Hello, VERSION, Welcome};
 use brunt_fleet::frame::{self, FRAME_BYTES_MAX, FrameReader};
 use brunt_fleet::message::{AgentInfo, FromAgent, ToAgent, decode, encode};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Output, Stdio};
+use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -29,14 +28,9 @@ enum Stuck {
 
 /// One that is stuck, at this address. It says so when it is where it will not get on.
 fn stuck_agent(how: Stuck) -> (String, mpsc::Receiver<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
     let (arrived, has_arrived) = mpsc::channel();
-    std::thread::spawn(move || {
-        // Until the controller is gone.
-        let _ = obstruct(&listener.accept().unwrap().0, how, &arrived);
-    });
-    (address, has_arrived)
+    // Until the controller is gone.
+    (listening(move |stream, _| _ = obstruct(&stream, how, &arrived)), has_arrived)
 }
 
 fn obstruct(mut socket: &TcpStream, how: Stuck, arrived: &mpsc::Sender<()>) -> io::Result<()> {
@@ -93,28 +87,23 @@ fn send(mut socket: &TcpStream, message: &FromAgent) -> io::Result<()> {
 }
 
 /// How a run ends with such an agent, and how long after the agent got stuck, or after the signal that it then got.
-fn run(server: &Server, how: Stuck, plan: &[&str], signal: Option<Signal>) -> (Output, Duration, String) {
+fn run(server: &Server, how: Stuck, plan: &str, signal: Option<Signal>) -> (Ended, Duration, String) {
     let (address, has_arrived) = stuck_agent(how);
-    let words = [
-        &["run", "--progress=none", "-s", &server.address, "--agent", &address, "-c", "1", "--keys", "10"],
-        &["--warmup", "0s", "--set", "drain=0s"][..],
-        plan,
-    ];
-    let child = brunt(&words.concat()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let load = format!("-c 1 --keys 10 --warmup 0s --set drain=0s {plan}");
+    let child = begin(brunt(&format!("run --progress=none -s {server} --agent {address} {load}")));
     has_arrived.recv_timeout(ENDED).unwrap();
     let since = Instant::now();
     if let Some(signal) = signal {
         kill_process(Pid::from_child(&child), signal).unwrap();
     }
-    let output = child.wait_with_output().unwrap();
+    let output = Ended::from(child);
     (output, since.elapsed(), address)
 }
 
 /// One that does nothing but send heartbeats is named when its time is over.
 #[test]
 fn agents_that_do_not_get_on_are_named() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let table = [
         (Stuck::NeverEnds, "did not end within 4.2 s; the run ended then"),
         (Stuck::Trickles, "sent no heartbeat for 4 s; the run ended then"),
@@ -124,11 +113,10 @@ fn agents_that_do_not_get_on_are_named() {
         for (how, reason) in table {
             let server = &server;
             scope.spawn(move || {
-                let (output, took, address) = run(server, how, &["-t", "200ms"], None);
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                let last = said.lines().last().unwrap_or_default();
-                assert_eq!(last, format!("error: agent {address} {reason}"), "{how:?}: {said}");
-                assert_eq!(output.status.code(), Some(1), "{how:?}: {said}");
+                let (output, took, address) = run(server, how, "-t 200ms", None);
+                let last = output.said.lines().last().unwrap_or_default();
+                assert_eq!(last, format!("error: agent {address} {reason}"), "{how:?}");
+                assert_eq!(output.exit, 1, "{how:?}");
                 assert!(took < ENDED, "{how:?}: {took:?}");
             });
         }
@@ -138,8 +126,7 @@ fn agents_that_do_not_get_on_are_named() {
 /// The first signal ends the run, with the report of what there is, though no agent obeys it and the plan has hours to go.
 #[test]
 fn signals_end_runs_whatever_agents_do() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let interrupted = "error: interrupted before anything was measured";
     let table = [
         (Stuck::NeverReady, interrupted),
@@ -150,33 +137,29 @@ fn signals_end_runs_whatever_agents_do() {
     ];
     std::thread::scope(|scope| {
         for (how, reason) in table {
-            for (signal, plan) in [(Signal::TERM, ["-t", "5h"]), (Signal::INT, ["-n", "1000000"])] {
+            for (signal, plan) in [(Signal::TERM, "-t 5h"), (Signal::INT, "-n 1000000")] {
                 let server = &server;
                 scope.spawn(move || {
-                    let (output, took, address) = run(server, how, &plan, Some(signal));
-                    let (shown, said) =
-                        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-                    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ").into();
+                    let (output, took, address) = run(server, how, plan, Some(signal));
+                    let said = &output.said;
+                    let shown = &output.out.split_whitespace().collect::<Vec<_>>().join(" ");
                     let last = said.lines().last().unwrap_or_default();
-                    assert!(last.ends_with(reason), "{how:?} {plan:?}: {said}");
+                    assert!(last.ends_with(reason), "{how:?} {plan:?}");
                     let is_reported = matches!(how, Stuck::NeverEnds | Stuck::Trickles);
                     // The user ended the run; the agent only did not obey.
                     for (text, said) in [
-                        (format!("error: interrupted; agent {address} "), &said),
-                        (format!("the run was interrupted, and agent {address} did not send "), &shown),
-                        (" · interrupted".to_owned(), &shown),
-                        ("LOST: it ".to_owned(), &shown),
-                        (", after the interruption".to_owned(), &shown),
+                        (format!("error: interrupted; agent {address} "), said),
+                        (format!("the run was interrupted, and agent {address} did not send "), shown),
+                        (" · interrupted".to_owned(), shown),
+                        ("LOST: it ".to_owned(), shown),
+                        (", after the interruption".to_owned(), shown),
                     ] {
-                        assert_eq!(
-                            said.contains(&text),
-                            is_reported,
-                            "{how:?} {plan:?} {text}: {shown}{said}"
-                        );
+                        assert_eq!(said.contains(&text), is_reported, "{how:?} {plan:?} {text}");
                     }
-                    assert!(!shown.contains("ended when agent"), "{how:?} {plan:?}: {shown}");
-                    let code = if how == Stuck::NeverAnswersPing { None } else { Some(130) };
-                    assert_eq!(output.status.code(), code, "{how:?} {plan:?}: {said}");
+                    assert!(!shown.contains("ended when agent"), "{how:?} {plan:?}");
+                    // By the signal itself, which has no code, or by the program.
+                    let code = if how == Stuck::NeverAnswersPing { -1 } else { 130 };
+                    assert_eq!(output.exit, code, "{how:?} {plan:?}");
                     assert!(took < ENDED, "{how:?} {plan:?}: {took:?}");
                 });
             }
@@ -187,12 +170,8 @@ fn signals_end_runs_whatever_agents_do() {
 /// What an agent says reaches a terminal without its control characters.
 #[test]
 fn agents_control_no_terminal() {
-    let _machine = beside_others();
-    let server = Server::reference(&[]);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let liar = std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().unwrap();
+    let server = Server::reference("");
+    let address = listening(|mut socket, _| {
         let hello = Hello { version: VERSION, wants_token: false, nonce: [1; 32] };
         socket.write_all(&hello.bytes()).unwrap();
         let mut answer = [0; Answer::BYTES];
@@ -207,8 +186,7 @@ fn agents_control_no_terminal() {
         // Until the controller is gone.
         let _ = socket.read_to_end(&mut Vec::<u8>::new());
     });
-    let output = brunt(&["run", "-s", &server.address, "--agent", &address]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(said, format!("error: agent {address}: ?[2Jnothing error: a line of its own\n"));
-    liar.join().unwrap();
+    let output = ended(&format!("run -s {server} --agent {address}"));
+    let said = &output.said;
+    assert_eq!(*said, format!("error: agent {address}: ?[2Jnothing error: a line of its own\n"));
 }

@@ -1,25 +1,17 @@
 //! Options and commands that brunt does not have: the error names what was meant, and whose it is.
 
-use crate::server::{beside_others, plain};
+use crate::server::{Ended, plain};
 
-/// The words of a line, split as a shell does it.
-pub(crate) fn words(line: &str) -> Vec<String> {
-    let output =
-        std::process::Command::new("sh").arg("-c").arg(format!("printf '%s\\n' {line}")).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
-}
-
-/// Exit code and standard error of a line.
-fn ended(words: &[String]) -> (i32, String) {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let output = plain(&words).output().unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+/// What is said of a line that is refused.
+fn refused(line: &str) -> String {
+    let mut output = Ended::from(plain(line));
+    assert_eq!(output.exit, 2);
+    std::mem::take(&mut output.said)
 }
 
 /// The usual error, and a line for each kind of owner: commands of brunt, and load generators without a front end.
 #[test]
 fn options_of_other_tools_name_them() {
-    let _beside = beside_others();
     let migrating = ": see docs/migrating.md\n";
     #[rustfmt::skip]
     let table = [
@@ -41,8 +33,7 @@ fn options_of_other_tools_name_them() {
         ]),
     ];
     for (line, option, owners) in table {
-        let (exit, message) = ended(&words(line));
-        assert_eq!(exit, 2, "{line}: {message}");
+        let message = refused(line);
         let error = format!("error: unexpected argument '{option}' found\n");
         assert!(message.starts_with(&error) && !message.contains("hunter2"), "{line}: {message}");
         let tips: Vec<&str> = message.split(&format!("tip: {option} is an option of ")).skip(1).collect();
@@ -56,7 +47,6 @@ fn options_of_other_tools_name_them() {
 /// A misspelled option of brunt is named, and no other.
 #[test]
 fn misspellings_get_a_suggestion() {
-    let _beside = beside_others();
     let table = [
         ("run --rato 5", Some("--rate")),
         ("run --conections 5", Some("--connections")),
@@ -69,8 +59,7 @@ fn misspellings_get_a_suggestion() {
         ("ruin-everything", None),
     ];
     for (line, meant) in table {
-        let (exit, message) = ended(&words(line));
-        assert_eq!(exit, 2, "{line}");
+        let message = refused(line);
         assert_eq!(message.contains("similar"), meant.is_some(), "{line}: {message}");
         assert!(message.contains(meant.unwrap_or("error: ")), "{line}: {message}");
         // The usage has no option that merely resembles it.
@@ -82,47 +71,9 @@ fn misspellings_get_a_suggestion() {
 /// A word behind one dash is no option of a tool that has its first letter.
 #[test]
 fn unknown_letters_are_refused_as_such() {
-    let _beside = beside_others();
     for line in ["compare A B -UNKNOWN -", "compare A B --unknown", "run -UNKNOWN"] {
-        let (exit, message) = ended(&words(line));
-        assert_eq!(exit, 2, "{line}");
+        let message = refused(line);
         assert!(message.starts_with("error: unexpected argument '-"), "{line}: {message}");
         assert!(!message.contains("benchmark") && !message.contains("mutilate"), "{line}: {message}");
-    }
-}
-
-/// An option that only other commands have is answered with these.
-#[test]
-fn options_of_other_commands_name_them() {
-    let _beside = beside_others();
-    let table = [
-        ("run --from 1k", "tip: --from is an option of brunt search"),
-        (
-            "run -d 4",
-            "tip: -d is --depth, the requests in flight per connection, or --value-size, which is -d elsewhere",
-        ),
-        ("report a.json --html b", "tip: a file is written by -o html:PATH"),
-        ("run --linger 1s", "tip: --linger is a key of the plan: --set linger=5s"),
-        ("load --no-nodelay", "tip: --nodelay is a key of the plan: --set nodelay=false"),
-        ("run --over rate=1k,2k", "tip: --over is an option of brunt scan"),
-        ("report --rate 5 a.json", "tip: --rate is an option of brunt run, "),
-        ("compare 127.0.0.1:28111 b:6379", "expected a result in JSON; servers are compared by --live A B"),
-        (
-            "run --command GET {key}",
-            "cannot read the plan {key} (a command is one word, in quotes: --command 'GET {key}')",
-        ),
-        (
-            "run --value-size 100-1000",
-            "invalid value '100-1000' for --value-size: no size; expected a size such as 200 or 4KiB, fixed:N, ",
-        ),
-        ("load", "error: brunt load requires --server\n"),
-        ("run -c 4 -t 2", "; for 2 seconds -t 2s, for 2 threads (memtier_benchmark's -t) --threads 2"),
-        ("run --percentiles 50,101", "invalid value '50,101' for --percentiles: expected up to 12 numbers"),
-        ("scan --over rate=1k-10k", "a range is FIRST..LAST:STEP"),
-    ];
-    for (line, expected) in table {
-        let (exit, message) = ended(&words(line));
-        assert_eq!(exit, 2, "{line}");
-        assert!(message.contains(expected), "{line}: {message}");
     }
 }

@@ -4,13 +4,10 @@
 //! Not about how long a server was gone (`outages.rs`), and no time of the host's is judged: whatever the samples hold must
 //! be printed.
 
-use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, lasting_port, temporary};
-use rustix::process::{Signal, kill_process};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::thread::{park_timeout, scope};
-use std::time::{Duration, Instant};
+use crate::measured::{ALL, Measured};
+use crate::server::{Directory, Ended, Server, begin, brunt, ended, lasting_port, stop_for, wait};
+use std::thread::scope;
+use std::time::Duration;
 
 /// Long enough for a change in it to be looked for.
 const SECONDS: u64 = 4;
@@ -18,67 +15,29 @@ const RATE: u64 = 1_000;
 /// How long a server is gone, or stands still.
 const GONE: Duration = Duration::from_millis(300);
 
-fn sleep_until(since: Instant, length: Duration) {
-    while since.elapsed() < length {
-        park_timeout(length.saturating_sub(since.elapsed()));
-    }
-}
-
 /// A load of which everything is kept. `disturb` is called a quarter into its window, when the server has been asked as often.
-fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Server) -> Server) {
-    let [json, csv, junit, samples] = ["json", "csv", "xml", "samples"].map(temporary);
-    let path = |path: &Path| path.to_str().unwrap().to_owned();
-    let mut run = brunt(&["run", "--server", &server.address]);
-    run.args([
-        "-r",
-        &RATE.to_string(),
-        "--arrival",
-        "uniform",
-        "-c",
-        "8",
-        "--depth",
-        "64",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-    ])
-    .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--set", "samples-max=100k"])
-    .args(["--wait", "sleep"])
-    .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
-    .args([
-        "-o",
-        &path(&json),
-        "-o",
-        &path(&csv),
-        "-o",
-        &path(&junit),
-        "-o",
-        &format!("samples:{}", path(&samples)),
-    ])
-    .args(flags);
-    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let asked = |server: &Server| server.statistics()["cmd_set"] + server.statistics()["cmd_get"];
-    while asked(&server) < SECONDS * RATE / 4 {
-        park_timeout(Duration::from_millis(5));
-    }
+fn disturbed(what: &str, server: Server, flags: &str, disturb: impl FnOnce(Server) -> Server) {
+    let directory = Directory::new();
+    let load = format!("-r {RATE} --arrival uniform -c 8 --depth 64 --warmup 0s --no-preload -t {SECONDS}s");
+    let asserted = "--wait sleep --assert 'p99 < 1ns' --assert 'max < 1ns' --set samples-max=100k";
+    let kept =
+        ["run.json", "run.csv", "run.xml"].map(|name| format!("-o {} ", directory.path(name))).concat();
+    let kept = format!("--allow={ALL} {kept} -o samples:{}", directory.path("samples"));
+    let run = begin(brunt(&format!("run --server {server} {load} {asserted} {kept} {flags}")));
+    server.await_requests(SECONDS * RATE / 4);
     let server = disturb(server);
-    let output = run.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout.clone()).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    let ended = Ended::from(run);
     // Where the client's own part may be the whole of a latency, as on a busy host, an assertion is undecided and not failed.
-    let exit = output.status.code().unwrap_or_default();
-    assert!(matches!(exit, 3 | 4), "{what}: {exit}: {text}");
-    let measured = Measured {
-        exit,
-        json: serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap(),
-        text: text.clone(),
-    };
-    measured.check_request_counts();
-    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
-    check(what, &measured, &read(&csv), &read(&junit), &read(&samples));
-    [json, csv, junit, samples].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert!(matches!(ended.exit, 3 | 4), "{what}");
+    let text = format!("{}{}", ended.out, ended.said);
+    let measured = Measured::of(Ended { exit: ended.exit, out: directory.text("run.json"), said: text });
+    let read = |name: &str| directory.text(name);
+    check(what, &measured, &read("run.csv"), &read("run.xml"), &read("samples"));
     drop(server);
 }
 
 /// The cells of a CSV below these headings, of every line.
-fn columns<const N: usize>(csv: &str, names: [&str; N]) -> Vec<[String; N]> {
+pub(crate) fn columns<const N: usize>(csv: &str, names: [&str; N]) -> Vec<[String; N]> {
     let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
     let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
     let places = names.map(|name| headings.iter().position(|heading| *heading == name).unwrap());
@@ -119,17 +78,13 @@ fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str)
     let max_ns = *response.last().unwrap() as f64;
     let p99_ns = response[(response.len() * 99).div_ceil(100) - 1] as f64;
     // Every request of the window is there, but those that had no reply.
-    let scheduled = measured.count("counts.requests.scheduled");
-    assert_eq!(
-        (scheduled, rows.len() as u64),
-        (SECONDS * RATE, scheduled - measured.count("counts.requests.unsent")),
-        "{what}"
-    );
-    assert_eq!(measured.count("latency.response_ns.count"), response.len() as u64, "{what}: {text}");
+    let scheduled = measured.requests("scheduled");
+    assert_eq!((scheduled, rows.len() as u64), (SECONDS * RATE, scheduled - measured.requests("unsent")));
+    assert_eq!(measured.count("latency.response_ns.count"), response.len() as u64, "{what}");
     let all = measured.count("latency.including_failures_ns.count");
-    assert_eq!(all, rows.len() as u64 + measured.count("counts.requests.abandoned"), "{what}: {text}");
+    assert_eq!(all, rows.len() as u64 + measured.requests("abandoned"), "{what}");
     let is = |name: &str, found: f64, truth: f64, tolerance: f64| {
-        assert!((found / truth - 1.0).abs() <= tolerance, "{what}, {name}: {found} for {truth}\n{text}");
+        assert!((found / truth - 1.0).abs() <= tolerance, "{what}, {name}: {found} for {truth}");
     };
     is("max in JSON", measured.count("latency.response_ns.max") as f64, max_ns, 0.0);
     is("p99 in JSON", measured.count("latency.response_ns.p99") as f64, p99_ns, 0.001);
@@ -163,45 +118,39 @@ fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str)
 
 #[test]
 fn server_outages_are_in_every_latency() {
-    let _beside = beside_others();
-    let small: &[&str] = &["--mix", "get=19,set=1", "--keys", "1000"];
+    let small = "--mix get=19,set=1 --keys 1000";
     scope(|scope| {
         scope.spawn(|| {
             let port = i32::from(lasting_port());
-            let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
+            let Some(server) = Server::memcached_at("127.0.0.1", port, "") else { return };
             disturbed("killed", server, small, |server| {
-                let killed = Instant::now();
                 server.kill();
-                sleep_until(killed, GONE);
-                Server::memcached_at("127.0.0.1", port, &[]).unwrap()
+                wait(GONE);
+                Server::memcached_at("127.0.0.1", port, "").unwrap()
             });
         });
         scope.spawn(|| {
-            let Some(server) = Server::memcached(&[]) else { return };
+            let Some(server) = Server::memcached("") else { return };
             disturbed("stopped", server, small, |server| {
-                let stopped = Instant::now();
-                kill_process(server.pid(), Signal::STOP).unwrap();
-                sleep_until(stopped, GONE);
-                kill_process(server.pid(), Signal::CONT).unwrap();
+                stop_for(server.pid(), GONE);
                 server
             });
         });
         scope.spawn(|| {
-            let server = Server::reference(&["--reset-every", "200:1000"]);
+            let server = Server::reference("--reset-every 200:1000");
             disturbed("reset", server, small, |server| server);
         });
         scope.spawn(|| {
-            let Some(server) = Server::memcached(&[]) else { return };
-            let flags = ["--mix", "get=19,set=1", "--keys", "1000", "--on-miss", "ignore"];
-            disturbed("flushed", server, &flags, |server| {
+            let Some(server) = Server::memcached("") else { return };
+            disturbed("flushed", server, "--mix get=19,set=1 --keys 1000 --on-miss ignore", |server| {
                 server.says("flush_all\r\n", "OK\r\n");
                 server
             });
         });
         scope.spawn(|| {
-            let Some(server) = Server::memcached(&["-m", "8"]) else { return };
-            let flags = ["--mix", "get=1,set=1", "--keys", "2000", "--value-size", "10000"];
-            disturbed("evicting", server, &flags, |server| server);
+            let Some(server) = Server::memcached("-m 8") else { return };
+            let flags = "--mix get=1,set=1 --keys 2000 --value-size 10000";
+            disturbed("evicting", server, flags, |server| server);
         });
     });
 }
@@ -209,58 +158,35 @@ fn server_outages_are_in_every_latency() {
 /// What `--warmup auto` came to is told, and what was asked for is in the plan.
 #[test]
 fn automatic_warm_up_begins_the_window() {
-    let _beside = beside_others();
-    let plan = brunt(&["run", "--warmup", "auto", "--print-plan"]).output().unwrap();
-    assert!(String::from_utf8(plan.stdout).unwrap().contains("warmup = \"auto\""));
-    let flags = ["--warmup", "auto", "-r", "2k", "-c", "4", "--keys", "1000", "-T", "2", "--wait", "sleep"];
-    let server = Server::reference(&[]);
-    let measured = Measured::run(
-        &server.address,
-        &[&flags[..], &["-t", "300ms", "--allow=BROKEN,LOAD,CLIENT,DATA"]].concat(),
-    );
-    measured.check_request_counts();
-    measured.check_connections();
-    assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()), "{}", measured.text);
+    let plan = ended("run --warmup auto --print-plan");
+    assert!(plan.out.contains("warmup = \"auto\""));
+    let flags = "--warmup auto -r 2k -c 4 --keys 1000 -T 2 --wait sleep";
+    let server = Server::reference("");
+    let measured = Measured::run(&server, &format!("{flags} -t 300ms --allow=BROKEN,LOAD,CLIENT,DATA"));
+    assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()));
     // A host that takes processors away makes latencies rise, and fall; whole slices they are in any case.
     let warmup_ns = measured.count("counts.phases.warmup.duration_ns");
     assert!((100_000_000..=60_000_000_000).contains(&warmup_ns), "{warmup_ns}");
     assert_eq!((warmup_ns % 100_000_000, measured.count("window.duration_ns")), (0, 300_000_000));
     let end = measured.at("window.warmup_end").as_str().unwrap();
     // Silence of 100 ms may be the host's.
-    assert!(["level", "trouble"].contains(&end), "{end}: {}", measured.text);
+    assert!(["level", "trouble"].contains(&end), "{end}");
     assert!(end != "level" || warmup_ns >= 1_100_000_000, "{warmup_ns}");
-    assert!(measured.text.contains(" warm-up, which ended "), "{}", measured.text);
+    assert!(measured.text.contains(" warm-up, which ended "));
 }
 
 /// A server that is killed while a warm-up goes on is not waited for: the window begins, and has it.
 #[test]
 fn servers_killed_in_warm_up_are_measured() {
-    let _beside = beside_others();
-    let server = Server::reference(&["--outage", "500ms:1s", "--script-after", "1000"]);
-    let flags = [
-        "--warmup",
-        "auto",
-        "-r",
-        "1k",
-        "-c",
-        "4",
-        "--depth",
-        "64",
-        "--keys",
-        "1000",
-        "-t",
-        "2s",
-        "--wait",
-        "sleep",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-    ];
-    let measured = Measured::run(&server.address, &flags);
-    measured.check_request_counts();
-    assert_eq!(measured.at("window.warmup_end"), "trouble", "{}", measured.text);
+    let server = Server::reference("--outage 500ms:1s --script-after 1000");
+    let flags =
+        "--warmup auto -r 1k -c 4 --depth 64 --keys 1000 -t 2s --wait sleep --allow=BROKEN,LOAD,CLIENT,DATA";
+    let measured = Measured::run(&server, flags);
+    assert_eq!(measured.at("window.warmup_end"), "trouble");
     // 100 ms until it is seen, 100 ms ahead, and what the host adds.
     let warmup_ms = measured.ms("counts.phases.warmup.duration_ns");
     assert!((100.0..1_400.0).contains(&warmup_ms), "{warmup_ms}");
     if warmup_ms <= 800.0 {
-        assert!(measured.ms("latency.response_ns.max") >= 600.0, "{}", measured.text);
+        assert!(measured.ms("latency.response_ns.max") >= 600.0);
     }
 }

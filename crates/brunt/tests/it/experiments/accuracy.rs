@@ -5,9 +5,9 @@
 
 use super::{interface, is_full};
 use crate::measured::{HOST_DISTURBED, Measured};
-use crate::server::{Server, alone, temporary, undisturbed};
+use crate::server::{Ended, Server, alone, stop_for, temporary, undisturbed};
+use crate::whole_window::columns;
 use brunt_server::{Service, m_d_1};
-use rustix::process::{Signal, kill_process};
 use std::time::{Duration, Instant};
 
 /// A known stall: the server is frozen for so long, within so much time of 1 000 requests/s, evenly spaced.
@@ -34,17 +34,15 @@ impl Stall {
     /// The run that the stall happens in.
     fn run(&self, server: &str, connections: &str, depth: &str, io: &str) -> Measured {
         let time = format!("{}ms", self.time.as_millis());
-        let schedule =
-            ["-r", "1000", "--arrival", "uniform", "-t", &time, "--warmup", "0s", "--keys", "1000"];
-        let shape = ["-c", connections, "--depth", depth, "--io", io, "--allow=BROKEN,LOAD,CLIENT,DATA"];
-        Measured::run(server, &[&schedule[..], &shape].concat())
+        let schedule = format!("-r 1000 --arrival uniform -t {time} --warmup 0s --keys 1000");
+        let shape = format!("-c {connections} --depth {depth} --io {io} --allow=BROKEN,LOAD,CLIENT,DATA");
+        Measured::run(server, &format!("{schedule} {shape}"))
     }
 
     /// Q_p = S − (1 − p)·D, whatever the number of connections; `stalled_ms` is how long it really was.
     fn check(&self, measured: Measured, name: &str, stalled_ms: f64) -> Result<(), AccuracyError> {
-        measured.check_request_counts();
         let requests = self.time.as_millis() as u64;
-        assert_eq!(measured.count("counts.requests.completed"), requests, "{}", measured.text);
+        assert_eq!(measured.requests("completed"), requests);
         let stall_ms = self.stall.as_secs_f64() * 1e3;
         let off_ms = (stalled_ms - stall_ms).abs();
         for (percentile, p) in [("p95", 0.95), ("p99", 0.99)] {
@@ -53,7 +51,7 @@ impl Stall {
             let ms = measured.ms(&format!("latency.response_ns.{percentile}"));
             eprintln!("stall, {name}: {percentile} {ms:.1} ms, expected {expected_ms:.0} ms");
             let least_ms = expected_ms - EARLY_MAX_MS - off_ms;
-            assert!(ms >= least_ms, "{name}: {percentile} {ms} ms\n{}", measured.text);
+            assert!(ms >= least_ms, "{name}: {percentile} {ms} ms");
             if ms > expected_ms + self.late_max_ms + off_ms {
                 return Err(AccuracyError::gross(format!("{name}: {percentile} {ms:.1} ms"), measured));
             }
@@ -66,12 +64,10 @@ impl Stall {
     /// A run by mcperf's command line: its report where that tells the stall later than it may.
     fn told_late_by_mcperf(&self) -> Option<String> {
         let (stall_ms, requests) = (self.stall.as_millis() as f64, self.time.as_millis());
-        let script = format!("{0}ms:{0}ms", self.stall.as_millis());
-        let server = Server::reference(&["--stall", &script]);
+        let server = Server::reference(&format!("--stall {0}ms:{0}ms", self.stall.as_millis()));
         let (host, port) = server.address.rsplit_once(':').unwrap();
-        let calls = requests.to_string();
-        let place = ["mcperf", "-s", host, "-p", port, "-n", "1", "-R", "1000", "--fine", "-N", &calls];
-        let text = String::from_utf8(undisturbed(&place).output().unwrap().stderr).unwrap();
+        let place = format!("mcperf -s {host} -p {port} -n 1 -R 1000 --fine -N {requests}");
+        let text = std::mem::take(&mut Ended::from(undisturbed(&place)).said);
         assert!(text.contains(&format!("requests {requests} responses {requests} ")), "{text}");
         let line = text.lines().find_map(|line| line.strip_prefix("Response time [ms]: p95 ")).unwrap();
         let words: Vec<&str> = line.split(' ').collect();
@@ -87,15 +83,14 @@ impl Stall {
 /// T2 live, by the reference server's script.
 #[test]
 fn reference_server_stalls_are_measured_accurately() {
-    let _alone = alone();
+    alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("4", "1")] };
     let stall = Stall::new();
     let (stall_ms, after_ms) = (stall.stall.as_millis(), stall.stall.as_millis() * 3 / 2);
-    let script = format!("{after_ms}ms:{stall_ms}ms");
     for (turn, (connections, depth)) in shapes.iter().enumerate() {
         let io = interface(turn);
         judge(|| {
-            let server = Server::reference(&["--stall", &script, "--script-after", "1000"]);
+            let server = Server::reference(&format!("--stall {after_ms}ms:{stall_ms}ms --script-after 1000"));
             let measured = stall.run(&server.address, connections, depth, &io);
             stall.check(measured, &format!("{io}, {connections} × {depth}"), stall_ms as f64)
         });
@@ -105,7 +100,7 @@ fn reference_server_stalls_are_measured_accurately() {
 /// The same by the report of `brunt mcperf`, whose response times begin when a call is due.
 #[test]
 fn mcperf_measures_stalls_accurately() {
-    let _alone = alone();
+    alone();
     let stall = Stall::new();
     let told: Vec<String> = (0..ATTEMPTS).map_while(|_| stall.told_late_by_mcperf()).collect();
     assert!(told.len() < ATTEMPTS as usize, "{told:?}");
@@ -114,7 +109,7 @@ fn mcperf_measures_stalls_accurately() {
 /// The same with a real memcached, stopped by a signal.
 #[test]
 fn memcached_stops_are_measured_accurately() {
-    let _alone = alone();
+    alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("16", "64")] };
     let io = interface(1);
     shapes.iter().for_each(|(connections, depth)| judge(|| stop_memcached(connections, depth, &io)));
@@ -122,26 +117,15 @@ fn memcached_stops_are_measured_accurately() {
 
 /// One run against a memcached that is stopped; nothing where there is no memcached.
 fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), AccuracyError> {
-    let Some(server) = Server::memcached(&[]) else { return Ok(()) };
+    let Some(server) = Server::memcached("") else { return Ok(()) };
     let stall = Stall::new();
-    let (pid, sets_before_stop, length) = (server.pid(), 1_000 + 300, stall.stall);
+    let length = stall.stall;
     let address = server.address.clone();
     // Stop it once 300 requests of the schedule have been served, for so long by the clock.
     let stopper = std::thread::spawn(move || {
-        loop {
-            let statistics = server.statistics();
-            if statistics["cmd_get"] + statistics["cmd_set"] >= sets_before_stop {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        let began = Instant::now();
-        kill_process(pid, Signal::STOP).unwrap();
-        while began.elapsed() < length {
-            std::thread::park_timeout(length.saturating_sub(began.elapsed()));
-        }
-        kill_process(pid, Signal::CONT).unwrap();
-        (server, began.elapsed().as_secs_f64() * 1e3)
+        server.await_requests(1_000 + 300);
+        let stopped = stop_for(server.pid(), length);
+        (server, stopped.as_secs_f64() * 1e3)
     });
     let measured = stall.run(&address, connections, depth, io);
     let (_server, stalled_ms) = stopper.join().unwrap();
@@ -154,35 +138,31 @@ fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), Accura
 /// its connections hold. The server falls behind at 1 000/s, and LOAD is invalid.
 #[test]
 fn overload_is_measured_accurately() {
-    let _alone = alone();
+    alone();
     let io = interface(1);
     judge(|| overload(&io));
 }
 
 fn overload(io: &str) -> Result<(), AccuracyError> {
     let seconds = if is_full() { 10.0 } else { 1.5 };
-    let server = Server::reference_undisturbed(&["--service", "fixed:1000"]);
-    let flags =
-        ["-r", "2k", "--arrival", "uniform", "-c", "4", "--depth", "8192", "--warmup", "0s", "--no-preload"];
-    let time = format!("{seconds}s");
-    let more =
-        ["--io", io, "-t", &time, "--timeout", "1m", "--set", "drain=30s", "--keys", "1000", "--mix", "get"];
-    let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
-    measured.check_request_counts();
-    assert_eq!(measured.count("counts.requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
+    let server = Server::reference_undisturbed("--service fixed:1000");
+    let flags = "-r 2k --arrival uniform -c 4 --depth 8192 --warmup 0s --no-preload";
+    let more = format!("--io {io} -t {seconds}s --timeout 1m --set drain=30s --keys 1000 --mix get");
+    let measured = Measured::run_undisturbed(&server, &format!("{flags} {more}"));
+    assert_eq!(measured.requests("completed"), (seconds * 2e3) as u64);
     let mut late = None;
     for (percentile, p) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
         let (ms, expected_ms) =
             (measured.ms(&format!("latency.response_ns.{percentile}")), p * seconds * 1e3 + 1.0);
         eprintln!("T10 overload: {percentile} {ms:.1} ms, expected {expected_ms:.1} ms");
         // What the host takes from the server makes it slower than it should be, never faster.
-        assert!(ms >= expected_ms * 0.998, "{percentile}\n{}", measured.text);
+        assert!(ms >= expected_ms * 0.998, "{percentile}");
         if ms > expected_ms * if is_full() { 1.01 } else { 1.1 } {
             late.get_or_insert(format!("T10 {percentile}: {ms:.1} ms"));
         }
     }
-    assert!(measured.invalid().contains(&"LOAD"), "{}", measured.text);
-    assert_eq!(measured.exit, 3, "{}", measured.text);
+    assert!(measured.invalid().contains(&"LOAD"));
+    assert_eq!(measured.exit, 3);
     late.map_or(Ok(()), |what| Err(AccuracyError::gross(what, measured)))
 }
 
@@ -219,8 +199,8 @@ fn judge(run: impl Fn() -> Result<(), AccuracyError>) {
     }
     let is_noisy = late.iter().any(|run| !run.is_gross) && is_host_noisy();
     for AccuracyError { what, is_gross, run } in late {
-        assert!(!is_full() || !is_noisy, "{HOST_DISTURBED}: a bare loop says so; {what}\n{}", run.text);
-        assert!(run.is_disturbed() || is_noisy && !is_gross, "{what}\n{}", run.text);
+        assert!(!is_full() || !is_noisy, "{HOST_DISTURBED}: a bare loop says so; {what}");
+        assert!(run.is_disturbed() || is_noisy && !is_gross, "{what}");
     }
 }
 
@@ -256,7 +236,7 @@ const QUEUES: [Queue; 3] = {
 /// bunch of arrivals, and that a real queue.
 #[test]
 fn known_queues_are_measured_accurately() {
-    let _alone = alone();
+    alone();
     let queues = if is_full() { &QUEUES[..] } else { &QUEUES[..1] };
     for queue in queues {
         let io = interface(usize::from(queue.arrival == "poisson"));
@@ -270,33 +250,22 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let name = format!("{}, {io}", queue.name);
     let seed = 7;
     let log = temporary("log");
-    let server = Server::reference_undisturbed(&[
-        "--service",
-        &service.to_string(),
-        "--seed",
-        &seed.to_string(),
-        "--log",
-        log.to_str().unwrap(),
-    ]);
+    let server = Server::reference_undisturbed(&format!("--service {service} --seed {seed} --log {log}"));
     let csv = temporary("csv");
-    let flags =
-        ["-r", "500", "--arrival", arrival, "-c", "1", "--depth", "4096", "--warmup", "0s", "--no-preload"];
-    let more = ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow=BROKEN,LOAD,CLIENT,DATA", "-o"];
+    let flags = format!("-r 500 --arrival {arrival} -c 1 --depth 4096 --warmup 0s --no-preload");
+    let more = "--keys 1000 --seed 11 --wait spin --allow=BROKEN,LOAD,CLIENT,DATA -o";
     let time = if is_full() { "25s" } else { "3s" };
-    let measured = Measured::run_undisturbed(
-        &server.address,
-        &[&flags[..], &more[..], &[&format!("samples:{}", csv.display()), "-t", time, "--io", io]].concat(),
-    );
-    measured.check_request_counts();
-    let samples = read_samples(&csv);
-    assert_eq!(samples.len() as u64, measured.count("counts.requests.scheduled"));
+    let more = format!("{more} samples:{csv} -t {time} --io {io}");
+    let measured = Measured::run_undisturbed(&server, &format!("{flags} {more}"));
+    let samples = read_samples(&csv.text());
+    assert_eq!(samples.len() as u64, measured.requests("scheduled"));
     // Requests without load come before those of the window.
     let before = measured.over_phases("requests.sent") - samples.len() as u64;
     // The connection's end brings the log up to date; the server is done with it when the last record is there.
     let records = loop {
-        let read = brunt_server::log::read(&std::fs::read(&log).unwrap());
+        let read = brunt_server::log::read(&std::fs::read(&*log).unwrap());
         let records = read.map(|(_, records)| records).unwrap_or_default();
-        assert!(records.len() as u64 <= before + samples.len() as u64, "{name}: {}", measured.text);
+        assert!(records.len() as u64 <= before + samples.len() as u64, "{name}");
         if records.len() as u64 == before + samples.len() as u64 {
             break records.into_iter().skip(before as usize).collect::<Vec<_>>();
         }
@@ -331,7 +300,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
                 false if p == 0.99 => (f64::MIN, f64::MAX),
                 false => (-50.0, 1_000.0),
             };
-            assert!(over_us >= least_us, "{name}: {what}\n{}", measured.text);
+            assert!(over_us >= least_us, "{name}: {what}");
             if over_us > most_us {
                 let is_gross = p != 0.99 && over_us > 1_000.0;
                 let what = format!("{name}: {what} p{}", p * 100.0);
@@ -344,8 +313,6 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
             }
         }
     }
-    std::fs::remove_file(&csv).unwrap();
-    std::fs::remove_file(&log).unwrap();
     Ok(())
 }
 
@@ -404,18 +371,10 @@ struct Times {
 }
 
 /// Every sample, in the order of the schedule.
-fn read_samples(path: &std::path::Path) -> Vec<Times> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
-    let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
-    let column = |name: &str| headings.iter().position(|heading| *heading == name).unwrap();
-    let (intended, sent, done) = (column("intended_ns"), column("sent_ns"), column("done_ns"));
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let cell = |column: usize| cells[column].parse().unwrap();
-        Times { intended_ns: cell(intended), sent_ns: cell(sent), done_ns: cell(done) }
-    };
-    lines.map(row).collect()
+fn read_samples(csv: &str) -> Vec<Times> {
+    let times = |row: [String; 3]| row.map(|time| time.parse().unwrap());
+    let rows = columns(csv, ["intended_ns", "sent_ns", "done_ns"]).into_iter().map(times);
+    rows.map(|[intended_ns, sent_ns, done_ns]| Times { intended_ns, sent_ns, done_ns }).collect()
 }
 
 /// T4 the other way round: a server that takes 100 us for each request, and the highest rate with a p99 below 1 ms. By its
@@ -424,48 +383,26 @@ fn read_samples(path: &std::path::Path) -> Vec<Times> {
 /// too low is, too, and a bare loop says whether that may be the host's. In virtual time it is always judged (`brunt-engine/src/simulated/capacity.rs`).
 #[test]
 fn the_capacity_of_a_known_queue_is_found() {
-    let _alone = alone();
+    alone();
     let (service_us, bound_us) = (100.0, 1_000.0);
-    let serve = ["--service", "fixed:100", "--script-after", "1000"];
-    let shape = [
-        "-c",
-        "4",
-        "--depth",
-        "256",
-        "--mix",
-        "get",
-        "--keys",
-        "1000",
-        "--wait",
-        "spin",
-        "--allow=BROKEN,LOAD,CLIENT,DATA",
-    ];
-    let steps: &[&str] = match is_full() {
-        true => &["-t", "5s"],
-        false => &["--resolution", "25%"],
-    };
-    let idle_time = if is_full() { "3s" } else { "500ms" };
+    let shape = "-c 4 --depth 256 --mix get --keys 1000 --wait spin --allow=BROKEN,LOAD,CLIENT,DATA";
+    let (steps, idle_time) = if is_full() { ("-t 5s", "3s") } else { ("--resolution 25%", "500ms") };
     let mut low = String::new();
     for _ in 0..if is_full() { 2 } else { 1 } {
-        let server = Server::reference_undisturbed(&serve);
-        let idle = Measured::run_undisturbed(
-            &server.address,
-            &[&shape[..], &["-r", "200", "-t", idle_time]].concat(),
-        );
+        let server = Server::reference_undisturbed("--service fixed:100 --script-after 1000");
+        let idle = Measured::run_undisturbed(&server, &format!("{shape} -r 200 -t {idle_time}"));
         let floor_us = (idle.ms("latency.response_ns.p50") * 1e3 - service_us).max(0.0);
         let law = 1e6 / service_us * m_d_1::utilisation_at_p99((bound_us - floor_us) / service_us);
-        let search =
-            ["search", "-s", &server.address, "--assert", "p99 < 1ms", "--from", "4k", "-o", "json:-"];
-        let output = undisturbed(&[&search[..], &shape[..], steps].concat()).output().unwrap();
-        let found = Measured::of(&output);
+        let search = format!("search -s {server} --assert 'p99 < 1ms' --from 4k -o json:-");
+        let found = Measured::of(undisturbed(&format!("{search} {shape} {steps}")));
         let capacity = found.at("finding.capacity.passed_per_s").as_f64().unwrap_or(0.0);
         eprintln!("capacity: {capacity}/s, law {law:.0}/s with a floor of {floor_us:.0} us\n{}", found.text);
         // Rates of a pair are 5 % apart, of a noisy host more.
-        assert!(capacity <= law * 1.1, "{}", found.text);
+        assert!(capacity <= law * 1.1);
         if !is_full() || capacity >= law * 0.85 {
             return;
         }
-        low = found.text;
+        low = found.text.clone();
     }
     assert!(!is_host_noisy(), "{HOST_DISTURBED}: it is too noisy for a bound of 1 ms\n{low}");
     panic!("{low}");

@@ -1,8 +1,8 @@
 //! `--assert` and `-o junit:`: what a pipeline sees of a run.
 
 use super::is_full;
-use crate::measured::{HOST_DISTURBED, Measured};
-use crate::server::{Server, alone, unique};
+use crate::measured::{ALL, HOST_DISTURBED, Measured};
+use crate::server::{Directory, Server, alone};
 
 /// With more of its time taken by others, nothing is known of the client's part in a closed loop, and no percentile is decided.
 const DELAYED_MAX: f64 = 0.05;
@@ -11,7 +11,7 @@ const DELAYED_MAX: f64 = 0.05;
 /// a run that waits for a processor a twentieth of its time fails nothing.
 #[test]
 fn the_exit_code_is_that_of_the_worst_assertion() {
-    let _alone = alone();
+    alone();
     let table: &[(&[&str], i32, &[&str])] = &[
         (&["get.p50 >= 1ms", "hit >= 100%", "errors <= 0", "unsent <= 0"], 0, &["holds"; 4]),
         (&["p50 < 1ms", "hit >= 100%"], 4, &["fails", "holds"]),
@@ -27,24 +27,21 @@ fn the_exit_code_is_that_of_the_worst_assertion() {
 }
 
 fn check(asserted: &[&str], exit: i32, statuses: &[&str]) {
-    let server = Server::reference(&["--service", "fixed:20000", "--script-after", "50"]);
-    let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
-    let flags = ["-c", "1", "-t", "1500ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--io", "epoll"];
-    let mut flags =
-        [&flags[..], &["--allow=BROKEN,LOAD,CLIENT,DATA", "-o", junit.to_str().unwrap()]].concat();
-    asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
-    let run = Measured::run_undisturbed(&server.address, &flags);
+    let server = Server::reference("--service fixed:20000 --script-after 50");
+    let directory = Directory::new();
+    let flags = "-c 1 -t 1500ms --warmup 0 --keys 50 --mix get --io epoll";
+    let asserted: String = asserted.iter().map(|objective| format!(" --assert '{objective}'")).collect();
+    let flags = format!("{flags} --allow={ALL} -o {}{asserted}", directory.path("junit.xml"));
+    let run = Measured::run_undisturbed(&server, &flags);
     if run.delayed() > DELAYED_MAX {
-        let _ = std::fs::remove_file(junit);
-        assert!(!is_full(), "{HOST_DISTURBED}\n{}", run.text);
+        assert!(!is_full(), "{HOST_DISTURBED}");
         return eprintln!("NOT JUDGED: the worker waited for a processor\n{}", run.text);
     }
-    assert_eq!(run.exit, exit, "{}", run.text);
+    assert_eq!(run.exit, exit);
     let assertions = run.at("status.assertions").as_array().unwrap();
     let found: Vec<_> = assertions.iter().map(|held| held["outcome"].as_str().unwrap()).collect();
-    assert_eq!(found, statuses, "{}", run.text);
-    let xml = std::fs::read_to_string(&junit).unwrap();
-    std::fs::remove_file(junit).unwrap();
+    assert_eq!(found, statuses);
+    let xml = directory.text("junit.xml");
     let count_of = |status: &str| statuses.iter().filter(|found| **found == status).count();
     let cases = format!("<testsuite name=\"brunt.assertions\" tests=\"{}\"", statuses.len());
     assert!(xml.contains(&cases), "{xml}");

@@ -2,7 +2,7 @@
 
 use super::{interface, is_full};
 use crate::measured::{HOST_DISTURBED, Measured};
-use crate::server::{Server, alone, brunt, unique};
+use crate::server::{Server, TempFile, alone, ended, temporary, words};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
@@ -14,33 +14,20 @@ const MARK: &str = "end of the capture\n";
 /// tcpdump on the loopback interface, for requests to one port.
 struct Capture {
     child: Child,
-    path: std::path::PathBuf,
+    packets: TempFile,
     marks: UdpSocket,
 }
 
 impl Capture {
     /// `None` (and a word on stderr) where tcpdump is not installed and that was allowed.
     fn begin(port: &str) -> Option<Self> {
-        let path = std::env::temp_dir().join(format!("brunt-wire-{}-{}.pcap", std::process::id(), unique()));
+        let packets = temporary("packets.pcap");
         let marks = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let marks_at = marks.local_addr().unwrap();
         marks.connect(marks_at).unwrap();
         let spawned = Command::new("tcpdump")
-            .args([
-                "-i",
-                "lo",
-                "-n",
-                "-s",
-                "96",
-                "-B",
-                "65536",
-                "--time-stamp-precision=nano",
-                "-Z",
-                "root",
-                "-U",
-                "-w",
-            ])
-            .arg(&path)
+            .args(words("-i lo -n -s 96 -B 65536 --time-stamp-precision=nano -Z root -U -w"))
+            .arg(&*packets)
             // Requests only: to the server, with payload (total length beyond both headers).
             .arg(format!(
                 "(tcp dst port {port} and (ip[2:2] - ((ip[0]&0xf)<<2) - ((tcp[12]&0xf0)>>2)) != 0) or udp port {}",
@@ -67,7 +54,7 @@ impl Capture {
                 return None;
             }
         }
-        Some(Self { child, path, marks })
+        Some(Self { child, packets, marks })
     }
 
     /// Waits until everything up to now is in the file. The kernel hands packets over in blocks of 256 KiB, or after a second:
@@ -78,7 +65,7 @@ impl Capture {
             let tail = &file[file.len().saturating_sub(4096)..];
             tail.windows(MARK.len()).any(|window| window == MARK.as_bytes())
         };
-        while !is_marked(std::fs::read(&self.path).unwrap()) {
+        while !is_marked(std::fs::read(&*self.packets).unwrap()) {
             assert!(start.elapsed() < Duration::from_secs(20), "tcpdump does not write what it captures");
             for _ in 0..200 {
                 // The socket's own buffer may be full: nothing reads from it.
@@ -97,8 +84,7 @@ impl Capture {
         )
         .unwrap();
         self.child.wait().unwrap();
-        let bytes = std::fs::read(&self.path).unwrap();
-        std::fs::remove_file(&self.path).unwrap();
+        let bytes = std::fs::read(&*self.packets).unwrap();
         packet_times(&bytes)
     }
 }
@@ -135,7 +121,7 @@ fn distance_to(times: &[u64], below: impl Fn(f64) -> f64) -> f64 {
 /// is measured on epoll, where each is a call; that of io_uring is no dearer.
 #[test]
 fn poisson_arrivals_are_poisson_on_the_wire() {
-    let _alone = alone();
+    alone();
     let rates: &[(&str, f64)] = if is_full() { &[("5k", 5e3), ("20k", 2e4)] } else { &[("5k", 5e3)] };
     for &(rate, per_second) in rates {
         let mut send_cost_s = 0.0;
@@ -154,17 +140,17 @@ fn poisson_arrivals_are_poisson_on_the_wire() {
 /// rate / (1 - shape), so that this much more of it is missing below the cost of a send.
 fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     const SHAPE: f64 = 0.154_971;
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
     let time = if is_full() { "10" } else { "1" };
     let Some(capture) = Capture::begin(&port) else { return };
     let rate = format!("{per_second:.0}");
-    let options = ["-i", "fb_ia", "-c", "16", "--depth", "32", "--noload", "-t", time, "-q", &rate];
-    let output = brunt(&["mutilate", "-s", &server.address]).args(options).output().unwrap();
+    let options = format!("-i fb_ia -c 16 --depth 32 --noload -t {time} -q {rate}");
+    let output = ended(&format!("mutilate -s {server} {options}"));
     let times = capture.end();
-    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (text, said) = (&output.out, &output.said);
     let total = text.split_once(" QPS = ").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(" /"));
-    let total: u64 = total.unwrap_or_else(|| panic!("{text}{said}")).0.parse().unwrap();
+    let total: u64 = total.unwrap_or_else(|| panic!("no requests are told")).0.parse().unwrap();
     let scale = (1.0 - SHAPE) / per_second;
     let distance = distance_to(&times, |gap| 1.0 - (1.0 + SHAPE * gap / scale).powf(-1.0 / SHAPE));
     let bound = 1.0 - (-send_cost_s / scale).exp() + 0.01;
@@ -176,27 +162,24 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     let is_pareto = total.abs_diff(times.len() as u64) <= missing_max && distance <= allowed;
     let host = if is_full() && said.contains("CLIENT: ") { HOST_DISTURBED } else { "" };
     let is_excused = !is_full() && said.contains("CLIENT: ");
-    assert!(is_pareto || is_excused, "{host} KS distance {distance}, bound {bound}: {text}{said}");
+    assert!(is_pareto || is_excused, "{host} KS distance {distance}, bound {bound}");
 }
 
 /// One run, epoll's first; false where nothing can be captured.
 fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> bool {
-    let server = Server::reference(&[]);
+    let server = Server::reference("");
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
     let time = if is_full() { "10s" } else { "600ms" };
     // The data set is stored before the capture begins.
-    let load = brunt(&["load", "-s", &server.address, "--keys", "1000"]).output().unwrap();
-    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+    ended(&format!("load -s {server} --keys 1000")).is(0, &[]);
     let Some(capture) = Capture::begin(&port) else { return false };
-    let flags =
-        ["-r", rate, "-c", "16", "--depth", "64", "-t", time, "--warmup", "0s", "--no-preload", "--io", io];
+    let flags = format!("-r {rate} -c 16 --depth 64 -t {time} --warmup 0s --no-preload --io {io}");
     // Every packet in the capture is a request.
-    let more = ["--keys", "1000", "--allow=BROKEN,LOAD,CLIENT,DATA", "--set", "server-stats=false"];
-    let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
+    let more = "--keys 1000 --allow=BROKEN,LOAD,CLIENT,DATA --set server-stats=false";
+    let measured = Measured::run(&server, &format!("{flags} {more}"));
     let times = capture.end();
-    measured.check_request_counts();
     *send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().map_or(*send_cost_s, |ns| ns / 1e9);
-    let sent = measured.count("counts.requests.sent");
+    let sent = measured.requests("sent");
     let missing = sent.abs_diff(times.len() as u64);
     let bound = 1.0 - (-per_second * *send_cost_s).exp() + 0.01;
     let distance = distance_to(&times, |gap| 1.0 - (-per_second * gap).exp());
@@ -209,10 +192,6 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     // sixteen gaps. A short run on a busy machine is held to three times the bound: bursts and pacing are ten times beyond.
     let (missing_max, allowed) = if is_full() { (sent / 50, bound) } else { (sent / 5, 3.0 * bound) };
     let is_poisson = missing <= missing_max && distance <= allowed;
-    assert!(
-        is_poisson || measured.is_disturbed(),
-        "KS distance {distance}, bound {bound}\n{}",
-        measured.text
-    );
+    assert!(is_poisson || measured.is_disturbed(), "KS distance {distance}, bound {bound}");
     true
 }
