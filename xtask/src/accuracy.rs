@@ -6,8 +6,6 @@
 //! five minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
 //! the others from being made.
 
-pub(crate) mod wire;
-
 use crate::{cargo, programs};
 use anyhow::ensure;
 use std::time::Instant;

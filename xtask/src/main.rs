@@ -25,7 +25,7 @@ mod test;
 mod tidy;
 mod web_test;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -40,13 +40,10 @@ enum Verb {
         package: Option<String>,
     },
     /// Known stalls, queues and packet captures live, at full length; needs an idle machine
-    #[command(args_conflicts_with_subcommands = true)]
     Accuracy {
         /// Make all of them on this interface to the kernel [by turns]
         #[arg(long, value_parser = ["epoll", "uring"])]
         io: Option<String>,
-        #[command(subcommand)]
-        experiment: Option<Experiment>,
     },
     /// Confidence intervals, steady states and queues in virtual time, at full length
     Replications,
@@ -80,18 +77,10 @@ enum Verb {
     Tidy,
 }
 
-/// Experiments that are no tests.
-#[derive(Debug, Subcommand)]
-enum Experiment {
-    /// What brunt and other load generators print, beside packet captures of the same requests
-    Wire(accuracy::wire::Options),
-}
-
 fn main() -> ExitCode {
     let outcome = match Verb::parse() {
         Verb::Test { package } => test::run(package.as_deref()),
-        Verb::Accuracy { experiment: Some(Experiment::Wire(options)), .. } => accuracy::wire::run(&options),
-        Verb::Accuracy { io, .. } => accuracy::live(io.as_deref()),
+        Verb::Accuracy { io } => accuracy::live(io.as_deref()),
         Verb::Replications => accuracy::replications(),
         Verb::Bench(options) => bench::run(&options),
         Verb::Instructions { gate: true, .. } => instructions::ready().and_then(|()| instructions::gate()),

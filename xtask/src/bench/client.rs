@@ -1,6 +1,5 @@
 //! What is compared: shapes of load, under each the kernel interfaces and policies of brunt and of the floor, and the clients: how each is
-//! given the same load, and where it tells what it did. The one description of other load generators: `cargo xtask bench`
-//! and `accuracy wire` run them by it.
+//! given the same load, and where it tells what it did.
 //!
 //! Not a ranking of features: what each does beside sending gets is its own affair. Invariants: a client gets one thread,
 //! one CPU, the shape's connections and depth, and keys that are all there; one that cannot be given a load has no row in it; every policy
@@ -107,8 +106,6 @@ pub(crate) struct Tool {
     has_pipelines: bool,
     /// Its command line; [`Load::fill`] replaces what is in braces.
     arguments: &'static str,
-    /// What `{paced}` in its command line or configuration stands for if the load has a rate; empty if it keeps none.
-    paced: &'static str,
     /// The text of the file that `{conf}` stands for.
     configuration: &'static str,
     /// A command line to be run once, before the first run.
@@ -127,22 +124,6 @@ impl PartialEq for Tool {
 
 impl Eq for Tool {}
 
-impl Tool {
-    /// Does it send memcached nothing but gets of the keys that are there? Those with a configuration store their keys in every run.
-    pub(crate) fn only_gets(&self) -> bool {
-        self.protocol == Protocol::Memcached && self.configuration.is_empty()
-    }
-}
-
-/// Latencies in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Latency {
-    pub(crate) mean: Option<f64>,
-    pub(crate) p50: Option<f64>,
-    pub(crate) p90: Option<f64>,
-    pub(crate) p99: Option<f64>,
-}
-
 /// What a client reports of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Report {
@@ -156,10 +137,6 @@ pub(crate) struct Report {
     pub(crate) syscalls: Option<f64>,
     /// User and system time of the measured window.
     pub(crate) window_cpu_us: Option<[f64; 2]>,
-    /// Of gets: for brunt from the intended time to the end of the reply.
-    pub(crate) latency: Latency,
-    /// What of each percentile of `latency` may be the client's.
-    pub(crate) client_error: Latency,
 }
 
 const fn tool(name: &'static str, arguments: &'static str, report: fn(&str, &str) -> Report) -> Tool {
@@ -170,7 +147,6 @@ const fn tool(name: &'static str, arguments: &'static str, report: fn(&str, &str
         nearest: EPOLL,
         has_pipelines: true,
         arguments,
-        paced: "",
         configuration: "",
         preparation: None,
         takes_requests: false,
@@ -190,10 +166,9 @@ static FLOOR: Tool = Tool {
 
 static BRUNT: Tool = Tool {
     kind: Kind::Brunt,
-    paced: "-r {rate}",
     ..tool(
         "brunt",
-        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {paced} {options} -t {seconds}s --mix get --keys {keys} --prefix= \
+        "run -s 127.0.0.1:{port} -T 1 -c {connections} --depth {depth} {options} -t {seconds}s --mix get --keys {keys} --prefix= \
          --no-preload --quiet {allow} -o json:-",
         brunt,
     )
@@ -201,28 +176,23 @@ static BRUNT: Tool = Tool {
 
 /// The others, which can be asked.
 pub(crate) static PEERS: [Tool; 5] = [
-    Tool {
-        paced: "--rate-limiting={connection_rate}",
-        // It does not pad numbers: it asks for the upper half of the padded keys.
-        ..tool(
-            "memtier_benchmark",
-            "--server=127.0.0.1 --port={port} --protocol=memcache_text --threads=1 --clients={connections} \
-             --pipeline={depth} --test-time={seconds} --ratio=0:1 --key-prefix={zeros} --key-minimum={keys} \
-             --key-maximum={last} --key-pattern=R:R --hide-histogram --print-percentiles=50,90,99 \
-             --json-out-file={out} {paced}",
-            memtier,
-        )
-    },
+    // It does not pad numbers: it asks for the upper half of the padded keys.
+    tool(
+        "memtier_benchmark",
+        "--server=127.0.0.1 --port={port} --protocol=memcache_text --threads=1 --clients={connections} \
+         --pipeline={depth} --test-time={seconds} --ratio=0:1 --key-prefix={zeros} --key-minimum={keys} \
+         --key-maximum={last} --key-pattern=R:R --hide-histogram --json-out-file={out}",
+        memtier,
+    ),
     Tool {
         preparation: Some("-s 127.0.0.1:{port} -K 30 -V 200 -r {keys} --loadonly"),
-        paced: "-q {rate}",
         ..tool(
             "mutilate",
-            "-s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} -t {seconds} -K 30 -V 200 -r {keys} -u 0 --noload {paced}",
+            "-s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} -t {seconds} -K 30 -V 200 -r {keys} -u 0 --noload",
             mutilate,
         )
     },
-    // memaslap as Debian names it. It stores what it requests itself, in every run; it keeps no rate.
+    // memaslap as Debian names it. It stores what it requests itself, in every run.
     Tool {
         has_pipelines: false,
         // Without a line for sets it makes sets only.
@@ -266,8 +236,6 @@ pub(crate) struct Load<'a> {
     pub(crate) seconds: u64,
     /// For those that take no time.
     pub(crate) requests: u64,
-    /// Requests per second; without one, as many as there are replies.
-    pub(crate) rate: Option<u64>,
     /// Of the files that a client reads and writes.
     pub(crate) directory: &'a Path,
 }
@@ -283,7 +251,6 @@ impl Load<'_> {
 
     /// Replaces what is in braces.
     pub(crate) fn fill(&self, text: &str) -> String {
-        let rate = self.rate.unwrap_or_default();
         [
             ("{connections}", self.shape.connections.to_string()),
             ("{depth}", self.shape.depth.to_string()),
@@ -291,8 +258,6 @@ impl Load<'_> {
             ("{seconds}", self.seconds.to_string()),
             ("{milliseconds}", (self.seconds * 1000).to_string()),
             ("{requests}", self.requests.to_string()),
-            ("{rate}", rate.to_string()),
-            ("{connection_rate}", rate.div_ceil(u64::from(self.shape.connections)).to_string()),
             ("{keys}", KEYS.to_string()),
             ("{last}", (2 * KEYS - 1).to_string()),
             ("{zeros}", "0".repeat(KEY_BYTES - KEYS.to_string().len())),
@@ -349,7 +314,6 @@ impl Client {
 
     fn fill(&self, text: &str, load: &Load<'_>) -> String {
         let Policy { io, refill, gather } = self.policy;
-        let text = text.replace("{paced}", if load.rate.is_some() { self.tool.paced } else { "" });
         let text = text.replace("{options}", &self.options).replace("{allow}", ALLOW);
         load.fill(
             &text.replace("{io}", io).replace("{refill}", refill).replace("{gather}", &gather.to_string()),
@@ -377,11 +341,6 @@ fn brunt(printed: &str, _: &str) -> Report {
     let phases = json["counts"]["phases"].as_object().map(|phases| phases.values());
     let requests =
         phases.map(|phases| phases.filter_map(|phase| phase["requests"]["completed"].as_u64()).sum());
-    let latency = |path: &str| {
-        let times = json["latency"].pointer(path).unwrap_or(&Value::Null);
-        let us = |statistic: &str| times[statistic].as_f64().map(|ns| ns / 1e3);
-        Latency { mean: us("mean"), p50: us("p50"), p90: us("p90"), p99: us("p99") }
-    };
     // Per request of the measured window, and shown per request.
     let syscalls = json["client"]["syscalls_per_request"].as_f64().zip(requests);
     Report {
@@ -390,30 +349,18 @@ fn brunt(printed: &str, _: &str) -> Report {
         before: 0,
         syscalls: syscalls.map(|(each, count): (f64, u64)| each * count as f64),
         window_cpu_us: cpu_us(&json["client"]),
-        latency: latency("/response_ns"),
-        client_error: latency("/response_ns/client"),
     }
 }
 
-/// Times are in milliseconds.
 fn memtier(_: &str, written: &str) -> Report {
     let json: Value = serde_json::from_str(written).unwrap_or_default();
-    let gets = &json["ALL STATS"]["Gets"];
-    let us = |value: &Value| value.as_f64().map(|ms| ms * 1e3);
-    let percentile = |key: &str| us(&gets["Percentile Latencies"][key]);
-    let mean = us(&gets["Average Latency"]).or_else(|| us(&gets["Latency"]));
-    let (p50, p90, p99) = (percentile("p50.00"), percentile("p90.00"), percentile("p99.00"));
-    let requests = json["ALL STATS"]["Totals"]["Count"].as_u64();
-    Report { requests, latency: Latency { mean, p50, p90, p99 }, ..Report::default() }
+    Report { requests: json["ALL STATS"]["Totals"]["Count"].as_u64(), ..Report::default() }
 }
 
-/// `Total QPS = 28848.4 (28849 / 1.0s)`, and the row `read`: average, deviation, minimum, 5th, 10th, 90th, 95th and 99th percentile.
+/// `Total QPS = 28848.4 (28849 / 1.0s)`.
 fn mutilate(printed: &str, _: &str) -> Report {
-    let column = |index: usize| after(printed, "\nread ")?.split_whitespace().nth(index)?.parse().ok();
-    let latency = Latency { mean: column(0), p50: None, p90: column(5), p99: column(7) };
-    let requests =
-        after(printed, "Total QPS").and_then(|row| row.split_once('(')?.1.split_once(" /")?.0.parse().ok());
-    Report { requests, latency, ..Report::default() }
+    let count = |row: &str| row.split_once('(')?.1.split_once(" /")?.0.parse().ok();
+    Report { requests: after(printed, "Total QPS").and_then(count), ..Report::default() }
 }
 
 /// `Run time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s`, the last of several.
@@ -439,7 +386,7 @@ mod tests {
     use super::*;
 
     fn load() -> Load<'static> {
-        Load { shape: SHAPES[4], port: 7, seconds: 3, requests: 99, rate: None, directory: Path::new("/d") }
+        Load { shape: SHAPES[4], port: 7, seconds: 3, requests: 99, directory: Path::new("/d") }
     }
 
     fn peers() -> impl Iterator<Item = Client> {
@@ -455,21 +402,14 @@ mod tests {
             "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --refill batch --gather 8 --keys 10000 \
              --time-ms 3000"
         );
-        let paced = Load { rate: Some(5000), ..load };
         let brunt = Client::brunt(Path::new(""), String::new(), "--io uring --wait sleep");
-        for (load, rate) in [(&load, ""), (&paced, "-r 5000 ")] {
-            let line = brunt.arguments(load).join(" ");
-            let expected =
-                format!("run -s 127.0.0.1:7 -T 1 -c 64 --depth 32 {rate}--io uring --wait sleep -t 3s");
-            assert!(line.starts_with(&expected), "{line}");
-        }
+        let line = brunt.arguments(&load).join(" ");
+        let expected = "run -s 127.0.0.1:7 -T 1 -c 64 --depth 32 --io uring --wait sleep -t 3s";
+        assert!(line.starts_with(expected), "{line}");
         for client in peers() {
             let line = client.arguments(&load).join(" ") + &client.configuration(&load);
             assert!(!line.contains('{'), "{line}");
             assert!(line.contains('7') && line.contains("64"), "{line}");
-            let line = client.arguments(&paced).join(" ") + &client.configuration(&paced);
-            let names_a_rate = line.contains("5000") || line.contains("--rate-limiting=79");
-            assert!(!line.contains('{') && names_a_rate == client.tool.only_gets(), "{line}");
         }
     }
 
@@ -484,63 +424,42 @@ mod tests {
     #[test]
     fn reports_of_peers_are_read() {
         let table = [
-            (
-                "mutilate",
-                "a\nread 37.4 9.0 20.1 25.0 28.2 51.0 60.5 98.4\n\nTotal QPS = 28848.4 (28849 / 1.0s)\n",
-                "",
-                (Some(28_849), Some(37.4), None, Some(51.0), Some(98.4)),
-            ),
-            (
-                "memtier_benchmark",
-                "",
-                r#"{"ALL STATS": {"Totals": {"Count": 5}, "Gets": {"Average Latency": 0.18, "Percentile Latencies":
-                    {"p50.00": 0.167, "p90.00": 0.2, "p99.00": 0.519}}}}"#,
-                (Some(5), Some(180.0), Some(167.0), Some(200.0), Some(519.0)),
-            ),
+            ("mutilate", "a\nread 37.4 9.0\n\nTotal QPS = 28848.4 (28849 / 1.0s)\n", "", 28_849),
+            ("memtier_benchmark", "", r#"{"ALL STATS": {"Totals": {"Count": 5}}}"#, 5),
             (
                 "memcaslap",
                 "Get Statistics (67309 events)\n\nRun time: 1.0s Ops: 72526 TPS: 72520 Net_rate: 81.1M/s\n",
                 "",
-                (Some(72_526), None, None, None, None),
+                72_526,
             ),
             (
                 "cachecannon",
                 "{\"type\":\"sample\",\"req_s\":1}\nnoise\n\
                  {\"type\":\"result\",\"responses\":8,\"get\":{\"count\":9}}\n",
                 "",
-                (Some(8), None, None, None, None),
+                8,
             ),
         ];
-        for (name, printed, written, (requests, mean, p50, p90, p99)) in table {
+        for (name, printed, written, requests) in table {
             let peer = peers().find(|peer| peer.name == name).unwrap();
-            let Report { requests: found, latency, .. } = (peer.tool.report)(printed, written);
-            let rounded = |us: Option<f64>| us.map(|us| (us * 10.0).round() / 10.0);
-            let latency = [latency.mean, latency.p50, latency.p90, latency.p99].map(rounded);
-            assert_eq!((found, latency), (requests, [mean, p50, p90, p99]), "{name}");
+            assert_eq!((peer.tool.report)(printed, written).requests, Some(requests), "{name}");
             assert_eq!((peer.tool.report)("no output", "none"), Report::default(), "{name}");
         }
     }
 
     #[test]
     fn reports_of_brunt_and_the_floor_are_read() {
-        let times = r#""mean": 30500, "p50": 30000, "p90": 60000, "p99": null"#;
-        let printed = format!(
-            r#"{{"counts": {{"requests": {{"completed": 90}},
-                "phases": {{"warmup": {{"requests": {{"completed": 10}}}}, "measure": {{"requests": {{"completed": 90}}}}}}}},
-                "client": {{"cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls_per_request": 0.5}},
-                "latency": {{"response_ns": {{{times}, "client": {{"p50": 2000}}}}}}}}"#
-        );
-        let latency = Latency { mean: Some(30.5), p50: Some(30.0), p90: Some(60.0), p99: None };
+        let printed = r#"{"counts": {"requests": {"completed": 90},
+                "phases": {"warmup": {"requests": {"completed": 10}}, "measure": {"requests": {"completed": 90}}}},
+                "client": {"cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls_per_request": 0.5}}"#;
         let expected = Report {
             requests: Some(100),
             requests_of_window: Some(90),
             before: 0,
             syscalls: Some(50.0),
             window_cpu_us: Some([1.0, 2.0]),
-            latency,
-            client_error: Latency { p50: Some(2.0), ..Latency::default() },
         };
-        assert_eq!(brunt(&printed, ""), expected);
+        assert_eq!(brunt(printed, ""), expected);
         assert_eq!(brunt("nothing", ""), Report::default());
         let printed =
             r#"{"requests": 4, "cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls": 12, "tried": 3}"#;

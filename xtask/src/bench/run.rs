@@ -62,7 +62,7 @@ fn children_cpu_us() -> anyhow::Result<[f64; 2]> {
 impl Bench {
     /// A load of a shape on the server with this port.
     pub(crate) fn load(&self, shape: Shape, port: u16) -> Load<'_> {
-        Load { shape, port, seconds: self.seconds, requests: 0, rate: None, directory: &self.directory }
+        Load { shape, port, seconds: self.seconds, requests: 0, directory: &self.directory }
     }
 
     /// Lets a client store its keys if it writes them in its own way. Returns what went wrong.

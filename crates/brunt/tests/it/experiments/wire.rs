@@ -1,8 +1,10 @@
-//! What really goes over the wire: the spacing of requests, from a packet capture.
+//! What really goes over the wire, from packet captures: the spacing of requests, and the times to their replies beside those that brunt
+//! prints.
 
 use super::{interface, is_full};
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, TempFile, alone, ended, temporary, words};
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
@@ -11,11 +13,12 @@ use std::time::{Duration, Instant};
 /// What packets behind the last one hold.
 const MARK: &str = "end of the capture\n";
 
-/// tcpdump on the loopback interface, for requests to one port.
+/// tcpdump on the loopback interface, for what goes to and from one port.
 struct Capture {
     child: Child,
     packets: TempFile,
     marks: UdpSocket,
+    port: u16,
 }
 
 impl Capture {
@@ -28,9 +31,9 @@ impl Capture {
         let spawned = Command::new("tcpdump")
             .args(words("-i lo -n -s 96 -B 65536 --time-stamp-precision=nano -Z root -U -w"))
             .arg(&*packets)
-            // Requests only: to the server, with payload (total length beyond both headers).
+            // With payload: the total length is more than both headers.
             .arg(format!(
-                "(tcp dst port {port} and (ip[2:2] - ((ip[0]&0xf)<<2) - ((tcp[12]&0xf0)>>2)) != 0) or udp port {}",
+                "(tcp port {port} and (ip[2:2] - ((ip[0]&0xf)<<2) - ((tcp[12]&0xf0)>>2)) != 0) or udp port {}",
                 marks_at.port()
             ))
             .stderr(Stdio::piped())
@@ -54,7 +57,7 @@ impl Capture {
                 return None;
             }
         }
-        Some(Self { child, packets, marks })
+        Some(Self { child, packets, marks, port: port.parse().unwrap() })
     }
 
     /// Waits until everything up to now is in the file. The kernel hands packets over in blocks of 256 KiB, or after a second:
@@ -75,8 +78,8 @@ impl Capture {
         }
     }
 
-    /// Ends the capture; the times of all requests' packets in nanoseconds.
-    fn end(mut self) -> Vec<u64> {
+    /// Ends the capture.
+    fn end(mut self) -> Vec<Packet> {
         self.await_all();
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
@@ -84,23 +87,64 @@ impl Capture {
         )
         .unwrap();
         self.child.wait().unwrap();
-        let bytes = std::fs::read(&*self.packets).unwrap();
-        packet_times(&bytes)
+        packets(&std::fs::read(&*self.packets).unwrap(), self.port)
     }
 }
 
-/// The times of the TCP packets of a capture file with nanoseconds, in the byte order of this machine.
-fn packet_times(capture: &[u8]) -> Vec<u64> {
+/// A TCP packet with payload.
+struct Packet {
+    at_ns: u64,
+    is_reply: bool,
+    /// The port of the client.
+    client: u16,
+    payload_bytes: u64,
+}
+
+/// Those of a capture file with nanoseconds, in the byte order of this machine.
+fn packets(capture: &[u8], server_port: u16) -> Vec<Packet> {
     let word = |at: usize| u32::from_ne_bytes(capture[at..at + 4].try_into().unwrap());
+    let short = |at: usize| u16::from_be_bytes([capture[at], capture[at + 1]]);
     assert_eq!(word(0), 0xa1b2_3c4d, "a capture with nanoseconds");
-    let (mut at, mut times) = (24, Vec::new());
+    let (mut at, mut packets) = (24, Vec::new());
     while at + 16 <= capture.len() {
-        // Behind the headers of packet and Ethernet, IPv4 has its protocol here.
-        if capture.get(at + 16 + 14 + 9) == Some(&6) {
-            times.push(u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)));
+        // Behind the headers of packet and Ethernet.
+        let ip = at + 16 + 14;
+        if capture.get(ip + 9) == Some(&6) {
+            let tcp = ip + usize::from(capture[ip] & 0xf) * 4;
+            let headers = tcp - ip + usize::from(capture[tcp + 12] >> 4) * 4;
+            let [from, to] = [short(tcp), short(tcp + 2)];
+            packets.push(Packet {
+                at_ns: u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)),
+                is_reply: from == server_port,
+                client: if from == server_port { to } else { from },
+                payload_bytes: u64::from(short(ip + 2)) - headers as u64,
+            });
         }
         at += 16 + word(at + 8) as usize;
     }
+    packets
+}
+
+/// When requests were seen.
+fn request_times(packets: &[Packet]) -> Vec<u64> {
+    packets.iter().filter(|packet| !packet.is_reply).map(|packet| packet.at_ns).collect()
+}
+
+/// How long after the packet with the last byte of a request that with the last byte of its reply was seen, ascending: all requests have
+/// one length, and all replies.
+fn reply_times(packets: &[Packet], message_bytes: [u64; 2]) -> Vec<u64> {
+    // Of each connection: bytes seen, and when messages ended, in both directions.
+    let mut connections: HashMap<u16, [(u64, Vec<u64>); 2]> = HashMap::new();
+    for packet in packets {
+        let side = usize::from(packet.is_reply);
+        let (bytes, ends) = &mut connections.entry(packet.client).or_default()[side];
+        *bytes += packet.payload_bytes;
+        ends.resize((*bytes / message_bytes[side]) as usize, packet.at_ns);
+    }
+    let pairs =
+        connections.into_values().flat_map(|[(_, requests), (_, replies)]| requests.into_iter().zip(replies));
+    let mut times: Vec<u64> = pairs.map(|(request_ns, reply_ns)| reply_ns - request_ns).collect();
+    times.sort_unstable();
     times
 }
 
@@ -125,9 +169,7 @@ fn poisson_arrivals_are_poisson_on_the_wire() {
     let rates: &[(&str, f64)] = if is_full() { &[("5k", 5e3), ("20k", 2e4)] } else { &[("5k", 5e3)] };
     for &(rate, per_second) in rates {
         let mut send_cost_s = 0.0;
-        let mut both = vec!["epoll".to_owned(), interface(1)];
-        both.dedup();
-        for io in both {
+        for io in both_interfaces() {
             if !check_wire(rate, per_second, &io, &mut send_cost_s) {
                 return;
             }
@@ -147,7 +189,7 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     let rate = format!("{per_second:.0}");
     let options = format!("-i fb_ia -c 16 --depth 32 --noload -t {time} -q {rate}");
     let output = ended(&format!("mutilate -s {server} {options}"));
-    let times = capture.end();
+    let times = request_times(&capture.end());
     let (text, said) = (&output.out, &output.said);
     let total = text.split_once(" QPS = ").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(" /"));
     let total: u64 = total.unwrap_or_else(|| panic!("no requests are told")).0.parse().unwrap();
@@ -165,6 +207,13 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     assert!(is_pareto || is_excused, "{host} KS distance {distance}, bound {bound}");
 }
 
+/// epoll first.
+fn both_interfaces() -> Vec<String> {
+    let mut both = vec![interface(0), interface(1)];
+    both.dedup();
+    both
+}
+
 /// One run, epoll's first; false where nothing can be captured.
 fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> bool {
     let server = Server::reference("");
@@ -174,10 +223,10 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     ended(&format!("load -s {server} --keys 1000")).is(0, &[]);
     let Some(capture) = Capture::begin(&port) else { return false };
     let flags = format!("-r {rate} -c 16 --depth 64 -t {time} --warmup 0s --no-preload --io {io}");
-    // Every packet in the capture is a request.
+    // Every packet in the capture is a request or its reply.
     let more = "--keys 1000 --allow=BROKEN,LOAD,CLIENT,DATA --set server-stats=false";
     let measured = Measured::run(&server, &format!("{flags} {more}"));
-    let times = capture.end();
+    let times = request_times(&capture.end());
     *send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().map_or(*send_cost_s, |ns| ns / 1e9);
     let sent = measured.requests("sent");
     let missing = sent.abs_diff(times.len() as u64);
@@ -193,5 +242,72 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     let (missing_max, allowed) = if is_full() { (sent / 50, bound) } else { (sent / 5, 3.0 * bound) };
     let is_poisson = missing <= missing_max && distance <= allowed;
     assert!(is_poisson || measured.is_disturbed(), "KS distance {distance}, bound {bound}");
+    true
+}
+
+/// The true percentile lies between what is printed and that less the client's part: on the wire, too, where only what the server and both
+/// network stacks took is seen. With this many requests in flight on each connection none waits for one.
+#[test]
+fn replies_on_the_wire_take_what_is_printed_less_the_clients_part() {
+    alone();
+    let runs: Vec<(&str, String, &str)> = match is_full() {
+        false => vec![("5k", interface(0), "hybrid")],
+        true => ["1k", "5k", "20k", "50k"]
+            .into_iter()
+            .flat_map(|rate| both_interfaces().into_iter().map(move |io| (rate, io)))
+            .flat_map(|(rate, io)| ["spin", "hybrid", "sleep"].map(|wait| (rate, io.clone(), wait)))
+            .collect(),
+    };
+    eprintln!(
+        "| requests/s | interface | wait | prints p50, p90, p99, us | wire | client's part | outside |"
+    );
+    eprintln!("|---|---|---|---|---|---|---|");
+    for (rate, io, wait) in runs {
+        if !check_reply_times(rate, &io, wait) {
+            return;
+        }
+    }
+}
+
+/// One run; false where nothing can be captured.
+fn check_reply_times(rate: &str, io: &str, wait: &str) -> bool {
+    let Some(server) = Server::memcached("-t 1") else { return false };
+    let port = server.address.rsplit_once(':').unwrap().1.to_owned();
+    ended(&format!("load -s {server} --keys 1000")).is(0, &[]);
+    let Some(capture) = Capture::begin(&port) else { return false };
+    let time = if is_full() { "3s" } else { "1s" };
+    let flags =
+        format!("-r {rate} -c 16 --depth 64 -t {time} --warmup 0s --no-preload --io {io} --wait {wait}");
+    // `get KEY`, and `VALUE KEY 0 200`, the value and `END`, with their line ends.
+    let message_bytes = [30 + 6, 30 + 200 + 21];
+    let more = "--mix get --keys 1000 --allow=BROKEN,LOAD,CLIENT,DATA --set server-stats=false --protocol memcached-text";
+    let measured = Measured::run(&server, &format!("{flags} {more}"));
+    let wire_ns = reply_times(&capture.end(), message_bytes);
+    let (sent, found) = (measured.requests("sent"), wire_ns.len() as u64);
+    assert!(
+        sent.abs_diff(found) <= sent / 1000 || measured.is_disturbed(),
+        "{found} of {sent} requests in the capture"
+    );
+    let [mut printed, mut wire, mut part, mut outside] = [[0.0; 3]; 4];
+    for (index, (name, quantile)) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)].into_iter().enumerate() {
+        let us = |path: &str| measured.at(path).as_f64().unwrap() / 1e3;
+        printed[index] = us(&format!("latency.response_ns.{name}"));
+        part[index] = us(&format!("latency.response_ns.client.{name}"));
+        wire[index] = wire_ns[(quantile * found as f64).ceil() as usize - 1] as f64 / 1e3;
+        outside[index] =
+            (printed[index] - part[index] - wire[index]).max(wire[index] - printed[index]).max(0.0);
+    }
+    let shown = |us: [f64; 3]| us.map(|us| format!("{us:.1}")).join(", ");
+    eprintln!(
+        "| {rate} | {io} | {wait} | {} | {} | {} | {} |",
+        shown(printed),
+        shown(wire),
+        shown(part),
+        shown(outside)
+    );
+    // A histogram's bucket, and what a capture on the server's processor adds.
+    let tolerance = |us: f64| if is_full() { 1.0 + 0.02 * us } else { 5.0 + 0.1 * us };
+    let is_within = outside[0] <= tolerance(printed[0]) && outside[1] <= tolerance(printed[1]);
+    assert!(is_within || measured.is_disturbed(), "outside by {outside:?} us");
     true
 }
