@@ -114,7 +114,7 @@ pub enum ServerFailure {
 impl ServerFailure {
     fn sentence(self, server: &ServerAddress, reason: &str) -> String {
         match self {
-            Self::Unreachable => format!("cannot connect to {server}: {reason}"),
+            Self::Unreachable => format!("cannot connect to {server}: {reason}{}", remedies(reason)),
             Self::NoReply => format!("no reply from {server} {reason}"),
             Self::SetupRejected => format!("connection setup with {server} failed: {reason}"),
             Self::NoSlotMap => format!("{server} returned no cluster slot map: {reason}"),
@@ -218,6 +218,10 @@ pub fn hint(plan: &Plan, reply: &[u8]) -> String {
 /// What helps against an error that holds until the request, the server or its settings are others.
 fn remedies(error: &str) -> &'static str {
     let table = [
+        (
+            "connection refused (os error",
+            "; start it, or give its port (brunt run without -s starts a server of its own)",
+        ),
         ("too large", "; use a smaller --value-size, or raise the item limit of the server (memcached -I)"),
         (
             "exceeds maximum allowed size",
@@ -228,6 +232,11 @@ fn remedies(error: &str) -> &'static str {
             "; give the server more memory (memcached -m), let it evict (without -M), or use fewer --keys",
         ),
         ("OOM ", "; raise maxmemory of the server, set a maxmemory-policy that evicts, or use fewer --keys"),
+        (
+            "too many open connections",
+            "; raise the server's limit of connections (memcached -c), or use fewer --connections",
+        ),
+        ("max number of clients", "; raise maxclients of the server, or use fewer --connections"),
         (
             "NOPERM ",
             "; let this user send this command with these keys (ACL SETUSER), or use another user name",

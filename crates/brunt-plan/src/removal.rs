@@ -22,6 +22,13 @@ impl Plan {
         self.data_sets().iter().filter_map(|set| self.removal_command(set)).collect()
     }
 
+    /// What commands of the plan's own store, if they do: it is in no data set.
+    pub fn kept_by_commands(&self) -> Option<&'static str> {
+        let stores = !self.protocol.is_stateless()
+            && self.commands.iter().any(|command| command.template.contains("{value}"));
+        stores.then_some("keys of own commands stay: brunt load --delete does not know them")
+    }
+
     fn removal_command(&self, set: &DataSet<'_>) -> Option<String> {
         let is_drawn = set.classes.iter().any(|class| self.classes[*class].trace.is_none());
         let home: Option<Vec<_>> = set.home.iter().cloned().collect();
@@ -126,7 +133,9 @@ mod tests {
         for [toml, expected] in table {
             let commands = expected.split(" & ").filter(|rest| !rest.is_empty());
             let expected: Vec<_> = commands.map(|rest| format!("brunt load --delete {rest}")).collect();
-            assert_eq!(resolved(toml).unwrap().removal_commands(), expected, "{toml}");
+            let plan = resolved(toml).unwrap();
+            assert_eq!(plan.removal_commands(), expected, "{toml}");
+            assert!(plan.kept_by_commands().is_none(), "{toml}");
         }
     }
 }

@@ -31,7 +31,7 @@ use toml::{Table, Value};
 /// combined with `deny_unknown_fields`, and it loses the position of an error.)
 macro_rules! options {
     (
-        files class { $($filed:ident: $filed_type:ty),+ $(,)? }
+        files $files:literal class { $($filed:ident: $filed_type:ty = $filed_key:expr),+ $(,)? }
         $(flags $heading:literal
             run { $($run:ident: $run_type:ty = $run_flag:expr),* $(,)? }
             class { $($class:ident: $class_type:ty = $class_flag:expr),* $(,)? })+
@@ -43,11 +43,12 @@ macro_rules! options {
             "The options that belong to a class of traffic. At the top level of a plan file those that the run has none of are the defaults of every class."
             ClassSpec { $($filed: $filed_type,)+ $($($class: $class_type,)*)+ $($own: $own_type,)+ });
 
-        /// The options that are flags, in the order of the help.
-        pub static OPTIONS: &[PlanOption] = &[$(
-            $(PlanOption { field: stringify!($run), heading: $heading, ..$run_flag },)*
-            $(PlanOption { field: stringify!($class), heading: $heading, ..$class_flag },)*
-        )+];
+        /// The options that are flags or keys, in the order of the help.
+        pub static OPTIONS: &[PlanOption] = &[
+            $($(PlanOption { field: stringify!($run), heading: $heading, ..$run_flag },)*
+            $(PlanOption { field: stringify!($class), heading: $heading, ..$class_flag },)*)+
+            $(PlanOption { field: stringify!($filed), heading: $files, ..$filed_key.only_key() },)+
+        ];
 
         /// The shape of a plan file.
         #[derive(Default, Serialize, Deserialize)]
@@ -126,12 +127,12 @@ macro_rules! options {
 }
 
 options! {
-    files class {
-        name: String,
-        purge: Count,
-        trace: String,
-        trace_layout: TraceLayout,
-        runs_on: HostRole,
+    files "Class" class {
+        name: String = text("NAME", "Name of the class in reports, e.g. reads [default: main; of several class-1, class-2 ...]"),
+        purge: Count = text("N", "After half of --requests delete all keys but those whose number is a multiple of this, e.g. 10 [default: none]"),
+        trace: String = text("FILE", "Send the lines of this file, plain or .zst, e.g. trace.csv; the load says when; requires trace-layout [default: none]"),
+        trace_layout: TraceLayout = text("LAYOUT", "Columns of a trace, between commas: reads is TIME,APP,KIND,KEY,BYTES, all gets; words the same with KIND read or write, numbers with KIND 1 (get) or 2 (set); twitter is TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]").words(&TraceLayout::NAMES),
+        runs_on: HostRole = text("HOST", "With --agent: who runs the class, agents or controller [default: agents]").words(&HostRole::NAMES),
     }
     flags "Target" run {
         server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; without a scheme and --protocol the server is asked what it speaks [default: a reference server started for the run]").short('s'),
@@ -148,7 +149,7 @@ options! {
         tls_key: String = text("FILE", "TLS: private key of --tls-cert (PEM), e.g. client.key"),
         tls_server_name: String = text("NAME", "TLS: name for SNI and verification, e.g. cache.example [default: host of --server]"),
         tls_insecure: bool = switch("TLS: do not verify server certificates"),
-        user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader; requires --password [default: server's default user]").only_key(),
+        user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader, as in -s redis://reader@HOST; requires --password [default: server's default user]").only_key(),
         database: Count = text("N", "Redis: database number [default: 0]").only_key(),
         transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]").words(&Transport::NAMES).only_key(),
         ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]").words(&IpVersion::NAMES).only_key(),

@@ -7,7 +7,6 @@ use crate::quantity;
 use brunt_plan::objective::{Bound, Comparison, Metric, Objective, Statistic};
 use brunt_stats::assertion::{Assertion, Reached, Reason};
 use brunt_stats::bound::Decision;
-use brunt_stats::summary::Summary;
 
 /// One assertion in words.
 #[derive(Clone, Debug)]
@@ -79,9 +78,9 @@ pub(crate) fn sorted(texts: impl Iterator<Item = AssertionText>) -> Vec<Assertio
     texts
 }
 
-/// The assertions of a run that fail or are undecided, a sentence each; printed where no report is.
-pub fn unmet(summary: &Summary) -> Vec<String> {
-    sorted(summary.assertions.iter().map(AssertionText::of))
+/// The assertions that fail or are undecided, a sentence each.
+pub(crate) fn unmet(texts: impl Iterator<Item = AssertionText>) -> Vec<String> {
+    sorted(texts)
         .into_iter()
         .filter(|text| text.decision != Decision::Holds)
         .map(|text| format!("{} {}: {}", text.word(), text.subject, text.finding))

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 mod annotations;
-pub mod assertion_text;
+mod assertion_text;
 pub mod campaign;
 pub mod comparison;
 pub mod csv;

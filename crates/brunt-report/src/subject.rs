@@ -2,15 +2,20 @@
 //!
 //! Invariant: text, page and Markdown have the blocks of one document.
 
+use crate::assertion_text::{AssertionText, unmet};
 use crate::campaign::{self, Campaign, CampaignQuestion};
-use crate::comparison::{self, Comparison};
+use crate::comparison::{self, AssertionRow, Comparison};
 use crate::document::{Document, Level};
 use crate::file_type::{FileForm, FileType, Medium, SubjectKind};
 use crate::layout::Layout;
 use crate::run_document::{self, OpRows};
 use crate::{annotations, csv, hdr_histogram, html, json, junit, markdown, ndjson};
+use brunt_stats::assertion::Assertion;
+use brunt_stats::capacity::Capacity;
+use brunt_stats::status::RunStatus;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
+use std::iter;
 
 /// What is reported.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +68,35 @@ impl Subject<'_> {
             Self::Comparison(comparison) => comparison::document::brief(comparison),
         };
         writeln!(out, "{}", layout.in_characters(&line))
+    }
+
+    /// Why a command ends with 3 or 4, in the words of its report, for where none is printed: assertions that fail or are undecided, and
+    /// what is INVALID.
+    pub fn unmet(self) -> Vec<String> {
+        let of = |assertions: &[Assertion], status: &RunStatus, is_said: bool| {
+            let found = status.findings().into_iter();
+            let found = found.map(|check| format!("{}: {}", check.id.name(), check.text()));
+            let said = iter::once(status.headline()).chain(found).filter(|_| is_said);
+            unmet(assertions.iter().map(AssertionText::of)).into_iter().chain(said).collect()
+        };
+        match self {
+            Self::Run(run) => of(&run.assertions, &run.status, run.status.is_invalid()),
+            Self::Runs(runs) => {
+                let lines = runs
+                    .iter()
+                    .flat_map(|(name, run)| Subject::Run(run).unmet().into_iter().zip(iter::repeat(name)));
+                lines.map(|(line, name)| format!("{name}: {line}")).collect()
+            }
+            Self::Campaign(Campaign { question, assertions, status, .. }) => {
+                let is_below = matches!(question.capacity(), Some(Capacity::Below { .. }));
+                of(assertions, status, is_below || status.is_invalid())
+            }
+            Self::Comparison(comparison) => {
+                let answer = comparison::document::answer(comparison).into_iter();
+                let answer = answer.filter(|_| !comparison.has_conclusion());
+                unmet(comparison.asserted.iter().map(AssertionRow::text)).into_iter().chain(answer).collect()
+            }
+        }
     }
 
     /// What it is.

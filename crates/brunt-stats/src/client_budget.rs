@@ -190,7 +190,7 @@ impl ClientBudget {
                 "let workers poll where replies are expected: --wait hybrid"
             }
             ClientPart::WokenLate => {
-                "use a client host with a processor free beside those of the workers (--wait spin or hybrid)"
+                "use a client host with a processor free beside those of the workers, so that they need not sleep"
             }
         }
     }

@@ -27,6 +27,8 @@ use std::time::Duration;
 const BURST_MAX: u64 = 1_024;
 /// A server that takes longer to accept a connection is as good as gone.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// By default memcached takes as many connections, some of them for itself.
+const LIMIT_OF_SERVERS: u64 = 1_000;
 /// How wide lines are where the text goes to no terminal.
 const WIDTH: usize = 80;
 /// Above this share of stolen time the tail shows other people's work.
@@ -217,6 +219,11 @@ fn report(findings: &[HostFinding], connections: u64, has_details: bool, width: 
     let (failing, careful) = (of(HostStatus::Fix).count(), of(HostStatus::Warn).count());
     let with_care = if careful > 0 { format!("; {careful} to take care of") } else { String::new() };
     lines.push(match failing {
+        0 if connections >= LIMIT_OF_SERVERS => {
+            format!(
+                "FIT for {things}{with_care}, if the server takes as many (memcached -c, Redis maxclients)"
+            )
+        }
         0 => format!("FIT for {things}{with_care}"),
         _ => format!("NOT FIT for {things}: {failing} would fail{with_care}"),
     });

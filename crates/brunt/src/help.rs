@@ -10,6 +10,7 @@ use crate::destination::write_whole;
 use crate::exit::{Exit, Failure};
 use crate::plan_flags;
 use crate::terminal::{show, wrapped};
+use crate::usage_error::example;
 use brunt_compat::tools;
 use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption};
 use brunt_report::file_type::FileType;
@@ -95,7 +96,12 @@ fn key(option: &PlanOption) -> String {
     let mut text = format!("{}, a key of a plan\n\n", option.key());
     entry(&mut text, "value", if option.value_name.is_empty() { "true or false" } else { option.value_name });
     entry(&mut text, "means", &meaning(option));
-    let flag = if option.has_flag { format!("--{}", option.flag()) } else { "none".to_owned() };
+    let key = option.key();
+    let flag = if option.has_flag {
+        format!("--{}", option.flag())
+    } else {
+        format!("--set {key}={}", example(option))
+    };
     entry(&mut text, "option", &flag);
     text
 }
@@ -131,13 +137,32 @@ pub(crate) fn topic(name: &str) -> Option<String> {
     if let Some((.., text)) = TOPICS.iter().find(|(topic, ..)| name.len() > 3 && is_meant(topic)) {
         return Some(text());
     }
-    if let Some(option) = OPTIONS.iter().find(|option| option.key() == name) {
+    if let Some(option) = OPTIONS.iter().find(|option| [option.key(), option.flag()].contains(&name)) {
         return Some(key(option));
     }
-    if plan_flags::keys().contains(&name) {
-        return Some(format!("{name}, a key of [[class]] tables\n\n  docs/plan-files.md describes it\n"));
+    if name == "class" || plan_flags::keys().contains(&name) {
+        return Some(format!(
+            "{name}: of the [[class]] tables of a plan file, one for each kind of traffic;\ndocs/plan-files.md describes it\n"
+        ));
     }
-    CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule()))
+    CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule())).or_else(|| option_of(&name))
+}
+
+/// What is known of an option that is no key of a plan, with the commands that have it.
+fn option_of(name: &str) -> Option<String> {
+    let program = cli::command();
+    let of = |command| Command::get_arguments(command).find(|held| held.get_long() == Some(name));
+    let owners: Vec<(&str, &Arg)> =
+        program.get_subcommands().filter_map(|command| Some((command.get_name(), of(command)?))).collect();
+    let (_, option) = owners.first()?;
+    let mut text = format!("{name}, an option\n\n");
+    let value =
+        option.get_value_names().and_then(<[_]>::first).filter(|_| option.get_action().takes_values());
+    entry(&mut text, "value", value.map_or("none", |value| value.as_str()));
+    entry(&mut text, "means", &option.get_help().map(ToString::to_string).unwrap_or_default());
+    let owners: Vec<&str> = owners.iter().map(|(owner, _)| *owner).collect();
+    entry(&mut text, "commands", &owners.join(", "));
+    Some(text)
 }
 
 /// What is said of a topic that there is not.
@@ -146,7 +171,8 @@ pub(crate) fn unknown(name: &str) -> String {
     let commands: Vec<&str> = commands.get_subcommands().map(Command::get_name).collect();
     let topics: Vec<&str> = TOPICS.iter().map(|(name, ..)| *name).collect();
     let text = format!(
-        "error: unknown topic '{name}': expected {}; a command ({}); or a check ({})",
+        "error: unknown topic '{name}': expected {}; a command ({}); a check ({}); a key of a plan (brunt help keys) or an option; \
+         words of reports are in docs/reading-a-report.md",
         topics.join(", "),
         commands.join(", "),
         CheckId::NAMES.join(", ")

@@ -265,7 +265,7 @@ impl Runner<'_> {
         label: &str,
     ) -> Result<Summary, Failure> {
         let data = servers.data_for(plan);
-        let is_new = plan.preload && data == DataSets::ToStore && !servers.is_told;
+        let is_new = data == DataSets::ToStore && !servers.is_told;
         let note = is_new.then(|| storing(plan, &servers.name)).flatten();
         let summary = self.measure_with(servers, plan, data, label, note)?;
         servers.is_told |= is_new;
@@ -327,11 +327,11 @@ impl Runner<'_> {
     }
 }
 
-/// What a run stores on servers of the user before it measures, how long that takes at least, and what removes it.
+/// What a run stores on servers of the user, before it measures or with its own writes, how long that takes at least, and what removes it.
 fn storing(plan: &Plan, servers: &str) -> Option<String> {
-    let removals = plan.removal_commands();
-    if plan.needs_embedded() {
-        return None;
+    let (removals, kept) = (plan.removal_commands(), plan.kept_by_commands());
+    if plan.needs_embedded() || !plan.preload && !plan.writes() {
+        return kept.filter(|_| !plan.needs_embedded()).map(str::to_owned);
     }
     let (keys, bytes) = (plan.preload_stores(), quantity::bytes(serve::stored_bytes(plan)));
     let pace = plan.preload_rate.map_or(String::new(), |rate| {
@@ -342,7 +342,11 @@ fn storing(plan: &Plan, servers: &str) -> Option<String> {
         true => String::new(),
         false => format!("; remove them by: {}", removals.join("; ")),
     };
-    Some(format!("storing {keys} keys, about {bytes}, on {servers}{pace}{removal}"))
+    let kept = kept.map_or(String::new(), |kept| format!("; {kept}"));
+    Some(match plan.preload {
+        true => format!("storing {keys} keys, about {bytes}, on {servers}{pace}{removal}{kept}"),
+        false => format!("sets store keys on {servers}{removal}{kept}"),
+    })
 }
 
 /// The end that a user asks for.

@@ -104,11 +104,11 @@ impl Outputs {
         }
     }
 
-    /// Writes each result of a command, and shows its report in the form that the reader wants.
+    /// Writes each result of a command, and shows its report in the form that the reader wants; without one, why the exit code is 3 or 4.
     pub(crate) fn write(self, subject: Subject<'_>, presentation: Presentation) -> Delivery {
         let has_annotations = self.has_annotations;
         let write = |form: FileForm, out: &mut dyn Write| subject.write(form, out);
-        self.deliver(presentation.form, write, |goes_to_stderr, out| {
+        let delivery = self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
                 Form::Nothing => Ok(()),
@@ -116,7 +116,11 @@ impl Outputs {
                 Form::Report(level) => subject.write_text(&layout, level, out),
             }?;
             if has_annotations { subject.write_annotations(out) } else { Ok(()) }
-        })
+        });
+        if presentation.form == Form::Nothing {
+            subject.unmet().iter().for_each(say);
+        }
+        delivery
     }
 
     /// Writes each result, and shows the text, which is told whether it goes to standard error.

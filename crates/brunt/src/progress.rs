@@ -237,7 +237,9 @@ impl Glance {
             Phase::Measure => plan.stop.requests.map(|wanted| (scheduled, wanted, "")),
             _ => None,
         };
-        let rate = run.last_second(0).rate().filter(|_| phase != Phase::Connect);
+        // The first requests, all at once, are no rate yet.
+        let is_new = window.start_ns > 0 && now_ns < window.start_ns.saturating_add(RATE_MIN_NS);
+        let rate = run.last_second(0).rate().filter(|_| phase != Phase::Connect && !is_new);
         let by_count = done.and_then(|(done, wanted, _)| time_for(wanted.saturating_sub(done), rate?));
         let by_time = end_ns.and_then(|end_ns| end_ns.checked_sub(now_ns)).filter(|ns| *ns > 0);
         let is_measured = matches!(phase, Phase::Measure | Phase::Drain);
@@ -266,6 +268,8 @@ fn time_for(count: u64, rate: f64) -> Option<u64> {
     (rate > 0.0).then(|| (count as f64 / rate * 1e9) as u64)
 }
 
+/// No rate is shown of less time of the schedule.
+const RATE_MIN_NS: u64 = 500_000_000;
 /// Characters of the bar.
 const BAR: u64 = 10;
 

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
 use crate::presentation::Presentation;
-use crate::run::{check_assertions, exit_of, say_unmet};
+use crate::run::{check_assertions, exit_of};
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
@@ -53,7 +53,6 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let summary = asserted(summary, &output.assert)?;
     let subject = Subject::Run(&summary);
     let delivery = open(output, subject)?.write(subject, presentation);
-    say_unmet(&summary, presentation);
     Ok(delivery.exit(exit_of(&summary)))
 }
 

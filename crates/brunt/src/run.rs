@@ -12,7 +12,7 @@ use crate::input;
 use crate::measurement::{Runner, Servers, check_agents};
 use crate::observers::Observers;
 use crate::output::Outputs;
-use crate::presentation::{Form, Presentation};
+use crate::presentation::Form;
 use crate::terminal::{print, print_brief, say, show};
 use anyhow::Context;
 use brunt_engine::run::DataSets;
@@ -29,7 +29,6 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
-use brunt_report::assertion_text::unmet;
 use brunt_report::file_type::{FileType, SubjectKind};
 use brunt_report::quantity;
 use brunt_report::subject::Subject;
@@ -57,7 +56,6 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let summary = runner.measure(&mut servers, &plan, "")?.with_assertions(&output.assert);
     let delivery = outputs.write(Subject::Run(&summary), flags.progress.presentation());
     check_agents(&summary)?;
-    say_unmet(&summary, flags.progress.presentation());
     Ok(delivery.exit(exit_of(&summary)))
 }
 
@@ -130,7 +128,9 @@ fn planned_load(flags: &cli::Load, asked: &PlanRequest) -> Result<Plan, Failure>
         return Err(Failure::usage("brunt load requires --server"));
     }
     if !plan.preload {
-        return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
+        return Err(Failure::usage(
+            "brunt load cannot be used with a plan that has no data set: of keys of own commands (--command) it knows nothing",
+        ));
     }
     if flags.delete {
         check_removable(&plan, flags.yes)?;
@@ -382,6 +382,8 @@ fn plan_or_server(path: &Path) -> String {
     }
     if names_server(&text) {
         format!("{text} (a server is given by --server {text})")
+    } else if text.ends_with('%') {
+        format!("{text} (a fraction follows its option behind =: --verify={text})")
     } else if text.contains('{') {
         format!("{text} (a command is one word, in quotes: --command 'GET {{key}}')")
     } else {
@@ -462,23 +464,11 @@ fn refused(summary: &Summary) -> Option<String> {
     let is_answered =
         |requests: &RequestCounts| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
     let is_silent = !summary.phases.iter().any(|phase| is_answered(&phase.counts.requests));
-    is_silent.then(|| "at all".to_owned())
-}
-
-/// Says where no report is printed why the exit code is 3 or 4: assertions that fail or are undecided, and a run that is INVALID.
-pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation) {
-    if presentation.form != Form::Nothing {
-        return;
-    }
-    unmet(summary).iter().for_each(say);
-    if summary.status.is_invalid() {
-        say(summary.status.headline());
-        summary
-            .status
-            .findings()
-            .into_iter()
-            .for_each(|check| say(format_args!("{}: {}", check.id.name(), check.text())));
-    }
+    // Nor is there a reply to what was never asked.
+    let connections = summary.record.run.intervals.all_connections();
+    let is_asked = summary.phases.iter().any(|phase| phase.counts.requests.scheduled > 0)
+        || connections.failed + connections.lost > 0;
+    (is_silent && is_asked).then(|| "at all".to_owned())
 }
 
 /// The exit code of a run that was reported.

@@ -48,6 +48,19 @@ const TOOLS: [(&str, &str); 4] = [
     ("YCSB", "-P -p"),
 ];
 
+/// Options of load generators, and what brunt has in their place.
+const TWINS: [(&str, &str); 9] = [
+    ("--clients", "-c, the connections of all threads together"),
+    ("--data-size", "--value-size"),
+    ("--duration", "-t"),
+    ("--key-prefix", "--prefix"),
+    ("--pipeline", "--depth"),
+    ("--qps", "-r"),
+    ("--ratio", "--mix, e.g. get=10,set=1"),
+    ("--rps", "-r"),
+    ("--test-time", "-t"),
+];
+
 /// Takes suggestions out of the error of a command line that are no misspelling of what was typed, and names the other commands of
 /// `program` and the load generators that have the option.
 pub(crate) fn corrected(mut error: Error, mut program: Command, words: &[String]) -> Error {
@@ -118,11 +131,12 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
     let commands: Vec<String> = commands.map(|name| format!("brunt {name}")).collect();
     let others = TOOLS.iter().filter(|(_, options)| options.split(' ').any(|held| held == option));
     let others: Vec<&str> = others.map(|(tool, _)| *tool).collect();
-    [(commands.join(", "), ""), (others.join(", "), ": see docs/migrating.md")]
+    let owners = [(commands.join(", "), ""), (others.join(", "), ": see docs/migrating.md")]
         .into_iter()
         .filter(|(owners, _)| !owners.is_empty())
-        .map(|(owners, more)| format!("{option} is an option of {owners}{more}").into())
-        .collect()
+        .map(|(owners, more)| format!("{option} is an option of {owners}{more}").into());
+    let twin = TWINS.iter().find(|(name, _)| *name == option && has("set"));
+    twin.map(|(_, twin)| format!("{option} is called {twin} here").into()).into_iter().chain(owners).collect()
 }
 
 /// What has the place of an option that brunt has as something else, a key of the plan or a type of file, in a command that has `--set`,
@@ -140,7 +154,7 @@ fn own_word(option: &str, has_set: bool, has_output: bool) -> Option<String> {
         .find(|held| has_set && !held.has_flag && (is_misspelling(name, &held.key()) || held.flag() == name))
     {
         let (key, value) = (key.key(), example(key));
-        return Some(format!("--{key} is a key of the plan: --set {key}={value}"));
+        return Some(format!("--{key} is a key of the plan: --set {key}={value} (brunt help {key})"));
     }
     FileType::from_name(name)
         .filter(|_| has_output)
@@ -148,7 +162,7 @@ fn own_word(option: &str, has_set: bool, has_output: bool) -> Option<String> {
 }
 
 /// A value that the help of an option shows, or its placeholder.
-fn example(option: &PlanOption) -> &'static str {
+pub(crate) fn example(option: &PlanOption) -> &'static str {
     let word = option.words.first().copied().unwrap_or("VALUE");
     let shown = option.help.split_once("e.g. ").map_or(word, |(_, shown)| shown);
     match option.form {
@@ -195,12 +209,19 @@ pub(crate) fn of_value(error: &Error) -> Option<String> {
         (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),
         _ => reason.to_owned(),
     };
-    let meant = without_unit(option, value).unwrap_or_default();
+    let meant = meant(option, value).unwrap_or_default();
     Some(format!("invalid value '{value}' for {option}: {says}{meant}"))
 }
 
-/// A bare number for `--time`: other tools count seconds there, or threads.
-fn without_unit(option: &str, value: &str) -> Option<String> {
+/// What a server's name means for `--protocol`, and a bare number for `--time`: other tools count seconds there, or threads.
+fn meant(option: &str, value: &str) -> Option<String> {
+    match (option, value) {
+        ("--protocol", "redis" | "valkey") => {
+            return Some("; Redis and Valkey speak resp2 and resp3".to_owned());
+        }
+        ("--protocol", "memcached") => return Some("; every memcached speaks memcached-text".to_owned()),
+        _ => {}
+    }
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     (option == "--time" && is_number)
         .then(|| format!("; for {value} seconds -t {value}s, for {value} threads (memtier_benchmark's -t) --threads {value}"))

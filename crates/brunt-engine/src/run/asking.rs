@@ -50,8 +50,9 @@ pub fn ask_protocol(endpoint: &Endpoint) -> Result<Protocol, RunError> {
                 }
             }
         }
-        _ if answer.starts_with(b"HTTP/") => {
-            "it answers in HTTP: give the port of memcached or Redis".to_owned()
+        // A request that they cannot read some servers answer without a head, as in HTTP 0.9.
+        _ if answer.starts_with(b"HTTP/") || answer.starts_with(b"<") => {
+            "it answers as an HTTP server: give the port of memcached or Redis".to_owned()
         }
         _ => format!("it answers \"{}\" to \"version\": give --protocol", QuotedBytes(&answer)),
     };

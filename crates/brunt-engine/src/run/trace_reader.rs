@@ -10,10 +10,11 @@ use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{Feeds, TraceFeed};
 use brunt_plan::mix::Mix;
-use brunt_plan::plan::{Plan, Trace};
+use brunt_plan::plan::{Plan, Trace, TraceLayout};
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::shard::{Shard, StreamPart};
 use brunt_stats::run_record::{FirstUnreadable, TraceRecord};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, LineError, Record, kind_in_mix, read_line};
+use brunt_workload::trace::{Block, KEY_LEN_MAX, Line, LineError, Record, kind_in_mix, read_line};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -28,6 +29,8 @@ const BLOCKS: usize = 16;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Longer lines are unreadable.
 pub(crate) const LINE_BYTES_MAX: usize = 4096;
+/// Lines at the beginning of a trace of which one has to be a record.
+const TRIED_LINES: u64 = 1_000;
 /// Polling period of a full ring: a block lasts longer at the highest rates.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -113,8 +116,25 @@ pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
     })
 }
 
-/// The lines of a trace, unpacked where it is packed.
+/// The lines of a trace. Refuses one of whose first lines none is a record.
 fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
+    let (mut lines, mut line, mut first, mut tried) = (unpack(trace)?, Vec::new(), None, 0);
+    while tried < TRIED_LINES && matches!(next_line(lines.as_mut(), &mut line), Ok(true)) {
+        tried += 1;
+        match parsed(&line, trace.layout, KEY_LEN_MAX) {
+            Ok(_) => return unpack(trace),
+            Err(why) => _ = first.get_or_insert_with(|| unreadable(tried, &line, why)),
+        }
+    }
+    let Some(FirstUnreadable { text, reason, .. }) = first else { return unpack(trace) };
+    let (layout, text) = (trace.layout, QuotedBytes(text.as_bytes()));
+    Err(io::Error::other(format!(
+        "no line up to line {tried} has the layout {layout} (brunt help trace-layout); line 1, \"{text}\", has {reason}"
+    )))
+}
+
+/// The lines of a trace, unpacked where it is packed.
+fn unpack(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
     // No pipe: a trace is opened once to check it, and a reader of a pipe could block after the run.
     let file = input_file::open_regular(Path::new(&trace.file))?;
     let plain = BufReader::with_capacity(CHUNK_BYTES, file);
@@ -306,11 +326,7 @@ impl Reader {
 
     fn take(&mut self, line: &[u8]) {
         self.record.lines += 1;
-        let read = match line.len() {
-            ..=LINE_BYTES_MAX => read_line(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()),
-            _ => Err(LineError::Columns),
-        };
-        match read {
+        match parsed(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()) {
             Ok(line) => {
                 let kind = kind_in_mix(line.record.kind, &self.mix);
                 self.record.substituted += u64::from(kind != line.record.kind);
@@ -324,15 +340,19 @@ impl Reader {
             Err(why) => {
                 self.record.unreadable += 1;
                 let number = self.record.lines;
-                self.record.first_unreadable.get_or_insert_with(|| FirstUnreadable {
-                    line: number,
-                    text: String::from_utf8_lossy(&line[..line.len().min(FirstUnreadable::TEXT_BYTES)])
-                        .into_owned(),
-                    reason: why.name().to_owned(),
-                });
+                self.record.first_unreadable.get_or_insert_with(|| unreadable(number, line, why));
             }
         }
     }
+}
+
+fn parsed(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line<'_>, LineError> {
+    if line.len() > LINE_BYTES_MAX { Err(LineError::Columns) } else { read_line(line, layout, key_len_max) }
+}
+
+fn unreadable(number: u64, line: &[u8], why: LineError) -> FirstUnreadable {
+    let text = String::from_utf8_lossy(&line[..line.len().min(FirstUnreadable::TEXT_BYTES)]).into_owned();
+    FirstUnreadable { line: number, text, reason: why.name().to_owned() }
 }
 
 /// The feed of a worker, if it is local; local workers have consecutive numbers.
@@ -495,15 +515,21 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_opened_are_refused_beforehand() {
-        let no_zstd = file("plain.zst", b"1,1,read,a,5\n");
+        let (no_zstd, twitter) =
+            (file("plain.zst", b"1,1,read,a,5\n"), file("other", b"time,key\n0,q,13,213,4,get,0\n"));
         for (path, reason) in [
             (std::env::temp_dir().join("brunt-no-such-trace"), "No such file"),
             (std::env::temp_dir(), "directory"),
             (no_zstd.clone(), "not a zstd file"),
+            (
+                twitter.clone(),
+                "no line up to line 2 has the layout words (brunt help trace-layout); line 1, \"time,key\", has fewer columns than the \
+                 layout has",
+            ),
         ] {
             let refused = check_traces(&plan(&path, "words")).unwrap_err();
             assert!(refused.error.to_string().contains(reason), "{}", refused.error);
         }
-        std::fs::remove_file(no_zstd).unwrap();
+        [no_zstd, twitter].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }

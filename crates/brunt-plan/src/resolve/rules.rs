@@ -187,7 +187,7 @@ const OF_TIMESTAMPS: &str = "meter stack-out, meter wire-and-server, meter stack
 const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";
 /// The options with which a client knows what it has written.
 const IN_ORDER: &str = "client-connections and --depth 1, so that a client knows its own writes";
-const OF_USERS: &str = "--protocol memcached-binary, resp2 or resp3";
+const OF_USERS: &str = "--protocol memcached-binary, resp2 or resp3, e.g. by -s redis://USER@HOST";
 const OF_REDIS: &str = "--protocol resp2 or resp3";
 
 /// Rules for a run whose classes go together each by itself.
@@ -245,7 +245,7 @@ static RUN_RULES: &[Rule] = &[
     }),
     requires(
         "tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, meter handshake-time",
-        "transport tls",
+        "transport tls, by -s rediss://HOST or memcacheds://HOST",
         |case| case.plan.uses_transport(Transport::Tls),
     ),
 ];

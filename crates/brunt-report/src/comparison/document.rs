@@ -21,6 +21,8 @@ use brunt_stats::status::Status;
 const NAMED_MAX: usize = 6;
 /// Differences of plans or hosts in the short report.
 const DIFFERENCES_MAX: usize = 3;
+/// Why it is not the quotient of its neighbours.
+pub(super) const CHANGE: &str = "the median over pairs of runs; A and B are medians of a side";
 /// The keys of a plan that say most of it in a line.
 const PLAN_KEYS: [&str; 10] = [
     "rate",
@@ -48,6 +50,7 @@ pub(crate) fn document(comparison: &Comparison, layout: &Layout, level: Level) -
         }
         document.gap();
         document.table(grid(comparison, layout, level));
+        document.facts("change%", vec![CHANGE.to_owned()]);
         document.assertions(comparison.asserted.iter().map(AssertionRow::text));
         document.gap();
         for (status, text) in runs_by_status(comparison) {
@@ -180,9 +183,9 @@ pub(super) fn finding(held: &ComparedRow) -> String {
 fn reason(held: &ComparedRow) -> Option<String> {
     Some(match held.change.reason? {
         Reason::Spread { detectable } if detectable > 0.99 => {
-            format!("would find x{:.0}", (1.0 + detectable).ceil())
+            format!("would find a factor of {:.0} or more", (1.0 + detectable).ceil())
         }
-        Reason::Spread { detectable } => format!("would find {:.0} %", (detectable * 100.0).ceil()),
+        Reason::Spread { detectable } => format!("would find {:.0} % or more", (detectable * 100.0).ceil()),
         Reason::TooFewRuns => "too few runs".to_owned(),
         Reason::Client => "client's part".to_owned(),
         Reason::NotGiven if held.change.a.is_some() && held.change.b.is_some() => "0 in a run".to_owned(),
@@ -214,7 +217,7 @@ fn headline(comparison: &Comparison, runs: &str) -> String {
     if !comparison.has_conclusion() {
         let (invalid, all) = (comparison.invalid_runs(), comparison.runs().count());
         return format!(
-            "INVALID: {invalid} of {all} runs are INVALID, so nothing is concluded -> brunt help CHECK"
+            "INVALID: {invalid} of {all} runs are INVALID, so nothing is concluded -> brunt help checks"
         );
     }
     let with = |finding: Finding, text: fn(&ComparedRow) -> String| {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it has the sentences and the table of the text; a change that is not decided is hollow.
 
-use super::document::{answer, finding, grid, interval_text, runs_by_status, shown};
+use super::document::{CHANGE, answer, finding, grid, interval_text, runs_by_status, shown};
 use super::{AssertionRow, ComparedRow, Comparison, json};
 use crate::document::{Document, Level};
 use crate::html::chart::{
@@ -48,8 +48,7 @@ pub(crate) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
                 "A dot is filled where the change is decided: B is slower or faster, or the same within 5 %.";
             Figure::of(finding, forest).write(markup);
         }
-        let caption = "Medians of the runs of each side, and the change with its interval";
-        markup.grid(caption, &grid(comparison, &Layout::default(), Level::Long), None);
+        markup.grid(&format!("change%: {CHANGE}"), &grid(comparison, &Layout::default(), Level::Long), None);
         let asserted = comparison.asserted.iter().map(AssertionRow::text);
         markup.document(&Document::of(|document| document.assertions(asserted)));
     });

@@ -16,6 +16,7 @@ use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use crate::server;
 use crate::stored::{CLASSES, classes_of, shortened};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::change::{Design, runs_needed};
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use serde_json::{Map, Value};
@@ -92,9 +93,10 @@ fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
         }
     });
     markup.section("numbers", "Numbers side by side", |markup| {
+        const { assert!(runs_needed(Design::Apart) == 5) };
         markup.raw(
             "<p>In brackets the 95 % interval within the run, which knows nothing of \
-             how runs differ; <code>brunt compare</code> with at least four runs of each decides that. Changes are from the first result; \
+             how runs differ; <code>brunt compare</code> with at least five runs of each decides that. Changes are from the first result; \
              <i>apart</i>: the intervals do not meet.</p>\n",
         );
         markup.grid("Response times of all requests, rates and costs", &grid, None);

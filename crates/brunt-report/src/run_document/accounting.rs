@@ -71,8 +71,9 @@ fn hits(summary: &Summary) -> Option<String> {
 /// What the run has left on the servers of the user, and the commands that remove it.
 pub(super) fn stored(summary: &Summary) -> Vec<String> {
     let (plan, removals) = (&summary.record.plan, summary.record.plan.removal_commands());
+    let kept = plan.kept_by_commands().filter(|_| !plan.needs_embedded()).map(str::to_owned);
     if removals.is_empty() || !plan.preload && !plan.writes() {
-        return Vec::new();
+        return kept.into_iter().collect();
     }
     let keys = plan.preload_stores();
     let bytes = summary.phase(Phase::Preload).map_or(0, |phase| phase.bytes.tx);
@@ -86,7 +87,7 @@ pub(super) fn stored(summary: &Summary) -> Vec<String> {
         _ => "removed by: brunt load --delete PLAN.toml, with the plan of this run".to_owned(),
     });
     let servers = beginning(&printable(&summary.record.server), SERVERS_CHARS_MAX);
-    std::iter::once(format!("{stored} on {servers}")).chain(removals).collect()
+    std::iter::once(format!("{stored} on {servers}")).chain(removals).chain(kept).collect()
 }
 
 /// What `--verify` found.

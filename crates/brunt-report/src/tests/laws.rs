@@ -1,13 +1,14 @@
 //! What holds of the report of every made-up run, and these reports as snapshots.
 
 use super::text::{PIPE, check_lines, keys, ordinary, report_of, text_of};
-use super::{all_runs, asserted, output, run};
+use super::{all_runs, asserted, campaign, comparison, output, run};
 use crate::document::{Content, Level};
 use crate::grid::Grid;
 use crate::layout::{Layout, TimeUnit, painted};
 use crate::run_document::latency::is_unbounded;
 use crate::run_document::{OpRows, document};
 use crate::subject::Subject;
+use brunt_stats::bound::Decision;
 use brunt_stats::check::Judgement;
 use brunt_stats::summary::Summary;
 use run::Run;
@@ -32,6 +33,27 @@ fn short_reports() {
     for (name, run) in runs() {
         let text = text_of(&run.summary, &PIPE);
         insta::assert_snapshot!(format!("run_{}", name.replace(' ', "_")), text + &brief_of(&run.summary));
+    }
+}
+
+/// What ends a command with 3 or 4 has its lines where no report is printed, and nothing else has.
+#[test]
+fn doubts_are_said_without_a_report() {
+    let check = |name: &str, subject: Subject<'_>, is_doubtful: bool| {
+        let said = subject.unmet();
+        assert_eq!(said.is_empty(), !is_doubtful, "{name}: {said:?}");
+    };
+    for (name, Run { summary, .. }) in runs() {
+        let is_unmet = summary.assertions.iter().any(|assertion| assertion.decision != Decision::Holds);
+        check(&name, Subject::Run(&summary), is_unmet || summary.status.is_invalid());
+    }
+    for (name, campaign) in campaign::all() {
+        let is_unmet = campaign.is_missed() || campaign.is_undecided();
+        check(name, Subject::Campaign(&campaign), is_unmet || campaign.status.is_invalid());
+    }
+    for (name, comparison) in comparison::all() {
+        let is_unmet = comparison.is_missed() || comparison.is_undecided();
+        check(name, Subject::Comparison(&comparison), is_unmet || !comparison.has_conclusion());
     }
 }
 

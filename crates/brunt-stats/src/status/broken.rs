@@ -3,6 +3,7 @@
 //! Exact integers, apart from Little's law, which says how far off it is. Whatever is found makes the run INVALID.
 
 use super::Facts;
+use super::facts::{FULL, is_at_its_limit, quoted};
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::connection::{ConnectionCounts, FaultKind};
 use crate::little;
@@ -81,8 +82,15 @@ fn malformed(facts: &Facts<'_>) -> Option<Finding> {
     let of_connections = rows.filter(|fault| fault.kind == FaultKind::Malformed && of_schedule(fault.phase));
     let count = of_connections.map(|fault| fault.count).sum::<u64>() + run.counts.datagrams.malformed;
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let reason =
-        run.counts.first_malformed.as_ref().map_or(String::new(), |first| format!(": {}", first.reason));
+    let first = run.counts.first_malformed.as_ref();
+    if first.is_some_and(|first| is_at_its_limit(first.bytes())) {
+        let text = format!(
+            "the server is full: it closed new connections, {times}, with {}",
+            quoted(first?.bytes())
+        );
+        return Some((text, FULL, count));
+    }
+    let reason = first.map_or(String::new(), |first| format!(": {}", first.reason));
     let fix =
         "see which protocol is spoken at this address (--protocol, transport, the port), and what is between";
     (count > 0).then(|| (format!("bytes came that are no reply, {times}{reason}"), fix, count))

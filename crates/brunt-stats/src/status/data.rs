@@ -6,7 +6,10 @@ use super::{Facts, message};
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::counts::share;
 use crate::op_summary::PercentileMark;
+use crate::request_counts::CountEntry;
+use crate::run_record::RunRecord;
 use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::{percent, time};
 
@@ -88,7 +91,9 @@ fn why_failed(facts: &Facts<'_>) -> &'static str {
     // Nothing follows a redirection where no cluster is known.
     let is_misplaced =
         facts.record.run.cluster.is_none() && counts.error_replies.count_of("MOVED") > errors / 2;
-    if is_misplaced && errors > 0 {
+    if counts.first_error.as_ref().is_some_and(|first| super::facts::is_at_its_limit(first.bytes())) {
+        super::facts::FULL
+    } else if is_misplaced && errors > 0 {
         "the servers are nodes of a cluster: use --cluster"
     } else if facts.longest_silence().is_some() {
         "see what the server did in the outage (its log, its host)"
@@ -115,7 +120,25 @@ fn too_few(facts: &Facts<'_>) -> Option<(String, String)> {
     let names = message::names(missing.clone(), &facts.asked);
     let verb = if missing.len() == 1 { "has" } else { "have" };
     let text = format!("{names} {verb} too few requests: {completed} were answered, {last} needs {needs}");
-    Some((text, LONGER.to_owned()))
+    Some((text, trace_that_ended(facts).unwrap_or_else(|| LONGER.to_owned())))
+}
+
+/// What helps where a trace was sent to its last line.
+fn trace_that_ended(facts: &Facts<'_>) -> Option<String> {
+    let RunRecord { run, plan, .. } = facts.record;
+    let ended = run.traces.iter().find(|trace| {
+        let is_own = |entry: &CountEntry| plan.classes[usize::from(entry.class)].name == trace.class;
+        let own = run
+            .intervals
+            .request_counts
+            .entries()
+            .filter(|entry| is_own(entry) && entry.phase != Phase::Preload);
+        trace.is_whole && own.map(|entry| entry.counts.requests.sent).sum::<u64>() >= trace.records
+    })?;
+    Some(format!(
+        "a longer trace, or a shorter --warmup: the {} records of {} were all sent",
+        ended.records, ended.file
+    ))
 }
 
 /// An outage that took much of the window.

@@ -30,6 +30,15 @@ pub(super) fn all(facts: &Facts<'_>) -> Vec<String> {
     groups.into_iter().flatten().collect()
 }
 
+/// What helps against a server that has as many connections as it takes.
+pub(super) const FULL: &str = "raise its limit (memcached -c, Redis maxclients), or use fewer --connections";
+
+/// Is it what memcached or Redis says on a connection beyond its limit?
+pub(super) fn is_at_its_limit(reply: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(reply);
+    ["Too many open connections", "max number of clients"].iter().any(|words| text.contains(words))
+}
+
 /// The beginning of a reply, in quotes.
 pub(super) fn quoted(bytes: &[u8]) -> String {
     let rest = if bytes.len() > QUOTED_MAX { "..." } else { "" };
@@ -95,9 +104,14 @@ fn values(facts: &Facts<'_>) -> Vec<String> {
     let foreign = (foreign > 0)
         .then(|| format!("{foreign} values read were not written by brunt and were not checked -> store the data set first (preload)"));
     let is_unchecked = record.plan.verify.is_some() && counts.verification.checked == 0;
+    let skipped = record.run.traces.iter().filter_map(|trace| {
+        let first = trace.first_unreadable.as_ref()?;
+        let (count, lines, file, line) = (trace.unreadable, trace.lines, &trace.file, first.line);
+        Some(format!("{count} of {lines} lines of {file} were skipped, first line {line}: {}", first.reason))
+    });
     let unchecked = is_unchecked
         .then(|| "--verify checked no value -> have a get in the --mix, keys that are there (preload), or a longer run".to_owned());
-    [missing, foreign, unchecked].into_iter().flatten().collect()
+    [missing, foreign, unchecked].into_iter().flatten().chain(skipped).collect()
 }
 
 fn host(facts: &Facts<'_>) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! Every check at its thresholds, and the sentence of a status. Each case changes one thing of a run without fault.
 
 use super::*;
-use crate::connection::{FaultKind, FaultTable};
+use crate::connection::{FaultKind, FaultTable, FirstMalformed};
 use crate::recorder::Layout;
+use crate::run_record::TraceRecord;
 use crate::server::{OutageKind, OutageSpan};
 use crate::summary::Summary;
 use crate::summary::tests::{Event, MS, WINDOW, gets, intervals, plan, record};
@@ -42,7 +43,7 @@ fn a_run_without_fault_is_ok() {
 #[test]
 fn whatever_is_broken_makes_the_run_invalid() {
     type Change = fn(&mut RunRecord);
-    let table: [(Change, &str); 6] = [
+    let table: [(Change, &str); 7] = [
         (
             |record| record.run.host.clock = ClockEvidence { backwards: 2, ..ClockEvidence::default() },
             "CLOCK_MONOTONIC went backwards 2 times",
@@ -54,6 +55,15 @@ fn whatever_is_broken_makes_the_run_invalid() {
                 record.run.intervals.totals.faults.merge(&faults);
             },
             "bytes came that are no reply, once",
+        ),
+        (
+            |record| {
+                let greeting = b"ERROR Too many open connections\r\n";
+                record.run.counts.datagrams.malformed = 2;
+                record.run.counts.first_malformed =
+                    Some(FirstMalformed::new(0, 0, "an unknown reply", greeting));
+            },
+            "the server is full: it closed new connections, 2 times, with ERROR Too many open connections",
         ),
         (
             |record| {
@@ -134,6 +144,28 @@ fn percentiles_asked_for_need_requests() {
     assert_eq!(of("").0, CheckStatus::Ok);
     let expected = "p99.99 has too few requests: 20000 were answered, p99.99 needs 8.00 s more";
     assert_eq!(of("percentiles = 'p50,p99.99'"), (CheckStatus::Caution, expected.to_owned()));
+}
+
+/// A longer run sends no more of a trace than it has.
+#[test]
+fn traces_that_ended_are_named_where_requests_are_few() {
+    let fix = |records: u64, is_whole: bool| {
+        let trace = TraceRecord {
+            class: "main".to_owned(),
+            file: "t.csv".to_owned(),
+            records,
+            is_whole,
+            ..TraceRecord::default()
+        };
+        let toml = "rate = 10000\nmix = 'get'\npercentiles = 'p50,p99.99'";
+        let summary = of_events(toml, &gets(100_000, |_| 100_000), |record| record.run.traces = vec![trace]);
+        summary.status.check(CheckId::Data).unwrap().fix.clone()
+    };
+    let ended = "a longer trace, or a shorter --warmup: the 20000 records of t.csv were all sent";
+    assert_eq!(
+        [fix(20_000, true), fix(20_000, false), fix(1 << 40, true)],
+        [ended, "a longer --time", "a longer --time"]
+    );
 }
 
 /// A worker of 2 s that stood still.

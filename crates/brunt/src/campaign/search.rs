@@ -150,7 +150,7 @@ fn request(flags: &cli::Search, command: &str) -> Result<(PlanRequest, Steps), F
         return Err(Failure::usage(message));
     }
     let mut asked = PlanRequest::of(run)?;
-    asked.check_free("rate", &format!("{command}: --from and --to limit its rates"))?;
+    asked.check_free("rate", &format!("{command}, which finds the rate: --from and --to limit it"))?;
     let steps = steps(&mut asked, command)?;
     Ok((asked, steps))
 }

@@ -293,7 +293,9 @@ fn servers_without_cluster_mode_are_named() {
     let no_cluster = format!(
         "{server} returned no cluster slot map: it answers \"ERR This instance has cluster support disabled\""
     );
-    let refused = format!("cannot connect to {unserved}: Connection refused (os error 111)");
+    let refused = format!(
+        "cannot connect to {unserved}: Connection refused (os error 111); start it, or give its port (brunt run without -s starts a server of its own)"
+    );
     let table: [(&str, i32, &str); 4] = [
         (&format!("-s {server}"), 5, &no_cluster),
         (&format!("-s {unserved}"), 5, &refused),

@@ -52,8 +52,10 @@ fn what_does_not_tell_its_protocol_is_named() {
     let table = [
         (
             answering(Some(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
-            "it answers in HTTP: give the port of memcached or Redis",
+            "it answers as an HTTP server: give the port of memcached or Redis",
         ),
+        // A bad request is answered as to HTTP 0.9, without a head.
+        (answering(Some(b"<!DOCTYPE HTML>\n")), "it answers as an HTTP server: give the port of "),
         (
             answering(Some(b"")),
             "it closes the connection on \"version\": give --protocol, or for TLS -s memcacheds://",
@@ -61,7 +63,7 @@ fn what_does_not_tell_its_protocol_is_named() {
         (answering(Some(b"\x15\x03\x03\x00\x02\x02\x46")), "it answers in TLS: use -s memcacheds://"),
         (answering(Some(b"hello\r\n")), "it answers \"hello\\r\\n\" to \"version\": give --protocol"),
         (answering(None), "it does not answer \"version\" within 2 s: give --protocol"),
-        (nowhere, "Connection refused"),
+        (nowhere, "Connection refused (os error 111); start it, or give its port (brunt run without -s "),
     ];
     for (address, words) in table {
         let output = run(&address, "");
@@ -131,10 +133,10 @@ fn what_a_run_stored_is_removed_alone() {
         let output = ended(&format!("run -s {server} {count} {flags}"));
         output.is(0, &[]);
         assert_eq!(items(server, is_redis), 3 + stored, "{protocol} {flags:?}");
-        if !flags.contains("--no-preload") {
-            output.is(0, &["remove them by: brunt load --delete "]);
-            assert!(output.said.starts_with("note: storing "));
-        }
+        let says =
+            if flags.contains("--no-preload") { "note: sets store keys on " } else { "note: storing " };
+        output.is(0, &["remove them by: brunt load --delete "]);
+        assert!(output.said.starts_with(says));
         let removal = removal(&output);
         for (deleted, absent) in [(true, false), (false, true)] {
             let gone = Ended::from(plain(&format!("{removal} --report=brief")));

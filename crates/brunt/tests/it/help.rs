@@ -13,6 +13,11 @@ fn topics_are_explained_and_listed() {
         ("exit", "\n  3            no assertion fails"),
         ("exitcodes", "\n  3            no assertion fails"),
         ("formats", "\n  duration     "),
+        ("trace-layout", "twitter is\n               TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]"),
+        ("linger", "\n  option       --set linger=5s\n"),
+        ("no-preload", "preload, a key of a plan"),
+        ("output", "output, an option\n\n  value        [TYPE:]PATH\n  means        "),
+        ("class", "class: of the [[class]] tables"),
         ("run", "Usage: brunt run [OPTIONS] [PLAN.toml]"),
         ("", "\n  exit-codes  "),
     ];
@@ -24,6 +29,6 @@ fn topics_are_explained_and_listed() {
     let mut help = ended("help lode");
     help.said = help.said.replace('\n', " ");
     let known = "unknown topic 'lode': expected keys, checks, exit-codes, formats; ";
-    help.is(2, &[known, " (run, ", " LOAD, ", "REPEAT)"]);
+    help.is(2, &[known, " (run, ", " LOAD, ", "REPEAT);", " (brunt help keys) "]);
     assert_eq!(help.out, "");
 }

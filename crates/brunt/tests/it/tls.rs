@@ -290,7 +290,7 @@ fn plain_and_tls_ports_are_told_apart() {
          {silent} --protocol memcached-binary --set user=u --password x => no reply from {silent} to SASL PLAIN within 300ms; {other}
          {silent} --protocol memcached-binary => no reply from {silent} to NOOP within 300ms; {other}
          {by_tcp} --protocol resp3 {tls} => TLS with {by_tcp} failed: the peer did not answer the handshake in time; without TLS use --set transport=tcp, in a URL redis:// or memcached://
-         {unserved} --protocol resp3 {tls} => cannot connect to {unserved}: Connection refused (os error 111)"
+         {unserved} --protocol resp3 {tls} => cannot connect to {unserved}: Connection refused (os error 111); start it, or give its port (brunt run without -s starts a server of its own)"
     );
     for io in INTERFACES {
         for [to, expected] in rows(&table) {

@@ -2,7 +2,7 @@
 
 use crate::measured::Measured;
 use crate::mutilated::{mutilate, report};
-use crate::server::{Server, file};
+use crate::server::{Server, ended, file};
 use std::collections::BTreeMap;
 
 /// How many bytes a memcached holds under a key; `None` where there is no such key.
@@ -149,7 +149,16 @@ fn files_that_cannot_be_read_are_refused() {
         assert!(output.exit == 255 && output.said.contains(reason), "{path}");
         assert!(output.out.is_empty());
     }
+    // Of brunt's own command the layout is an option.
+    let trace = file("twitter", "0,q,1,213,4,get,0\n");
+    let run = format!("run -s {server} -t 300ms --no-preload --set trace={trace} --set trace-layout=");
+    let reason = format!("error: cannot read trace '{trace}': no line up to line 1 has the layout words");
+    ended(&format!("{run}words")).is(2, &[&reason]);
     assert_eq!(server.statistics()["cmd_set"], 0, "before anything is loaded");
+    // Sent before the window, which is no fault of the server.
+    let early = ended(&format!("{run}twitter"));
+    early.is(0, &[]);
+    assert!(early.out.contains("-> a longer trace, or a shorter"));
 }
 
 /// Keys that are a hash and a field: what is loaded is found, field by field.
