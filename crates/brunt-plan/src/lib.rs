@@ -6,36 +6,45 @@
 
 #![forbid(unsafe_code)]
 
-pub mod arrival;
+// Words: what has a text form on the command line, in plan files and in results.
 pub mod choice;
-pub mod cpus;
-pub mod destination;
-pub mod distribution;
 pub mod label;
-pub mod login;
 pub mod mix;
 pub mod objective;
 pub mod op;
 pub mod outcome;
 pub mod phase;
-pub mod plan;
-pub mod popularity;
 pub mod quantile;
 pub mod quantity;
 pub mod quoted_bytes;
-mod removal;
-pub mod resolve;
-pub mod server;
-pub mod shard;
+pub mod units;
+mod words;
+
+// Load and data.
+pub mod arrival;
+pub mod distribution;
+pub mod popularity;
 pub mod size;
-pub mod sockets;
-pub mod spec;
 pub mod split_mix;
 pub mod sweep;
+pub mod until;
+pub mod warmup;
+
+// Servers, connections and hosts.
+pub mod cpus;
+pub mod destination;
+pub mod login;
+pub mod server;
+pub mod sockets;
+pub mod url;
+
+// From what was asked to what each worker does.
+pub mod plan;
+mod removal;
+pub mod resolve;
+pub mod shard;
+pub mod spec;
+
+// Tests.
 #[cfg(test)]
 mod texts;
-pub mod units;
-pub mod until;
-pub mod url;
-pub mod warmup;
-mod words;

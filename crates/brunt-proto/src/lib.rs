@@ -6,15 +6,20 @@
 
 #![forbid(unsafe_code)]
 
-pub mod detection;
+// Codecs.
 pub mod memcached;
 pub mod message;
+pub mod resp;
+
+// What they share.
 pub mod out;
 mod pairs;
-pub mod reply_buffer;
-pub mod resp;
 mod step;
 pub mod template;
+
+// Replies outside the load.
+pub mod detection;
+pub mod reply_buffer;
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{ErrorPersistence, ReplyKind};

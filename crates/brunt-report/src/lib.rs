@@ -10,33 +10,43 @@
 //! results in again.
 
 #![forbid(unsafe_code)]
+// A report as a document, and the writers of documents.
 mod annotations;
-mod assertion_text;
-pub mod campaign;
-pub mod comparison;
-pub mod csv;
 pub mod document;
-mod figure;
-pub mod file_type;
-mod grid;
-pub mod hdr_histogram;
 pub mod html;
-pub mod instant;
-pub mod json;
 mod junit;
-pub mod layout;
-pub mod live;
 mod markdown;
-pub mod metrics;
-pub mod ndjson;
-pub mod publication;
-pub mod quantity;
-pub mod result;
-pub mod run_document;
-mod server;
-pub mod stored;
 pub mod subject;
 mod text;
 
+// Who builds documents: of a run, of several, of two sets.
+mod assertion_text;
+pub mod campaign;
+pub mod comparison;
+pub mod run_document;
+mod server;
+
+// Numbers, times and tables as they are printed.
+mod figure;
+mod grid;
+pub mod instant;
+pub mod layout;
+pub mod quantity;
+
+// Results and their files.
+pub mod csv;
+pub mod file_type;
+pub mod hdr_histogram;
+pub mod json;
+pub mod ndjson;
+pub mod publication;
+pub mod result;
+pub mod stored;
+
+// Of a run that goes on.
+pub mod live;
+pub mod metrics;
+
+// Tests.
 #[cfg(test)]
 mod tests;

@@ -8,50 +8,65 @@
 
 #![forbid(unsafe_code)]
 
-pub mod assertion;
-pub mod backlog;
-pub mod bottleneck;
-pub mod bound;
-pub mod calibration;
-pub mod capacity;
-pub mod capacity_search;
-pub mod change;
-pub mod change_point;
-pub mod check;
-pub mod client_budget;
-pub mod confidence;
+// What a worker records.
 pub mod connection;
-pub mod convergence;
 mod counts;
 pub mod histogram;
+pub mod meter;
+pub mod recorder;
+pub mod request_counts;
+pub mod sample;
+pub mod server;
+pub mod verification;
+pub mod worker_counts;
+
+// What its run becomes: slices of time, and the record of it all.
 pub mod interval;
+pub mod run_record;
+pub mod server_stats;
+pub mod store;
+pub mod timeline;
+pub mod usage;
+pub mod window;
+
+// Those who watch a run.
+pub mod live_run;
+pub mod observer;
+
+// The summary, from the record alone.
+pub mod backlog;
 pub mod latency;
 pub mod little;
-pub mod live_run;
-pub mod median;
-pub mod meter;
-pub mod observer;
 pub mod occupancy;
 pub mod op_summary;
 pub mod outage;
-pub mod rate_scan;
-pub mod recorder;
-pub mod request_counts;
-pub mod run_record;
-pub mod sample;
-pub mod server;
-pub mod server_evidence;
-pub mod server_stats;
-#[cfg(test)]
-mod simulated_run;
 pub mod slowest;
 pub mod stack_delay;
-pub mod status;
-pub mod store;
 pub mod summary;
-pub mod timeline;
-pub mod usage;
-pub mod verification;
+
+// Statistics.
+pub mod bound;
+pub mod change;
+pub mod change_point;
+pub mod confidence;
+pub mod convergence;
+pub mod median;
 pub mod warmup;
-pub mod window;
-pub mod worker_counts;
+
+// May the numbers be quoted?
+pub mod bottleneck;
+pub mod check;
+pub mod client_budget;
+pub mod server_evidence;
+pub mod status;
+
+// What is decided by several runs, or about a user's objectives.
+pub mod assertion;
+pub mod calibration;
+pub mod capacity;
+pub mod capacity_search;
+pub mod rate_scan;
+
+// Tests.
+#[cfg(test)]
+mod simulated_run;

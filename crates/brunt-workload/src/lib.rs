@@ -8,29 +8,40 @@
 
 #![forbid(unsafe_code)]
 
-mod alias;
-pub mod arrivals;
+// What a session does next.
 mod client_window;
-#[cfg(test)]
-mod goodness_of_fit;
-mod hash;
+pub mod session;
+mod source;
+pub mod trace;
+
+// When.
+pub mod arrivals;
 mod intensity;
-pub mod keys;
 mod mmpp;
-pub mod payload;
+pub mod schedule;
+
+// Which key, and on which server.
+mod alias;
 pub mod placement;
 pub mod popularity;
+mod zipf;
+
+// What keys and values are, and whether a received value is right.
+pub mod keys;
+pub mod payload;
+pub mod size;
+pub mod verify;
+pub mod version_tracker;
+
+// Random numbers and distributions.
+mod hash;
 mod quantile_function;
 pub mod rand48;
 pub mod rng;
-pub mod schedule;
-pub mod session;
-pub mod size;
-mod source;
-pub mod trace;
-pub mod verify;
-pub mod version_tracker;
-mod zipf;
+
+// Tests.
+#[cfg(test)]
+mod goodness_of_fit;
 
 #[cfg(test)]
 mod tests {

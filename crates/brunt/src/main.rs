@@ -5,38 +5,49 @@
 
 #![forbid(unsafe_code)]
 
-mod agent;
-mod asking;
-mod background_thread;
-mod calibrations;
-mod campaign;
-#[cfg(test)]
-mod cases;
+// The command line, and what is told before a run.
 mod cli;
-mod compare;
-mod destination;
-mod doctor;
 mod exit;
 mod help;
-mod host;
-mod http;
 mod input;
-mod interrupt;
-mod line_stream;
-mod measurement;
-mod observers;
-mod output;
 mod plan_flags;
-mod presentation;
-mod progress;
+mod screen;
+mod usage_error;
+
+// Commands.
+mod agent;
+mod campaign;
+mod compare;
+mod doctor;
 mod report;
 mod run;
-mod screen;
 mod serve;
-mod terminal;
 mod tool;
+
+// From a specification to a measured run.
+mod asking;
+mod calibrations;
+mod host;
+mod interrupt;
+mod measurement;
+
+// Results, and where they go.
+mod destination;
+mod line_stream;
+mod output;
+mod presentation;
+mod terminal;
+
+// Those who watch a run.
+mod background_thread;
+mod http;
+mod observers;
+mod progress;
 mod tui;
-mod usage_error;
+
+// Tests.
+#[cfg(test)]
+mod cases;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::{Exit, Failure};
