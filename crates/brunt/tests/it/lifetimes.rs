@@ -78,7 +78,9 @@ fn connections_keep_their_schedule() {
         let counted = ["begun", "retired"]
             .map(|key| measured.count(&format!("client.connections.phases.measure.{key}")));
         assert!(expected.iter().zip(&counted).all(|(range, count)| range.contains(count)), "{counted:?}");
-        assert_eq!([taken, taken], [measured.connections("begun"), before + counted[0]]);
+        // Where the window begins late, some have ended before it.
+        assert_eq!(taken, measured.connections("begun"));
+        assert!((before + counted[0]..=before + counted[0] + 20).contains(&taken), "{taken}: {counted:?}");
         assert!(!flags.contains("call-rate") || measured.requests("completed") == 2_000);
         let duration_ms = measured.ms("window.duration_ns");
         assert!((least_ms..10_000.0).contains(&duration_ms), "{duration_ms}");

@@ -380,6 +380,7 @@ fn results_sharing_a_file_are_rejected() {
     let directory = Directory::new();
     let old = old(&directory, "old.json");
     let (plan, sizes) = (directory.with("plan.toml", "keys = 50\n"), directory.with("sizes", "100\n"));
+    let trace = directory.with("trace.csv", "0,1,read,a,5\n");
     let inside = |name: &str| {
         directory.path(&format!("../{}/{name}", directory.file_name().unwrap().to_str().unwrap()))
     };
@@ -432,7 +433,7 @@ fn results_sharing_a_file_are_rejected() {
             "-o json: ",
             is_read,
         ),
-        (format!("mutilate -s h --read_file {sizes} --save {sizes}"), "--save: ", is_read),
+        (format!("mutilate -s h --read_file {trace} --save {trace}"), "--save: ", is_read),
     ];
     for (arguments, begin, end) in table {
         let expected = if arguments.starts_with("mutilate") { 255 } else { 2 };
