@@ -22,7 +22,8 @@ const WAITING_PER_CPU: usize = 4;
 const COMPUTING_BESIDE: usize = 1;
 /// How the names of the slowest tests begin, slowest first. They start before the others, so that none is left over at the end while
 /// CPUs are idle.
-const SLOWEST: [&str; 7] = [
+const SLOWEST: [&str; 8] = [
+    "recipes::",
     "report::",
     "recorded_cases::",
     "command_line::silent_servers",
