@@ -1,6 +1,6 @@
 //! Key text in the forms that are not decimal, as functions of data seed and number: what is behind the prefix.
 //!
-//! A head tells the number, and letters and digits fill the key to its length. Heads of distinct numbers differ: `hex8` has the number's
+//! A head stands for the number, and letters and digits fill the key to its length. Heads of distinct numbers differ: `hex8` has the number's
 //! digits there, the lowest eight, `random` another number that a bijection gives it, in base 62. All heads of a data set are equally long, so
 //! that keys of distinct numbers differ whatever their lengths are.
 
@@ -91,21 +91,6 @@ impl Text {
                 *letter = LETTERS[(product >> 64) as usize];
                 fraction = product as u64;
             }
-        }
-    }
-
-    /// The number that the head of this text tells, if it tells one. What fills the key is not looked at.
-    pub(super) fn number_of(&self, text: &[u8]) -> Option<u64> {
-        match &self.head {
-            Head::Hex8 => text.get(..HEX8_LEN)?.iter().try_fold(0, |id, byte| {
-                let digit = (*byte as char).to_digit(16).filter(|_| !byte.is_ascii_uppercase())?;
-                Some(id << 4 | u64::from(digit))
-            }),
-            Head::Random { codes, len } => {
-                let letter = |code, byte| Some(code * 62 + LETTERS.binary_search(byte).ok()? as u64);
-                Some(codes.invert(text.get(..*len)?.iter().try_fold(0, letter)?))
-            }
-            Head::Laid { .. } => None,
         }
     }
 }
