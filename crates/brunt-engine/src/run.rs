@@ -138,7 +138,6 @@ impl RunSetup<'_> {
         let local = (0..).zip(part.workers.clone());
         let shards: Vec<Shard> =
             local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
-        crate::memory::check(part.plan, &shards)?;
         let slot_map = match plan.is_cluster {
             true => Some(Arc::new(cluster::slot_map(plan, endpoints)?)),
             false => None,

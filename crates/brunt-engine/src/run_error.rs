@@ -49,17 +49,6 @@ pub enum RunError {
     /// Interrupted before the schedule began.
     #[error("interrupted before anything was measured")]
     Interrupted,
-    /// An option asks for more memory than this process may use.
-    #[error(
-        "{option}: at least {} MiB of address space needed, more than this process may use beside the rest (ulimit -v, or a full host): expected less",
-        .bytes.div_ceil(1 << 20)
-    )]
-    OutOfMemory {
-        /// The options with their values.
-        option: String,
-        /// What they need at least.
-        bytes: u64,
-    },
     /// A system call failed that every run needs; it names what failed.
     #[error("{0}")]
     System(io::Error),
@@ -168,9 +157,7 @@ impl RunError {
             Self::Server { .. }
             | Self::PreloadFailed { .. }
             | Self::Remote(RemoteError { is_server_error: true, .. }) => ErrorOrigin::Server,
-            Self::IoUnavailable { .. } | Self::TraceUnreadable(_) | Self::OutOfMemory { .. } => {
-                ErrorOrigin::Request
-            }
+            Self::IoUnavailable { .. } | Self::TraceUnreadable(_) => ErrorOrigin::Request,
             Self::System(_) | Self::NoIo { .. } | Self::WindowTooLate | Self::Remote(_) => ErrorOrigin::Host,
             Self::Interrupted => ErrorOrigin::Interruption,
         }

@@ -61,9 +61,6 @@ pub enum Freshness {
 }
 
 impl VersionTracker {
-    /// Memory that a tracker takes for a key, in bytes.
-    pub const KEY_BYTES: usize = size_of::<Key>();
-
     /// The tracker of a writer (from 1 to [`Version::WRITERS_MAX`]) of `keys` keys, none of them written; what is
     /// stored lives for `ttl_ns`, or for ever if that is 0.
     pub fn new(writer: u32, keys: u64, ttl_ns: u64) -> Self {
@@ -190,12 +187,6 @@ mod tests {
         ledger.begin(0, at_ns - 1);
         ledger.end(0, version, class, at_ns);
         version
-    }
-
-    /// A plan says how many keys it has memory for.
-    #[test]
-    fn a_key_takes_the_bytes_that_plans_assume() {
-        assert_eq!(size_of::<Key>(), 40);
     }
 
     #[test]

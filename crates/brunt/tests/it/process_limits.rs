@@ -20,18 +20,16 @@ fn memory_that_cannot_be_had_is_named() {
     let server = Server::reference("");
     let samples = "-o samples:/dev/null --set samples-max=100M";
     let table = format!(
-        "--as=400000000 => -c 1000 --depth 16000 => 2 => --depth 16000, --connections 1000: at least 5127 MiB of address space needed
-         --as=3072000000 => -c 1000 --depth 16000 => 2 => --depth 16000, --connections 1000: at least 5127
-         --as=200000000 => --keys 10M --verify --popularity zipf:0.99 -c 2 -T 2 => 2 => --verify, --keys 10000000, --threads 2: at least 763 MiB of address space needed
-         --as=400000000 => {samples} => 2 => error: samples-max 100000000: at least 6867 MiB
-         --as=100000000 => --value-size 128MiB => 2 => --value-size 134217728: at least 128 MiB
-         --as=100000000 => -c 19000 => 2 => --connections 19000: at least 149 MiB
-         --as=100000000 => -c 64 -T 64 => 2 => --threads 64: at least 384 MiB
-         --as=130000000 => -c 1000 --depth 100 --mix mget --multiget 1024 => 1 => error: out of memory: cannot allocate "
+        "--as=400000000 => -c 1000 --depth 16000
+         --as=200000000 => --keys 10M --verify --popularity zipf:0.99 -c 2 -T 2
+         --as=400000000 => {samples}
+         --as=100000000 => --value-size 128MiB
+         --as=100000000 => -c 19000
+         --as=130000000 => -c 1000 --depth 100 --mix mget --multiget 1024"
     );
-    for [limit, options, code, expected] in rows(&table) {
+    for [limit, options] in rows(&table) {
         let ended = limited(limit, &server.address, options);
-        ended.is(code.parse().unwrap(), &[expected]);
+        ended.is(1, &["error: out of memory: cannot allocate ", "see which option asks for much"]);
         assert!(ended.said.starts_with("error: ") && ended.said.lines().count() == 1, "{limit} {options}");
     }
 }
