@@ -196,9 +196,13 @@ pub(crate) fn memory_bytes(plan: &Plan) -> u64 {
 
 /// Bytes of a key and its value, on average.
 fn item_bytes(plan: &Plan, set: &DataSet<'_>) -> u64 {
-    // The mean, for the longest value that a law allows may be a thousand times that; both sums are over many keys.
-    let mean =
-        |sizes: &SizeDistribution, of| Sizes::new(sizes.clone(), of, plan.data_seed).mean().ceil() as u64;
+    // The mean, for the longest value that a law allows may be a thousand times that; of as many ids as tell it to a hundredth.
+    let ids = set.ids_held().clamp(1, 1 << 18);
+    let step = set.ids_held() / ids;
+    let mean = |sizes: &SizeDistribution, of| {
+        let sizes = Sizes::new(sizes.clone(), of, plan.data_seed);
+        (0..ids).map(|nth| u64::from(sizes.len(nth * step))).sum::<u64>().div_ceil(ids)
+    };
     mean(&set.keyspace.key_size, SizeOf::Key) + mean(&set.keyspace.value_size, SizeOf::Value)
 }
 

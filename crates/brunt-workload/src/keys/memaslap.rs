@@ -97,12 +97,6 @@ impl Layout {
         self.values[self.place(id)]
     }
 
-    /// The mean lengths of keys and of values.
-    pub(crate) fn mean_lens(&self) -> (f64, f64) {
-        let mean = |lens: &[u32]| lens.iter().map(|len| f64::from(*len)).sum::<f64>() / lens.len() as f64;
-        (mean(&self.keys), mean(&self.values))
-    }
-
     /// Where in the table an object begins that is written for the `version`th time, from 0. Every object that takes a place begins a byte
     /// behind the one before it, as long as all places are taken in turn.
     pub(super) fn offset(&self, id: u64, version: u32) -> usize {
