@@ -8,10 +8,10 @@ use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_proto::Codec;
 use brunt_proto::memcached::binary::sasl;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
-use brunt_proto::message::{MessageCodec, Messages};
+use brunt_proto::message::MessageCodec;
 use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::handshake::{Handshake, Version};
-use brunt_proto::template::{Framing, Template, Templates};
+use brunt_proto::resp::handshake::Handshake;
+use brunt_proto::template::{Template, Templates};
 use std::io;
 use std::sync::Arc;
 
@@ -48,9 +48,7 @@ pub(crate) fn with_codec<S: CodecVisitor>(
         Protocol::Resp2 | Protocol::Resp3 | Protocol::RespInline => {
             visitor.visit(resp_codec(plan, protocol)?)
         }
-        Protocol::Echo => visitor.visit(message_codec(plan, protocol, Messages::Echo)?),
-        Protocol::Ping => visitor.visit(message_codec(plan, protocol, Messages::Ping)?),
-        Protocol::Thrift => visitor.visit(message_codec(plan, protocol, Messages::Thrift)?),
+        Protocol::Echo | Protocol::Ping | Protocol::Thrift => visitor.visit(message_codec(plan, protocol)?),
     })
 }
 
@@ -63,8 +61,7 @@ fn binary_codec(plan: &Plan) -> BinaryCodec {
 
 /// The codec of a connection to a Redis.
 pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCodec> {
-    let version = if protocol == Protocol::Resp3 { Version::Three } else { Version::Two };
-    let handshake = Handshake::new(version, &plan.login);
+    let handshake = Handshake::new(protocol, &plan.login);
     let codec = RespCodec::new(templates(plan, protocol)?, Some(Arc::new(handshake)));
     Ok(match protocol {
         Protocol::RespInline => codec.with_inline_commands(),
@@ -73,23 +70,10 @@ pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCode
 }
 
 /// The codec of a connection on which messages are sent.
-fn message_codec(plan: &Plan, protocol: Protocol, messages: Messages) -> io::Result<MessageCodec> {
+fn message_codec(plan: &Plan, protocol: Protocol) -> io::Result<MessageCodec> {
     // Classes may share connections.
     let waiting_max: usize = plan.classes.iter().map(|class| class.depth as usize).sum();
-    Ok(MessageCodec::new(messages, templates(plan, protocol)?, waiting_max))
-}
-
-/// The framing of user-defined commands in a protocol; `None` where it has none.
-fn framing(protocol: Protocol) -> Option<Framing> {
-    match protocol {
-        Protocol::MemcachedText => Some(Framing::MemcachedText),
-        Protocol::MemcachedMeta | Protocol::MemcachedBinary => None,
-        Protocol::Resp2 | Protocol::Resp3 => Some(Framing::Resp),
-        Protocol::RespInline => Some(Framing::Inline),
-        Protocol::Echo => Some(Framing::Echo),
-        Protocol::Ping => Some(Framing::Ping),
-        Protocol::Thrift => Some(Framing::Thrift),
-    }
+    Ok(MessageCodec::new(protocol, templates(plan, protocol)?, waiting_max))
 }
 
 /// Each command of a plan as this protocol has it, or nothing where no class sends it so; or why it is none.
@@ -98,9 +82,9 @@ fn parsed(plan: &Plan, protocol: Protocol) -> Result<Vec<Template>, String> {
         let sends = |class: &Class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0);
         plan.classes.iter().any(|class| class.protocol == protocol && sends(class))
     };
-    let parse = |(index, command): (usize, &Command)| match framing(protocol) {
-        Some(framing) if is_sent(index) => Template::parse(framing, &command.template),
-        _ => Ok(Template::unused()),
+    let parse = |(index, command): (usize, &Command)| match is_sent(index) {
+        true => Template::parse(protocol, &command.template),
+        false => Ok(Template::unused()),
     };
     plan.commands.iter().enumerate().map(parse).collect()
 }
@@ -120,27 +104,4 @@ fn templates(plan: &Plan, protocol: Protocol) -> io::Result<Templates> {
 /// The first invalid command and what is accepted, for a user.
 pub fn check_commands(plan: &Plan) -> Result<(), String> {
     plan.protocols().into_iter().try_for_each(|protocol| parsed(plan, protocol).map(drop))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use brunt_plan::op::OpKind;
-
-    /// A plan with anything else is refused, so that a codec never meets it.
-    #[test]
-    fn plans_and_codecs_agree_on_protocols() {
-        for kind in OpKind::ALL {
-            for version in [Protocol::Resp2, Protocol::Resp3, Protocol::RespInline] {
-                assert_eq!(version.supports(kind), RespCodec::supports(kind), "{kind}");
-            }
-            for messages in [Protocol::Echo, Protocol::Ping, Protocol::Thrift] {
-                assert_eq!(messages.supports(kind), MessageCodec::supports(kind), "{messages} {kind}");
-            }
-            for dialect in [Protocol::MemcachedMeta, Protocol::MemcachedBinary] {
-                assert_eq!(dialect.supports(kind), kind != OpKind::Raw, "{dialect} {kind}");
-            }
-            assert!(Protocol::MemcachedText.supports(kind), "{kind}");
-        }
-    }
 }

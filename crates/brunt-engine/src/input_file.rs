@@ -8,11 +8,11 @@
 use crate::process::start_thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
-use std::fs::{File, FileType, OpenOptions, canonicalize, metadata, read_link};
+use std::fs::{File, FileType, OpenOptions, canonicalize, metadata};
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -21,8 +21,6 @@ use std::time::Duration;
 pub const BYTES_MAX: u64 = 16 << 20;
 /// The limit of waiting for what is written by hand, or by a program that looks it up.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
-/// As many links as Linux follows itself (path_resolution(7)).
-const LINKS_MAX: usize = 40;
 /// The path that stands for standard input.
 pub const STANDARD_INPUT: &str = "/dev/stdin";
 
@@ -127,19 +125,12 @@ fn open(path: &Path, is_handed: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Does the path lead to a descriptor of this process, as those of a process substitution and of standard input do?
+/// Is it the path of a descriptor of this process, as that of a process substitution is?
 fn is_own_descriptor(path: &Path) -> bool {
-    let Ok(own) = canonicalize("/proc/self/fd") else { return false };
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let directory = path.parent().map_or(PathBuf::new(), Path::to_owned);
-        if canonicalize(&directory).is_ok_and(|directory| directory == own) {
-            return true;
-        }
-        let Ok(next) = read_link(&path) else { return false };
-        path = directory.join(next);
-    }
-    false
+    let directory = |path: &Path| canonicalize(path).ok();
+    path.parent()
+        .and_then(directory)
+        .is_some_and(|parent| Some(parent) == directory(Path::new("/proc/self/fd")))
 }
 
 /// As [`read`], decoded as UTF-8.
@@ -178,6 +169,7 @@ fn too_large(bytes_max: u64) -> io::Error {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::path::PathBuf;
 
     const MIB: u64 = 1 << 20;
 

@@ -19,19 +19,20 @@ use brunt_fleet::agent_handshake::{Answer, Hello, Welcome};
 use brunt_fleet::frame::FrameReader;
 use brunt_fleet::message::{FromAgent, ToAgent, decode, encode};
 use brunt_plan::op::OpKind;
+use brunt_plan::plan::Protocol;
 use brunt_proto::memcached::binary::BinaryCodec;
 use brunt_proto::memcached::datagram::DatagramCodec;
 use brunt_proto::memcached::meta::MetaCodec;
 use brunt_proto::memcached::stats::StatsReply;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::memcached::udp::{Header, Reassembly, ReassemblyStep};
-use brunt_proto::message::{MessageCodec, Messages};
+use brunt_proto::message::MessageCodec;
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::error::Redirect;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
-use brunt_proto::template::{Framing, Template, Templates};
+use brunt_proto::template::{Template, Templates};
 use brunt_proto::{Codec, DatagramAction, Event, Keys, Request};
 use brunt_report::comparison::Comparison;
 use brunt_report::document::Level;
@@ -100,13 +101,13 @@ const fn is_equal(mut one: &[u8], mut other: &[u8]) -> bool {
 /// Replies to messages: the first byte says which protocol it is, and how many wait.
 pub fn message(data: &[u8]) {
     let Some((&first, data)) = data.split_first() else { return };
-    let (messages, framing, command) = match first % 3 {
-        0 => (Messages::Echo, Framing::Echo, "{random:3}"),
-        1 => (Messages::Ping, Framing::Ping, "PING"),
-        _ => (Messages::Thrift, Framing::Thrift, "f"),
+    let (protocol, command) = match first % 3 {
+        0 => (Protocol::Echo, "{random:3}"),
+        1 => (Protocol::Ping, "PING"),
+        _ => (Protocol::Thrift, "f"),
     };
-    let template = Template::parse(framing, command).expect("it is one");
-    let mut codec = MessageCodec::new(messages, Templates::new(vec![template]), 8);
+    let template = Template::parse(protocol, command).expect("it is one");
+    let mut codec = MessageCodec::new(protocol, Templates::new(vec![template]), 8);
     let mut out = Out::with_room(4096);
     for _ in 0..first >> 5 {
         codec.encode(&Request::of(OpKind::Raw, Keys { bytes: b"key", ends: &[3] }), &mut out);
@@ -287,8 +288,8 @@ pub fn resp_redirect(data: &[u8]) {
 /// A command of a user's.
 pub fn resp_template(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for framing in Framing::ALL {
-        if let Err(message) = Template::parse(framing, text) {
+    for protocol in Protocol::ALL {
+        if let Err(message) = Template::parse(protocol, text) {
             assert!(!message.is_empty());
         }
     }

@@ -1,6 +1,13 @@
 //! Protocols whose only operation is a message: echo, ping and Thrift calls.
 //!
-//! What a message is, its template says; here it is sent, and its reply framed and checked. One type speaks all three, chosen at
+//! What a message is, its template says; here it is sent, and its reply framed and checked:
+//!
+//! - Echo: a payload, its CRC-32 with the highest byte first, and a line end; the reply is the same bytes.
+//! - Ping: `PING`; the reply is `PONG` or `+PONG`. A line that begins with `-` is an error, as Redis writes them.
+//! - Thrift: a length in four bytes, the highest first, and the bytes of a call; the reply is framed alike. One whose type is that of
+//!   an exception is an error; nothing else of it is looked at.
+//!
+//! One type speaks all three, chosen at
 //! run time: none of them has more than a comparison to do for a reply. Replies come in the order of the requests. Every
 //! decision is taken at the same byte wherever the input is cut.
 
@@ -11,20 +18,9 @@ use crate::template::{ECHO_TAIL_BYTES, Templates};
 use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Request};
 use brunt_plan::op::OpKind::{self, Raw};
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::plan::Protocol;
 use memchr::memchr;
 use std::collections::VecDeque;
-
-/// Which protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Messages {
-    /// A payload, its CRC-32 with the highest byte first, and a line end; the reply is the same bytes.
-    Echo,
-    /// `PING`; the reply is `PONG` or `+PONG`. A line that begins with `-` is an error, as Redis writes them.
-    Ping,
-    /// A length in four bytes, the highest first, and the bytes of a call; the reply is framed alike. One whose type is that of
-    /// an exception is an error; nothing else of it is looked at.
-    Thrift,
-}
 
 /// The codec of these protocols: the parse state of one connection.
 ///
@@ -33,7 +29,7 @@ pub enum Messages {
 /// up nothing and says nothing more.
 #[derive(Debug)]
 pub struct MessageCodec {
-    messages: Messages,
+    protocol: Protocol,
     expects: Expects,
     templates: Templates,
     /// Echoes that are to come, in order; the memory for them is taken at the start.
@@ -88,7 +84,7 @@ impl Clone for MessageCodec {
 
     /// Without memory being taken: connections begin anew while a run is going on.
     fn clone_from(&mut self, source: &Self) {
-        (self.messages, self.expects) = (source.messages, source.expects);
+        (self.protocol, self.expects) = (source.protocol, source.expects);
         self.templates.clone_from(&source.templates);
         self.expected_echoes.clone_from(&source.expected_echoes);
         self.hasher.clone_from(&source.hasher);
@@ -97,21 +93,16 @@ impl Clone for MessageCodec {
 
 impl MessageCodec {
     /// The codec of a connection on which nothing has been sent and on which this many requests wait for replies at most, for a
-    /// plan with these templates.
-    pub fn new(messages: Messages, templates: Templates, waiting_max: usize) -> Self {
-        let room = if messages == Messages::Echo { waiting_max } else { 0 };
+    /// plan with these templates, in one of these protocols.
+    pub fn new(protocol: Protocol, templates: Templates, waiting_max: usize) -> Self {
+        let room = if protocol == Protocol::Echo { waiting_max } else { 0 };
         Self {
-            messages,
+            protocol,
             expects: Expects::Reply,
             templates,
             expected_echoes: VecDeque::with_capacity(room),
             hasher: crc32fast::Hasher::new(),
         }
-    }
-
-    /// Has one of these protocols a message for this kind of operation?
-    pub const fn supports(kind: OpKind) -> bool {
-        matches!(kind, Raw)
     }
 }
 
@@ -129,11 +120,11 @@ impl Codec for MessageCodec {
 
     /// # Panics
     ///
-    /// If [`MessageCodec::supports`] not of the kind, or if there is no such template: a plan that asks for them is refused.
+    /// If the kind is another one, or if there is no such template: a plan that asks for them is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
-        assert!(Self::supports(request.kind), "a plan with {} is refused here", request.kind);
+        assert!(request.kind == Raw, "a plan with {} is refused here", request.kind);
         self.templates.encode(request, out);
-        if self.messages == Messages::Echo {
+        if self.protocol == Protocol::Echo {
             let (checksum, len) = self.templates.checksum(request);
             out.put(&checksum.to_be_bytes());
             out.put(LINE_END);
@@ -148,10 +139,10 @@ impl Codec for MessageCodec {
                 self.expects = Expects::Front;
                 return (0, Some(Event::Begin));
             }
-            Expects::Front => match self.messages {
-                Messages::Echo => self.echo_front(input),
-                Messages::Ping => self.line(input),
-                Messages::Thrift => self.frame_front(input),
+            Expects::Front => match self.protocol {
+                Protocol::Echo => self.echo_front(input),
+                Protocol::Ping => self.line(input),
+                _ => self.frame_front(input),
             },
             Expects::Echo { remaining } => self.echo(input, remaining),
             Expects::Frame { remaining, is_exception } => Ok(self.frame(input, remaining, is_exception)),

@@ -168,12 +168,6 @@ impl RespCodec {
         self.templates = inline::with_bound(self.templates);
         self
     }
-
-    /// Has the protocol a command for this kind of op? It has no uniques, which rules out `gets` and `cas`, and nothing
-    /// that puts bytes in front of a string. A plan that asks for the others is to be refused.
-    pub const fn supports(kind: OpKind) -> bool {
-        !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend)
-    }
 }
 
 impl Codec for RespCodec {

@@ -12,33 +12,11 @@ use crate::Request;
 use crate::out::Out;
 use crate::step::LINE_END;
 use crate::template::piece::PieceBuilder;
+use brunt_plan::plan::Protocol;
 use piece::Piece;
 pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
 use std::sync::Arc;
 use word::{Part, Word};
-
-/// What a command looks like on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// Redis: an array of bulk strings.
-    Resp,
-    /// Redis: a line, words quoted where they need it.
-    Inline,
-    /// memcached's text protocol: a line; where `{bytes}` is in it, the last word is a data block of that length.
-    MemcachedText,
-    /// The words, with blanks between them, behind them their CRC-32.
-    Echo,
-    /// `PING`.
-    Ping,
-    /// A framed call in Thrift's binary protocol: the method, then its fields (`thrift.rs`).
-    Thrift,
-}
-
-impl Framing {
-    /// Every framing.
-    pub const ALL: [Self; 6] =
-        [Self::Resp, Self::Inline, Self::MemcachedText, Self::Echo, Self::Ping, Self::Thrift];
-}
 
 /// One command with places for key, value, random text and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,49 +46,56 @@ impl Template {
     ///
     /// # Errors
     /// With what was given and what is accepted.
-    pub fn parse(framing: Framing, text: &str) -> Result<Self, String> {
+    pub fn parse(protocol: Protocol, text: &str) -> Result<Self, String> {
         let words = word::words(text)?;
         let Some(first) = words.first() else {
             return Err("empty command: expected a command, e.g. HSET {key} f {value}".to_owned());
         };
         let name = first.text();
-        if framing != Framing::Echo && name.is_none_or(<[u8]>::is_empty) {
+        if protocol != Protocol::Echo && name.is_none_or(<[u8]>::is_empty) {
             return Err(format!(
                 "'{text}' begins with a placeholder or with nothing; it must begin with a command"
             ));
         }
         let name = String::from_utf8_lossy(name.unwrap_or_default());
-        check_answered(framing, text, &name, &words)?;
+        check_answered(protocol, text, &name, &words)?;
         let count = |wanted: &Part| words.iter().map(|word| word.count(wanted)).sum::<usize>();
         let (key_uses, values, lengths) = (count(&Part::Key), count(&Part::Value), count(&Part::Length));
         if values > 1 {
             return Err(format!("'{text}' has {{value}} {values} times: expected once, or not at all"));
         }
-        if lengths > 0 && framing != Framing::MemcachedText {
+        if lengths > 0 && protocol != Protocol::MemcachedText {
             return Err(format!("'{text}': only --protocol memcached-text has {{bytes}}"));
         }
-        if framing != Framing::Thrift && count(&Part::Random(0)) > 0 {
+        if protocol != Protocol::Thrift && count(&Part::Random(0)) > 0 {
             return Err(format!(
                 "'{text}': {{random}} has a length, such as {{random:8}} for 8 letters and digits"
             ));
         }
-        let pieces = match framing {
-            Framing::Resp => resp(&words),
-            Framing::Inline => inline(&words),
-            Framing::MemcachedText => memcached_text(text, &words, lengths > 0)?,
-            Framing::Echo => echo(&words),
-            Framing::Ping if words.len() == 1 && name == "PING" => vec![Piece::text(b"PING\r\n")],
-            Framing::Ping => return Err(format!("'{text}' was given; --protocol ping accepts PING")),
-            Framing::Thrift => thrift::call(text, &words)?,
+        let pieces = match protocol {
+            Protocol::Resp2 | Protocol::Resp3 => resp(&words),
+            Protocol::RespInline => inline(&words),
+            Protocol::MemcachedText => memcached_text(text, &words, lengths > 0)?,
+            Protocol::Echo => echo(&words),
+            Protocol::Ping if words.len() == 1 && name == "PING" => vec![Piece::text(b"PING\r\n")],
+            Protocol::Ping => return Err(format!("'{text}' was given; --protocol ping accepts PING")),
+            Protocol::Thrift => thrift::call(text, &words)?,
+            Protocol::MemcachedMeta | Protocol::MemcachedBinary => {
+                return Err(format!("--protocol {protocol} has no commands of this form"));
+            }
         };
         let line = if lengths > 0 { &words[..words.len() - 1] } else { &words[..] };
         let is_quiet = || line.last().and_then(Word::text) == Some(b"noreply") || name == "quit";
         let is_known = |part: &Part| matches!(part, Part::Key | Part::Text(_));
         let has_known_key = |word: &&Word| word.count(&Part::Key) > 0 && word.parts.iter().all(is_known);
         Ok(Self {
-            key_uses: if framing == Framing::Inline { piece::ESCAPED_BYTES * key_uses } else { key_uses },
+            key_uses: if protocol == Protocol::RespInline {
+                piece::ESCAPED_BYTES * key_uses
+            } else {
+                key_uses
+            },
             fixed_bytes: pieces.iter().map(Piece::fixed_bytes).sum(),
-            is_answered: framing != Framing::MemcachedText || !is_quiet(),
+            is_answered: protocol != Protocol::MemcachedText || !is_quiet(),
             routing_key: words.iter().find(has_known_key).map(|word| word.parts.clone().into_boxed_slice()),
             pieces: pieces.into_boxed_slice(),
         })
@@ -208,18 +193,20 @@ impl Templates {
 }
 
 /// Refuses commands that do not have one reply each.
-fn check_answered(framing: Framing, text: &str, name: &str, words: &[Word]) -> Result<(), String> {
+fn check_answered(protocol: Protocol, text: &str, name: &str, words: &[Word]) -> Result<(), String> {
     let is_one_of = |list: &[&str]| list.iter().any(|word| word.eq_ignore_ascii_case(name));
-    let is_unanswered = match framing {
-        Framing::Resp | Framing::Inline => is_one_of(&UNANSWERED_BY_REDIS) || is_reply_switch(words),
-        Framing::MemcachedText => is_one_of(&UNANSWERED_BY_MEMCACHED),
-        Framing::Echo | Framing::Ping | Framing::Thrift => false,
+    let is_unanswered = match protocol {
+        Protocol::Resp2 | Protocol::Resp3 | Protocol::RespInline => {
+            is_one_of(&UNANSWERED_BY_REDIS) || is_reply_switch(words)
+        }
+        Protocol::MemcachedText => is_one_of(&UNANSWERED_BY_MEMCACHED),
+        _ => false,
     };
     if !is_unanswered {
         return Ok(());
     }
-    Err(match framing {
-        Framing::MemcachedText => format!(
+    Err(match protocol {
+        Protocol::MemcachedText => format!(
             "'{text}': {name} has no reply of the classic text protocol, or several, so it cannot be measured: expected \
              commands with one reply"
         ),

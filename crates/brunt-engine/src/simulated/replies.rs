@@ -11,7 +11,7 @@ use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use brunt_proto::resp::RespCodec;
-use brunt_proto::template::{Framing, Template, Templates};
+use brunt_proto::template::{Template, Templates};
 
 const TEXT: &str = include_str!("../../../brunt-proto/src/pairs/text.txt");
 const META: &str = include_str!("../../../brunt-proto/src/pairs/meta.txt");
@@ -119,14 +119,14 @@ fn run(plan: Plan, row: &str, render: Render, piece_bytes: usize) -> Ended {
         ),
         (Protocol::MemcachedText, _) => {
             let templates =
-                Templates::new(vec![Template::parse(Framing::MemcachedText, "get {key}").unwrap()]);
+                Templates::new(vec![Template::parse(Protocol::MemcachedText, "get {key}").unwrap()]);
             run_with(plan, |_, _| TextCodec::new().with_templates(templates), piece_bytes, stream)
         }
         (Protocol::MemcachedMeta, _) => run_with(plan, |_, _| MetaCodec::new(), piece_bytes, stream),
         (Protocol::MemcachedBinary, _) => run_with(plan, |_, _| BinaryCodec::default(), piece_bytes, stream),
         (protocol, _) => {
             assert!(protocol.is_resp(), "{protocol} has no table");
-            let templates = Templates::new(vec![Template::parse(Framing::Resp, "PING").unwrap()]);
+            let templates = Templates::new(vec![Template::parse(Protocol::Resp2, "PING").unwrap()]);
             let field_bytes = plan.hash_field.unwrap_or(0) as usize;
             let codec = RespCodec::new(templates, None).with_hash_field(field_bytes);
             run_with(plan, |_, _| codec, piece_bytes, stream)

@@ -15,6 +15,7 @@ use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
+use brunt_proto::detection::DetectedProtocol;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Event, Form, Found, KeyNames, Malformed, Matching, Recache};
 use brunt_stats::connection::{FaultKind, FirstError};
@@ -768,8 +769,10 @@ impl<C: Codec> Traffic<C> {
             self.discard_bytes(index, bytes, at_ns, reason);
             return;
         }
-        let words =
-            if is_record_of_tls(bytes) { "a TLS record (--set transport=tls)" } else { reason.name() };
+        let words = match DetectedProtocol::of(bytes) {
+            Some(DetectedProtocol::Tls) => "a TLS record (--set transport=tls)",
+            _ => reason.name(),
+        };
         self.recording.note_malformed(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index].chain.head } else { named };
         if id != NO_ENTRY {
@@ -787,9 +790,4 @@ fn reply_times(request: (u64, u64, u64), read: (u64, u64, u64)) -> Times {
     let first_byte_ns = if first_byte_ns == 0 { done_ns } else { first_byte_ns };
     let polled_ns = polled_ns.min(done_ns);
     Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns, done_ns }
-}
-
-/// Do these bytes begin like a TLS alert or handshake record (RFC 8446, section 5.1)? No cache reply does.
-fn is_record_of_tls(bytes: &[u8]) -> bool {
-    matches!(bytes, [0x15 | 0x16, 0x03, 0..=4, ..])
 }

@@ -500,20 +500,12 @@ const fn done(opcode: Opcode) -> ReplyKind {
     }
 }
 
-/// The text of an error, or the name and the number of its status where it has none.
+/// The text of an error, or that of its status where it has none.
 fn text_or_status(text: &[u8], status: u16) -> &[u8] {
     if !text.is_empty() {
         return text;
     }
-    match STATUSES.iter().find(|(known, ..)| *known == status) {
-        Some((.., text)) => text,
-        None => NUMBERS.get(usize::from(status)).map_or(b"status above 0x00ff", |text| &text[..]),
-    }
-}
-
-/// Is the text of such a reply of use to anyone?
-const fn is_error(reply: ReplyKind) -> bool {
-    matches!(reply, ReplyKind::Error | ReplyKind::ClientError | ReplyKind::ServerError | ReplyKind::Redirect)
+    STATUSES.iter().find(|(known, ..)| *known == status).map_or(b"unknown status", |(.., text)| text)
 }
 
 // --- Replies ---
@@ -686,7 +678,7 @@ impl BinaryCodec {
             self.progress = Progress::Idle;
             return Event::Push { is_over: true };
         }
-        self.end(reply, form, 0, token, if is_error(reply) { text } else { &[] })
+        self.end(reply, form, 0, token, if reply.is_error() { text } else { &[] })
     }
 
     /// Closes the reply.
@@ -716,19 +708,6 @@ impl Progress {
         }
     }
 }
-
-/// Texts of statuses without a name.
-static NUMBERS: [[u8; 13]; 256] = {
-    let mut texts = [*b"status 0x00NN"; 256];
-    let digits = b"0123456789abcdef";
-    let mut status = 0;
-    while status < 256 {
-        texts[status][11] = digits[status >> 4];
-        texts[status][12] = digits[status & 15];
-        status += 1;
-    }
-    texts
-};
 
 #[cfg(test)]
 mod tests;

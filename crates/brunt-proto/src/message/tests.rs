@@ -2,18 +2,13 @@
 
 use super::*;
 use crate::memcached::tests::transcript::{decode, decode_cut, encode, unescaped};
-use crate::template::{Framing, Template};
+use crate::template::Template;
 use crate::{Keys, Value};
 use proptest::prelude::*;
 
-fn codec(messages: Messages, command: &str) -> MessageCodec {
-    let framing = match messages {
-        Messages::Echo => Framing::Echo,
-        Messages::Ping => Framing::Ping,
-        Messages::Thrift => Framing::Thrift,
-    };
-    let template = Template::parse(framing, command).expect(command);
-    MessageCodec::new(messages, Templates::new(vec![template]), 8)
+fn codec(protocol: Protocol, command: &str) -> MessageCodec {
+    let template = Template::parse(protocol, command).expect(command);
+    MessageCodec::new(protocol, Templates::new(vec![template]), 8)
 }
 
 fn request(value: Value<'_>) -> Request<'_> {
@@ -23,21 +18,21 @@ fn request(value: Value<'_>) -> Request<'_> {
 const VALUE: Value<'static> = Value { head: b"1234", block: b"..56789..", offset: 2, len: 5 };
 
 /// The bytes of a message.
-fn sent(messages: Messages, command: &str) -> String {
-    encode(codec(messages, command), &request(VALUE)).0.escape_ascii().to_string()
+fn sent(protocol: Protocol, command: &str) -> String {
+    encode(codec(protocol, command), &request(VALUE)).0.escape_ascii().to_string()
 }
 
 /// The rows of so many fields, of which there are so many.
-fn rows<const FIELDS: usize>(count: usize) -> Vec<(Messages, [&'static str; FIELDS])> {
+fn rows<const FIELDS: usize>(count: usize) -> Vec<(Protocol, [&'static str; FIELDS])> {
     let row = |line: &'static str| {
         let (name, fields) = line.split_once(' ')?;
-        let messages = match name {
-            "echo" => Messages::Echo,
-            "ping" => Messages::Ping,
-            "thrift" => Messages::Thrift,
+        let protocol = match name {
+            "echo" => Protocol::Echo,
+            "ping" => Protocol::Ping,
+            "thrift" => Protocol::Thrift,
             _ => return None,
         };
-        Some((messages, fields.split(" => ").collect::<Vec<_>>().try_into().ok()?))
+        Some((protocol, fields.split(" => ").collect::<Vec<_>>().try_into().ok()?))
     };
     let rows: Vec<_> = include_str!("messages.txt").lines().filter_map(row).collect();
     assert_eq!(rows.len(), count);
@@ -46,9 +41,9 @@ fn rows<const FIELDS: usize>(count: usize) -> Vec<(Messages, [&'static str; FIEL
 
 #[test]
 fn messages_become_bytes() {
-    for (messages, [command, expected]) in rows::<2>(11) {
+    for (protocol, [command, expected]) in rows::<2>(11) {
         let expected = unescaped(expected).escape_ascii().to_string();
-        assert_eq!(sent(messages, command), expected, "{command}");
+        assert_eq!(sent(protocol, command), expected, "{command}");
     }
 }
 
@@ -58,7 +53,7 @@ fn random_fields_are_drawn_for_each_operation() {
     let command = "f 1:bool={random} 2:byte={random} 3:i16={random} 4:i32={random} 5:i64={random} 6:double={random} \
                    7:string={random:10}";
     let of = |operand: u64| {
-        let codec = codec(Messages::Thrift, command);
+        let codec = codec(Protocol::Thrift, command);
         encode(codec, &Request { operand, ..request(VALUE) }).0
     };
     let (one, other) = (of(7), of(8));
@@ -71,7 +66,7 @@ fn random_fields_are_drawn_for_each_operation() {
     // Two fields draw their own, and every letter is as frequent as the others.
     let mut counts = [0_u32; 128];
     for operand in 0..2_000 {
-        let codec = codec(Messages::Echo, "{random:31}{random:31}");
+        let codec = codec(Protocol::Echo, "{random:31}{random:31}");
         let (bytes, _) = encode(codec, &Request { operand, ..request(VALUE) });
         assert_ne!(bytes[..31], bytes[31..62]);
         bytes[..62].iter().for_each(|byte| counts[usize::from(*byte)] += 1);
@@ -85,32 +80,32 @@ fn random_fields_are_drawn_for_each_operation() {
 #[test]
 fn unsupported_commands_are_refused() {
     let table = [
-        (Framing::Ping, "GET", "'GET' was given; --protocol ping accepts PING"),
-        (Framing::Ping, "PING {key}", "'PING {key}' was given; --protocol ping accepts PING"),
-        (Framing::Echo, "{random}", "{random} has a length"),
-        (Framing::Echo, "{bytes} x", "only --protocol memcached-text has {bytes}"),
-        (Framing::Thrift, "{key} 1:i32=1", "begins with a placeholder"),
-        (Framing::Thrift, "f 1:i32", "'1:i32' is no field"),
-        (Framing::Thrift, "f x:i32=1", "'x:i32=1' is no field"),
-        (Framing::Thrift, "f 1:i32=9999999999", "is no field"),
-        (Framing::Thrift, "f 1:i8=1", "is no field"),
-        (Framing::Thrift, "f 1:i32={value}", "is no field"),
-        (Framing::Thrift, "f 1:i32={random:4}", "is no field"),
-        (Framing::Thrift, "f 1:string={random}", "is no field"),
-        (Framing::Thrift, "f 1:stop", "is no field"),
-        (Framing::Thrift, "f 1:list=2", "is no field"),
-        (Framing::Thrift, "f 1:map<i32>=2", "is no field"),
-        (Framing::Thrift, "f {key}", "is no field"),
+        (Protocol::Ping, "GET", "'GET' was given; --protocol ping accepts PING"),
+        (Protocol::Ping, "PING {key}", "'PING {key}' was given; --protocol ping accepts PING"),
+        (Protocol::Echo, "{random}", "{random} has a length"),
+        (Protocol::Echo, "{bytes} x", "only --protocol memcached-text has {bytes}"),
+        (Protocol::Thrift, "{key} 1:i32=1", "begins with a placeholder"),
+        (Protocol::Thrift, "f 1:i32", "'1:i32' is no field"),
+        (Protocol::Thrift, "f x:i32=1", "'x:i32=1' is no field"),
+        (Protocol::Thrift, "f 1:i32=9999999999", "is no field"),
+        (Protocol::Thrift, "f 1:i8=1", "is no field"),
+        (Protocol::Thrift, "f 1:i32={value}", "is no field"),
+        (Protocol::Thrift, "f 1:i32={random:4}", "is no field"),
+        (Protocol::Thrift, "f 1:string={random}", "is no field"),
+        (Protocol::Thrift, "f 1:stop", "is no field"),
+        (Protocol::Thrift, "f 1:list=2", "is no field"),
+        (Protocol::Thrift, "f 1:map<i32>=2", "is no field"),
+        (Protocol::Thrift, "f {key}", "is no field"),
     ];
-    for (framing, command, expected) in table {
-        let message = Template::parse(framing, command).expect_err(command);
+    for (protocol, command, expected) in table {
+        let message = Template::parse(protocol, command).expect_err(command);
         assert!(message.contains(expected), "{command}: {message}");
     }
 }
 
 /// A codec on which the message was sent so often.
-fn waiting(messages: Messages, command: &str, times: usize) -> MessageCodec {
-    let mut codec = codec(messages, command);
+fn waiting(protocol: Protocol, command: &str, times: usize) -> MessageCodec {
+    let mut codec = codec(protocol, command);
     let mut out = Out::with_room(10_000);
     for _ in 0..times {
         assert_eq!(codec.encode(&request(VALUE), &mut out), Encoded { wire_requests: 1, replied: true });
@@ -120,19 +115,19 @@ fn waiting(messages: Messages, command: &str, times: usize) -> MessageCodec {
 
 #[test]
 fn replies_become_events() {
-    for (messages, [command, stream, expected]) in rows::<3>(17) {
-        let (codec, stream) = (waiting(messages, command, 2), unescaped(stream));
+    for (protocol, [command, stream, expected]) in rows::<3>(17) {
+        let (codec, stream) = (waiting(protocol, command, 2), unescaped(stream));
         assert_eq!(joined(&decode(codec.clone(), &stream)), expected, "{}", stream.escape_ascii());
         check_pieces(&codec, &stream);
     }
     // An echo that no request waits for.
-    assert_eq!(decode(codec(Messages::Echo, "x"), b"x").join("; "), "begin; bad UnknownReply");
+    assert_eq!(decode(codec(Protocol::Echo, "x"), b"x").join("; "), "begin; bad UnknownReply");
 }
 
 /// The right checksum of another payload: what was sent is known.
 #[test]
 fn an_echo_of_another_message_is_an_error() {
-    let mut codec = codec(Messages::Echo, "{random:9}");
+    let mut codec = codec(Protocol::Echo, "{random:9}");
     let mut out = Out::with_room(100);
     for operand in [1, 2] {
         codec.encode(&Request { operand, ..request(VALUE) }, &mut out);
@@ -182,8 +177,8 @@ fn check_pieces(codec: &MessageCodec, stream: &[u8]) {
 /// A connection that begins anew takes no memory, and forgets what it waited for.
 #[test]
 fn a_reset_connection_expects_no_reply() {
-    let fresh = codec(Messages::Echo, "{value}");
-    let mut used = waiting(Messages::Echo, "{value}", 8);
+    let fresh = codec(Protocol::Echo, "{value}");
+    let mut used = waiting(Protocol::Echo, "{value}", 8);
     used.clone_from(&fresh);
     assert_eq!(decode(used.clone(), b"x").join("; "), "begin; bad UnknownReply");
     let mut out = Out::with_room(1000);
@@ -198,7 +193,7 @@ proptest! {
     /// Any payload comes back as it was sent, however it is cut; and large values are not copied.
     #[test]
     fn every_payload_is_echoed(block in prop::collection::vec(any::<u8>(), 0..6000), piece in 1..7000_usize) {
-        let mut codec = codec(Messages::Echo, "{key}:{value}");
+        let mut codec = codec(Protocol::Echo, "{key}:{value}");
         let value = Value { head: b"head", block: &block, offset: 0, len: block.len() };
         let (bytes, _) = encode(codec.clone(), &request(value));
         let mut out = Out::with_room(5000);
@@ -211,8 +206,8 @@ proptest! {
     /// Any bytes say the same in pieces.
     #[test]
     fn garbage_is_malformed(stream in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(b'P'), Just(b'\n')], 0..60)) {
-        for (messages, command) in [(Messages::Echo, "abc"), (Messages::Ping, "PING"), (Messages::Thrift, "f")] {
-            check_pieces(&waiting(messages, command, 3), &stream);
+        for (protocol, command) in [(Protocol::Echo, "abc"), (Protocol::Ping, "PING"), (Protocol::Thrift, "f")] {
+            check_pieces(&waiting(protocol, command, 3), &stream);
         }
     }
 }

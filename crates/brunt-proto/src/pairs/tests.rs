@@ -3,10 +3,11 @@
 use crate::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use crate::out::{Out, PARTS_MAX};
 use crate::resp::RespCodec;
-use crate::template::{Framing, Template, Templates};
+use crate::template::{Template, Templates};
 use crate::{Codec, Event, Keys, Request, Value};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::plan::Protocol;
 use std::io::IoSlice;
 
 /// The rows of a file: a reply, and the letter of each operation.
@@ -121,7 +122,7 @@ fn frames(row: &str, request: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_reply_to_every_operation_in_text() {
-    let templates = Templates::new(vec![Template::parse(Framing::MemcachedText, "version").unwrap()]);
+    let templates = Templates::new(vec![Template::parse(Protocol::MemcachedText, "version").unwrap()]);
     check(include_str!("text.txt"), &TextCodec::new().with_templates(templates), lines);
 }
 
@@ -137,7 +138,7 @@ fn every_reply_to_every_operation_in_binary() {
 
 #[test]
 fn every_reply_to_every_operation_of_a_redis() {
-    let templates = Templates::new(vec![Template::parse(Framing::Resp, "PING").unwrap()]);
+    let templates = Templates::new(vec![Template::parse(Protocol::Resp2, "PING").unwrap()]);
     check(include_str!("resp.txt"), &RespCodec::new(templates, None), lines);
     check(include_str!("hash.txt"), &RespCodec::default().with_hash_field(1), lines);
 }

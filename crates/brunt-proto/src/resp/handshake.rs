@@ -6,16 +6,8 @@
 use super::request::put_bulk;
 use crate::out::Out;
 use brunt_plan::login::Login;
+use brunt_plan::plan::Protocol;
 use std::fmt;
-
-/// The version of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// What every server speaks, and a connection begins with.
-    Two,
-    /// What servers speak since Redis 6, when asked.
-    Three,
-}
 
 brunt_plan::named! {
     /// A command of a handshake.
@@ -42,29 +34,26 @@ impl fmt::Debug for Handshake {
 }
 
 impl Handshake {
-    /// What has to be said; nothing, of a connection that begins as it is to be.
-    pub fn new(version: Version, login: &Login) -> Self {
+    /// What has to be said in this version of the protocol; nothing, of a connection that begins as it is to be.
+    pub fn new(protocol: Protocol, login: &Login) -> Self {
         let mut commands: Vec<(SetupCommand, Vec<&str>)> = Vec::new();
         let (name, database) = (login.client_name.as_deref(), login.database.to_string());
         let credentials = login.password.as_ref().map(|password| (login.user.as_deref(), password.secret()));
-        match version {
-            Version::Three => {
-                let mut hello = vec!["HELLO", "3"];
-                if let Some((user, password)) = credentials {
-                    // HELLO takes no password without a user; this is what the default one is called.
-                    hello.extend(["AUTH", user.unwrap_or("default"), password]);
-                }
-                hello.extend(name.into_iter().flat_map(|name| ["SETNAME", name]));
-                commands.push((SetupCommand::Hello, hello));
+        if protocol == Protocol::Resp3 {
+            let mut hello = vec!["HELLO", "3"];
+            if let Some((user, password)) = credentials {
+                // HELLO takes no password without a user; this is what the default one is called.
+                hello.extend(["AUTH", user.unwrap_or("default"), password]);
             }
-            Version::Two => {
-                if let Some((user, password)) = credentials {
-                    // Servers before Redis 6 know no users, and AUTH with one argument only.
-                    let words = ["AUTH"].into_iter().chain(user).chain([password]);
-                    commands.push((SetupCommand::Auth, words.collect()));
-                }
-                commands.extend(name.map(|name| (SetupCommand::SetName, vec!["CLIENT", "SETNAME", name])));
+            hello.extend(name.into_iter().flat_map(|name| ["SETNAME", name]));
+            commands.push((SetupCommand::Hello, hello));
+        } else {
+            if let Some((user, password)) = credentials {
+                // Servers before Redis 6 know no users, and AUTH with one argument only.
+                let words = ["AUTH"].into_iter().chain(user).chain([password]);
+                commands.push((SetupCommand::Auth, words.collect()));
             }
+            commands.extend(name.map(|name| (SetupCommand::SetName, vec!["CLIENT", "SETNAME", name])));
         }
         if login.database != 0 {
             commands.push((SetupCommand::Select, vec!["SELECT", &database]));
@@ -124,36 +113,36 @@ mod tests {
 
     #[test]
     fn handshakes_are_these_bytes() {
-        let table: [(Version, Login, &str, &[SetupCommand]); 8] = [
-            (Version::Two, Login::default(), "", &[]),
-            (Version::Three, Login::default(), "*2|$5|HELLO|$1|3|", &[SetupCommand::Hello]),
+        let table: [(Protocol, Login, &str, &[SetupCommand]); 8] = [
+            (Protocol::Resp2, Login::default(), "", &[]),
+            (Protocol::Resp3, Login::default(), "*2|$5|HELLO|$1|3|", &[SetupCommand::Hello]),
             (
-                Version::Three,
+                Protocol::Resp3,
                 Login { password: secret("secret"), ..Login::default() },
                 "*5|$5|HELLO|$1|3|$4|AUTH|$7|default|$6|secret|",
                 &[SetupCommand::Hello],
             ),
             (
-                Version::Three,
+                Protocol::Resp3,
                 Login { user: own("u"), password: secret("p w"), client_name: own("brunt"), database: 12 },
                 "*7|$5|HELLO|$1|3|$4|AUTH|$1|u|$3|p w|$7|SETNAME|$5|brunt|*2|$6|SELECT|$2|12|",
                 &[SetupCommand::Hello, SetupCommand::Select],
             ),
             (
-                Version::Two,
+                Protocol::Resp2,
                 Login { password: secret("secret"), ..Login::default() },
                 "*2|$4|AUTH|$6|secret|",
                 &[SetupCommand::Auth],
             ),
             (
-                Version::Two,
+                Protocol::Resp2,
                 Login { user: own("u"), password: secret("p"), client_name: own("brunt"), database: 1 },
                 "*3|$4|AUTH|$1|u|$1|p|*3|$6|CLIENT|$7|SETNAME|$5|brunt|*2|$6|SELECT|$1|1|",
                 &[SetupCommand::Auth, SetupCommand::SetName, SetupCommand::Select],
             ),
-            (Version::Two, Login { user: own("u"), ..Login::default() }, "", &[]),
+            (Protocol::Resp2, Login { user: own("u"), ..Login::default() }, "", &[]),
             (
-                Version::Two,
+                Protocol::Resp2,
                 Login { database: u32::MAX, ..Login::default() },
                 "*2|$6|SELECT|$10|4294967295|",
                 &[SetupCommand::Select],
@@ -169,11 +158,11 @@ mod tests {
     #[test]
     fn passwords_are_not_shown() {
         let login = Login { password: secret("hunter2"), ..Login::default() };
-        assert!(!format!("{:?}", Handshake::new(Version::Three, &login)).contains("hunter2"));
+        assert!(!format!("{:?}", Handshake::new(Protocol::Resp3, &login)).contains("hunter2"));
     }
 
     /// What redis-server 7.0.15 answers to the step of this number.
-    fn check((version, login): &(Version, Login), number: u32, answer: &str, expected: Result<(), &str>) {
+    fn check((version, login): &(Protocol, Login), number: u32, answer: &str, expected: Result<(), &str>) {
         let (mut codec, mut used) = (RespCodec::default(), 0);
         let judge = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(*version, login))));
         let said = loop {
@@ -195,9 +184,9 @@ mod tests {
 
     #[test]
     fn server_answers_are_judged() {
-        let three = (Version::Three, Login { database: 1, ..Login::default() });
+        let three = (Protocol::Resp3, Login { database: 1, ..Login::default() });
         let two = (
-            Version::Two,
+            Protocol::Resp2,
             Login { password: secret("wrong"), client_name: own("a b"), database: 99, ..Login::default() },
         );
         let greeting = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\

@@ -6,17 +6,17 @@
 
 use super::*;
 use crate::memcached::tests::transcript::{self, Dialect, joined_keys, near_replies, positions, unescaped};
-use crate::template::{Framing, Template};
+use crate::template::Template;
 use crate::{Keys, Value};
 use brunt_plan::login::{Login, Password};
 use brunt_plan::outcome::Outcome;
-use handshake::Version;
+use brunt_plan::plan::Protocol;
 use proptest::prelude::*;
 
 const TEMPLATES: [&str; 3] = ["HSET {key} f {value}", "HGETALL {key}", "PING"];
 
 fn codec() -> RespCodec {
-    let parse = |text| Template::parse(Framing::Resp, text).expect("a command");
+    let parse = |text| Template::parse(Protocol::Resp2, text).expect("a command");
     RespCodec::new(Templates::new(TEMPLATES.map(parse).to_vec()), None)
 }
 
@@ -153,7 +153,7 @@ fn golden_exchanges_with_redis() {
     }
     let tried = |kind: &OpKind| exchanges(EXCHANGES).any(|(request, _)| request.kind == *kind);
     for kind in OpKind::ALL {
-        assert_eq!(tried(&kind), RespCodec::supports(kind), "{kind}");
+        assert_eq!(tried(&kind), Protocol::Resp2.supports(kind), "{kind}");
     }
 }
 
@@ -227,7 +227,7 @@ fn read_command(bytes: &[u8]) -> Vec<Vec<u8>> {
 proptest! {
     #[test]
     fn requests_parse_back(
-        kind in prop::sample::select(OpKind::ALL.into_iter().filter(|kind| RespCodec::supports(*kind)).collect::<Vec<_>>()),
+        kind in prop::sample::select(OpKind::ALL.into_iter().filter(|kind| Protocol::Resp2.supports(*kind)).collect::<Vec<_>>()),
         names in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..130), 1..20),
         (ttl_s, operand) in (prop_oneof![Just(0u32), any::<u32>()], prop_oneof![Just(1u64), any::<u64>()]),
         head in prop::collection::vec(any::<u8>(), 0..20),
@@ -591,7 +591,7 @@ proptest! {
 fn connection_setup_is_the_handshake() {
     let password = Some(Password::verbatim("secret".to_owned()));
     let login = Login { password, database: 1, ..Login::default() };
-    let codec = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(Version::Two, &login))));
+    let codec = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(Protocol::Resp2, &login))));
     let greeting = codec.connection_setup();
     assert_eq!(greeting.replies, 2);
     assert_eq!(greeting.bytes, b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n");

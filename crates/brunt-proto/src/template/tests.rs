@@ -31,14 +31,14 @@ fn commands_become_bytes() {
     let rows: Vec<_> = rows.filter_map(|line| line.split_once(" => ")).collect();
     assert_eq!(rows.len(), 70);
     for (command, expected) in rows {
-        let (framing, text) = command.split_once(' ').unwrap();
-        let framing = match framing {
-            "resp" => Framing::Resp,
-            "inline" => Framing::Inline,
-            _ => Framing::MemcachedText,
+        let (protocol, text) = command.split_once(' ').unwrap();
+        let protocol = match protocol {
+            "resp" => Protocol::Resp2,
+            "inline" => Protocol::RespInline,
+            _ => Protocol::MemcachedText,
         };
         let value = Value { head: b"va", block: b"..lue..", offset: 2, len: 3 };
-        let bytes = match Template::parse(framing, text) {
+        let bytes = match Template::parse(protocol, text) {
             Ok(template) => String::from_utf8_lossy(&encode(&template, b"k1", &value)).replace("\r\n", "|"),
             Err(message) => message,
         };
@@ -49,31 +49,31 @@ fn commands_become_bytes() {
 /// Numbers are drawn for each operation, apart from each other, and their lengths are those of what is sent.
 #[test]
 fn numbers_are_drawn_for_each_operation() {
-    let framed = |framing, text: &str, operand| {
-        let template = Template::parse(framing, text).expect(text);
+    let framed = |protocol, text: &str, operand| {
+        let template = Template::parse(protocol, text).expect(text);
         String::from_utf8(encode_drawn(&template, b"k1", &Value::NONE, operand)).expect("text")
     };
     let command = "ZADD {key} {rand:-20,200} m:{rand:7,1000}";
     let mut seen = std::collections::BTreeSet::new();
     for operand in (0..1_000_u64).map(|at| at << 32 | at) {
-        let inline = framed(Framing::Inline, command, operand);
+        let inline = framed(Protocol::RespInline, command, operand);
         let words: Vec<&str> = inline.trim_end().split(' ').collect();
         let expected: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
-        assert_eq!(framed(Framing::Resp, command, operand), format!("*4\r\n{expected}"));
-        assert_eq!(framed(Framing::MemcachedText, command, operand), inline);
-        assert_eq!(framed(Framing::Echo, command, operand), words.join(" "));
+        assert_eq!(framed(Protocol::Resp2, command, operand), format!("*4\r\n{expected}"));
+        assert_eq!(framed(Protocol::MemcachedText, command, operand), inline);
+        assert_eq!(framed(Protocol::Echo, command, operand), words.join(" "));
         let (score, member) = (words[2].parse::<i64>().unwrap(), words[3].strip_prefix("m:").unwrap());
         let member: i64 = member.parse().unwrap();
         assert!((-20..=200).contains(&score) && (7..=1_000).contains(&member), "{inline}");
         seen.insert((score, member));
     }
     assert!(seen.len() > 980, "{} of 1000 are different", seen.len());
-    let data = framed(Framing::MemcachedText, "set {key} 0 0 {bytes} v{rand:10,99}", 5);
+    let data = framed(Protocol::MemcachedText, "set {key} 0 0 {bytes} v{rand:10,99}", 5);
     let (line, value) = data.trim_end().split_once("\r\n").unwrap();
     assert_eq!((line, value.len()), ("set k1 0 0 3", 3));
     // A frame, a call, the name, the sequence number, field 1, the length of its text.
     let call = encode_drawn(
-        &Template::parse(Framing::Thrift, "f 1:string=u{rand:8,11}").unwrap(),
+        &Template::parse(Protocol::Thrift, "f 1:string=u{rand:8,11}").unwrap(),
         b"",
         &Value::NONE,
         1,
@@ -83,7 +83,7 @@ fn numbers_are_drawn_for_each_operation() {
 
 #[test]
 fn commands_of_memcached_are_lines_with_data() {
-    let is_answered = |text| Template::parse(Framing::MemcachedText, text).expect(text).is_answered;
+    let is_answered = |text| Template::parse(Protocol::MemcachedText, text).expect(text).is_answered;
     assert!(is_answered("set {key} 0 0 {bytes} noreply") && is_answered("version"));
     assert!(!is_answered("set {key} 0 0 {bytes} noreply x") && !is_answered("verbosity 1 noreply"));
     assert!(!is_answered("quit"));
@@ -91,7 +91,7 @@ fn commands_of_memcached_are_lines_with_data() {
 
 #[test]
 fn inline_words_are_quoted_where_redis_needs_it() {
-    let template = Template::parse(Framing::Inline, "SET {key} {value}").expect("a command");
+    let template = Template::parse(Protocol::RespInline, "SET {key} {value}").expect("a command");
     let value = Value { head: b"\x00\n", block: b"\xff\"", offset: 0, len: 2 };
     assert_eq!(encode(&template, b"k\"", &value), b"SET \"k\\x22\" \"\\x00\\x0a\xff\\x22\"\r\n");
     // All escaped, of the longest value, is within the bound.
@@ -105,8 +105,11 @@ fn inline_words_are_quoted_where_redis_needs_it() {
 
 #[test]
 fn quoting_follows_redis_cli() {
-    let bytes =
-        encode(&Template::parse(Framing::Resp, r#"ECHO "\xff\x00""#).expect("a command"), b"", &Value::NONE);
+    let bytes = encode(
+        &Template::parse(Protocol::Resp2, r#"ECHO "\xff\x00""#).expect("a command"),
+        b"",
+        &Value::NONE,
+    );
     assert_eq!(bytes, b"*2\r\n$4\r\nECHO\r\n$2\r\n\xff\x00\r\n");
 }
 
@@ -120,7 +123,7 @@ fn templates_report_their_needs() {
         ("PUBLISH channel {key}{value}", true, None),
     ];
     for (text, has_key, routed) in table {
-        let template = Template::parse(Framing::Resp, text).expect(text);
+        let template = Template::parse(Protocol::Resp2, text).expect(text);
         let mut written = Vec::new();
         let is_routed = template.write_routing_key(b"k1", &mut written);
         assert_eq!(template.key_uses > 0, has_key, "{text}");
@@ -131,7 +134,7 @@ fn templates_report_their_needs() {
 #[test]
 fn large_values_and_long_keys_fit_the_bound() {
     let block: Vec<u8> = (0..10_000u32).map(|at| (at % 251) as u8).collect();
-    let template = Template::parse(Framing::Resp, "SET {key}{key} <{value}>").expect("a command");
+    let template = Template::parse(Protocol::Resp2, "SET {key}{key} <{value}>").expect("a command");
     for (key_len, len) in [(0, 0), (9, 100), (10, 4095), (99, 4096), (100, 9_999), (1000, 10_000)] {
         let key = vec![b'k'; key_len];
         let value = Value { head: b"head", block: &block, offset: 10_000 - len, len };

@@ -237,9 +237,9 @@ fn failed_tls_negotiations_are_named() {
     let table = format!(
         "{lenient} => --tls-ca {other} => certificate not signed by a trusted CA
          {lenient} => --tls-ca {ca} --tls-server-name other.test => not valid for name
-         {strict} => --tls-ca {ca} => TLS alert certificate_required; it requires a client certificate: set --tls-cert and --tls-key
-         {strict} => --tls-ca {ca} --tls-cert {other} --tls-key {other_key} => TLS alert unknown_ca; it rejects the client certificate (--tls-cert, --tls-key)
-         {old} => --tls-ca {ca} => TLS alert handshake_failure
+         {strict} => --tls-ca {ca} => TLS alert CertificateRequired; it requires a client certificate: set --tls-cert and --tls-key
+         {strict} => --tls-ca {ca} --tls-cert {other} --tls-key {other_key} => TLS alert UnknownCA; it rejects the client certificate (--tls-cert, --tls-key)
+         {old} => --tls-ca {ca} => TLS alert HandshakeFailure
          {mute} => --tls-ca {ca} --timeout 300ms => the peer did not answer the handshake in time; without TLS use --set transport=tcp, in a URL redis:// or memcached://
          {closes} => --tls-ca {ca} => connection closed during the handshake
          {garbles} => --tls-ca {ca} => the reply is not TLS"
@@ -259,7 +259,7 @@ fn failed_tls_negotiations_are_named() {
     for io in INTERFACES {
         let flags = format!("--tls-ca {ca} --no-preload -t 60s -r 100 -c 3 -T 2 --io {io}");
         let output = ended(&format!("run -s {strict} --protocol resp2 --set transport=tls -q {flags}"));
-        output.is_line(5, &["TLS alert certificate_required", &strict]);
+        output.is_line(5, &["TLS alert CertificateRequired", &strict]);
     }
     let mistakes = format!(
         "--tls-ca /no/such => invalid value '/no/such' for --tls-ca

@@ -228,7 +228,7 @@ pub(crate) const PLAIN_HINT: &str =
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::AlertReceived(alert) => {
-            format!("TLS alert {}{}", alert_name(*alert), certificate_hint(*alert))
+            format!("TLS alert {alert:?}{}", certificate_hint(*alert))
         }
         Error::InvalidCertificate(reason) => match reason {
             CertificateError::UnknownIssuer => {
@@ -260,38 +260,5 @@ fn certificate_hint(alert: AlertDescription) -> &'static str {
             "; it requires a client certificate (--tls-cert, --tls-key), or shares no cipher"
         }
         _ => "",
-    }
-}
-
-/// The name in the registry of TLS alerts (RFC 8446, section 6), from the word that the library has for it.
-fn alert_name(alert: AlertDescription) -> String {
-    let word = format!("{alert:?}");
-    let mut name = String::new();
-    let mut was_lower = false;
-    for letter in word.chars() {
-        if letter.is_ascii_uppercase() && was_lower {
-            name.push('_');
-        }
-        was_lower = letter.is_ascii_lowercase();
-        name.push(letter.to_ascii_lowercase());
-    }
-    name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn alerts_have_registry_names() {
-        let table = [
-            (AlertDescription::HandshakeFailure, "handshake_failure"),
-            (AlertDescription::UnknownCA, "unknown_ca"),
-            (AlertDescription::CertificateRequired, "certificate_required"),
-            (AlertDescription::BadCertificate, "bad_certificate"),
-        ];
-        for (alert, name) in table {
-            assert_eq!(alert_name(alert), name);
-        }
     }
 }

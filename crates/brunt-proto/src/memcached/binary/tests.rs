@@ -396,12 +396,9 @@ fn tokens_round_trip() {
 
 #[test]
 fn statuses_have_a_number() {
-    for (status, text) in [
-        (0x81, "unknown command (status 0x0081)"),
-        (0x40, "status 0x0040"),
-        (0xff, "status 0x00ff"),
-        (0x100, "status above 0x00ff"),
-    ] {
+    for (status, text) in
+        [(0x81, "unknown command (status 0x0081)"), (0x40, "unknown status"), (0x100, "unknown status")]
+    {
         assert_eq!(text_or_status(b"", status), text.as_bytes());
     }
 }
