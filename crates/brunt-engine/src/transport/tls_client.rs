@@ -186,27 +186,13 @@ impl ServerCertVerifier for NoVerification {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ANY_SCHEME.to_vec()
+        ANY_SCHEME.map(SignatureScheme::from).to_vec()
     }
 }
 
-/// Signature schemes of RFC 8446, section 4.2.3, usual ones first; a server picks the first that its key supports.
-/// Those of RSA-PSS keys have no name in rustls.
-const ANY_SCHEME: [SignatureScheme; 16] = [
-    SignatureScheme::ECDSA_NISTP256_SHA256,
-    SignatureScheme::ECDSA_NISTP384_SHA384,
-    SignatureScheme::ED25519,
-    SignatureScheme::RSA_PSS_SHA256,
-    SignatureScheme::RSA_PSS_SHA384,
-    SignatureScheme::RSA_PSS_SHA512,
-    SignatureScheme::RSA_PKCS1_SHA256,
-    SignatureScheme::RSA_PKCS1_SHA384,
-    SignatureScheme::RSA_PKCS1_SHA512,
-    SignatureScheme::ECDSA_NISTP521_SHA512,
-    SignatureScheme::ED448,
-    SignatureScheme::Unknown(0x0809),
-    SignatureScheme::Unknown(0x080a),
-    SignatureScheme::Unknown(0x080b),
-    SignatureScheme::ECDSA_SHA1_Legacy,
-    SignatureScheme::RSA_PKCS1_SHA1,
+/// Signature schemes by their numbers in RFC 8446, section 4.2.3, usual ones first; a server picks the first that its key supports: ECDSA
+/// with P-256 and P-384, Ed25519, RSA-PSS, RSA as of old, P-521, Ed448, RSA-PSS keys, both kinds with SHA-1.
+const ANY_SCHEME: [u16; 16] = [
+    0x403, 0x503, 0x807, 0x804, 0x805, 0x806, 0x401, 0x501, 0x601, 0x603, 0x808, 0x809, 0x80a, 0x80b, 0x203,
+    0x201,
 ];

@@ -153,12 +153,9 @@ fn resolve_destination(
         let protocol = protocol.unwrap_or(base.protocol);
         return Ok(Destination { servers: base.servers.clone(), protocol, transport });
     };
-    // Which version of a protocol is spoken no URL says.
-    let is_of_base = |server: &NamedServer| matches!(server, NamedServer::Url(url) if base.protocol.is_of_scheme(url.scheme.is_redis));
-    let has_base = named.0.iter().any(is_of_base);
     let mut said = RunSpec {
         server: server.cloned(),
-        protocol: protocol.or(has_base.then_some(base.protocol)),
+        protocol,
         transport: given,
         user: run.user.clone(),
         password: run.password.clone(),
@@ -174,7 +171,10 @@ fn resolve_destination(
         said.transport = Some(base.transport);
     }
     let transport = transport(context, server, said.transport)?;
-    let protocol = said.protocol.unwrap_or(base.protocol);
+    // Which version of a protocol is spoken no URL says.
+    let is_of_base =
+        protocol.is_none() && said.protocol.is_none_or(|said| base.protocol.is_of_scheme(said.is_resp()));
+    let protocol = said.protocol.filter(|_| !is_of_base).unwrap_or(base.protocol);
     Ok(Destination { servers: addresses_of(context, server, protocol, run.placement)?, protocol, transport })
 }
 
@@ -256,7 +256,6 @@ pub(super) fn check_counts(context: &ErrorContext<'_>, plan: &Plan, class: &Clas
 /// Fills in what the servers of a run say of themselves.
 pub(super) fn apply_urls(context: &ErrorContext<'_>, run: &mut RunSpec) -> Resolved {
     let given = run.clone();
-    check_schemes(context, &given)?;
     for server in given.server.iter().flat_map(|list| &list.0) {
         match server {
             NamedServer::Plain(_) => {}
@@ -267,32 +266,13 @@ pub(super) fn apply_urls(context: &ErrorContext<'_>, run: &mut RunSpec) -> Resol
     Ok(())
 }
 
-/// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
-/// changed by another only while no server has said anything.
-fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved {
-    let servers = given.server.iter().flat_map(|list| &list.0);
-    let mut urls = servers.filter_map(|server| match server {
-        NamedServer::Url(url) => Some(url),
-        NamedServer::Plain(_) | NamedServer::Invalid(_) => None,
-    });
-    let Some(first) = urls.next() else { return Ok(()) };
-    match urls.find(|url| url.scheme.is_redis != first.scheme.is_redis) {
-        None => Ok(()),
-        Some(other) => {
-            let accepted = "URLs with the same --protocol";
-            Err(context.invalid("server", other, accepted))
-        }
-    }
-}
-
 /// Fills in what this URL says, or finds that another option says something else.
 fn apply_url(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Resolved {
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
         Some(protocol) if protocol.is_of_scheme(url.scheme.is_redis) => None,
         _ if url.scheme.is_redis => Some(Protocol::Resp2),
-        None => None,
-        Some(_) => Some(Protocol::MemcachedText),
+        _ => Some(Protocol::MemcachedText),
     };
     let database = url.database.map(|number| Count(number.into()));
     let merge = UrlOptions { context, url };
@@ -472,6 +452,8 @@ mod tests {
             '' => embedded memcached-text tcp | main: [0] | memcached-text 0..3
             server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = ['redis://b', 'c']
                 => a:11211 memcached-text tcp, b:6379 resp2 tcp, c:6379 resp2 tcp | x: [0]; y: [1, 2] | memcached-text 0..2, resp2 2..3
+            server = 'redis://a'\nprotocol = 'resp3'\n[[class]]\nname = 'x'\nserver = 'redis://b'\n[[class]]\nname = 'y'\nserver = 'memcached://c'
+                => b:6379 resp3 tcp, c:11211 memcached-text tcp | x: [0]; y: [1] | resp3 0..2, memcached-text 2..3
             threads = 1\n[[class]]\nname = 'x'\nserver = 'a'\n[[class]]\nname = 'y'\nserver = 'b'\nprotocol = 'resp3'
                 => a:11211 memcached-text tcp, b:6379 resp3 tcp | x: [0]; y: [1] | memcached-text 0..1, resp3 1..2
             server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'
