@@ -99,63 +99,44 @@ impl Sweep {
     }
 }
 
-/// Points as integers of their smallest unit, so that a range comes out exactly.
-struct Axis {
-    option: &'static str,
-    read: fn(&str) -> Result<u64, String>,
-    point: fn(u64) -> SweepPoint,
+/// The point of this option with this number of its smallest unit, as [`value`] reads it: in integers a range comes out exactly.
+fn point(option: &str, number: u64) -> SweepPoint {
+    match option {
+        "rate" => SweepPoint::Rate(Rate { micro_per_second: number }),
+        "connections" => SweepPoint::Connections(Count(number)),
+        "depth" => SweepPoint::Depth(Count(number)),
+        _ => SweepPoint::ValueSize(ByteSize(number)),
+    }
 }
 
-const AXES: [Axis; 4] = [
-    Axis {
-        option: "rate",
-        read: |text| text.parse::<Rate>().map(|rate| rate.micro_per_second),
-        point: |micro_per_second| SweepPoint::Rate(Rate { micro_per_second }),
-    },
-    Axis {
-        option: "connections",
-        read: |text| text.parse::<Count>().map(|count| count.0),
-        point: |number| SweepPoint::Connections(Count(number)),
-    },
-    Axis {
-        option: "depth",
-        read: |text| text.parse::<Count>().map(|count| count.0),
-        point: |number| SweepPoint::Depth(Count(number)),
-    },
-    Axis {
-        option: "value-size",
-        read: |text| text.parse::<ByteSize>().map(|size| size.0),
-        point: |bytes| SweepPoint::ValueSize(ByteSize(bytes)),
-    },
-];
-
-impl Axis {
-    fn value(&self, text: &str) -> Result<u64, String> {
-        let wrong = |reason: &str| format!("'{}' in {}: {reason}", text.trim(), self.option);
-        match (self.read)(text.trim()) {
-            Ok(0) => Err(wrong("0 is no point of a sweep; expected a number above 0")),
-            Ok(value) => Ok(value),
-            Err(reason) if text.contains('-') => {
-                Err(wrong(&format!("{reason}; a range is FIRST..LAST:STEP")))
-            }
-            Err(reason) => Err(wrong(&reason)),
-        }
+fn value(option: &str, text: &str) -> Result<u64, String> {
+    let wrong = |reason: &str| format!("'{}' in {option}: {reason}", text.trim());
+    let read = match option {
+        "rate" => text.trim().parse().map(|rate: Rate| rate.micro_per_second),
+        "value-size" => text.trim().parse().map(|size: ByteSize| size.0),
+        _ => text.trim().parse().map(|count: Count| count.0),
+    };
+    match read {
+        Ok(0) => Err(wrong("0 is no point of a sweep; expected a number above 0")),
+        Ok(value) => Ok(value),
+        Err(reason) if text.contains('-') => Err(wrong(&format!("{reason}; a range is FIRST..LAST:STEP"))),
+        Err(reason) => Err(wrong(&reason)),
     }
+}
 
-    /// `A..B:STEP`: A, A + STEP, …, up to B.
-    fn range(&self, text: &str, first: &str, rest: &str) -> Result<Vec<u64>, String> {
-        let Some((last, step)) = rest.split_once(':') else {
-            return Err(format!("'{text}' in {}: a range needs its step, such as 10..100:10", self.option));
-        };
-        let (first, last, step) = (self.value(first)?, self.value(last)?, self.value(step)?);
-        if first > last {
-            return Err(format!("'{text}' in {}: a range goes upwards, such as 10..100:10", self.option));
-        }
-        if (last - first) / step >= POINTS_MAX as u64 {
-            return Err(too_many(self.option));
-        }
-        Ok((0..=(last - first) / step).map(|index| first + index * step).collect())
+/// `A..B:STEP`: A, A + STEP, …, up to B.
+fn range(option: &str, text: &str, first: &str, rest: &str) -> Result<Vec<u64>, String> {
+    let Some((last, step)) = rest.split_once(':') else {
+        return Err(format!("'{text}' in {option}: a range needs its step, such as 10..100:10"));
+    };
+    let (first, last, step) = (value(option, first)?, value(option, last)?, value(option, step)?);
+    if first > last {
+        return Err(format!("'{text}' in {option}: a range goes upwards, such as 10..100:10"));
     }
+    if (last - first) / step >= POINTS_MAX as u64 {
+        return Err(too_many(option));
+    }
+    Ok((0..=(last - first) / step).map(|index| first + index * step).collect())
 }
 
 fn too_many(option: &str) -> String {
@@ -168,26 +149,27 @@ impl FromStr for Sweep {
     fn from_str(text: &str) -> Result<Self, String> {
         let (option, list) = text.split_once('=').ok_or(format!("expected {ACCEPTED}"))?;
         let option = option.trim();
-        let Some(axis) = AXES.iter().find(|axis| axis.option == option) else {
+        if !SweepPoint::OPTIONS.contains(&option) {
             return Err(format!("'{option}' cannot be swept; expected {ACCEPTED}"));
-        };
-        if list.trim() == "auto" {
-            return match axis.option {
-                "rate" => Ok(Self::Auto),
-                _ => Err(format!("'auto' is for rates; expected a list or a range of {option}")),
-            };
+        }
+        match (list.trim(), option) {
+            ("auto", "rate") => return Ok(Self::Auto),
+            ("auto", _) => {
+                return Err(format!("'auto' is for rates; expected a list or a range of {option}"));
+            }
+            _ => {}
         }
         let mut values = Vec::new();
         for item in list.split(',') {
             match item.split_once("..") {
-                Some((first, rest)) => values.extend(axis.range(item, first, rest)?),
-                None => values.push(axis.value(item)?),
+                Some((first, rest)) => values.extend(range(option, item, first, rest)?),
+                None => values.push(value(option, item)?),
             }
         }
         if values.len() > POINTS_MAX {
             return Err(too_many(option));
         }
-        Ok(Self::Points(values.into_iter().map(axis.point).collect()))
+        Ok(Self::Points(values.into_iter().map(|number| point(option, number)).collect()))
     }
 }
 
