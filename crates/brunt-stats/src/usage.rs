@@ -226,9 +226,6 @@ pub fn is_fast_clocksource(name: &str) -> bool {
 pub struct ClockEvidence {
     /// What clock reads come from, at the end of the window.
     pub source: Option<String>,
-    /// By how much CLOCK_MONOTONIC, which everything is measured with, ran faster than CLOCK_MONOTONIC_RAW, which NTP does not
-    /// adjust; in millionths.
-    pub drift_ppm: Option<f64>,
     /// The largest step of CLOCK_REALTIME against CLOCK_MONOTONIC, in nanoseconds; 0 where there was none.
     pub realtime_step_ns: u64,
     /// How often CLOCK_MONOTONIC was read lower than before.
@@ -242,10 +239,6 @@ impl ClockEvidence {
             |source: &Option<String>| source.as_deref().is_some_and(|name| !is_fast_clocksource(name));
         if self.source.is_none() || is_slow(&other.source) {
             self.source.clone_from(&other.source);
-        }
-        let size = |drift: Option<f64>| drift.map(f64::abs);
-        if size(other.drift_ppm) > size(self.drift_ppm) {
-            self.drift_ppm = other.drift_ppm;
         }
         self.realtime_step_ns = self.realtime_step_ns.max(other.realtime_step_ns);
         self.backwards += other.backwards;

@@ -52,9 +52,12 @@ impl Probability {
 impl QuantileFunction {
     pub(crate) fn new(distribution: &Distribution) -> Self {
         let table = match distribution {
-            Distribution::FbValue => Table::fb_value(),
-            Distribution::Discrete(weighted) => Table::new(weighted),
-            _ => Table::new(&[]),
+            Distribution::FbValue => {
+                let head = (0..).map(f64::from).zip(distribution::FB_VALUE_HEAD).collect::<Vec<_>>();
+                Table::new(&head, Some(distribution::FB_VALUE_TAIL))
+            }
+            Distribution::Discrete(weighted) => Table::new(weighted, None),
+            _ => Table::new(&[], None),
         };
         Self { distribution: distribution.clone(), table }
     }
@@ -85,21 +88,20 @@ fn along(distribution: &Generalised, y: f64) -> f64 {
 }
 
 impl Table {
-    fn new(weighted: &[(f64, f64)]) -> Self {
+    /// Of values with their weights, and with a tail behind them that has what their sum leaves of 1.
+    fn new(weighted: &[(f64, f64)], tail: Option<Generalised>) -> Self {
         let mut rows: Vec<(f64, f64)> =
             weighted.iter().copied().filter(|(_, weight)| *weight > 0.0).collect();
         rows.sort_by(|left, right| left.0.total_cmp(&right.0));
-        let sum: f64 = rows.iter().map(|(_, weight)| weight).sum();
-        accumulate(&mut rows, sum);
-        Self { rows: rows.into_boxed_slice(), tail: None }
-    }
-
-    fn fb_value() -> Self {
-        let mut rows: Vec<(f64, f64)> =
-            (0..).zip(distribution::FB_VALUE_HEAD).map(|(size, share)| (f64::from(size), share)).collect();
-        accumulate(&mut rows, 1.0);
-        let left = 1.0 - rows.last().map_or(0.0, |(_, up_to)| *up_to);
-        Self { rows: rows.into_boxed_slice(), tail: Some((distribution::FB_VALUE_TAIL, left)) }
+        let weights: f64 = rows.iter().map(|(_, weight)| weight).sum();
+        let sum = if tail.is_some() { 1.0 } else { weights };
+        // The weights become the probabilities up to and including each.
+        let mut up_to = 0.0;
+        for (_, weight) in &mut rows {
+            up_to += *weight;
+            *weight = up_to / sum;
+        }
+        Self { rows: rows.into_boxed_slice(), tail: tail.map(|tail| (tail, 1.0 - up_to)) }
     }
 
     fn at(&self, place: Probability) -> f64 {
@@ -113,15 +115,6 @@ impl Table {
             // Rounding may leave the last sum just short of 1.
             (None, None) => self.rows[self.rows.len() - 1].0,
         }
-    }
-}
-
-/// Turns the weights of rows into the probabilities up to and including each.
-fn accumulate(rows: &mut [(f64, f64)], sum: f64) {
-    let mut up_to = 0.0;
-    for (_, weight) in rows {
-        up_to += *weight;
-        *weight = up_to / sum;
     }
 }
 

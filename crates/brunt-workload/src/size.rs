@@ -92,9 +92,9 @@ impl Sizes {
             SizeDistribution::Parametric { distribution, min, max } => Lengths::Parametric(
                 ParametricLengths::new(Form::Quantile(QuantileFunction::new(&distribution)), min, max),
             ),
-            SizeDistribution::Mutilate { distribution, min, max } => Lengths::Mutilate(
-                ParametricLengths::new(Form::Mutilate(MutilateFormula::new(distribution)), min, max),
-            ),
+            SizeDistribution::Mutilate { distribution, min, max } => {
+                Lengths::Mutilate(ParametricLengths::new(Form::Mutilate(distribution), min, max))
+            }
             SizeDistribution::Ranges(ranges) => Lengths::Ranges(RangeLengths::all(&ranges)),
             SizeDistribution::Mcperf(draw) => Lengths::Mcperf(Draws::new(draw)),
         };
@@ -164,23 +164,20 @@ struct ParametricLengths {
 #[derive(Clone, Debug)]
 enum Form {
     Quantile(QuantileFunction),
-    Mutilate(MutilateFormula),
+    Mutilate(Distribution),
 }
 
 impl Form {
     fn at(&self, hash: u64) -> f64 {
         match self {
             Self::Quantile(quantiles) => quantiles.at(hash),
-            Self::Mutilate(formula) => formula.at(hash),
+            Self::Mutilate(distribution) => mutilate_formula(distribution, hash),
         }
     }
 
     /// Does it go one way only, so that between two equal lengths there is no other?
     fn is_monotone(&self) -> bool {
-        match self {
-            Self::Quantile(_) => true,
-            Self::Mutilate(formula) => formula.is_monotone(),
-        }
+        !matches!(self, Self::Mutilate(Distribution::Normal { .. }))
     }
 }
 
@@ -244,43 +241,26 @@ fn mutilate_hash(id: u64) -> u64 {
     id.to_le_bytes().into_iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// A distribution as mutilate draws from it: what is computed here is what mutilate computes, to the byte of the length. No quantile function: some of its formulas fall where the place rises, and its normal
+/// What mutilate draws at this place from a distribution that a plan may have here (no table, no lognormal), unrounded: what is computed here
+/// is what mutilate computes, to the byte of the length. No quantile function: some of its formulas fall where the place rises, and its normal
 /// distribution is no Gaussian (both of its random numbers are the same one).
-#[derive(Clone, Debug)]
-struct MutilateFormula {
-    distribution: Distribution,
-}
-
-impl MutilateFormula {
-    /// Of a distribution that a plan may have here: no table, no lognormal.
-    fn new(distribution: Distribution) -> Self {
-        Self { distribution }
-    }
-
-    /// What is drawn at this place, unrounded.
-    fn at(&self, hash: u64) -> f64 {
-        let place = hash as f64 / u64::MAX as f64;
-        let minus_log = -libm::log(place);
-        match &self.distribution {
-            Distribution::Uniform { min, max } => min + (max - min) * place,
-            Distribution::Normal { mean, sd } => {
-                mean + sd * (2.0 * minus_log).sqrt() * libm::cos(std::f64::consts::TAU * place)
-            }
-            Distribution::Exponential { lambda } => minus_log / lambda,
-            Distribution::Pareto(distribution) => generalised(distribution, place),
-            Distribution::Gev(distribution) => generalised(distribution, minus_log),
-            distribution @ (Distribution::Fixed { .. }
-            | Distribution::Lognormal { .. }
-            | Distribution::Discrete(_)
-            | Distribution::FbValue) => {
-                unreachable!("{distribution} is refused where a plan is read")
-            }
+fn mutilate_formula(distribution: &Distribution, hash: u64) -> f64 {
+    let place = hash as f64 / u64::MAX as f64;
+    let minus_log = -libm::log(place);
+    match distribution {
+        Distribution::Uniform { min, max } => min + (max - min) * place,
+        Distribution::Normal { mean, sd } => {
+            mean + sd * (2.0 * minus_log).sqrt() * libm::cos(std::f64::consts::TAU * place)
         }
-    }
-
-    /// Does it go one way only?
-    fn is_monotone(&self) -> bool {
-        !matches!(self.distribution, Distribution::Normal { .. })
+        Distribution::Exponential { lambda } => minus_log / lambda,
+        Distribution::Pareto(distribution) => generalised(distribution, place),
+        Distribution::Gev(distribution) => generalised(distribution, minus_log),
+        distribution @ (Distribution::Fixed { .. }
+        | Distribution::Lognormal { .. }
+        | Distribution::Discrete(_)
+        | Distribution::FbValue) => {
+            unreachable!("{distribution} is refused where a plan is read")
+        }
     }
 }
 
@@ -538,9 +518,9 @@ mod tests {
     #[test]
     fn draws_match_mutilate() {
         let check = |text: &str, expected: [f64; 10]| {
-            let formula = MutilateFormula::new(text.parse().unwrap());
+            let distribution = text.parse::<Distribution>().unwrap();
             for (id, expected) in IDS.into_iter().zip(expected) {
-                let drawn = formula.at(mutilate_hash(id));
+                let drawn = mutilate_formula(&distribution, mutilate_hash(id));
                 assert!((drawn - expected).abs() < 6e-4, "{text} of {id}: {drawn}, not {expected}");
             }
         };
@@ -578,9 +558,10 @@ mod tests {
             "gev:30,8,-0.2",
         ] {
             let sizes = Sizes::new(format!("mutilate:{text}@4..250").parse().unwrap(), SizeOf::Key, 1);
-            let formula = MutilateFormula::new(text.parse().unwrap());
+            let distribution = text.parse::<Distribution>().unwrap();
             for id in 0..200_000 {
-                let exact = (formula.at(mutilate_hash(id)).round().clamp(4.0, 250.0)) as u32;
+                let exact =
+                    (mutilate_formula(&distribution, mutilate_hash(id)).round().clamp(4.0, 250.0)) as u32;
                 assert_eq!(sizes.len(id), exact, "{text} of {id}");
             }
         }

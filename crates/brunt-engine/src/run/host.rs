@@ -17,22 +17,19 @@ const TICK_NS: u64 = 10_000_000;
 /// NTP slews CLOCK_REALTIME and CLOCK_MONOTONIC alike, so their difference changes by steps only. Smaller steps are
 /// not reported: nothing is measured with CLOCK_REALTIME.
 const STEP_MIN_NS: i64 = 1_000_000;
-/// Readings of the three clocks, of which the fastest counts: a thread that is preempted in between reads clocks
+/// Readings of the two clocks, of which the fastest counts: a thread that is preempted in between reads clocks
 /// that seem to differ.
 const CLOCK_READINGS: u32 = 5;
 /// Timed sleeps of this length measure the cost of a wake-up; the longest tenth is dropped. Busy workers would
 /// delay the sleeps, so they are measured while the workers wait for the start.
 const WAKE_UPS: usize = 40;
 const SLEEP_NS: i64 = 100_000;
-/// A drift with a larger uncertainty is not reported.
-const UNCERTAINTY_MAX_PPM: f64 = 20.0;
 
-/// Three clocks at about the same instant.
+/// Two clocks at about the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Clocks {
     /// CLOCK_MONOTONIC, half-way between two readings.
     monotonic_ns: i64,
-    raw_ns: i64,
     realtime_ns: i64,
     /// Time between the two readings.
     uncertainty_ns: i64,
@@ -46,7 +43,6 @@ fn clock_ns(id: ClockId) -> i64 {
 /// Watches the clocks over a window.
 #[derive(Debug, Default)]
 struct ClockWatch {
-    first: Option<Clocks>,
     last: Option<Clocks>,
     step_ns: i64,
     backwards: u64,
@@ -57,12 +53,11 @@ impl ClockWatch {
         let mut best: Option<Clocks> = None;
         for _ in 0..CLOCK_READINGS {
             let before_ns = clock_ns(ClockId::Monotonic);
-            let (raw_ns, realtime_ns) = (clock_ns(ClockId::MonotonicRaw), clock_ns(ClockId::Realtime));
+            let realtime_ns = clock_ns(ClockId::Realtime);
             let after_ns = clock_ns(ClockId::Monotonic);
             self.backwards += u64::from(after_ns < before_ns);
             let uncertainty_ns = after_ns - before_ns;
-            let clocks =
-                Clocks { monotonic_ns: before_ns + uncertainty_ns / 2, raw_ns, realtime_ns, uncertainty_ns };
+            let clocks = Clocks { monotonic_ns: before_ns + uncertainty_ns / 2, realtime_ns, uncertainty_ns };
             if best.is_none_or(|best| uncertainty_ns < best.uncertainty_ns) {
                 best = Some(clocks);
             }
@@ -82,23 +77,12 @@ impl ClockWatch {
                 self.step_ns = self.step_ns.max(change_ns.abs());
             }
         }
-        self.first.get_or_insert(clocks);
         self.last = Some(clocks);
-    }
-
-    /// Millionths by which CLOCK_MONOTONIC ran faster than the raw clock.
-    fn drift_ppm(&self) -> Option<f64> {
-        let (first, last) = (self.first?, self.last?);
-        let raw_ns = (last.raw_ns - first.raw_ns) as f64;
-        let uncertainty_ppm = (first.uncertainty_ns + last.uncertainty_ns) as f64 / raw_ns * 1e6;
-        let ppm = ((last.monotonic_ns - first.monotonic_ns) as f64 / raw_ns - 1.0) * 1e6;
-        (raw_ns > 0.0 && uncertainty_ppm <= UNCERTAINTY_MAX_PPM).then_some(ppm)
     }
 
     fn evidence(&self) -> ClockEvidence {
         ClockEvidence {
             source: first_line(CLOCKSOURCE),
-            drift_ppm: self.drift_ppm(),
             realtime_step_ns: self.step_ns as u64,
             backwards: self.backwards,
         }
@@ -452,39 +436,36 @@ mod tests {
         }
     }
 
-    /// Readings (monotonic, raw, realtime, blur) → drift in ppm, step, times backwards.
-    fn check_clocks(readings: &[[i64; 4]], expected: (Option<f64>, u64, u64)) {
+    /// Readings (monotonic, realtime, blur) → step, times backwards.
+    fn check_clocks(readings: &[[i64; 3]], expected: (u64, u64)) {
         let mut watch = ClockWatch::default();
-        for [monotonic_ns, raw_ns, realtime_ns, uncertainty_ns] in readings {
+        for [monotonic_ns, realtime_ns, uncertainty_ns] in readings {
             let clocks = Clocks {
                 monotonic_ns: *monotonic_ns,
-                raw_ns: *raw_ns,
                 realtime_ns: *realtime_ns,
                 uncertainty_ns: *uncertainty_ns,
             };
             watch.take(clocks);
         }
         let evidence = watch.evidence();
-        let ppm = evidence.drift_ppm.map(|ppm| ppm.round());
-        assert_eq!((ppm, evidence.realtime_step_ns, evidence.backwards), expected, "{readings:?}");
+        assert_eq!((evidence.realtime_step_ns, evidence.backwards), expected, "{readings:?}");
     }
 
     #[test]
-    fn clock_drift_and_steps_are_computed() {
+    fn clock_steps_are_computed() {
         const S: i64 = 1_000_000_000;
-        let still = [S, S, 1_000 * S, 60];
-        check_clocks(&[still, [2 * S, 2 * S, 1_001 * S, 80]], (Some(0.0), 0, 0));
+        let still = [S, 1_000 * S, 60];
+        check_clocks(&[still, [2 * S, 1_001 * S, 80]], (0, 0));
         // Steered by 300 ppm, and so is the time of day.
-        let steered = 2 * S + 300_000;
-        check_clocks(&[still, [steered, 2 * S, 1_001 * S + 300_000, 80]], (Some(300.0), 0, 0));
+        check_clocks(&[still, [2 * S + 300_000, 1_001 * S + 300_000, 80]], (0, 0));
         // Set back by 2 s, and forward by less than anybody cares about.
-        check_clocks(&[still, [2 * S, 2 * S, 999 * S, 80]], (Some(0.0), 2_000_000_000, 0));
-        check_clocks(&[still, [2 * S, 2 * S, 1_001 * S + STEP_MIN_NS, 80]], (Some(0.0), 0, 0));
-        check_clocks(&[still, [2 * S, 2 * S, 1_001 * S + STEP_MIN_NS + 140, 80]], (Some(0.0), 1_000_140, 0));
+        check_clocks(&[still, [2 * S, 999 * S, 80]], (2_000_000_000, 0));
+        check_clocks(&[still, [2 * S, 1_001 * S + STEP_MIN_NS, 80]], (0, 0));
+        check_clocks(&[still, [2 * S, 1_001 * S + STEP_MIN_NS + 140, 80]], (1_000_140, 0));
         // Read while preempted.
-        check_clocks(&[still, [2 * S, 2 * S, 1_003 * S, 3 * S]], (None, 0, 0));
-        check_clocks(&[still, [S - 61, S, 1_000 * S, 60]], (None, 0, 1));
-        check_clocks(&[still], (None, 0, 0));
+        check_clocks(&[still, [2 * S, 1_003 * S, 3 * S]], (0, 0));
+        check_clocks(&[still, [S - 61, 1_000 * S, 60]], (0, 1));
+        check_clocks(&[still], (0, 0));
     }
 
     /// On whatever host this runs: what was found is of this window.

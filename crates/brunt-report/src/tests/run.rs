@@ -294,11 +294,7 @@ impl Scene {
                 stolen_ns: Some(10_000_000),
                 busy_ns: Some(1_200_000_000),
                 throttled_ns: Some(0),
-                clock: ClockEvidence {
-                    source: Some("tsc".to_owned()),
-                    drift_ppm: Some(-1.25),
-                    ..ClockEvidence::default()
-                },
+                clock: ClockEvidence { source: Some("tsc".to_owned()), ..ClockEvidence::default() },
                 retransmits: 0,
                 listen_drops: Some(0),
             },

@@ -20,8 +20,6 @@ const QUOTED_MAX: usize = 40;
 const GROWTH_MAX: f64 = 0.05;
 /// A stock that rises in fewer of the steps through the window comes and goes.
 const RISES_MIN: f64 = 0.9;
-/// By how much CLOCK_MONOTONIC may run off. NTP steers by up to 500 ppm, and that much is 0.05 % of a latency.
-const DRIFT_PPM: f64 = 500.0;
 /// Packets sent again that are told, as a share of requests.
 const LOSSES_MIN: f64 = 0.001;
 
@@ -116,13 +114,10 @@ fn values(facts: &Facts<'_>) -> Vec<String> {
 
 fn host(facts: &Facts<'_>) -> Vec<String> {
     let host = &facts.record.run.host;
-    let ClockEvidence { source, drift_ppm, realtime_step_ns, .. } = &host.clock;
+    let ClockEvidence { source, realtime_step_ns, .. } = &host.clock;
     let slow = source.as_ref().filter(|source| !is_fast_clocksource(source));
     let slow =
         slow.map(|source| format!("clock source {source} is slow or coarse to read -> tsc (brunt doctor)"));
-    let slewed = drift_ppm.filter(|ppm| ppm.abs() > DRIFT_PPM);
-    let slewed =
-        slewed.map(|ppm| format!("CLOCK_MONOTONIC is slewed by {ppm:.0} ppm, and every latency with it"));
     let stepped = (*realtime_step_ns > 0)
         .then(|| format!("the time of day was stepped by {}", time(*realtime_step_ns)));
     let entries = facts.record.run.intervals.request_counts.entries();
@@ -143,5 +138,5 @@ fn host(facts: &Facts<'_>) -> Vec<String> {
     let turned_away = host.listen_drops.filter(|drops| connects && *drops > 0);
     let turned_away =
         turned_away.map(|drops| format!("servers of this host turned away {drops} attempts to connect"));
-    [slow, slewed, stepped, resent, turned_away].into_iter().flatten().collect()
+    [slow, stepped, resent, turned_away].into_iter().flatten().collect()
 }
