@@ -23,7 +23,7 @@ use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::{NamedServer, ServerList};
 use crate::warmup::Warmup;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::{Table, Value};
 
 /// Declares each option once: key, type and flag. From that come the two tables with their overlay, the shape of a plan
@@ -282,8 +282,8 @@ pub struct RouteSpec {
 }
 
 /// A whole plan as the user gave it, before defaults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "PlanFile", into = "PlanFile")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(into = "PlanFile")]
 pub struct PlanSpec {
     /// Options of the run.
     pub run: RunSpec,
@@ -291,6 +291,14 @@ pub struct PlanSpec {
     pub base: ClassSpec,
     /// `[[class]]` tables; empty means one class made of `base` alone.
     pub classes: Vec<ClassSpec>,
+}
+
+/// By way of a table, so that the reader of all keys is compiled once, not for every format.
+impl<'de> Deserialize<'de> for PlanSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let file = PlanFile::deserialize(Table::deserialize(deserializer)?);
+        file.map(Self::from).map_err(de::Error::custom)
+    }
 }
 
 impl PlanSpec {
