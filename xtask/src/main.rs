@@ -14,8 +14,10 @@ mod accuracy;
 mod bench;
 mod browser;
 mod cargo;
+mod dependencies;
 mod fuzz;
 mod instructions;
+mod package;
 mod parallel;
 mod pictures;
 mod process;
@@ -73,6 +75,10 @@ enum Verb {
         /// Of this program [a release build of the tree]
         brunt: Option<PathBuf>,
     },
+    /// Packages for those who do not build it: an archive, Debian packages, a wheel, an image, crates
+    Package(package::Options),
+    /// Each package installed in a bare root file system, tried and removed; needs root
+    TryPackages,
     /// The rules of CONTRIBUTING.md that a program can check
     Tidy,
 }
@@ -89,6 +95,8 @@ fn main() -> ExitCode {
         Verb::Soak { minutes } => soak::run(minutes),
         Verb::WebTest => web_test::run(),
         Verb::Pictures { brunt } => pictures::run(brunt.as_deref()),
+        Verb::Package(options) => package::run(&options),
+        Verb::TryPackages => package::try_out(),
         Verb::Tidy => tidy::run(),
     };
     match outcome {
