@@ -238,6 +238,7 @@ options! {
     } class {}
     flags "Several hosts" run {
         agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),
+        fleet: Count = text("N", "Load from N agents that dial this host at --listen (brunt agent --join), each with a rank of its engine, such as Slurm or Kubernetes"),
         measure_rate: Rate = text("RATE", "Requests per second measured from this host beside the agents' load, e.g. 1k [default: closed loop]"),
         measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]").only_key(),
         measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]").only_key(),
@@ -263,7 +264,13 @@ options! {
 impl RunSpec {
     /// Do other hosts carry the run out?
     pub fn has_agents(&self) -> bool {
-        self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
+        self.fleet.is_some() || self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
+    }
+
+    /// The other hosts as they are named: those that dial in, by their ranks.
+    pub fn agents(&self) -> Vec<String> {
+        let ranks = 0..self.fleet.map_or(0, |fleet| fleet.0);
+        self.agent.iter().flatten().cloned().chain(ranks.map(|rank| format!("rank-{rank}"))).collect()
     }
 }
 

@@ -29,6 +29,7 @@ mod help;
 mod http;
 mod injected_faults;
 mod integration;
+mod joined_fleets;
 mod layouts;
 mod lifetimes;
 mod mcperf;
