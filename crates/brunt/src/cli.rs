@@ -169,7 +169,7 @@ pub(crate) enum Command {
     #[command(allow_negative_numbers = true, after_help = CALIBRATE_EXAMPLES, mut_arg("assert", of_calibration), mut_args(without_options_of_run))]
     Calibrate(Box<Search>),
     /// Generate load for a controller (brunt run --agent)
-    Agent(Agent),
+    Agent(Box<Agent>),
     /// Run the reference server: memcached and Redis, scripted timing and faults
     Serve(Box<Serve>),
     /// Print the manual page of a command, or write all of them

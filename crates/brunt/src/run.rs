@@ -257,9 +257,10 @@ impl PlanRequest {
         planned: impl Fn(&Self) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         if self.spec.run.has_agents() {
-            return Err(Failure::usage(
-                "--agent and --fleet cannot be used with this command: run, scan and search control agents",
-            ));
+            let option = if self.spec.run.fleet.is_some() { "--fleet" } else { "--agent" };
+            return Err(Failure::usage(format!(
+                "{option} cannot be used with this command: run, scan and search control agents"
+            )));
         }
         self.check(&planned)?;
         asking::ask(&mut self.spec)?;
