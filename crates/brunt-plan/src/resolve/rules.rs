@@ -76,7 +76,7 @@ const fn conflicts(options: &'static str, text: &'static str, fact: fn(&Case<'_>
 
 /// Rules for each class with the options of its run.
 static RULES: &[Rule] = &[
-    pair("agent", Requires, "server", ": the reference server of a run listens on this host only"),
+    pair("agent, fleet", Requires, "server", ": the reference server of a run listens on this host only"),
     pair("user", Requires, "password", ""),
     pair("hash-field", Conflicts, "cluster", ", which places keys by all of their bytes"),
     pair("tls-cert", Requires, "tls-key", ""),
