@@ -31,10 +31,12 @@ fn long_runs_keep_memory_counts_and_files() {
     let sample = |number| {
         let due = Duration::from_secs(run_s) * number / SAMPLES;
         wait(due.saturating_sub(start.elapsed()));
+        let sample = (start.elapsed().as_secs_f64(), run.resident_kib() as f64 * 1024.0);
+        // What these take is given back before the next one.
         for path in ["/metrics", "/summary.json"] {
             run.body(path);
         }
-        (start.elapsed().as_secs_f64(), run.resident_kib() as f64 * 1024.0)
+        sample
     };
     let samples: Vec<(f64, f64)> = (1..SAMPLES).map(sample).collect();
     let out = run.end().to_string();
