@@ -55,8 +55,6 @@ pub struct Invocation {
     pub records: u64,
     /// The servers as addressed.
     pub servers: Vec<ServerAddress>,
-    /// The distributions of values, keys and gaps, as mutilate's log has them.
-    pub generators: Vec<String>,
     /// Messages before the run, each without its prefix.
     pub warnings: Vec<String>,
     arrival: Arrival,
@@ -73,21 +71,12 @@ impl Invocation {
         let mut warnings = line.warnings.clone();
         let servers = servers(&line)?;
         let records = (line.records / servers.len() as u64).max(1);
-        let arrival = line.iadist.as_deref().map_or(Ok(Arrival::Poisson), |text| {
-            Generator::parse(text, Generator::OF_GAPS).and_then(|generator| generator.arrival())
-        });
-        let is_paced = line.is_paced();
-        let arrival = match arrival {
-            Ok(arrival) => arrival,
-            // Nothing is drawn from it.
-            Err(_) if !is_paced => Arrival::Poisson,
-            Err(fault) => {
-                return Err(invalid_distribution(
-                    "iadist",
-                    line.iadist.as_deref().unwrap_or_default(),
-                    &fault,
-                ));
-            }
+        // Without a rate nothing is drawn from it.
+        let arrival = match line.iadist.as_deref().filter(|_| line.is_paced()) {
+            None => Arrival::Poisson,
+            Some(text) => Generator::parse(text, Generator::OF_GAPS)
+                .and_then(|generator| generator.arrival())
+                .map_err(|fault| invalid_distribution("iadist", text, &fault))?,
         };
         if line.search.is_some() && line.update >= 1.0 && !line.follows() && line.read_file.is_none() {
             return Err(
@@ -104,7 +93,6 @@ impl Invocation {
             },
             generation,
             records,
-            generators: logged(&line, is_paced),
             arrival,
             run: run_spec(&line, &servers, allowed_cpus, &mut warnings)?,
             class: class_spec(&line, records, servers.len() as u32, &mut warnings)?,
@@ -159,17 +147,6 @@ impl Invocation {
         }
         None
     }
-}
-
-/// The distributions as mutilate's log has them; without a rate there are no gaps.
-fn logged(line: &CommandLine, is_paced: bool) -> Vec<String> {
-    let gaps = if is_paced { line.iadist.as_deref().unwrap_or("exponential:0") } else { "0" };
-    let texts = [line.valuesize.as_str(), line.keysize.as_str(), gaps];
-    texts
-        .into_iter()
-        .filter_map(|text| Generator::parse(text, Generator::OF_VALUES).ok())
-        .map(|held| held.to_string())
-        .collect()
 }
 
 /// The servers with their ports.
