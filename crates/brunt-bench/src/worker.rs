@@ -28,14 +28,19 @@ pub(crate) struct Worker {
     /// How many workers, which take their turns one after the other
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=THREADS_MAX))]
     threads: u32,
+    /// Check every key in full, as --verify of a run does
+    #[arg(long = "verify")]
+    verifies: bool,
 }
 
 impl Worker {
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
     fn plan(self) -> Plan {
-        let Self { shape, ops, threads } = self;
-        shape.plan(threads as usize, &format!("keys = 10000\nwarmup = '0s'\nrequests = {ops}"))
+        let Self { shape, ops, threads, verifies } = self;
+        let verify = if verifies { "verify = '100%'\n" } else { "" };
+        let options = format!("{verify}keys = 10000\nwarmup = '0s'\nrequests = {ops}");
+        shape.plan(threads as usize, &options)
     }
 
     /// Runs and reports the counts.
@@ -101,7 +106,8 @@ mod tests {
             ("4x2", 4),
         ];
         for (shape, threads) in table {
-            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads }.run();
+            let verifies = threads == 2;
+            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads, verifies }.run();
             assert!(
                 said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
                 "{shape}: {said:?}"
