@@ -402,11 +402,14 @@ impl Master {
         }
     }
 
-    /// What mutilate says of its servers when it is asked for everything.
+    /// What mutilate says of its servers and its distributions when it is asked for everything.
     fn name_servers(&self, console: &mut Console) {
         for server in &self.invocation.servers {
             if let ServerAddress::Network { host, .. } = server {
                 self.verbose(console, 2, &format!("Resolved {host} to {server}"));
+            }
+            for generator in &self.invocation.generators {
+                self.verbose(console, 2, generator);
             }
             self.verbose(console, 2, &format!("Connected to {server}."));
         }
@@ -509,7 +512,8 @@ mod tests {
             (
                 "-vv -s h -K 9 -V 8 --search 95:900",
                 format!(
-                    "mutilate(2): options->records = 10000\n{search}mutilate(2): Resolved h to h:11211\n\
+                    "mutilate(2): options->records = 10000\n{search}mutilate(2): Resolved h to h:11211\nmutilate(2): \
+                     Fixed(8.000000)\nmutilate(2): Fixed(9.000000)\nmutilate(2): Exponential(0.000000)\n\
                      mutilate(2): Connected to h:11211.\nmutilate(1): Loading database.\n"
                 ),
             ),

@@ -4,8 +4,9 @@
 
 use crate::options::{leading_integer, leading_number};
 use brunt_plan::arrival::Arrival;
-use brunt_plan::distribution::{Distribution, FB_INTERARRIVAL, FB_KEY, Generalised};
+use brunt_plan::distribution::{Distribution, FB_INTERARRIVAL, FB_KEY, FB_VALUE_TAIL, Generalised};
 use brunt_plan::size::SizeDistribution;
+use std::fmt;
 
 /// The longest key that memcached takes.
 const KEY_BYTES_MAX: u32 = 250;
@@ -185,31 +186,48 @@ impl Generator {
     }
 }
 
+impl fmt::Display for Generator {
+    /// As mutilate's log names it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, parameters) = match &self.0 {
+            Distribution::Fixed { value } => ("Fixed", vec![*value]),
+            Distribution::Uniform { max, .. } => ("Uniform", vec![*max]),
+            Distribution::Normal { mean, sd } => ("Normal", vec![*mean, *sd]),
+            Distribution::Exponential { lambda } => ("Exponential", vec![*lambda]),
+            Distribution::Gev(law) => ("GEV", vec![law.location, law.scale, law.shape]),
+            Distribution::Pareto(law) => ("GPareto", vec![law.location, law.scale, law.shape]),
+            _ => ("GPareto", vec![FB_VALUE_TAIL.location, FB_VALUE_TAIL.scale, FB_VALUE_TAIL.shape]),
+        };
+        let parameters: Vec<String> = parameters.iter().map(|parameter| format!("{parameter:.6}")).collect();
+        write!(formatter, "{name}({})", parameters.join(","))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn texts_are_read_as_mutilate_reads_them() {
-        // (text, in a plan's words)
+        // (text, as mutilate's log names it)
         let table = [
-            ("200", "fixed:200"),
-            ("1e3", "fixed:1000"),
-            ("100abc", "fixed:100"),
-            ("0", "fixed:0"),
-            ("fixed:0.5", "fixed:0.5"),
-            ("Exponential", "exponential:0"),
-            ("exponential:0.9", "exponential:0.9"),
-            ("normal:200,2", "normal:200,2"),
-            ("normal:200", "normal:200,0"),
-            ("uniform:1000", "uniform:0,1000"),
-            ("fb_ia", "fb_ia"),
-            ("fb_value", "fb_value"),
-            ("pareto:0.0,16.0292,0.154971", "fb_ia"),
+            ("200", "Fixed(200.000000)"),
+            ("1e3", "Fixed(1000.000000)"),
+            ("100abc", "Fixed(100.000000)"),
+            ("0", "Fixed(0.000000)"),
+            ("fixed:0.5", "Fixed(0.500000)"),
+            ("Exponential", "Exponential(0.000000)"),
+            ("exponential:0.9", "Exponential(0.900000)"),
+            ("normal:200,2", "Normal(200.000000,2.000000)"),
+            ("normal:200", "Normal(200.000000,0.000000)"),
+            ("uniform:1000", "Uniform(1000.000000)"),
+            ("fb_ia", "GPareto(0.000000,16.029200,0.154971)"),
+            ("fb_value", "GPareto(15.000000,214.476000,0.348238)"),
+            ("pareto:0.0,16.0292,0.154971", "GPareto(0.000000,16.029200,0.154971)"),
         ];
         for (text, expected) in table {
-            let Generator(distribution) = Generator::parse(text, Generator::OF_VALUES).unwrap();
-            assert_eq!(distribution.to_string(), expected, "{text}");
+            let generator = Generator::parse(text, Generator::OF_VALUES).unwrap();
+            assert_eq!(generator.to_string(), expected, "{text}");
         }
         for text in ["foo", "0.5", "", "n:1,2"] {
             assert!(

@@ -55,6 +55,8 @@ pub struct Invocation {
     pub records: u64,
     /// The servers as addressed.
     pub servers: Vec<ServerAddress>,
+    /// The distributions of values, keys and gaps, as mutilate's log has them.
+    pub generators: Vec<String>,
     /// Messages before the run, each without its prefix.
     pub warnings: Vec<String>,
     arrival: Arrival,
@@ -71,8 +73,9 @@ impl Invocation {
         let mut warnings = line.warnings.clone();
         let servers = servers(&line)?;
         let records = (line.records / servers.len() as u64).max(1);
+        let is_paced = line.is_paced();
         // Without a rate nothing is drawn from it.
-        let arrival = match line.iadist.as_deref().filter(|_| line.is_paced()) {
+        let arrival = match line.iadist.as_deref().filter(|_| is_paced) {
             None => Arrival::Poisson,
             Some(text) => Generator::parse(text, Generator::OF_GAPS)
                 .and_then(|generator| generator.arrival())
@@ -93,6 +96,7 @@ impl Invocation {
             },
             generation,
             records,
+            generators: logged(&line, is_paced),
             arrival,
             run: run_spec(&line, &servers, allowed_cpus, &mut warnings)?,
             class: class_spec(&line, records, servers.len() as u32, &mut warnings)?,
@@ -147,6 +151,17 @@ impl Invocation {
         }
         None
     }
+}
+
+/// The distributions as mutilate's log has them; without a rate there are no gaps.
+fn logged(line: &CommandLine, is_paced: bool) -> Vec<String> {
+    let gaps = if is_paced { line.iadist.as_deref().unwrap_or("exponential:0") } else { "0" };
+    let texts = [line.valuesize.as_str(), line.keysize.as_str(), gaps];
+    texts
+        .into_iter()
+        .filter_map(|text| Generator::parse(text, Generator::OF_VALUES).ok())
+        .map(|held| held.to_string())
+        .collect()
 }
 
 /// The servers with their ports.
