@@ -1,7 +1,7 @@
 //! `cargo xtask accuracy` and `cargo xtask replications`: the experiments at full length, live and without a clock.
 //!
 //! Not part of the test command, which makes one short form of each. Those of the first are tests of the binary
-//! (`crates/brunt/tests/it/{experiments,accounting,operations,outages,servers,status}.rs`): once built they take up to ten minutes and want
+//! (`crates/brunt/tests/it/{experiments,accounting,operations,outages,servers,status}.rs`): once built they take about twenty minutes and want
 //! an otherwise idle machine; one that the machine disturbs fails and says so. Those of the second are tests of the statistics and of the engine in virtual time: they take
 //! five minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
 //! the others from being made.

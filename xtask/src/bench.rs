@@ -33,8 +33,9 @@ pub(crate) struct Options {
     /// Which shapes of load
     #[arg(long, value_name = "SHAPE,...", value_delimiter = ',', value_parser = SHAPE_NAMES, default_values = SHAPE_NAMES)]
     shapes: Vec<String>,
-    #[command(flatten)]
-    named: NamedPeers,
+    /// Where a peer lies that is not on the PATH (repeatable)
+    #[arg(long = "peer", value_name = "NAME=PATH", value_parser = named_peer)]
+    peers: Vec<NamedPeer>,
     /// Write the tables to docs/method.md instead of standard output
     #[arg(long)]
     record: bool,
@@ -42,16 +43,6 @@ pub(crate) struct Options {
 
 /// A peer with its path.
 type NamedPeer = (&'static Tool, PathBuf);
-/// A peer with its path if it is here.
-pub(crate) type FoundPeer = (&'static Tool, Option<PathBuf>);
-
-/// Where peers lie.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct NamedPeers {
-    /// Where a peer lies that is not on the PATH (repeatable)
-    #[arg(long = "peer", value_name = "NAME=PATH", value_parser = named_peer)]
-    peers: Vec<NamedPeer>,
-}
 
 fn named_peer(given: &str) -> Result<NamedPeer, String> {
     let names =
@@ -64,22 +55,17 @@ fn named_peer(given: &str) -> Result<NamedPeer, String> {
         .ok_or_else(|| format!("there is no file '{}'", path.display()))
 }
 
-impl NamedPeers {
-    /// Every peer, with its path if it is here.
-    pub(crate) fn find(&self) -> Vec<FoundPeer> {
-        let find = |peer: &'static Tool| {
-            let named = self.peers.iter().find(|(named, _)| *named == peer).map(|(_, path)| path.clone());
-            (peer, named.or_else(|| programs::on_path(peer.name)))
-        };
-        PEERS.iter().map(find).collect()
+/// The peers that are here, and the names of those that are not.
+fn find(named: &[NamedPeer]) -> (Vec<Client>, Vec<&'static str>) {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for peer in &PEERS {
+        let path = named.iter().find(|(named, _)| *named == peer).map(|(_, path)| path.clone());
+        match path.or_else(|| programs::on_path(peer.name)) {
+            Some(path) => found.push(Client::of(peer, &path)),
+            None => missing.push(peer.name),
+        }
     }
-}
-
-/// Names the peers that are not here.
-pub(crate) fn missing(peers: &[FoundPeer]) -> Option<String> {
-    let names: Vec<&str> =
-        peers.iter().filter(|(_, path)| path.is_none()).map(|(peer, _)| peer.name).collect();
-    (!names.is_empty()).then(|| format!("Not found here: {}.", names.join(", ")))
+    (found, missing)
 }
 
 /// Measures what the options select.
@@ -95,22 +81,25 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .collect();
     let [brunt, floor] = cargo::release_programs()?;
     let directory = tempfile::tempdir()?;
-    let bench = Bench { seconds: options.time, directory: directory.path().to_path_buf() };
     let cpus = parallel::cpus();
-    let peers = options.named.find();
-    let mut remarks = Vec::from_iter(missing(&peers));
+    let (peers, missing) = find(&options.peers);
+    let mut remarks = Vec::new();
+    if !missing.is_empty() {
+        remarks.push(format!("Not found here: {}.", missing.join(", ")));
+    }
     if cpus < 2 {
         remarks.push("One CPU only: server and client share it.".to_owned());
     }
     let policies = policies(&shapes);
     let mut clients: Vec<Client> = policies.iter().map(|policy| Client::floor(&floor, *policy)).collect();
     clients.extend(policies.iter().map(|policy| brunt_under(*policy, &brunt)));
-    clients.extend(peers.iter().filter_map(|(peer, path)| Some(Client::of(peer, path.as_ref()?))));
-    let host = Host {
-        bench,
-        servers: Servers::start(&clients, &brunt)?,
+    clients.extend(peers);
+    let bench = Bench {
+        seconds: options.time,
         client_cpus: (cpus.min(2) - 1).to_string(),
+        directory: directory.path().to_path_buf(),
     };
+    let host = Host { bench, servers: Servers::start(&clients, &brunt)? };
     for client in &clients {
         let load = host.bench.load(SHAPES[0], host.servers.server_for(client).port);
         remarks.extend(host.bench.prepare(client, &load));
@@ -154,7 +143,7 @@ fn brunt_under(policy: Policy, brunt: &Path) -> Client {
     } else {
         format!("--io {io} --set refill={refill} --set gather={gather} --warmup 0s")
     };
-    Client { policy, ..Client::brunt(brunt, "brunt".to_owned(), &options) }
+    Client::brunt(brunt, policy, &options)
 }
 
 /// The servers that the clients need.
@@ -186,7 +175,6 @@ impl Servers {
 struct Host {
     bench: Bench,
     servers: Servers,
-    client_cpus: String,
 }
 
 impl Host {
@@ -226,10 +214,10 @@ impl Host {
         let server = self.servers.server_for(client);
         let mut load = self.bench.load(shape, server.port);
         if *requests == 0 {
-            *requests = self.bench.requests_for(client, &load, server, &self.client_cpus)?;
+            *requests = self.bench.requests_for(client, &load, server)?;
         }
         load.requests = *requests;
-        self.bench.measure(client, &load, server, &self.client_cpus)
+        self.bench.measure(client, &load, server)
     }
 }
 
@@ -275,7 +263,7 @@ pub(crate) mod tests {
         let options: Options = parsed(&words).unwrap();
         assert_eq!((options.rounds, options.time, options.record), (2, 5, true));
         assert_eq!(options.shapes, ["1x1", "64x32"]);
-        let (peer, path) = &options.named.peers[0];
+        let (peer, path) = &options.peers[0];
         assert_eq!((peer.name, path.as_path()), ("mutilate", Path::new("/bin/sh")));
         assert_eq!(parsed::<Options>(&[]).unwrap().shapes, SHAPE_NAMES);
         let table: [(&[&str], &str); 5] = [

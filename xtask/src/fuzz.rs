@@ -101,7 +101,7 @@ fn build(target: &Path, host: &str, name: &str) -> anyhow::Result<PathBuf> {
     let arguments = ["--package", "brunt-fuzz", "--features", "target", "--bins", "--target", host];
     let variables =
         [("RUSTFLAGS", COVERAGE), ("CARGO_PROFILE_RELEASE_LTO", "off"), ("BRUNT_FUZZ_TARGET", name)];
-    cargo::build_release(target, &arguments, &variables).context("a C++ compiler is needed")?;
+    cargo::build(target, "release", &arguments, &variables).context("a C++ compiler is needed")?;
     let program = target.join(name);
     std::fs::copy(target.join(host).join("release/target"), &program)?;
     Ok(program)

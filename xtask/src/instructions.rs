@@ -202,11 +202,11 @@ fn table(counted: &[(&str, f64)], before: &Baseline) -> String {
     grid(&[heading].into_iter().chain(counted.iter().map(row)).collect::<Vec<_>>())
 }
 
-/// Builds the benchmark as released.
+/// Builds the benchmark as released, with the names of its functions.
 fn build() -> anyhow::Result<PathBuf> {
     let target = cargo::target_folder()?;
-    cargo::build_release(&target, &["--package", "brunt-bench"], &[])?;
-    Ok(target.join("release/brunt-bench"))
+    cargo::build(&target, "profiling", &["--package", "brunt-bench"], &[])?;
+    Ok(target.join("profiling/brunt-bench"))
 }
 
 /// Runs the benchmark with these options under callgrind. Returns what `root` and all below it spent, the Io left out.

@@ -14,13 +14,14 @@ mod accuracy;
 mod bench;
 mod browser;
 mod cargo;
+mod dependencies;
 mod fuzz;
 mod instructions;
+mod package;
 mod parallel;
 mod pictures;
 mod process;
 mod programs;
-mod soak;
 mod test;
 mod tidy;
 mod web_test;
@@ -39,7 +40,7 @@ enum Verb {
         #[arg(value_name = "CRATE")]
         package: Option<String>,
     },
-    /// Known stalls, queues and packet captures live, at full length; needs an idle machine
+    /// Known stalls, queues, packet captures and a long run live, at full length; needs an idle machine
     Accuracy {
         /// Make all of them on this interface to the kernel [by turns]
         #[arg(long, value_parser = ["epoll", "uring"])]
@@ -60,12 +61,6 @@ enum Verb {
     },
     /// Random and hostile bytes for every decoder
     Fuzz(fuzz::Options),
-    /// 20 000 operations per second against memcached: memory, accounting, files
-    Soak {
-        /// How long
-        #[arg(default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-        minutes: u64,
-    },
     /// HTML pages of runs in a headless Chromium, which is installed if it is missing
     WebTest,
     /// docs/img/ from real runs
@@ -73,6 +68,10 @@ enum Verb {
         /// Of this program [a release build of the tree]
         brunt: Option<PathBuf>,
     },
+    /// Packages for those who do not build it: an archive, Debian packages, a wheel, an image, crates
+    Package(package::Options),
+    /// Each package installed in a bare root file system, tried and removed; needs root
+    TryPackages,
     /// The rules of CONTRIBUTING.md that a program can check
     Tidy,
 }
@@ -86,9 +85,10 @@ fn main() -> ExitCode {
         Verb::Instructions { gate: true, .. } => instructions::ready().and_then(|()| instructions::gate()),
         Verb::Instructions { record, .. } => instructions::run(record),
         Verb::Fuzz(options) => fuzz::run(&options),
-        Verb::Soak { minutes } => soak::run(minutes),
         Verb::WebTest => web_test::run(),
         Verb::Pictures { brunt } => pictures::run(brunt.as_deref()),
+        Verb::Package(options) => package::run(&options),
+        Verb::TryPackages => package::try_out(),
         Verb::Tidy => tidy::run(),
     };
     match outcome {

@@ -5,7 +5,6 @@
 //! bench` requests is stored before; what a server counts is read from the server alone.
 
 use anyhow::{Context, bail, ensure};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -26,9 +25,6 @@ pub(crate) enum Protocol {
     Memcached,
     Redis,
 }
-
-/// What a server counts, by name.
-pub(crate) type Counters = BTreeMap<String, u64>;
 
 /// A server that dropping ends.
 pub(crate) struct Server {
@@ -79,13 +75,23 @@ impl Server {
 
     /// Hits and misses up to now.
     pub(crate) fn hits_and_misses(&self) -> anyhow::Result<[u64; 2]> {
-        let counters = counters(&self.address(), self.protocol)?;
-        let names = match self.protocol {
-            Protocol::Memcached => ["get_hits", "get_misses"],
-            Protocol::Redis => ["keyspace_hits", "keyspace_misses"],
+        let (request, heads) = match self.protocol {
+            Protocol::Memcached => ("stats\r\n", ["STAT get_hits ", "STAT get_misses "]),
+            Protocol::Redis => ("INFO stats\r\n", ["keyspace_hits:", "keyspace_misses:"]),
         };
-        let [hits, misses] = names.map(|name| counters.get(name).copied());
-        hits.zip(misses).map(Into::into).context("the server does not count hits and misses")
+        let mut stream = connect(&self.address())?;
+        stream.write_all(request.as_bytes())?;
+        let mut counts = [None; 2];
+        for line in BufReader::new(stream).lines() {
+            let line = line?;
+            for (count, head) in counts.iter_mut().zip(heads) {
+                *count = count.or(line.strip_prefix(head).and_then(|text| text.parse().ok()));
+            }
+            if let [Some(hits), Some(misses)] = counts {
+                return Ok([hits, misses]);
+            }
+        }
+        bail!("the server does not count hits and misses")
     }
 }
 
@@ -93,28 +99,6 @@ fn connect(address: &str) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     Ok(stream)
-}
-
-/// What the server at an address has counted up to now.
-pub(crate) fn counters(address: &str, protocol: Protocol) -> anyhow::Result<Counters> {
-    let mut stream = connect(address)?;
-    let (request, end, head, separator) = match protocol {
-        Protocol::Memcached => ("stats\r\n", "END", "STAT ", ' '),
-        // An empty line follows the last line of the section.
-        Protocol::Redis => ("INFO stats\r\n", "", "", ':'),
-    };
-    stream.write_all(request.as_bytes())?;
-    let mut counters = Counters::new();
-    for line in BufReader::new(stream).lines() {
-        let line = line?;
-        if line == end {
-            return Ok(counters);
-        }
-        let row = line.strip_prefix(head).and_then(|row| row.split_once(separator));
-        // Versions and the like are no counters.
-        counters.extend(row.and_then(|(name, value)| Some((name.to_owned(), value.parse().ok()?))));
-    }
-    bail!("{address} closed the connection within its statistics")
 }
 
 // --- Any process ---
@@ -135,10 +119,6 @@ impl Process {
 
     pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
         command.spawn().map(Self).with_context(|| format!("cannot run {command:?}"))
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
     }
 
     /// Waits for its end until then. None: it goes on.

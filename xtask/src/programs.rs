@@ -4,14 +4,15 @@
 //! without servers is decided here; a test that finds a program missing looks at the same variable.
 
 use anyhow::{Context, bail, ensure};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Lets a person skip tests against real servers. The tests themselves look for it, too.
 const WITHOUT_SERVERS: &str = "BRUNT_TEST_WITHOUT_SERVERS";
 
 /// What must be on the PATH, the Debian package that has it, and what is not tested without it.
-type Program = (&'static str, &'static str, &'static str);
+pub(crate) type Program = (&'static str, &'static str, &'static str);
 
 const SERVERS: [Program; 5] = [
     ("memcached", "memcached", "tests against a real memcached"),
@@ -132,6 +133,35 @@ fn install(installer: &[&str], packages: &[&str]) -> anyhow::Result<()> {
 
 fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// It cannot be run, or fails.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    output(command).map(|printed| print!("{printed}"))
+}
+
+/// What a command prints.
+///
+/// # Errors
+/// It cannot be run, fails, or prints no text.
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let printed = String::from_utf8(output.stdout)?;
+    ensure!(output.status.success(), "{command:?} ended with {}\n{printed}", output.status);
+    Ok(printed)
+}
+
+/// The PATH with a folder before all others.
+///
+/// # Errors
+/// The folder's name has a colon.
+pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))?)
 }
 
 /// The first line that a program prints.

@@ -6,7 +6,7 @@
 
 mod runner;
 
-use crate::{browser, cargo, instructions, programs, soak, tidy, top, web_test};
+use crate::{browser, cargo, instructions, programs, tidy, top, web_test};
 use anyhow::{Context, ensure};
 use runner::EndedTest;
 use std::process::Command;
@@ -41,7 +41,6 @@ pub(crate) fn run(package: Option<&str>) -> anyhow::Result<()> {
         // The others wait, or take one CPU.
         notes.extend(std::thread::scope(|scope| {
             let documentation = scope.spawn(|| step("documentation", document));
-            step("soak", soak::short)?;
             let instructions = match instructions::is_unchanged()? {
                 true => None,
                 false => step_if("instructions", instructions::ready, instructions::gate)?,

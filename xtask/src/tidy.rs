@@ -8,7 +8,8 @@ mod documents;
 mod manifests;
 pub(crate) mod tree;
 
-use anyhow::{Context, bail, ensure};
+use crate::dependencies;
+use anyhow::{Context, ensure};
 use std::path::Path;
 use std::process::Command;
 use tree::File;
@@ -107,7 +108,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for Finding { path, line, rule, message } in &findings {
         println!("{path}:{line}: [{rule}] {message}");
     }
-    if findings.is_empty() { Ok(()) } else { bail!("places that are not tidy: {}", findings.len()) }
+    ensure!(findings.is_empty(), "places that are not tidy: {}", findings.len());
+    dependencies::check()
 }
 
 fn check(top: &Path) -> anyhow::Result<Vec<Finding>> {

@@ -17,7 +17,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use requests::{Requests, TRIES};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A pipeline of requests must fit into the smallest buffer of a socket, 4.6 KB, so that a send takes it whole.
 const DEPTH_MAX: i64 = 128;
@@ -103,15 +103,15 @@ impl SyscallClient {
         let mut timer = Timer::new(after).map_err(|errno| words(errno.into()))?;
         // A connection never has more than this to take in.
         let reply_bytes = self.depth as usize * requests.reply_len() as usize;
-        let (before, start) = (cpu_ns(), Instant::now());
+        let before = cpu_ns();
         let syscalls = match self.io {
             Engine::Epoll => epoll::run(&streams, &mut load, &mut timer, reply_bytes).map_err(Into::into),
             Engine::Uring => uring::run(&streams, &mut load, &mut timer, reply_bytes, self.gather as usize),
         };
-        let (wall, after) = (start.elapsed(), cpu_ns());
+        let after = cpu_ns();
         let syscalls = syscalls.map_err(words)?;
         let cpu_ns = [0, 1].map(|index| after[index] - before[index]);
-        Ok(Measurement { requests: load.finish()?, wall_ns: wall.as_nanos() as u64, cpu_ns, syscalls })
+        Ok(Measurement { requests: load.finish()?, cpu_ns, syscalls })
     }
 }
 
@@ -119,7 +119,6 @@ impl SyscallClient {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurement {
     pub(crate) requests: u64,
-    wall_ns: u64,
     /// In user space and in the kernel.
     cpu_ns: [i64; 2],
     pub(crate) syscalls: u64,
@@ -134,17 +133,10 @@ fn cpu_ns() -> [i64; 2] {
 impl Measurement {
     /// One line of JSON.
     pub(crate) fn json(&self) -> String {
-        let [user_ns, system_ns] = self.cpu_ns;
+        let Self { requests, cpu_ns: [user_ns, system_ns], syscalls } = self;
         format!(
-            "{{\"requests\": {}, \"tried\": {TRIES}, \"wall_ns\": {}, \"cpu_user_ns\": {}, \"cpu_system_ns\": {}, \"syscalls\": {}, \
-             \"cpu_us_per_request\": {:.3}, \"syscalls_per_request\": {:.4}}}",
-            self.requests,
-            self.wall_ns,
-            user_ns,
-            system_ns,
-            self.syscalls,
-            (user_ns + system_ns) as f64 / 1e3 / self.requests.max(1) as f64,
-            self.syscalls as f64 / self.requests.max(1) as f64,
+            "{{\"requests\": {requests}, \"tried\": {TRIES}, \"cpu_user_ns\": {user_ns}, \"cpu_system_ns\": {system_ns}, \
+             \"syscalls\": {syscalls}}}"
         )
     }
 }

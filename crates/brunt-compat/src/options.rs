@@ -207,8 +207,8 @@ pub enum Fault {
     Unknown(String),
     /// Several options begin so; their long names.
     Ambiguous(String, Vec<&'static str>),
-    /// An option ends the line and wants a value: its long name, and as it was given.
-    LacksValue(&'static str, String),
+    /// An option, as it was given, ends the line and wants a value.
+    LacksValue(String),
     /// An option has this value and takes none.
     TakesNone(&'static str, String),
     /// An option may be given once.
@@ -223,7 +223,7 @@ impl fmt::Display for Fault {
             Self::Ambiguous(option, names) => {
                 write!(formatter, "'{option}' may be any of --{}", names.join(" --"))
             }
-            Self::LacksValue(_, option) => write!(formatter, "{option} needs a value"),
+            Self::LacksValue(option) => write!(formatter, "{option} needs a value"),
             Self::TakesNone(long, value) => {
                 write!(formatter, "invalid value '{value}' for --{long}: it takes no value")
             }
@@ -337,7 +337,7 @@ fn scan_long<'a>(
         (true, Some(value)) => Ok((rule, Some(value))),
         (true, None) => match rest.next() {
             Some(value) => Ok((rule, Some(value.clone()))),
-            None => Err(Fault::LacksValue(rule.long, format!("--{}", rule.long))),
+            None => Err(Fault::LacksValue(format!("--{}", rule.long))),
         },
     }
 }
@@ -361,7 +361,7 @@ fn scan_cluster<'a>(
         let value = if attached.is_empty() { rest.next().cloned() } else { Some(attached.to_owned()) };
         match value {
             Some(value) => found.push((rule, Some(value))),
-            None => return Err(Fault::LacksValue(rule.long, format!("-{letter}"))),
+            None => return Err(Fault::LacksValue(format!("-{letter}"))),
         }
         break;
     }

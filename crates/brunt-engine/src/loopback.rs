@@ -3,6 +3,9 @@
 //! Here is what a simulated world cannot show: that a running worker allocates nothing, and that the kernel's ways of
 //! taking and returning bytes in pieces change nothing.
 
+#[path = "../../brunt-server/tests/it/in_thread.rs"]
+mod in_thread;
+
 use crate::allocations::allocations;
 use crate::clock::Clock;
 use crate::io::Io;
@@ -30,6 +33,7 @@ use brunt_stats::recorder::RecorderSet;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::worker_counts::StampLoss;
+use in_thread::{options, serve_in_thread};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -37,7 +41,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Starts a reference server in a thread that lives as long as the test process.
 pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
-    brunt_server::serve_in_thread(core).unwrap()
+    serve_in_thread(options(core))
 }
 
 /// The plan of this text. Keys have no prefix where it gives none: what they are is in the tests.

@@ -21,13 +21,16 @@ use brunt_plan::spec::PlanSpec;
 use brunt_stats::interval::{HostMapping, Interval};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// Time limit of the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+/// Pauses between attempts to join a controller: the first, and the longest.
+const REDIAL_MIN: Duration = Duration::from_millis(100);
+const REDIAL_MAX: Duration = Duration::from_secs(5);
 /// How long a message is awaited at a time.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Look-ups that hang, whose threads cannot be ended. With more of them the agent accepts no plan.
@@ -111,6 +114,43 @@ impl Agent<'_> {
         })
     }
 
+    /// Dials a controller, again and again until it lets us in or this time has passed, and serves it. Returns when the controller leaves
+    /// behind a run.
+    ///
+    /// # Errors
+    /// It refused us, was not there in time, or was lost in a run; for a user.
+    pub fn join(&self, (host, port): &(String, u16), waited_max: Duration) -> Result<(), String> {
+        let (session, since) = (Session::default(), Instant::now());
+        let (mut pause, mut noted) = (REDIAL_MIN, String::new());
+        loop {
+            let met = dial(host, *port).and_then(|socket| self.let_in(socket, &session));
+            let why = match met {
+                Err(why) => why,
+                Ok((mut link, turn)) => {
+                    pause = REDIAL_MIN;
+                    (self.note)(&format!("in the fleet of {host}:{port}"));
+                    let mut runs = Runs::default();
+                    let Err(why) = self.serve_controller(&mut link, turn.0, &mut runs);
+                    match runs {
+                        Runs { refusal: Some(refusal), .. } => return Err(format!("was refused: {refusal}")),
+                        Runs { begun, ended, .. } if begun > 0 && begun == ended => return Ok(()),
+                        Runs { begun: 1.., .. } => return Err(why),
+                        Runs { .. } => why,
+                    }
+                }
+            };
+            if since.elapsed() >= waited_max {
+                return Err(format!("{why}; waited for {} s", waited_max.as_secs()));
+            }
+            if noted != why {
+                (self.note)(&format!("{host}:{port} {why}; dialling again"));
+                noted = why;
+            }
+            std::thread::park_timeout(pause);
+            pause = (pause * 2).min(REDIAL_MAX);
+        }
+    }
+
     /// Accepts or rejects a peer, and serves it.
     fn receive(&self, socket: TcpStream, peer: SocketAddr, session: &Session) {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
@@ -118,7 +158,7 @@ impl Agent<'_> {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
             Ok((mut link, turn)) => {
                 (self.note)(&format!("controlled by {peer}"));
-                let Err(why) = self.serve_controller(&mut link, turn.0);
+                let Err(why) = self.serve_controller(&mut link, turn.0, &mut Runs::default());
                 // One that is lost does not read this.
                 let _ = link.send_message(&FromAgent::Failed(host_error(format!(
                     "dropped this controller, which {why}"
@@ -168,6 +208,7 @@ impl Agent<'_> {
         &self,
         link: &mut MessageChannel,
         session: &Session,
+        runs: &mut Runs,
     ) -> Result<std::convert::Infallible, String> {
         link.send_message(&FromAgent::AgentInfo(self.info.clone()))?;
         let mut idle = Idle { since: Instant::now(), max: session.idle_limits.before_first };
@@ -176,7 +217,13 @@ impl Agent<'_> {
             match link.next_message::<ToAgent>(POLL_INTERVAL * 10)? {
                 Some(ToAgent::Ping { number }) => pong(link, number)?,
                 Some(ToAgent::Prepare(assignment)) => {
+                    runs.begun += 1;
                     self.run_assignment(link, &assignment, session, &mut idle)?;
+                    runs.ended += 1;
+                }
+                Some(ToAgent::Refuse { reason }) => {
+                    runs.refusal = Some(printable(&reason));
+                    return Err("refused this agent".to_owned());
                 }
                 // What belongs to a run that has ended here already.
                 Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_) | ToAgent::Leave) | None => {}
@@ -348,6 +395,28 @@ fn own_options(trouble: RemoteError) -> RemoteError {
     RemoteError { reason: NAMES.into_iter().fold(trouble.reason, renamed), ..trouble }
 }
 
+/// What a controller had done when it left.
+#[derive(Debug, Default)]
+struct Runs {
+    begun: u32,
+    ended: u32,
+    /// Why it did not take us.
+    refusal: Option<String>,
+}
+
+/// Connects to a controller.
+fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+    let unreachable = |error: io::Error| format!("cannot be reached: {error}");
+    let mut last = io::Error::other("the name has no address");
+    for address in (host.trim_matches(['[', ']']), port).to_socket_addrs().map_err(unreachable)? {
+        match TcpStream::connect_timeout(&address, HANDSHAKE_MAX) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(unreachable(last))
+}
+
 /// How long a controller has begun no run, and how long it may while another one waits.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
@@ -465,7 +534,9 @@ impl<'a> AgentSide<'a> {
                     break;
                 }
                 Ok(Some(ToAgent::Alive)) => Ok(()),
-                Ok(Some(ToAgent::Prepare(_))) => Err("started a second run".to_owned()),
+                Ok(Some(ToAgent::Prepare(_) | ToAgent::Refuse { .. })) => {
+                    Err("started a second run".to_owned())
+                }
                 Err(why) => Err(why),
             };
             self.note(answered)?;
@@ -544,7 +615,13 @@ mod tests {
     fn agent(open: Open) -> Agent<'static> {
         Agent {
             credentials: AgentCredentials::OPEN,
-            info: AgentInfo { host: String::new(), version: String::new(), threads: 1, weight: 1 },
+            info: AgentInfo {
+                host: String::new(),
+                version: String::new(),
+                threads: 1,
+                weight: 1,
+                rank: None,
+            },
             cpus: Vec::new(),
             sleeps: false,
             target: TargetFiles::default(),
@@ -731,7 +808,7 @@ mod tests {
         });
         std::thread::scope(|scope| {
             let next = scope.spawn(|| session.take().is_some());
-            let Err(why) = agent.serve_controller(&mut link, turn.0);
+            let Err(why) = agent.serve_controller(&mut link, turn.0, &mut Runs::default());
             assert_eq!(why, "began no run for 0 s while another controller waited");
             drop(turn);
             assert!(next.join().unwrap());

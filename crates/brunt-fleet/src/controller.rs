@@ -4,12 +4,14 @@
 //! waits for an agent longer than [`POLL_INTERVAL`], but for the handshake, so that a signal always gets through; an agent that is silent
 //! or misses a limit of its phase ([`PhaseLimits`]) ends the run, which names it.
 
-use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::clock_offset::ClockOffset;
 use crate::credentials::ControllerCredentials;
+use crate::door::{Arrival, Door, Holder, rank_of};
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
-use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection_error};
+use crate::message_channel::MessageChannel;
+use crate::newcomer::{HANDSHAKE_MAX, Newcomer};
 use crate::phase_limits::PhaseLimits;
+use crate::rank::Rank;
 use brunt_engine::coordinator::{
     Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, START_AHEAD_NS, Stop,
 };
@@ -21,16 +23,13 @@ use brunt_plan::shard::Portion;
 use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use brunt_stats::usage::AgentRecord;
-use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::Timespec;
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Time limit of the handshake, name resolution excluded.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(4);
 /// Interval of attempts to connect to an agent that does not listen yet.
 const RETRY_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Questions to a clock, of which the one counts that was answered fastest.
@@ -48,12 +47,24 @@ const INTERRUPTED_MAX: Duration = Duration::from_secs(4);
 /// How far an agent's clock may be from where we think it is.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 
+/// Interval of notes on who is missing.
+const MISSING_INTERVAL: Duration = Duration::from_secs(10);
+/// How long the engine may take to place another agent for one that was lost before the start.
+const REPLACEMENT_MAX: Duration = Duration::from_secs(300);
+/// Ranks that are named as missing.
+const MISSING_NAMED: usize = 8;
+
 /// For how long an agent that was started a moment ago may refuse connections.
 pub const STARTING_MAX: Duration = HANDSHAKE_MAX;
 
 /// How far an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// It was lost before the start; its engine may place another one.
+    Vacant {
+        /// By when it must be there.
+        until: Instant,
+    },
     Preparing,
     Ready,
     /// The schedule has begun, or soon will.
@@ -106,6 +117,8 @@ struct Peer {
     began_ns: u64,
     /// The user has ended the run.
     is_interrupted: bool,
+    /// What it was told to do; what a replacement is told, too.
+    assignment: Option<Assignment>,
     data: Option<RunData>,
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
@@ -117,10 +130,12 @@ pub struct Fleet {
     peers: Vec<Peer>,
     /// Workers of our own in the last run, which come before the agents'.
     own_workers: u32,
+    /// Where agents dial in, if they do.
+    door: Option<Door>,
 }
 
 impl Fleet {
-    /// Connects to every agent, in turn. Names are as `HOST` or `HOST:PORT`, IPv6 literals in brackets. An agent may refuse
+    /// Connects to every agent. Names are as `HOST` or `HOST:PORT`, IPv6 literals in brackets. An agent may refuse
     /// connections for up to `starting_max`.
     ///
     /// # Errors
@@ -137,12 +152,71 @@ impl Fleet {
             let host = host.trim_matches(['[', ']']);
             let socket = connect(host, *port, until);
             let socket = socket.map_err(|error| format!("cannot be reached: {error}"));
-            let met = socket.and_then(|socket| Peer::meet(&name, socket, credentials));
-            let mut peer = met.map_err(|why| format!("agent {name} {why}"))?;
-            while !peer.read_clock(Instant::now() + HANDSHAKE_MAX).map_err(|failure| failure.reason)? {}
-            Ok(peer)
+            let met = socket.and_then(|socket| {
+                let mut newcomer = Newcomer::new(name.clone(), socket, credentials)?;
+                loop {
+                    match newcomer.advance(credentials)? {
+                        Some((link, info)) => return Ok(Peer::new(name.clone(), link, info)),
+                        None => newcomer.wait_for_bytes(POLL_INTERVAL),
+                    }
+                }
+            });
+            met.map_err(|why| format!("agent {name} {why}"))
         };
-        names.iter().map(meet).collect::<Result<_, _>>().map(|peers| Self { peers, own_workers: 0 })
+        let peers = names.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
+        Self { peers, own_workers: 0, door: None }.with_clocks()
+    }
+
+    /// Waits until an agent of every rank of a fleet of this size has dialled in. `note` tells the user who comes and who is missing.
+    ///
+    /// # Errors
+    /// The socket is of no use, or a clock cannot be read; for a user.
+    pub fn gather(
+        listener: TcpListener,
+        size: u32,
+        credentials: ControllerCredentials,
+        note: fn(&str),
+    ) -> Result<Self, String> {
+        let unfit = |error| format!("cannot wait for agents: {error}");
+        let address = listener.local_addr().map_err(unfit)?;
+        let mut door = Door::new(listener, size, credentials, note).map_err(unfit)?;
+        let mut seats: Vec<Option<Peer>> = (0..size).map(|_| None).collect();
+        let mut noted = Instant::now();
+        note(&format!("waiting for {size} agents at {address}"));
+        while seats.iter().any(Option::is_none) {
+            for arrival in door.arrivals() {
+                let holder = |index: u32| seats[index as usize].as_ref().map(Peer::holder);
+                match rank_of(&arrival.info, size, env!("CARGO_PKG_VERSION"), holder) {
+                    Ok(rank) => {
+                        let peer = Peer::joined(rank, arrival);
+                        note(&format!("{} is here", peer.name));
+                        seats[rank.index as usize] = Some(peer);
+                    }
+                    Err(why) => door.refuse(arrival, &why),
+                }
+            }
+            for seat in &mut seats {
+                if let Some(Err(gone)) = seat.as_mut().map(|peer| peer.listen(Duration::ZERO)) {
+                    note(&format!("{}: waiting for another", gone.reason));
+                    *seat = None;
+                }
+            }
+            if noted.elapsed() >= MISSING_INTERVAL {
+                note(&missing(&seats));
+                noted = Instant::now();
+            }
+            door.wait(POLL_INTERVAL);
+        }
+        let peers = seats.into_iter().flatten().collect();
+        Self { peers, own_workers: 0, door: Some(door) }.with_clocks()
+    }
+
+    /// What the clock of each agent shows is known.
+    fn with_clocks(mut self) -> Result<Self, String> {
+        for peer in &mut self.peers {
+            while !peer.read_clock(Instant::now() + HANDSHAKE_MAX).map_err(|failure| failure.reason)? {}
+        }
+        Ok(self)
     }
 
     /// How many workers they take on where nothing else is asked for.
@@ -214,19 +288,9 @@ impl Fleet {
 }
 
 impl Peer {
-    /// Authenticates both sides of a new connection, and learns what the agent is.
-    fn meet(name: &str, socket: TcpStream, credentials: &ControllerCredentials) -> Result<Self, String> {
-        let mut wire =
-            Wire::new(socket, credentials.connection()?).map_err(|error| connection_error(&error))?;
-        shake_hands(&mut wire, credentials)?;
-        let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
-        let info = match link.next_message(HANDSHAKE_MAX)? {
-            Some(FromAgent::AgentInfo(info)) => info,
-            Some(_) => return Err("did not describe itself".to_owned()),
-            None => return Err("did not answer in time".to_owned()),
-        };
-        Ok(Self {
-            name: name.to_owned(),
+    fn new(name: String, link: MessageChannel, info: AgentInfo) -> Self {
+        Self {
+            name,
             info,
             link,
             offset: ClockOffset { lead_ns: 0, error_ns: u64::MAX },
@@ -238,10 +302,22 @@ impl Peer {
             lost: None,
             began_ns: 0,
             is_interrupted: false,
+            assignment: None,
             data: None,
             intervals: Vec::new(),
             pings: 0,
-        })
+        }
+    }
+
+    /// Of an agent that dialled in.
+    fn joined(rank: Rank, Arrival { link, info }: Arrival) -> Self {
+        Self::new(format!("rank {} ({})", rank.index, info.host), link, info)
+    }
+
+    /// Who has its rank, for others that want it.
+    fn holder(&self) -> Holder {
+        let attempt = self.info.rank.map_or(0, |rank| rank.attempt);
+        Holder { attempt, is_lost: matches!(self.state, State::Vacant { .. }) || self.lost.is_some() }
     }
 
     /// Goes on finding out what its clock shows, until then. Returns whether that is known.
@@ -320,6 +396,12 @@ impl Peer {
         if self.lost.is_some() {
             return Ok(());
         }
+        if let State::Vacant { until } = self.state {
+            return match Instant::now() < until {
+                true => Ok(()),
+                false => Err(self.blame("was lost before the start, and no other one came")),
+            };
+        }
         let until = Instant::now() + wait;
         for _ in 0..MESSAGES_MAX {
             match self.link.next_message(until.saturating_duration_since(Instant::now())) {
@@ -357,6 +439,11 @@ impl Peer {
 
     /// Takes an agent that measures for ended, with what it has sent; any other is to blame for the end of the run.
     fn record_loss(&mut self, why: String) -> Result<(), RemoteError> {
+        let is_before_start = matches!(self.state, State::Preparing | State::Ready);
+        if is_before_start && self.info.rank.is_some() {
+            self.state = State::Vacant { until: Instant::now() + REPLACEMENT_MAX };
+            return Ok(());
+        }
         if self.state != State::Measuring {
             return Err(self.blame(&why));
         }
@@ -382,49 +469,6 @@ fn has_progress(interval: &Interval) -> bool {
     activity.completed + activity.failed + connected > 0
 }
 
-/// The controller's part of the handshake. The error follows the agent's name.
-fn shake_hands(wire: &mut Wire, credentials: &ControllerCredentials) -> Result<(), String> {
-    let lost = |error: io::Error| connection_error(&error);
-    let deadline = Instant::now() + HANDSHAKE_MAX;
-    let mut hello = [0; Hello::BYTES];
-    wire.read_exact(&mut hello, deadline).map_err(|error| match (error.kind(), &credentials.tls) {
-        // Where the agent speaks first, one that waits for us to speak TLS says nothing.
-        (io::ErrorKind::TimedOut, None) => {
-            "sent no handshake within 4 s; if it has --auth, set --auth here too".to_owned()
-        }
-        _ => connection_error(&error),
-    })?;
-    let hello = Hello::read(&hello).ok_or("is not an agent of brunt")?;
-    if hello.version != VERSION {
-        return Err(format!("uses protocol version {}, not {VERSION}", hello.version));
-    }
-    let token = credentials.token.as_ref();
-    match (hello.wants_token, token.is_some()) {
-        (true, false) => return Err("requires a token: set --auth".to_owned()),
-        (false, true) => return Err("has no token: start it with --auth".to_owned()),
-        _ => {}
-    }
-    let mut nonce = Nonce::default();
-    SystemRandom::new()
-        .fill(&mut nonce)
-        .map_err(|_| "cannot be authenticated: no random numbers available".to_owned())?;
-    let answer = Answer::to(&hello, nonce, token);
-    wire.write_all(&answer.bytes(), deadline).map_err(lost)?;
-    let mut welcome = [0; Welcome::BYTES];
-    wire.read_exact(&mut welcome, deadline).map_err(lost)?;
-    let welcome = Welcome::read(&welcome).ok_or("is not an agent of brunt")?;
-    let refusal = match welcome.result {
-        HandshakeResult::Welcome if welcome.verifies(&hello, &answer, token) => return Ok(()),
-        HandshakeResult::Welcome => "failed authentication: wrong token",
-        HandshakeResult::Unauthenticated => "rejected this controller: wrong token",
-        HandshakeResult::OtherVersion => "rejected this controller: other protocol version",
-        HandshakeResult::Busy => {
-            "is busy: another controller uses it or has just left it, or it is named twice"
-        }
-    };
-    Err(refusal.to_owned())
-}
-
 /// Connects, and tries again until then if the port is closed.
 fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     loop {
@@ -441,6 +485,14 @@ fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
         // There is no event for a port that opens. A signal may end the wait, which does no harm.
         let _ = rustix::event::poll(&mut [], Some(&RETRY_INTERVAL));
     }
+}
+
+/// Who is still missing, for a user.
+fn missing(seats: &[Option<Peer>]) -> String {
+    let ranks: Vec<usize> = (0..seats.len()).filter(|rank| seats[*rank].is_none()).collect();
+    let named: Vec<String> = ranks.iter().take(MISSING_NAMED).map(usize::to_string).collect();
+    let more = if ranks.len() > MISSING_NAMED { ", ..." } else { "" };
+    format!("waiting for {} of {} agents: ranks {}{more}", ranks.len(), seats.len(), named.join(", "))
 }
 
 /// What of the arrivals the first worker of each agent has, where `crews` has the workers of each agent and the weight of one; `None` where they cannot be
@@ -533,7 +585,41 @@ impl<'a> ControllerSide<'a> {
                 portion,
                 is_stored: data == DataSets::Stored,
             };
+            peer.assignment = Some(assignment.clone());
             peer.send_message(&ToAgent::Prepare(assignment))?;
+        }
+        Ok(())
+    }
+
+    /// Lets agents that dial in take the ranks that were lost before the start, and refuses all others.
+    fn replace(&mut self) -> Result<(), RemoteError> {
+        let Some(door) = &mut self.fleet.door else { return Ok(()) };
+        for arrival in door.arrivals() {
+            let holder = |index: u32| self.fleet.peers.get(index as usize).map(Peer::holder);
+            let rank = rank_of(&arrival.info, door.size, env!("CARGO_PKG_VERSION"), holder);
+            let has_begun = |index: u32| {
+                let state = self.fleet.peers[index as usize].state;
+                matches!(state, State::Measuring | State::Ended)
+            };
+            match rank {
+                Ok(rank) if has_begun(rank.index) => {
+                    door.refuse(arrival, "the run has begun: no rank comes back");
+                }
+                Ok(rank) => {
+                    let before = &mut self.fleet.peers[rank.index as usize];
+                    let mut peer = Peer::joined(rank, arrival);
+                    (door.note)(&format!("{} takes the place of an earlier attempt", peer.name));
+                    peer.workers = before.workers.clone();
+                    peer.assignment = before.assignment.take();
+                    peer.state = State::Preparing;
+                    peer.limit_to(self.limits.preparation);
+                    if let Some(assignment) = peer.assignment.clone() {
+                        peer.send_message(&ToAgent::Prepare(assignment))?;
+                    }
+                    *before = peer;
+                }
+                Err(why) => door.refuse(arrival, &why),
+            }
         }
         Ok(())
     }
@@ -552,13 +638,14 @@ impl<'a> ControllerSide<'a> {
     }
 
     fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
+        self.replace()?;
         let each = wait / self.fleet.peers.len() as u32;
         for peer in &mut self.fleet.peers {
             peer.listen(each)?;
             let is_limited = match peer.state {
                 State::Preparing => true,
                 State::Measuring => self.limits.run.is_none() && self.stop_sent.is_none(),
-                State::Ready | State::Ended => false,
+                State::Vacant { .. } | State::Ready | State::Ended => false,
             };
             if std::mem::take(&mut peer.has_progressed) && is_limited {
                 peer.limit = None;

@@ -4,7 +4,8 @@
 //! on its own, if it has any; what they say to each other is an implementation of [`brunt_engine::coordinator::Coordinator`] on either
 //! side. Invariant: what agents recorded is added up exactly, as if one host had all the workers.
 //!
-//! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `credentials` is who may; `agent` and `controller` are the two ends.
+//! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `credentials` is who may; `door` and `newcomer` let agents in,
+//! whoever dialled; `agent` and `controller` are the two ends.
 
 #![forbid(unsafe_code)]
 
@@ -13,10 +14,13 @@ pub mod agent_handshake;
 pub mod clock_offset;
 mod controller;
 pub mod credentials;
+mod door;
 pub mod frame;
 pub mod message;
 mod message_channel;
+mod newcomer;
 mod phase_limits;
+pub mod rank;
 
 pub use agent::{Agent, Endpoints, Open, TargetFiles};
 pub use controller::{Fleet, STARTING_MAX};

@@ -4,6 +4,7 @@
 //! [`crate::agent_handshake::VERSION`], and two versions do not talk. Invariants: no message from a controller names a file of the agent's
 //! host; what an agent says of itself can be shown (`printable`). Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
+use crate::rank::Rank;
 use brunt_engine::coordinator::{RemoteError, Stop};
 use brunt_engine::run::RunData;
 use brunt_plan::shard::Portion;
@@ -34,6 +35,11 @@ pub enum ToAgent {
     Stop(Stop),
     /// The run is off.
     Leave,
+    /// You are no part of this fleet.
+    Refuse {
+        /// For its user.
+        reason: String,
+    },
 }
 
 /// What an agent is to do.
@@ -98,6 +104,8 @@ pub struct AgentInfo {
     pub threads: u32,
     /// How much of the load each of them takes on, beside workers elsewhere; at least 1.
     pub weight: u32,
+    /// Its number in a fleet that it joins.
+    pub rank: Option<Rank>,
 }
 
 /// A message as bytes.
@@ -193,14 +201,16 @@ mod tests {
             portion: Portion { first: 6, width: 2, of: 700 },
             is_stored: true,
         };
-        let info = AgentInfo { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2, weight: 3 };
-        let to_agent: [(ToAgent, &[u8]); 6] = [
+        let rank = Some(Rank { index: 2, of: 4, attempt: 1 });
+        let info = AgentInfo { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2, weight: 3, rank };
+        let to_agent: [(ToAgent, &[u8]); 7] = [
             (ToAgent::Alive, &[0]),
             (ToAgent::Ping { number: 300 }, &[1, 0xac, 2]),
             (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x01\x03\xac\x02\x06\x02\xbc\x05\x01"),
             (ToAgent::Start { monotonic_ns: 5 }, &[3, 5]),
             (ToAgent::Stop(Stop::Interrupted), &[4, 1]),
             (ToAgent::Leave, &[5]),
+            (ToAgent::Refuse { reason: "x".to_owned() }, b"\x06\x01x"),
         ];
         for (message, bytes) in to_agent {
             assert_eq!(encode(&message).unwrap(), bytes, "{message:?}");
@@ -208,7 +218,7 @@ mod tests {
         }
         let from_agent: [(FromAgent, &[u8]); 5] = [
             (FromAgent::Alive, &[0]),
-            (FromAgent::AgentInfo(info), b"\x01\x01a\x030.1\x02\x03"),
+            (FromAgent::AgentInfo(info), b"\x01\x01a\x030.1\x02\x03\x01\x02\x04\x01"),
             (FromAgent::Pong { number: 1, monotonic_ns: 2 }, &[2, 1, 2]),
             (FromAgent::Ready, &[3]),
             (
@@ -250,7 +260,7 @@ mod tests {
     #[test]
     fn text_of_agents_is_printable() {
         let bad = || "a\x1b[2J\n".to_owned();
-        let info = AgentInfo { host: bad(), version: bad(), threads: 1, weight: 1 };
+        let info = AgentInfo { host: bad(), version: bad(), threads: 1, weight: 1, rank: None };
         let mut data = RunData::default();
         (data.usage.io, data.usage.io_reason, data.host.clock.source) = (bad(), Some(bad()), Some(bad()));
         data.counts.redirections.unknown_node = Some(bad());

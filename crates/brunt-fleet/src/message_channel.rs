@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Interval of heartbeats on a channel without other messages.
@@ -116,6 +117,37 @@ impl Wire {
         Ok(())
     }
 
+    /// Reads what has come of a record of fixed length, which is returned when all of it has. The error follows the peer's name.
+    pub(crate) fn read_record<const LEN: usize>(
+        &mut self,
+        received: &mut Vec<u8>,
+    ) -> Result<Option<[u8; LEN]>, String> {
+        let mut rest = [0; LEN];
+        let read = self.read(&mut rest[received.len()..]);
+        match read {
+            Ok(0) => return Err(connection_error(&ErrorKind::UnexpectedEof.into())),
+            Ok(len) => {
+                let begin = received.len();
+                received.extend_from_slice(&rest[begin..begin + len]);
+            }
+            Err(error) if would_block(&error) => return Ok(None),
+            Err(error) => return Err(connection_error(&error)),
+        }
+        if is_zeromq(received) {
+            return Err(connection_error(&ErrorKind::Unsupported.into()));
+        }
+        let record = received.as_slice().try_into().ok();
+        if record.is_some() {
+            received.clear();
+        }
+        Ok(record)
+    }
+
+    /// The socket, to wait for what comes on it.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     /// Writes all of these bytes, in good time.
     pub(crate) fn write_all(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         while !bytes.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write()) {
@@ -127,6 +159,12 @@ impl Wire {
         }
         Ok(())
     }
+}
+
+/// Waits until a socket may have something to read, at most so long. A signal may end the wait, which does no harm.
+pub(crate) fn wait_for_bytes(socket: &impl AsFd, wait: Duration) {
+    let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+    let _ = poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout));
 }
 
 fn would_block(error: &io::Error) -> bool {
@@ -232,6 +270,11 @@ impl MessageChannel {
             }
             self.wire.wait(!self.outgoing.is_empty(), left).map_err(|error| connection_error(&error))?;
         }
+    }
+
+    /// The socket, to wait for what comes on it.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        self.wire.socket()
     }
 
     /// Sends what is still to be sent, in good time.

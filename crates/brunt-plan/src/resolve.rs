@@ -190,7 +190,7 @@ fn plan_of(
     Ok(Plan {
         threads: RUN.count("threads", run.threads, 1, 1, WORKERS_MAX.into())?.max(groups as u64) as u32,
         servers,
-        agents: run.agent.clone().unwrap_or_default(),
+        agents: run.agents(),
         protocol,
         login: login(run)?,
         hash_field: match run.hash_field {

@@ -23,7 +23,7 @@ use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::{NamedServer, ServerList};
 use crate::warmup::Warmup;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::{Table, Value};
 
 /// Declares each option once: key, type and flag. From that come the two tables with their overlay, the shape of a plan
@@ -238,6 +238,7 @@ options! {
     } class {}
     flags "Several hosts" run {
         agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),
+        fleet: Count = text("N", "Load from N agents that dial this host at --listen (brunt agent --join), each with a rank of its engine, such as Slurm or Kubernetes"),
         measure_rate: Rate = text("RATE", "Requests per second measured from this host beside the agents' load, e.g. 1k [default: closed loop]"),
         measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]").only_key(),
         measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]").only_key(),
@@ -263,7 +264,13 @@ options! {
 impl RunSpec {
     /// Do other hosts carry the run out?
     pub fn has_agents(&self) -> bool {
-        self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
+        self.fleet.is_some() || self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
+    }
+
+    /// The other hosts as they are named: those that dial in, by their ranks.
+    pub fn agents(&self) -> Vec<String> {
+        let ranks = 0..self.fleet.map_or(0, |fleet| fleet.0);
+        self.agent.iter().flatten().cloned().chain(ranks.map(|rank| format!("rank-{rank}"))).collect()
     }
 }
 
@@ -282,8 +289,8 @@ pub struct RouteSpec {
 }
 
 /// A whole plan as the user gave it, before defaults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "PlanFile", into = "PlanFile")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(into = "PlanFile")]
 pub struct PlanSpec {
     /// Options of the run.
     pub run: RunSpec,
@@ -291,6 +298,14 @@ pub struct PlanSpec {
     pub base: ClassSpec,
     /// `[[class]]` tables; empty means one class made of `base` alone.
     pub classes: Vec<ClassSpec>,
+}
+
+/// By way of a table, so that the reader of all keys is compiled once, not for every format.
+impl<'de> Deserialize<'de> for PlanSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let file = PlanFile::deserialize(Table::deserialize(deserializer)?);
+        file.map(Self::from).map_err(de::Error::custom)
+    }
 }
 
 impl PlanSpec {

@@ -10,7 +10,7 @@
 //! The way through this crate: bytes → a grammar ([`text`], `meta`, `binary`, `resp`; `udp` for datagrams), chosen in
 //! `request` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
 //! departs when and how, by [`fifo`], [`service`], [`faults`] and `outbox`) → [`mod@serve`] (sockets) and
-//! [`log`] (what was done); [`m_d_1`] predicts response times. Everything but `serve` is pure: time is an argument.
+//! [`log`] (what was done). Everything but `serve` is pure: time is an argument.
 //!
 //! Not a production cache: it has one thread, and a client that makes it hold more than its limits is disconnected ([`mod@serve`],
 //! [`core::QUEUED_BYTES_MAX`]). It shares no code with the codecs, the workload or the statistics that are
@@ -28,7 +28,6 @@ pub mod fifo;
 mod grammar;
 mod hash;
 pub mod log;
-pub mod m_d_1;
 mod message;
 mod meta;
 mod options;
@@ -49,6 +48,6 @@ pub use crate::core::{Core, CoreOptions, End};
 pub use crate::faults::{Every, Faults};
 pub use crate::fifo::{Outage, Stall};
 pub use crate::outbox::Drip;
-pub use crate::serve::{Listen, Options, serve, serve_in_thread, serve_in_thread_at};
+pub use crate::serve::{Listen, Options, serve};
 pub use crate::service::Service;
 pub use crate::udp::{DatagramFaults, Division};

@@ -28,10 +28,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-/// The first bytes of every log.
-const MAGIC: [u8; 8] = *b"bruntlog";
 const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 32;
 const RECORD_BYTES: usize = 32;
 
 /// Flag: the client wanted no reply.
@@ -50,15 +47,6 @@ pub const FLAG_CUT: u8 = 32;
 /// Flag: carried out, never answered, because an outage begins before the departure; also where the reply drips and its
 /// first pieces leave in time.
 pub const FLAG_LOST: u8 = 64;
-
-/// What all records of a log have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// Number of the first scripted request: its service time is that of number 0.
-    pub script_after: u64,
-    /// Seed of the service times.
-    pub seed: u64,
-}
 
 /// One data command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +73,11 @@ pub struct Log<W: Write> {
 
 impl<W: Write> Log<W> {
     /// Begins a log. Buffers 256 KiB, so that a busy server writes once in 8192 requests.
-    pub fn begin(out: W, header: &Header) -> io::Result<Self> {
+    pub fn begin(out: W, script_after: u64, seed: u64) -> io::Result<Self> {
         let mut out = BufWriter::with_capacity(8192 * RECORD_BYTES, out);
-        out.write_all(&header.to_bytes())?;
+        out.write_all(b"bruntlog")?;
+        out.write_all(&[VERSION.to_le_bytes(), (RECORD_BYTES as u32).to_le_bytes()].concat())?;
+        out.write_all(&[script_after.to_le_bytes(), seed.to_le_bytes()].concat())?;
         out.flush()?;
         Ok(Self { out })
     }
@@ -108,18 +98,6 @@ impl<W: Write> Log<W> {
     }
 }
 
-impl Header {
-    fn to_bytes(self) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&(RECORD_BYTES as u32).to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.script_after.to_le_bytes());
-        bytes[24..].copy_from_slice(&self.seed.to_le_bytes());
-        bytes
-    }
-}
-
 impl Record {
     fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
@@ -131,70 +109,11 @@ impl Record {
         bytes[29] = self.flags;
         bytes
     }
-
-    fn of_bytes(bytes: &[u8; RECORD_BYTES]) -> Self {
-        Self {
-            number: u64_at(bytes, 0),
-            arrival_ns: u64_at(bytes, 8),
-            departure_ns: u64_at(bytes, 16),
-            connection: u64_at(bytes, 24) as u32,
-            verb: bytes[28],
-            flags: bytes[29],
-        }
-    }
-}
-
-fn u64_at(bytes: &[u8; 32], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
-}
-
-/// Reads a whole log. A last record that is cut off is left out: the server may have been killed while writing.
-pub fn read(log: &[u8]) -> Result<(Header, Vec<Record>), String> {
-    let (header, records) = log
-        .split_first_chunk::<HEADER_BYTES>()
-        .filter(|(header, _)| header[..8] == MAGIC)
-        .ok_or("not a server log: it does not begin with the letters bruntlog")?;
-    let layout = u64_at(header, 8);
-    if layout != u64::from(VERSION) | ((RECORD_BYTES as u64) << 32) {
-        return Err(format!("a server log of version {}, expected version {VERSION}", layout as u32));
-    }
-    let header = Header { script_after: u64_at(header, 16), seed: u64_at(header, 24) };
-    Ok((header, records.as_chunks().0.iter().map(Record::of_bytes).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn records_read_back() {
-        let header = Header { script_after: 7, seed: u64::MAX };
-        let records = [0, 1, 2].map(|number| Record {
-            number,
-            arrival_ns: number << 40,
-            departure_ns: u64::MAX - number,
-            connection: 3,
-            verb: 12,
-            flags: FLAG_NOREPLY | FLAG_WRONG,
-        });
-        let mut bytes = Vec::new();
-        let mut log = Log::begin(&mut bytes, &header).unwrap();
-        assert!(!log.is_behind());
-        for record in &records {
-            log.push(record).unwrap();
-        }
-        assert!(log.is_behind());
-        log.flush().unwrap();
-        drop(log);
-        assert_eq!(bytes.len(), 128);
-        assert_eq!(read(&bytes), Ok((header, records.to_vec())));
-        assert_eq!(read(&bytes[..127]), Ok((header, records[..2].to_vec())));
-        assert!(read(&bytes[..31]).is_err());
-        bytes[8] = 9;
-        assert_eq!(read(&bytes), Err("a server log of version 9, expected version 1".to_owned()));
-    }
 
     #[test]
     fn the_log_layout_is_fixed() {

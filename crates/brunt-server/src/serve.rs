@@ -9,7 +9,7 @@
 
 use crate::cache::Process;
 use crate::core::{ConnectionId, Core, CoreOptions, End};
-use crate::log::{Header, Log};
+use crate::log::Log;
 use crate::options::Epoch;
 use crate::outbox::earlier;
 pub use crate::sockets::Listen;
@@ -25,9 +25,8 @@ use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc;
 use std::time::Duration;
 
 /// Events taken in one turn.
@@ -37,8 +36,6 @@ const READ_BYTES: usize = 256 << 10;
 /// A client that leaves this much unread, or a quarter of the limit if that is less, is neither read from nor served until it
 /// has caught up. So one that reads stays below the limit: what it has left, as much as becomes due at once, and a reply.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
-/// Of all clients together, by default.
-pub const OUTPUT_BUFFER_LIMIT: usize = 64 << 20;
 /// Output buffers above this size are given back once they are empty; ten thousand connections stay below 700 MB.
 const OUT_BYTES_KEPT: usize = 64 << 10;
 /// From this long before a departure the loop spins. Wake-ups with the default timer slack of 50 µs and a busy host stay
@@ -76,21 +73,6 @@ pub struct Options {
     pub busy_poll: bool,
 }
 
-impl Default for Options {
-    /// Port 11211 of the loopback interface, nothing scripted, no log.
-    fn default() -> Self {
-        Self {
-            listen: Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 11211))),
-            datagrams: false,
-            core: CoreOptions::default(),
-            log: None,
-            die_with_parent: false,
-            output_buffer_limit: OUTPUT_BUFFER_LIMIT,
-            busy_poll: false,
-        }
-    }
-}
-
 /// Serves until `stop` can be read from; without one until a signal ends the process. When connections are accepted, `announce` is
 /// called with the place, its port filled in.
 ///
@@ -112,36 +94,6 @@ pub fn serve(
     announce(&server.listener.place)?;
     while !server.run_once()? {}
     server.write_log(true)
-}
-
-/// Starts a server on a free port of the loopback interface, in a thread that lives as long as the process, for tests of clients: not for
-/// measuring, as it shares the client's process. Returns its address.
-///
-/// # Errors
-/// The server did not start.
-pub fn serve_in_thread(core: CoreOptions) -> io::Result<SocketAddr> {
-    let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    match serve_in_thread_at(Options { listen, core, ..Options::default() })? {
-        Listen::Tcp(address) => Ok(address),
-        Listen::Unix(_) => unreachable!("it was to listen at a port"),
-    }
-}
-
-/// Starts a server at the address of the options, with datagrams if they ask for them. Returns the place with its port filled in:
-/// connections to it are accepted. A socket file is not removed, as the server never ends.
-///
-/// # Errors
-/// The server did not start.
-pub fn serve_in_thread_at(options: Options) -> io::Result<Listen> {
-    let (sender, announced) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("reference-server".to_owned());
-    let announce = move |place: &Listen| sender.send(place.clone()).map_err(io::Error::other);
-    let thread = thread.spawn(move || serve(options, None, announce))?;
-    // A server ends only by failing, and by what it failed it says.
-    announced.recv().map_err(|_| match thread.join() {
-        Ok(Err(error)) => error,
-        Ok(Ok(())) | Err(_) => io::Error::other("the reference server ended before it listened"),
-    })
 }
 
 /// A parent that died before the kernel was asked to watch it would never be noticed, so look once more.
@@ -235,9 +187,9 @@ impl Server {
         let Options {
             listen, datagrams, core: mut core_options, log, busy_poll, output_buffer_limit, ..
         } = options;
-        let header = Header { script_after: core_options.script_after, seed: core_options.seed };
         let log = log.map(|path| {
-            let begun = File::create(&path).and_then(|file| Log::begin(file, &header));
+            let begun = File::create(&path)
+                .and_then(|file| Log::begin(file, core_options.script_after, core_options.seed));
             begun.map_err(|error| context(&format!("cannot write the log {}", path.display()), error))
         });
         let log = log.transpose()?;

@@ -15,6 +15,7 @@ use brunt_engine::coordinator::RemoteError;
 use brunt_engine::process::cannot;
 use brunt_engine::run::{DataSets, RunData};
 use brunt_fleet::message::AgentInfo;
+use brunt_fleet::rank::Rank;
 use brunt_fleet::{AgentCredentials, ControllerCredentials, Fleet, PORT, TargetFiles, credentials};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
@@ -37,9 +38,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     let credentials = agent_credentials(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
     let target = target_files(flags)?;
     let json = flags.output.as_ref().map_or(Ok(None), json_file)?;
-    let listener = listen(flags.listen, credentials.is_open())?;
-    let address =
-        listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;
+    let rank = rank(flags)?;
     let allowed = brunt_engine::allowed_cpus();
     let cpus = flags.cpus.clone().map_or_else(Vec::new, |list| list.0);
     if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -54,12 +53,11 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
             say(format_args!("agent: {text}"));
         }
     };
-    // The port may have been chosen by the kernel.
-    show(format!("listening on {address}\n"), false);
-    let info = info(flags.threads.unwrap_or(spare.max(1) as u32), 1);
+    let info = AgentInfo { rank, ..info(flags.threads.unwrap_or(spare.max(1) as u32), 1) };
     let keep = |plan: &Plan, run: &RunData, data| keep(json.as_ref(), plan, run, data);
     host::raise_open_files();
-    brunt_fleet::Agent {
+    let is_open = credentials.is_open();
+    let agent = brunt_fleet::Agent {
         credentials,
         info,
         cpus,
@@ -68,8 +66,57 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
         open: Arc::new(open),
         keep: &keep,
         note: &note,
+    };
+    if let Some(controller) = &flags.join {
+        let controller = controller_of(controller, is_open)?;
+        let joined = agent.join(&controller, Duration::from_nanos(flags.join_timeout.0));
+        let (host, port) = controller;
+        return joined
+            .map(|()| Exit::Done)
+            .map_err(|why| Failure::failed(format!("controller {host}:{port}: {why}")));
     }
-    .serve(&listener)
+    let listener = listen(flags.listen, is_open)?;
+    let address =
+        listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;
+    // The port may have been chosen by the kernel.
+    show(format!("listening on {address}\n"), false);
+    agent.serve(&listener)
+}
+
+/// The rank of an agent that joins a fleet: that of its options, else that of its engine.
+fn rank(flags: &cli::Agent) -> Result<Option<Rank>, Failure> {
+    let engines = || Rank::of_environment(|name| std::env::var(name).ok()).map_err(Failure::usage);
+    match (&flags.join, flags.rank.zip(flags.of)) {
+        (None, _) => Ok(None),
+        (Some(_), Some((index, of))) => {
+            let attempt = engines().ok().flatten().map_or(0, |rank| rank.attempt);
+            Rank::new(index, of, attempt)
+                .map(Some)
+                .map_err(|why| Failure::usage(format!("--rank, --of: {why}")))
+        }
+        (Some(_), None) => match engines()? {
+            Some(rank) => Ok(Some(rank)),
+            None => Err(Failure::usage(
+                "--join requires --rank R --of N where no engine gives a rank (Slurm, Kubernetes, Open MPI, PMI)",
+            )),
+        },
+    }
+}
+
+/// The controller that an agent dials: one of this host, unless they authenticate each other.
+fn controller_of(named: &str, is_open: bool) -> Result<(String, u16), Failure> {
+    let (host, port) = split(named).ok_or_else(|| {
+        Failure::usage(format!(
+            "invalid value '{named}' for --join: expected HOST or HOST:PORT, an IPv6 address in brackets"
+        ))
+    })?;
+    let is_here = matches!(host, "localhost" | "127.0.0.1" | "::1");
+    if is_open && !is_here {
+        return Err(Failure::usage(format!(
+            "--join {named} requires --auth DIR, or whoever answers there directs the load; brunt agent --new-auth DIR makes one"
+        )));
+    }
+    Ok((host.to_owned(), port.unwrap_or(PORT)))
 }
 
 /// Makes sure that the file can be written that an agent has: JSON.
@@ -172,7 +219,13 @@ fn target_files(flags: &cli::Agent) -> Result<TargetFiles, Failure> {
 
 /// What an agent says of itself: how many workers it has, where the controller does not say otherwise, and how much each of them weighs.
 pub(crate) fn info(threads: u32, weight: u32) -> AgentInfo {
-    AgentInfo { host: host::host_name(), version: env!("CARGO_PKG_VERSION").to_owned(), threads, weight }
+    AgentInfo {
+        host: host::host_name(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        threads,
+        weight,
+        rank: None,
+    }
 }
 
 /// Writes what a share of a run yielded, in place of the one before.
@@ -205,10 +258,13 @@ pub(crate) fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::E
 }
 
 /// Refuses options that do not fit the agents that a plan names.
-pub(crate) fn check_flags(run: &RunSpec, auth: &cli::AuthFlags) -> Result<(), Failure> {
-    let agents = run.agent.as_ref().map_or(0, Vec::len);
-    if auth.auth.is_some() && agents == 0 {
-        return Err(Failure::usage("--auth requires --agent"));
+pub(crate) fn check_flags(run: &RunSpec, hosts: &cli::ControllerFlags) -> Result<(), Failure> {
+    let agents = run.agents().len();
+    if hosts.trust.auth.is_some() && agents == 0 {
+        return Err(Failure::usage("--auth requires --agent or --fleet"));
+    }
+    if hosts.listen.is_some() && run.fleet.is_none() {
+        return Err(Failure::usage("--listen requires --fleet"));
     }
     match run.threads {
         Some(threads) if threads.0 < agents as u64 => Err(Failure::usage(format!(
@@ -219,14 +275,25 @@ pub(crate) fn check_flags(run: &RunSpec, auth: &cli::AuthFlags) -> Result<(), Fa
 }
 
 /// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
-pub(crate) fn connect_agents(run: &mut RunSpec, auth: &cli::AuthFlags) -> Result<Option<Fleet>, Failure> {
+pub(crate) fn connect_agents(
+    run: &mut RunSpec,
+    hosts: &cli::ControllerFlags,
+) -> Result<Option<Fleet>, Failure> {
+    if !run.has_agents() {
+        return Ok(None);
+    }
+    let credentials = controller_credentials(hosts.trust.auth.as_deref()).map_err(Failure::usage)?;
+    if let Some(Count(size)) = run.fleet {
+        let listener = listen(hosts.listen, credentials.is_open())?;
+        host::raise_open_files();
+        let note: fn(&str) = |text| say(format_args!("fleet: {text}"));
+        let fleet = Fleet::gather(listener, size as u32, credentials, note).map_err(Failure::failed)?;
+        run.threads.get_or_insert(Count(fleet.threads()));
+        return Ok(Some(fleet));
+    }
     let agents = run.agent.iter().flatten().filter_map(|agent| split(agent));
     let names: Vec<(String, u16)> =
         agents.map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
-    if names.is_empty() {
-        return Ok(None);
-    }
-    let credentials = controller_credentials(auth.auth.as_deref()).map_err(Failure::usage)?;
     let fleet = Fleet::open(&names, &credentials, Duration::ZERO).map_err(Failure::failed)?;
     run.threads.get_or_insert(Count(fleet.threads()));
     Ok(Some(fleet))

@@ -169,7 +169,7 @@ pub(crate) enum Command {
     #[command(allow_negative_numbers = true, after_help = CALIBRATE_EXAMPLES, mut_arg("assert", of_calibration), mut_args(without_options_of_run))]
     Calibrate(Box<Search>),
     /// Generate load for a controller (brunt run --agent)
-    Agent(Agent),
+    Agent(Box<Agent>),
     /// Run the reference server: memcached and Redis, scripted timing and faults
     Serve(Box<Serve>),
     /// Print the manual page of a command, or write all of them
@@ -319,7 +319,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub planned: PlanFlags<EVERY_OPTION>,
     #[command(flatten)]
-    pub trust: AuthFlags,
+    pub hosts: ControllerFlags,
     #[command(flatten)]
     pub output: OutputFlags,
     #[command(flatten)]
@@ -335,12 +335,35 @@ pub(crate) struct AuthFlags {
     pub auth: Option<PathBuf>,
 }
 
+/// How a controller meets its agents.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several hosts")]
+pub(crate) struct ControllerFlags {
+    /// With --fleet: address and port at which agents dial in [default: 127.0.0.1:5556; with --auth port 5556 of every address]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    pub listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub trust: AuthFlags,
+}
+
 /// Options of `brunt agent`.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
     /// Address and port to listen on; an address that other hosts reach requires --auth [default: 127.0.0.1:5556; with --auth port 5556 of every address]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub listen: Option<SocketAddr>,
+    /// Dial a controller (brunt run --fleet N --listen) instead, carry out its runs and end, e.g. head:5556
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "listen")]
+    pub join: Option<String>,
+    /// Rank in the fleet, from 0 [default: that of Slurm, of an Indexed Job of Kubernetes, Open MPI or PMI]
+    #[arg(long, value_name = "R", requires_all = ["join", "of"])]
+    pub rank: Option<u32>,
+    /// Size of the fleet, with --rank
+    #[arg(long, value_name = "N", requires = "rank")]
+    pub of: Option<u32>,
+    /// How long to dial a controller that is not there yet
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "join")]
+    pub join_timeout: DurationNs,
     /// Worker threads, unless the controller gives a number [default: allowed CPUs minus 1, at least 1]
     #[arg(long, short = 'T', value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
@@ -356,7 +379,7 @@ pub(crate) struct Agent {
     #[command(flatten)]
     pub trust: AuthFlags,
     /// Make a folder for --auth, with a new token and certificate, and end; no other option may be set
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "threads", "cpus", "output", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Several hosts")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "join", "threads", "cpus", "output", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Several hosts")]
     pub new_auth: Option<PathBuf>,
     /// TLS to the servers: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]
     #[arg(long, value_name = "FILE", help_heading = "Target")]

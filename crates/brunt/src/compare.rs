@@ -169,10 +169,7 @@ fn compare_live(flags: &cli::Compare, plans: &[Plan]) -> Result<(Comparison, Res
         Ok(()) => (None, Ok(())),
         // An end that the user asked for is no failure.
         Err(failure) if failure.exit == Exit::Interrupted => (Some(EarlyEnd::Interrupted), Ok(())),
-        Err(failure) => {
-            let failure = told_of_one_protocol(failure, &flags.sides.live);
-            (Some(EarlyEnd::Failed(format!("{:#}", failure.error))), Err(failure))
-        }
+        Err(failure) => (Some(EarlyEnd::Failed(format!("{:#}", failure.error))), Err(failure)),
     };
     let mut runs = sides.into_iter().map(|side| side.runs);
     let (a, b) = (runs.next().unwrap_or_default(), runs.next().unwrap_or_default());
@@ -188,19 +185,6 @@ fn compare_live(flags: &cli::Compare, plans: &[Plan]) -> Result<(Comparison, Res
         |out| subject.write(FileType::Json.into(), out),
     );
     Ok((comparison, failed))
-}
-
-/// A side without a protocol of its own is spoken to in that of the other one, which may be why it fails.
-fn told_of_one_protocol(failure: Failure, live: &[NamedServer]) -> Failure {
-    match live {
-        [NamedServer::Plain(_), NamedServer::Url(url)] | [NamedServer::Url(url), NamedServer::Plain(_)]
-            if failure.exit == Exit::Unreachable =>
-        {
-            let error = anyhow!("{:#}; both sides are spoken to as '{url}'{ACROSS_PROTOCOLS}", failure.error);
-            Failure::new(failure.exit, error)
-        }
-        _ => failure,
-    }
 }
 
 /// What is asked for, of both servers.

@@ -410,25 +410,21 @@ fn check_ports(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), Plan
     if needs.ports <= had {
         return Ok(());
     }
-    let range = format!("{} local ports ({}-{})", quantity::count(had), ports.first, ports.last);
+    let (first, last) = (ports.first, ports.last);
+    let range =
+        format!("{} local ports ({first}-{last}) to each address and port of a server", quantity::count(had));
     if needs.connections_to_one > had {
         let most = (had as f64 * needs.connections as f64 / needs.connections_to_one as f64) as u64;
-        let limit = format!("{most}: {range} to each address and port of a server; {MORE_PORTS}");
+        let limit = format!("{most}: {range}; {MORE_PORTS}");
         return Err(PlanError::exceeds(&format!("--connections {}", needs.connections), limit));
     }
     let rates = plan.classes.iter().filter_map(|class| class.lifetime.connect_rate);
     let rates = rates.map(|rate| rate.to_string()).collect::<Vec<_>>().join(" and ");
     // What is left beside the open ones, spread over the time that each rests; over all servers, as the option is.
     let all = needs.connections as f64 / needs.connections_to_one as f64;
-    let most = (had - needs.connections_to_one) as f64 / needs.rest_s * all;
-    let limit = format!(
-        "{}/s: {} connections stay open, {} more rest for {} s each (TIME_WAIT); {range} to each address and port of \
-         a server; {MORE_PORTS}",
-        most as u64,
-        quantity::count(needs.connections_to_one),
-        quantity::count(needs.ports - needs.connections_to_one),
-        (needs.rest_s * 10.0).round() / 10.0,
-    );
+    let most = ((had - needs.connections_to_one) as f64 / needs.rest_s * all) as u64;
+    let rest_s = (needs.rest_s * 10.0).round() / 10.0;
+    let limit = format!("{most}/s: closed ones rest for {rest_s} s each (TIME_WAIT); {range}; {MORE_PORTS}");
     Err(PlanError::exceeds(&format!("--connect-rate {rates}"), limit))
 }
 
@@ -605,7 +601,7 @@ time = '10m'\nconnections = 100\ncalls-per-connection = 1 | far | never | 136, 1
 none | connections = 28232 |
 none | connections = 28233 | --connections 28233 exceeds 28232: 28232 local ports (32768-60999) to each address and port of a server; sudo sysctl
 none | CHURN = 466 |
-none | CHURN = 467 | --connect-rate 467/s exceeds 466/s: 232 connections stay open, 28020 more rest for 60 s
+none | CHURN = 467 | --connect-rate 467/s exceeds 466/s: closed ones rest for 60 s each (TIME_WAIT); 28232 local ports
 37 | connections = 1 |
 36 | connections = 1 | --connections 1 exceeds 0: ";
         let churn = "time = '10m'\nconnections = 232\ncalls-per-connection = 1\nconnect-rate";

@@ -4,8 +4,6 @@
 
 use crate::input::check_or_read;
 use brunt_plan::spec::{ClassSpec, OPTIONS, OptionForm, PlanOption, PlanSpec, RunSpec};
-use brunt_plan::sweep::Sweep;
-use brunt_plan::units::Count;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
@@ -208,39 +206,13 @@ fn argument(option: &'static PlanOption) -> Arg {
     let argument = argument
         .action(action)
         .value_name(option.value_name)
-        .value_parser(WordParser(option.words, |text: &str| checked(option, text)))
+        .value_parser(WordParser(option.words, |text: &str| check_or_read(option, text)))
         .hide_possible_values(true)
         .allow_hyphen_values(option.allows_hyphen)
         .conflicts_with_all(option.excludes);
     match option.alone {
         None => argument,
         Some(value) => argument.num_args(0..=1).require_equals(true).default_missing_value(value),
-    }
-}
-
-/// The text of a value. Several values of what a run has one of are for a scan.
-fn checked(option: &PlanOption, text: &str) -> Result<String, String> {
-    let is_several = text.contains(',') || text.contains("..");
-    check_or_read(option, text).map_err(|error| match option.field {
-        "rate" | "connections" | "depth" if is_several => {
-            format!("{error}; for several: brunt scan --over {}", sweep(text, option.field))
-        }
-        _ => error,
-    })
-}
-
-/// What a scan takes for several values of an option: a range needs a step, and here has that of five settings.
-fn sweep(text: &str, option: &str) -> String {
-    let typed = format!("{option}={text}");
-    let with_step = || {
-        let (first, last) = text.split_once("..")?;
-        let [first, last] = [first, last].map(|end| end.parse::<Count>().ok().map(|count| count.0));
-        let step = last?.checked_sub(first?)? / 4;
-        Some(format!("{typed}:{step}")).filter(|sweep| sweep.parse::<Sweep>().is_ok())
-    };
-    match typed.parse::<Sweep>() {
-        Ok(_) => typed,
-        Err(_) => with_step().unwrap_or_else(|| format!("{option}=10,20,40")),
     }
 }
 
@@ -306,7 +278,7 @@ mod tests {
 --label a=1 --label b= | label = ["a=1", "b="]\n
 --label a | error: invalid value 'a' for '--label <KEY=VALUE>': expected KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most
 --ttl -1s | error: invalid value '-1s' for '--ttl <DURATION>': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m
---depth 1,2 | error: invalid value '1,2' for '--depth <N>': expected a whole number, such as 1000, 100k, 2M; for several: brunt scan --over depth=1,2
+--depth 1,2 | error: invalid value '1,2' for '--depth <N>': expected a whole number, such as 1000, 100k, 2M
 --rate 5 --rate-profile 0s=1 | error: the argument '--rate <RATE>' cannot be used with '--rate-profile <POINTS>'
 --set linger=1s --set nodelay=false --set label=a=1 --set meter=['outstanding'] | nodelay = false\nlinger = "1s"\nlabel = ["a=1"]\nmeter = ["outstanding"]\n
 --set class.a.depth=4 --set class.a.ttl='5s' | [[class]]\nname = "a"\ndepth = 4\nttl = "5s"\n

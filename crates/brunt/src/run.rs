@@ -241,12 +241,12 @@ impl PlanRequest {
         flags: &cli::Run,
         planned: impl Fn(&Self) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
-        agent::check_flags(&self.spec.run, &flags.trust)?;
+        agent::check_flags(&self.spec.run, &flags.hosts)?;
         self.check(&planned)?;
         if !flags.output.print_plan {
             asking::ask(&mut self.spec)?;
         }
-        self.fleet = agent::connect_agents(&mut self.spec.run, &flags.trust)?;
+        self.fleet = agent::connect_agents(&mut self.spec.run, &flags.hosts)?;
         let planned = planned(&self)?;
         Ok((self, planned))
     }
@@ -257,9 +257,10 @@ impl PlanRequest {
         planned: impl Fn(&Self) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         if self.spec.run.has_agents() {
-            return Err(Failure::usage(
-                "--agent cannot be used with this command: run, scan and search control agents",
-            ));
+            let option = if self.spec.run.fleet.is_some() { "--fleet" } else { "--agent" };
+            return Err(Failure::usage(format!(
+                "{option} cannot be used with this command: run, scan and search control agents"
+            )));
         }
         self.check(&planned)?;
         asking::ask(&mut self.spec)?;
@@ -280,8 +281,9 @@ impl PlanRequest {
     /// The same with agents that are not connected, each of which counts as one worker.
     pub(crate) fn without_agents(&self) -> Self {
         let mut spec = self.spec.clone();
-        if let Some(agents @ [_, ..]) = spec.run.agent.as_deref() {
-            spec.run.threads.get_or_insert(Count(agents.len() as u64));
+        let agents = spec.run.agents().len() as u64;
+        if agents > 0 {
+            spec.run.threads.get_or_insert(Count(agents));
         }
         Self { spec, flags: self.flags.clone(), host: self.host.clone(), fleet: None }
     }

@@ -423,7 +423,12 @@ fn capacities(fleet: &Fleet) -> Vec<AgentCapacity> {
 }
 
 #[cfg(test)]
+#[path = "../../brunt-server/tests/it/in_thread.rs"]
+mod in_thread;
+
+#[cfg(test)]
 mod tests {
+    use super::in_thread::{options, serve_in_thread};
     use super::*;
     use brunt_plan::phase::Phase;
     use brunt_stats::histogram::Histogram;
@@ -500,8 +505,7 @@ mod tests {
 
     /// Carries it out, against a reference server of its own, as far as `drive` does.
     fn driven<T>(listener: &mut Listener, drive: impl FnOnce(&mut Driver<'_, '_>) -> T) -> T {
-        listener.server =
-            brunt_server::serve_in_thread(brunt_server::CoreOptions::default()).unwrap().to_string();
+        listener.server = serve_in_thread(options(brunt_server::CoreOptions::default())).to_string();
         let host = Host::of(brunt_engine::allowed_cpus(), 7);
         let mut screen = FrontEndHost::new(listener, Instant::now(), &NAMES);
         let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));

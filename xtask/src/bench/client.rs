@@ -88,7 +88,6 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     pub(crate) tool: &'static Tool,
-    pub(crate) name: String,
     pub(crate) program: PathBuf,
     /// Of a peer: that of the floor which its system calls are nearest to.
     pub(crate) policy: Policy,
@@ -129,14 +128,12 @@ impl Eq for Tool {}
 pub(crate) struct Report {
     /// Requests with a reply, in all phases.
     pub(crate) requests: Option<u64>,
-    /// Of these the last ones, which were due in the measured window.
-    pub(crate) requests_of_window: Option<u64>,
     /// Requests made before, which the server counts, too.
     pub(crate) before: u64,
     /// System calls of all requests.
     pub(crate) syscalls: Option<f64>,
-    /// User and system time of the measured window.
-    pub(crate) window_cpu_us: Option<[f64; 2]>,
+    /// CPU time of the measured window.
+    pub(crate) window_cpu_us: Option<f64>,
 }
 
 const fn tool(name: &'static str, arguments: &'static str, report: fn(&str, &str) -> Report) -> Tool {
@@ -274,14 +271,13 @@ impl Client {
         Self { policy, ..Self::of(&FLOOR, program) }
     }
 
-    /// brunt with these options beside those of every load.
-    pub(crate) fn brunt(program: &Path, name: String, options: &str) -> Self {
-        Self { name, options: options.to_owned(), ..Self::of(&BRUNT, program) }
+    /// brunt under a policy, with these options beside those of every load.
+    pub(crate) fn brunt(program: &Path, policy: Policy, options: &str) -> Self {
+        Self { policy, options: options.to_owned(), ..Self::of(&BRUNT, program) }
     }
 
     pub(crate) fn of(tool: &'static Tool, program: &Path) -> Self {
-        let (name, program) = (tool.name.to_owned(), program.to_path_buf());
-        Self { tool, name, program, policy: tool.nearest, options: String::new() }
+        Self { tool, program: program.to_path_buf(), policy: tool.nearest, options: String::new() }
     }
 
     pub(crate) fn is(&self, kind: Kind) -> bool {
@@ -303,8 +299,8 @@ impl Client {
     }
 
     /// Its command line, the program left out.
-    pub(crate) fn arguments(&self, load: &Load<'_>) -> Vec<String> {
-        self.fill(self.tool.arguments, load).split_whitespace().map(str::to_owned).collect()
+    pub(crate) fn arguments(&self, load: &Load<'_>) -> String {
+        self.fill(self.tool.arguments, load)
     }
 
     /// The text of its configuration; empty for those that have none.
@@ -321,8 +317,8 @@ impl Client {
     }
 }
 
-fn cpu_us(json: &Value) -> Option<[f64; 2]> {
-    Some([json["cpu_user_ns"].as_f64()? / 1e3, json["cpu_system_ns"].as_f64()? / 1e3])
+fn cpu_us(json: &Value) -> Option<f64> {
+    Some((json["cpu_user_ns"].as_f64()? + json["cpu_system_ns"].as_f64()?) / 1e3)
 }
 
 fn floor(printed: &str, _: &str) -> Report {
@@ -332,7 +328,6 @@ fn floor(printed: &str, _: &str) -> Report {
         before: json["tried"].as_u64().unwrap_or_default(),
         syscalls: json["syscalls"].as_f64(),
         window_cpu_us: cpu_us(&json),
-        ..Report::default()
     }
 }
 
@@ -345,7 +340,6 @@ fn brunt(printed: &str, _: &str) -> Report {
     let syscalls = json["client"]["syscalls_per_request"].as_f64().zip(requests);
     Report {
         requests,
-        requests_of_window: json["counts"]["requests"]["completed"].as_u64(),
         before: 0,
         syscalls: syscalls.map(|(each, count): (f64, u64)| each * count as f64),
         window_cpu_us: cpu_us(&json["client"]),
@@ -396,18 +390,18 @@ mod tests {
     #[test]
     fn client_command_lines_follow_the_shape() {
         let load = load();
-        let floor = Client::floor(Path::new(""), PEAK).arguments(&load).join(" ");
+        let floor = Client::floor(Path::new(""), PEAK).arguments(&load);
         assert_eq!(
             floor,
             "floor --server 127.0.0.1:7 --connections 64 --depth 32 --io uring --refill batch --gather 8 --keys 10000 \
              --time-ms 3000"
         );
-        let brunt = Client::brunt(Path::new(""), String::new(), "--io uring --wait sleep");
-        let line = brunt.arguments(&load).join(" ");
+        let brunt = Client::brunt(Path::new(""), PEAK, "--io uring --wait sleep");
+        let line = brunt.arguments(&load);
         let expected = "run -s 127.0.0.1:7 -T 1 -c 64 --depth 32 --io uring --wait sleep -t 3s";
         assert!(line.starts_with(expected), "{line}");
         for client in peers() {
-            let line = client.arguments(&load).join(" ") + &client.configuration(&load);
+            let line = client.arguments(&load) + &client.configuration(&load);
             assert!(!line.contains('{'), "{line}");
             assert!(line.contains('7') && line.contains("64"), "{line}");
         }
@@ -441,7 +435,7 @@ mod tests {
             ),
         ];
         for (name, printed, written, requests) in table {
-            let peer = peers().find(|peer| peer.name == name).unwrap();
+            let peer = peers().find(|peer| peer.tool.name == name).unwrap();
             assert_eq!((peer.tool.report)(printed, written).requests, Some(requests), "{name}");
             assert_eq!((peer.tool.report)("no output", "none"), Report::default(), "{name}");
         }
@@ -452,24 +446,14 @@ mod tests {
         let printed = r#"{"counts": {"requests": {"completed": 90},
                 "phases": {"warmup": {"requests": {"completed": 10}}, "measure": {"requests": {"completed": 90}}}},
                 "client": {"cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls_per_request": 0.5}}"#;
-        let expected = Report {
-            requests: Some(100),
-            requests_of_window: Some(90),
-            before: 0,
-            syscalls: Some(50.0),
-            window_cpu_us: Some([1.0, 2.0]),
-        };
+        let expected =
+            Report { requests: Some(100), before: 0, syscalls: Some(50.0), window_cpu_us: Some(3.0) };
         assert_eq!(brunt(printed, ""), expected);
         assert_eq!(brunt("nothing", ""), Report::default());
         let printed =
             r#"{"requests": 4, "cpu_user_ns": 1000, "cpu_system_ns": 2000, "syscalls": 12, "tried": 3}"#;
-        let expected = Report {
-            requests: Some(4),
-            before: 3,
-            syscalls: Some(12.0),
-            window_cpu_us: Some([1.0, 2.0]),
-            ..Report::default()
-        };
+        let expected =
+            Report { requests: Some(4), before: 3, syscalls: Some(12.0), window_cpu_us: Some(3.0) };
         assert_eq!(floor(printed, ""), expected);
     }
 

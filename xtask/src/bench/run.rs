@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a client reports and what the server saw are beside each other; where they differ, the row tells so.
 
-use super::client::{Client, Kind, Load, Report, Shape};
+use super::client::{Client, Kind, Load, Shape};
 use crate::process::Server;
 use anyhow::{Context, bail, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -21,24 +21,16 @@ const DISAGREEMENT_MAX: f64 = 0.01;
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) seconds: u64,
+    /// As `taskset -c` takes them.
+    pub(crate) client_cpus: String,
     /// For configurations and what clients write.
     pub(crate) directory: PathBuf,
-}
-
-/// A run that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedRun {
-    pub(crate) report: Report,
-    wall_s: f64,
-    /// User and system time from start to end, by the kernel's accounting of the process and its children.
-    pub(crate) cpu_us: [f64; 2],
 }
 
 /// What came of a run, per request where its name tells so.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Measured {
-    pub(crate) user_us: f64,
-    pub(crate) system_us: f64,
+    pub(crate) cpu_us: f64,
     pub(crate) syscalls: Option<f64>,
     pub(crate) requests_per_s: f64,
     /// Of brunt: the part of its CPU time that lies outside the measured window.
@@ -47,16 +39,10 @@ pub(crate) struct Measured {
     pub(crate) note: Option<String>,
 }
 
-impl Measured {
-    pub(crate) fn cpu_us(&self) -> f64 {
-        self.user_us + self.system_us
-    }
-}
-
-/// CPU time of all processes that were waited for.
-fn children_cpu_us() -> anyhow::Result<[f64; 2]> {
+/// CPU time, of the user and the system, of all processes that were waited for.
+fn children_cpu_us() -> anyhow::Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    Ok([usage.user_time(), usage.system_time()].map(|time| time.num_microseconds() as f64))
+    Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64)
 }
 
 impl Bench {
@@ -68,42 +54,15 @@ impl Bench {
     /// Lets a client store its keys if it writes them in its own way. Returns what went wrong.
     pub(crate) fn prepare(&self, client: &Client, load: &Load<'_>) -> Option<String> {
         let arguments = load.fill(client.tool.preparation?);
-        let stored = self.output(&client.program, arguments.split_whitespace(), None);
-        stored.err().map(|error| format!("{} cannot store its keys: {error:#}.", client.name))
+        let stored = self.output(&client.program, &arguments);
+        stored.err().map(|error| format!("{} cannot store its keys: {error:#}.", client.tool.name))
     }
 
-    /// Runs a client, on these CPUs (as `taskset -c` takes them) or on any.
-    ///
-    /// # Errors
-    /// It cannot be started, does not end, fails, or reports nothing.
-    pub(crate) fn run(
-        &self,
-        client: &Client,
-        load: &Load<'_>,
-        cpus: Option<&str>,
-    ) -> anyhow::Result<EndedRun> {
-        std::fs::write(load.configuration_path(), client.configuration(load))?;
-        std::fs::write(load.output_path(), "")?;
-        let (start, before) = (Instant::now(), children_cpu_us()?);
-        let printed = self.output(&client.program, client.arguments(load), cpus)?;
-        let (wall_s, after) = (start.elapsed().as_secs_f64(), children_cpu_us()?);
-        let written = std::fs::read_to_string(load.output_path()).unwrap_or_default();
-        let report = (client.tool.report)(&printed, &written);
-        let is_read = client.is(Kind::Peer) || report.requests.is_some();
-        ensure!(is_read, "{} printed no result: {printed}", client.name);
-        Ok(EndedRun { report, wall_s, cpu_us: [0, 1].map(|index| after[index] - before[index]) })
-    }
-
-    /// What a program prints.
-    fn output(
-        &self,
-        program: &Path,
-        arguments: impl IntoIterator<Item: AsRef<std::ffi::OsStr>>,
-        cpus: Option<&str>,
-    ) -> anyhow::Result<String> {
+    /// What a program prints with these arguments, parted by blanks.
+    fn output(&self, program: &Path, arguments: &str) -> anyhow::Result<String> {
         let mut command = Command::new("timeout");
-        command.arg((self.seconds + GRACE_S).to_string());
-        command.args(cpus.iter().flat_map(|cpus| ["taskset", "-c", *cpus])).arg(program).args(arguments);
+        command.arg((self.seconds + GRACE_S).to_string()).args(["taskset", "-c", &self.client_cpus]);
+        command.arg(program).args(arguments.split_whitespace());
         let output = command.stdin(Stdio::null()).output().context("cannot run timeout")?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
@@ -116,33 +75,38 @@ impl Bench {
     /// Runs a client once against a server, and compares what both count.
     ///
     /// # Errors
-    /// As [`Self::run`]; or the server saw no request.
+    /// It cannot be started, does not end, fails, or reports nothing; or the server saw no request.
     pub(crate) fn measure(
         &self,
         client: &Client,
         load: &Load<'_>,
         server: &Server,
-        cpus: &str,
     ) -> anyhow::Result<Measured> {
+        std::fs::write(load.configuration_path(), client.configuration(load))?;
+        std::fs::write(load.output_path(), "")?;
         let before = server.hits_and_misses()?;
-        let EndedRun { report, wall_s, cpu_us } = self.run(client, load, Some(cpus))?;
+        let (start, before_us) = (Instant::now(), children_cpu_us()?);
+        let printed = self.output(&client.program, &client.arguments(load))?;
+        let (wall_s, cpu_us) = (start.elapsed().as_secs_f64(), children_cpu_us()? - before_us);
         let after = server.hits_and_misses()?;
+        let written = std::fs::read_to_string(load.output_path()).unwrap_or_default();
+        let report = (client.tool.report)(&printed, &written);
+        let is_read = client.is(Kind::Peer) || report.requests.is_some();
+        ensure!(is_read, "{} printed no result: {printed}", client.tool.name);
         let [hits, misses] = [0, 1].map(|index| after[index] - before[index]);
         ensure!(hits + misses > 0, "the server saw no request");
         let requests = report.requests.unwrap_or(hits + misses) as f64;
         // The floor tries its keys out first, which is no part of it: without that it is lower.
-        let [user, system] = match client.tool.kind {
+        let own_us = match client.tool.kind {
             Kind::Floor => report.window_cpu_us.context("the floor reports no time")?,
             Kind::Brunt | Kind::Peer => cpu_us,
         };
-        let sum = |times: [f64; 2]| times[0] + times[1];
         let window = report.window_cpu_us.filter(|_| client.is(Kind::Brunt));
         Ok(Measured {
-            user_us: user / requests,
-            system_us: system / requests,
+            cpu_us: own_us / requests,
             syscalls: report.syscalls.map(|syscalls| syscalls / requests),
             requests_per_s: requests / wall_s,
-            outside: window.map(|window| 1.0 - sum(window) / sum(cpu_us)),
+            outside: window.map(|window| 1.0 - window / cpu_us),
             note: note(requests + report.before as f64, hits, misses),
         })
     }
@@ -153,13 +117,12 @@ impl Bench {
         client: &Client,
         load: &Load<'_>,
         server: &Server,
-        cpus: &str,
     ) -> anyhow::Result<u64> {
         const TRIAL: u64 = 20_000;
         if !client.tool.takes_requests {
             return Ok(0);
         }
-        let trial = self.measure(client, &Load { requests: TRIAL, ..*load }, server, cpus)?;
+        let trial = self.measure(client, &Load { requests: TRIAL, ..*load }, server)?;
         Ok((trial.requests_per_s * self.seconds as f64) as u64)
     }
 }
@@ -187,15 +150,19 @@ mod tests {
 
     #[test]
     fn cpu_time_of_a_run_is_that_of_its_processes() {
-        let directory = tempfile::tempdir().unwrap();
-        let bench = Bench { seconds: 5, directory: directory.path().to_path_buf() };
-        let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done";
+        let (client_cpus, directory) = ("0".to_owned(), tempfile::tempdir().unwrap());
+        let bench = Bench { seconds: 5, client_cpus, directory: directory.path().to_path_buf() };
+        let script = |name: &str, text: &str| {
+            let path = bench.directory.join(name);
+            std::fs::write(&path, text).unwrap();
+            bench.output(Path::new("sh"), path.to_str().unwrap())
+        };
         let before = children_cpu_us().unwrap();
-        let printed = bench.output(Path::new("sh"), ["-c", script], Some("0")).unwrap();
+        let printed = script("busy", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done").unwrap();
         let after = children_cpu_us().unwrap();
         assert_eq!(printed, "done\n");
         // Some 100 ms; the kernel counts in steps of a few.
-        assert!(after[0] - before[0] > 10e3, "{before:?} {after:?}");
-        assert!(bench.output(Path::new("sh"), ["-c", "echo no >&2; exit 3"], None).is_err());
+        assert!(after - before > 10e3, "{before:?} {after:?}");
+        assert!(script("failing", "echo no >&2; exit 3").is_err());
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
     for row in rows {
         let of_round = row.rounds.iter().filter_map(|round| round.note.as_ref()).next_back();
         for remark in of_round.into_iter().chain(&row.failure) {
-            let name = format!("{} {}", row.client.name, row.client.policy_text());
+            let name = format!("{} {}", row.client.tool.name, row.client.policy_text());
             text.push_str(&format!("\n{}: {remark}.\n", name.trim()));
         }
     }
@@ -94,9 +94,9 @@ fn line(shape: &Shape, rows: &[Row], row: &Row) -> [String; HEADINGS.len()] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let is_floor = row.client.is(Kind::Floor);
     [
-        row.client.name.clone(),
+        row.client.tool.name.to_owned(),
         row.client.policy_text(),
-        or_dash(each(Measured::cpu_us).map(Spread::text)),
+        or_dash(each(|round| round.cpu_us).map(Spread::text)),
         or_dash(calls(row).map(|calls| format!("{calls:.3}"))),
         or_dash(to_floor(shape, rows, row).filter(|_| !is_floor).map(Spread::text)),
         or_dash(to_brunt(rows, row).filter(|_| !row.client.is(Kind::Brunt)).map(Spread::text)),
@@ -114,13 +114,13 @@ fn faces_the_best_floor(shape: &Shape, row: &Row) -> bool {
 
 /// The least that rows of a kind took in a round.
 fn least<'a>(rows: impl Iterator<Item = &'a Row>, round: usize) -> Option<f64> {
-    let taken = rows.filter_map(|row| row.rounds.get(round)).map(Measured::cpu_us);
+    let taken = rows.filter_map(|row| row.rounds.get(round)).map(|round| round.cpu_us);
     taken.min_by(f64::total_cmp)
 }
 
 fn ratios(row: &Row, divisor: impl Fn(usize) -> Option<f64>) -> Option<Spread> {
     let rounds = row.rounds.iter().enumerate();
-    Spread::of(rounds.filter_map(|(round, measured)| Some(measured.cpu_us() / divisor(round)?)))
+    Spread::of(rounds.filter_map(|(round, measured)| Some(measured.cpu_us / divisor(round)?)))
 }
 
 fn floors(rows: &[Row]) -> impl Iterator<Item = &Row> + Clone {
@@ -182,8 +182,7 @@ mod tests {
 
     fn row(client: Client, cpu_us: &[f64]) -> Row {
         let measured = |&cpu_us: &f64| Measured {
-            user_us: 0.0,
-            system_us: cpu_us,
+            cpu_us,
             syscalls: Some(2.0 * cpu_us),
             requests_per_s: 1e6,
             outside: None,
@@ -193,7 +192,7 @@ mod tests {
     }
 
     fn brunt(policy: Policy) -> Client {
-        Client { policy, ..Client::brunt(Path::new(""), "brunt".to_owned(), "") }
+        Client::brunt(Path::new(""), policy, "")
     }
 
     #[test]

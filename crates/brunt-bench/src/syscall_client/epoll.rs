@@ -4,7 +4,7 @@
 //! Edge-triggered: one read takes everything in flight on a connection, so no bytes are left without an event, and
 //! the kernel need not poll each socket again (3 to 5 % of all at depth 1).
 
-use super::load::{Load, Ring, Timer};
+use super::load::{Load, Timer};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -46,7 +46,7 @@ pub(super) fn run(
         for event in &events {
             let data = event.data.u64();
             if data == TIMER {
-                if timer.ring(load)? == Ring::GiveUp {
+                if !timer.ring(load)? {
                     return Ok(syscalls);
                 }
                 continue;

@@ -164,15 +164,6 @@ impl<'a> Load<'a> {
 /// How long replies are awaited when nothing more is asked for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a ring means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ring {
-    /// Go on until every reply has come.
-    Stop,
-    /// The server has stopped answering.
-    GiveUp,
-}
-
 /// Rings once after a time, and once more after [`PATIENCE`].
 pub(super) struct Timer {
     fd: OwnedFd,
@@ -198,16 +189,16 @@ impl Timer {
         rustix::time::timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &spec).map(|_| ())
     }
 
-    /// It became readable.
-    pub(super) fn ring(&mut self, load: &mut Load<'_>) -> Result<Ring, Errno> {
+    /// It became readable. Does the run go on until every reply has come, and not end as the server has stopped answering?
+    pub(super) fn ring(&mut self, load: &mut Load<'_>) -> Result<bool, Errno> {
         if self.has_rung {
-            return Ok(Ring::GiveUp);
+            return Ok(false);
         }
         self.has_rung = true;
         load.stop();
         // Setting it anew also makes it unreadable.
         self.arm(PATIENCE)?;
-        Ok(Ring::Stop)
+        Ok(true)
     }
 }
 

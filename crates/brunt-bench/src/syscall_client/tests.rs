@@ -1,9 +1,13 @@
 //! The floor against the reference server: it does what it says, by the server's own counters.
 
+#[path = "../../../brunt-server/tests/it/in_thread.rs"]
+mod in_thread;
+
 use super::SyscallClient;
 use super::requests::TRIES;
 use crate::parsed;
 use brunt_server::CoreOptions;
+use in_thread::{options, serve_in_thread};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
@@ -11,7 +15,7 @@ const KEYS: u64 = 500;
 
 /// Starts a server in a thread that lives as long as the test process, and stores keys `0..keys`.
 fn start_server(keys: u64, core: CoreOptions) -> String {
-    let address = brunt_server::serve_in_thread(core).unwrap().to_string();
+    let address = serve_in_thread(options(core)).to_string();
     let mut stream = TcpStream::connect(&address).unwrap();
     for id in 0..keys {
         let stored = format!("set {id:030} 0 0 200\r\n{}\r\n", "v".repeat(200));

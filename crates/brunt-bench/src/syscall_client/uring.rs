@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code, reason = "entries of io_uring carry addresses that the kernel reads and writes")]
 
-use super::load::{Load, Ring, Timer};
+use super::load::{Load, Timer};
 use io_uring::types::{BufRingEntry, Fixed};
 use io_uring::{IoUring, SubmissionQueue, Submitter, cqueue, opcode, squeue};
 use std::io;
@@ -66,8 +66,8 @@ pub(super) fn run(
         for completion in &mut completions {
             match completion.user_data() & !u64::from(u32::MAX) {
                 RECEIVE => received(&completion, load, &mut buffers, &mut submissions)?,
-                TIMER if timer.ring(load)? == Ring::GiveUp => is_given_up = true,
-                TIMER => watch(&mut submissions, timer),
+                TIMER if timer.ring(load)? => watch(&mut submissions, timer),
+                TIMER => is_given_up = true,
                 _ => return Err(failure(completion.result())),
             }
         }

@@ -138,24 +138,8 @@ fn parse_words(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     Ok(Action::Run(Box::new(line)))
 }
 
-/// What the value of an option is, where it is missing.
-fn wanted(long: &str) -> &'static str {
-    match long {
-        "output" => "the path of a file",
-        "server" => "the name or address of a host, or the path of a socket",
-        "method" => "a method such as get or set",
-        "prefix" => "the front of all keys",
-        "client" => "I/N, such as 0/1",
-        "timeout" => "seconds",
-        "conn-rate" | "call-rate" | "sizes" => ACCEPTED,
-        "wait" => "sleep, hybrid or spin",
-        _ => "a whole number",
-    }
-}
-
 fn in_words(fault: &Fault) -> String {
     match fault {
-        Fault::LacksValue(long, _) => format!("{fault}; expected {}", wanted(long)),
         Fault::Unknown(option) if is_of_memcache_perf(option) => format!(
             "{fault}; it is one of memcache-perf, a mutilate whose program is named mcperf as well: \
              `brunt mutilate` takes its command lines"
@@ -216,42 +200,30 @@ fn client(long: &str, text: &str) -> Result<u32, String> {
 }
 
 fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
-    distribution(text)
-        .map_err(|fault| format!("invalid value '{text}' for --{long}: {fault}; expected {ACCEPTED}"))
+    let accepted = "a rate R, or dR, uMIN,MAX, eMEAN or sFIRST with numbers above 0, MIN up to MAX";
+    accept(long, text, distribution(text), accepted)
 }
 
-/// The syntax that error messages name.
-const ACCEPTED: &str = "a rate R, or dR, uMIN,MAX, eMEAN or sFIRST with numbers above 0";
-
-/// Reads `[d|u|e|s]R1[,R2]`, or a rate without a letter; `None` where nothing is drawn, which is `0`. A number N without a letter is a rate, and 1/N is drawn.
-///
-/// # Errors
-/// What is wrong with it.
-fn distribution(text: &str) -> Result<Option<McperfShape>, String> {
+/// Reads `[d|u|e|s]R1[,R2]`, or a rate without a letter; nothing is drawn where that is `0`. A number N without a letter is a rate, and
+/// 1/N is drawn.
+fn distribution(text: &str) -> Option<Option<McperfShape>> {
+    let above_zero = |text: &str| real(text).filter(|number| *number > 0.0);
     let mut letters = text.chars();
-    let (letter, numbers) = (letters.next().unwrap_or_default(), letters.as_str());
-    Ok(Some(match letter {
-        'd' => McperfShape::Fixed(part_above_zero("the interval", numbers)?),
-        'e' => McperfShape::Exponential(part_above_zero("the mean", numbers)?),
-        's' => McperfShape::Sequential(part_above_zero("the first number", numbers)?),
+    let (letter, numbers) = (letters.next()?, letters.as_str());
+    match letter {
+        'd' => above_zero(numbers).map(McperfShape::Fixed).map(Some),
+        'e' => above_zero(numbers).map(McperfShape::Exponential).map(Some),
+        's' => above_zero(numbers).map(McperfShape::Sequential).map(Some),
         'u' => {
-            let (min, max) = numbers.split_once(',').ok_or("a comma and a maximum are missing")?;
-            let (min, max) = (part_above_zero("the minimum", min)?, part_above_zero("the maximum", max)?);
-            if max < min {
-                return Err(format!("the maximum {max} is below the minimum {min}"));
-            }
-            McperfShape::Uniform(min, max)
+            let (min, max) = numbers.split_once(',')?;
+            let (min, max) = (above_zero(min)?, above_zero(max)?);
+            (min <= max).then_some(Some(McperfShape::Uniform(min, max)))
         }
-        _ => match real(text) {
-            Some(0.0) => return Ok(None),
-            Some(rate) if rate > 0.0 && (1.0 / rate).is_finite() => McperfShape::Fixed(1.0 / rate),
-            _ => return Err(format!("'{text}' is no rate of at least 0")),
+        _ => match real(text)? {
+            0.0 => Some(None),
+            rate => (rate > 0.0 && (1.0 / rate).is_finite()).then_some(Some(McperfShape::Fixed(1.0 / rate))),
         },
-    }))
-}
-
-fn part_above_zero(name: &str, text: &str) -> Result<f64, String> {
-    real(text).filter(|number| *number > 0.0).ok_or_else(|| format!("{name} '{text}' is no number above 0"))
+    }
 }
 
 /// mcperf's names for what brunt has options for.
@@ -377,8 +349,8 @@ mod tests {
             -t abc => invalid value 'abc' for --timeout: expected seconds from 0
             -t inf => invalid value 'inf' for --timeout
             -z 0 => invalid value '0' for --sizes: expected a distribution of sizes above 0
-            -r -5 => invalid value '-5' for --conn-rate: '-5' is no rate of at least 0; expected a rate R, or dR
-            -z u5,1 => invalid value 'u5,1' for --sizes: the maximum 1 is below the minimum 5
+            -r -5 => invalid value '-5' for --conn-rate: expected a rate R, or dR
+            -z u5,1 => invalid value 'u5,1' for --sizes: expected a rate R, or dR, uMIN,MAX
             -c 3 => invalid value '3' for --client: expected I/N, client I of N, such as 3/16
             -c x/3 => invalid value 'x/3' for --client
             -P abcdefghijklmnopq => invalid value 'abcdefghijklmnopq' for --prefix: expected up to 16 bytes
@@ -386,9 +358,8 @@ mod tests {
             -? => '-?' is no option
             --bogus => '--bogus' is no option; --help lists them
             --num=3 => '--num' may be any of --num-conns --num-calls
-            -n => -n needs a value; expected a whole number
-            --output => --output needs a value; expected the path of a file
-            --call-rate => --call-rate needs a value; expected a rate R, or dR, uMIN,MAX
+            -n => -n needs a value
+            --output => --output needs a value
             -H --fine=2 => invalid value '2' for --fine: it takes no value
             --wait soon => invalid value 'soon' for --wait: expected sleep, hybrid or spin
             // The first that is wrong, in the order of the line.
@@ -451,29 +422,15 @@ mod tests {
             ("s5", Some(Sequential(5.0))),
         ];
         for (text, expected) in table {
-            assert_eq!(distribution(text), Ok(expected), "{text}");
+            assert_eq!(distribution(text), Some(expected), "{text}");
         }
     }
 
     #[test]
     fn invalid_distributions_are_rejected() {
-        let table = [
-            ("-5", "'-5' is no rate of at least 0"),
-            ("x", "'x' is no rate of at least 0"),
-            ("", "'' is no rate of at least 0"),
-            ("inf", "'inf' is no rate of at least 0"),
-            ("1e-320", "'1e-320' is no rate of at least 0"),
-            ("d0", "the interval '0' is no number above 0"),
-            ("e", "the mean '' is no number above 0"),
-            ("s-1", "the first number '-1' is no number above 0"),
-            ("u5", "a comma and a maximum are missing"),
-            ("u0,5", "the minimum '0' is no number above 0"),
-            ("u1,x", "the maximum 'x' is no number above 0"),
-            ("u1,2,3", "the maximum '2,3' is no number above 0"),
-            ("u5,1", "the maximum 1 is below the minimum 5"),
-        ];
-        for (text, fault) in table {
-            assert_eq!(distribution(text), Err(fault.to_owned()), "{text}");
+        for text in ["-5", "x", "", "inf", "1e-320", "d0", "e", "s-1", "u5", "u0,5", "u1,x", "u1,2,3", "u5,1"]
+        {
+            assert_eq!(distribution(text), None, "{text}");
         }
     }
 }

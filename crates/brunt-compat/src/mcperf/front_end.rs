@@ -14,6 +14,7 @@ use brunt_plan::outcome::ReplyKind;
 use brunt_stats::connection::FaultKind;
 use brunt_stats::observer::Event;
 use brunt_stats::summary::Summary;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
@@ -122,37 +123,20 @@ fn all_remarks(summary: &Summary, verbosity: u64) -> Vec<String> {
 
 /// What is in the lines of errors, where that wants an explanation.
 fn faults(summary: &Summary) -> Vec<String> {
-    let count = |kind: FaultKind| {
-        let rows = summary.faults().rows().iter().filter(|row| row.kind == kind);
-        rows.map(|row| row.count).sum::<u64>()
-    };
-    let mut remarks = Vec::new();
-    for (kind, why) in [
-        (FaultKind::ClosedByPeer, "closed by the server in good order"),
-        (FaultKind::Malformed, "ended for bytes that are no reply"),
-    ] {
-        let count = count(kind);
-        if count > 0 {
-            remarks.push(format!("note: of other, {count} connections were {why}"));
-        }
-    }
+    let mut counts = BTreeMap::new();
     for fault in summary.faults().rows() {
-        if let FaultKind::Other(number) = fault.kind {
-            let reason = io::Error::from_raw_os_error(number);
-            remarks.push(format!("note: of other, {}: {reason}", fault.count));
-        }
+        *counts.entry(fault.kind).or_insert(0) += fault.count;
     }
-    for (kind, word) in [
-        (FaultKind::NoPort, "addrunavail"),
-        (FaultKind::NoDescriptor, "fd-unavail"),
-        (FaultKind::NoFile, "ftab-full"),
-    ] {
-        let (count, remedy) = (count(kind), kind.remedy().unwrap_or_default());
-        if count > 0 {
-            remarks.push(format!("note: {word} {count}: {remedy}"));
-        }
-    }
-    remarks
+    let remark = |(kind, count): (FaultKind, u64)| {
+        let why = match kind {
+            FaultKind::ClosedByPeer => "closed by the server in good order".to_owned(),
+            FaultKind::Malformed => "ended for bytes that are no reply".to_owned(),
+            FaultKind::Other(number) => io::Error::from_raw_os_error(number).to_string(),
+            _ => kind.remedy()?.to_owned(),
+        };
+        Some(format!("note: {} {count}: {why}", report::error_word(kind)))
+    };
+    counts.into_iter().filter_map(remark).collect()
 }
 
 #[cfg(test)]

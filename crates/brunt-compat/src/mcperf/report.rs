@@ -291,6 +291,11 @@ const ERRORS: [&str; 8] = [
     "other",
 ];
 
+/// What the report calls a fault.
+pub(super) const fn error_word(fault: FaultKind) -> &'static str {
+    ERRORS[error_place(fault)]
+}
+
 /// The place of a fault in [`ERRORS`].
 const fn error_place(fault: FaultKind) -> usize {
     match fault {

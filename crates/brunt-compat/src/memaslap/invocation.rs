@@ -175,16 +175,7 @@ fn loaded(
     mut servers: Vec<ServerAddress>,
     remarks: &mut Vec<String>,
 ) -> Vec<ServerAddress> {
-    let (most, reason) = match (line.rep_write, line.threads) {
-        (Some(1), _) => (1, "--rep_write: the only replica is the first server".to_owned()),
-        (Some(replicas), _) => {
-            (replicas, format!("--rep_write: {replicas} replicas are the first {replicas} servers"))
-        }
-        (None, 1) => (1, "--servers: the only thread loads the first server".to_owned()),
-        (None, threads) => {
-            (threads, format!("--servers: {threads} threads load the first {threads} servers, one each"))
-        }
-    };
+    let most = line.rep_write.unwrap_or(line.threads);
     let behind = servers.split_off(servers.len().min(most as usize));
     let mut idle: Vec<String> = Vec::new();
     for server in behind.iter().filter(|server| !servers.contains(server)).map(ToString::to_string) {
@@ -193,7 +184,10 @@ fn loaded(
         }
     }
     if !idle.is_empty() {
-        remarks.push(format!("warning: {reason}; no load for {}", idle.join(", ")));
+        remarks.push(format!(
+            "warning: --servers: each thread, or replica of --rep_write, has one, in their order; no load for {}",
+            idle.join(", ")
+        ));
     }
     if servers.iter().all(|server| *server == servers[0]) {
         servers.truncate(1);
@@ -478,20 +472,20 @@ reconnect = \"never\"
         let remarks = |line: &str| invocation(line).unwrap().remarks.join("; ");
         assert_eq!(
             remarks("-s a,b,b,c,c -T 2"),
-            "warning: --servers: 2 threads load the first 2 servers, one each; no load for c:11211"
+            "warning: --servers: each thread, or replica of --rep_write, has one, in their order; no load for c:11211"
         );
         assert_eq!(
             remarks("-s a,b"),
-            "warning: --servers: the only thread loads the first server; no load for b:11211"
+            "warning: --servers: each thread, or replica of --rep_write, has one, in their order; no load for b:11211"
         );
         assert_eq!(
             remarks("-s a,b -p 1"),
-            "warning: --rep_write: the only replica is the first server; no load for b:11211"
+            "warning: --servers: each thread, or replica of --rep_write, has one, in their order; no load for b:11211"
         );
         assert_eq!(remarks("-s a,b,a -T 2 -c 4"), "");
         assert_eq!(
             remarks("-s a,b,c -p 2"),
-            "warning: --rep_write: 2 replicas are the first 2 servers; no load for c:11211"
+            "warning: --servers: each thread, or replica of --rep_write, has one, in their order; no load for c:11211"
         );
         assert_eq!(remarks("-s a,b,c -T 4 -c 4"), "");
     }

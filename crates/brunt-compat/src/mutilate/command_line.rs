@@ -394,33 +394,14 @@ impl CommandLine {
 
     /// What of a master's options is otherwise than it seems.
     pub(super) fn master_warnings(&self) -> Vec<String> {
-        let own = self.measure_qps.unwrap_or(0);
-        let steps = self.scan.filter(|_| self.search.is_none() && self.threads > 0 && self.has_agents());
-        let low_step = steps.filter(|range| {
-            // A step of 0 is as fast as it goes.
-            let slowest = if range.min == 0 { range.step } else { range.min };
-            slowest <= range.max.min(own)
-        });
         let far = self.agents.iter().find(|(host, _)| !is_this_host(host));
         // An IPv6 address without brackets is a host by itself.
         let host_of = |server: &String| split(server).map_or(server.clone(), |(host, _)| host.to_owned());
         let near = self.servers.iter().find(|server| is_this_host(&host_of(server)));
         let mut warnings = Vec::new();
         if let (Some((agent, _)), Some(server), false) = (far, near, self.loadonly) {
-            let stored = match self.noload {
-                true => "",
-                false => {
-                    ", whose server then holds only its share of the keys; load each host with --loadonly, and give --noload here"
-                }
-            };
-            warnings.push(format!(
-                "--server: agent {agent} looks '{server}' up itself, and finds its own host{stored}"
-            ));
-        }
-        if low_step.is_some() {
-            warnings.push(format!(
-                "--scan: rates up to --measure_qps {own} are the master's alone; agents pause there"
-            ));
+            warnings
+                .push(format!("--server: agent {agent} looks '{server}' up itself, and finds its own host"));
         }
         if self.threads == 0 && !self.agent_sampling && !self.loadonly {
             warnings.push(

@@ -73,21 +73,13 @@ impl Invocation {
         let mut warnings = line.warnings.clone();
         let servers = servers(&line)?;
         let records = (line.records / servers.len() as u64).max(1);
-        let arrival = line.iadist.as_deref().map_or(Ok(Arrival::Poisson), |text| {
-            Generator::parse(text, Generator::OF_GAPS).and_then(|generator| generator.arrival())
-        });
         let is_paced = line.is_paced();
-        let arrival = match arrival {
-            Ok(arrival) => arrival,
-            // Nothing is drawn from it.
-            Err(_) if !is_paced => Arrival::Poisson,
-            Err(fault) => {
-                return Err(invalid_distribution(
-                    "iadist",
-                    line.iadist.as_deref().unwrap_or_default(),
-                    &fault,
-                ));
-            }
+        // Without a rate nothing is drawn from it.
+        let arrival = match line.iadist.as_deref().filter(|_| is_paced) {
+            None => Arrival::Poisson,
+            Some(text) => Generator::parse(text, Generator::OF_GAPS)
+                .and_then(|generator| generator.arrival())
+                .map_err(|fault| invalid_distribution("iadist", text, &fault))?,
         };
         if line.search.is_some() && line.update >= 1.0 && !line.follows() && line.read_file.is_none() {
             return Err(

@@ -19,8 +19,6 @@ pub struct Config {
     /// What is sent.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
-    /// What version 2.1.0 sends in the warm-up; refused.
-    pub warmup: Vec<Workload>,
     /// Options that the command line has, too.
     #[serde(skip)]
     pub general: CommandLine,
@@ -186,7 +184,7 @@ parameter = []
             [[workload]]\nratee = 5
                 => line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name, method, rate, parameter
             [general]\n colour = 5 => line 2, column 2: 'colour' is no key; expected server, threads,\x20
-            [generel] => line 1, column 2: 'generel' is no key; did you mean 'general'? expected general, workload, warmup
+            [generel] => line 1, column 2: 'generel' is no key; did you mean 'general'? expected general, workload
             [[workload]]\n[[workload.parameter]]\nsede = 1
                 => line 3, column 1: 'sede' is no key; did you mean 'seed'? expected style, size, seed,\x20
             [general]\nthreads = 'many'

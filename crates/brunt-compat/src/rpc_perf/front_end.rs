@@ -176,7 +176,7 @@ impl Loader {
         }
         let ended = self.course.add(period);
         if period.phase == Phase::Preload {
-            let lines = log::connected(self.invocation.settings.log_format, self.course.connections());
+            let lines = log::connected(self.invocation.settings.log_format, self.course.present());
             self.print(console, Level::Info, &lines);
         }
         for ended in ended {
@@ -197,7 +197,7 @@ impl Loader {
     fn report_measured(&mut self, ended: &EndedWindow, console: &mut Console) {
         let settings = &self.invocation.settings;
         self.windows += 1;
-        if ended.window.counts.requests.ok == 0 {
+        if ended.window.counts.ok == 0 {
             self.failed.push(ended.number);
         }
         let lines = log::window(settings.log_format, ended.number, &ended.window);

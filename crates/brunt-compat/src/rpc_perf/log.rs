@@ -7,7 +7,7 @@ use super::command_line::{LogFormat, VERSION};
 use super::config::{Parameter, Style};
 use super::invocation::Invocation;
 use super::request::{Request, log_name};
-use super::window::{Connections, Counts, Window};
+use super::window::{Counts, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
 use std::fmt::Write as _;
@@ -121,12 +121,12 @@ pub fn scheduled(invocation: &Invocation, sent: &[Request]) -> Vec<String> {
 }
 
 /// The lines when connections have been made; in 2016 how many were, and how many attempts failed.
-pub fn connected(format: LogFormat, connections: Connections) -> Vec<String> {
+pub fn connected(format: LogFormat, counts: Counts) -> Vec<String> {
     match format {
         LogFormat::Of2017 => Vec::new(),
         LogFormat::Of2016 => {
-            let failures = connections.errors + connections.timeouts;
-            vec![format!("Connections: {} Failures: {failures}", connections.established)]
+            let failures = counts.connect_errors + counts.connect_timeouts;
+            vec![format!("Connections: {} Failures: {failures}", counts.established)]
         }
     }
 }
@@ -172,25 +172,17 @@ pub fn window(format: LogFormat, number: u64, window: &Window) -> Vec<String> {
 }
 
 fn of_2017(window: &Window) -> [String; 6] {
-    let Counts { connections, requests, hits, misses } = &window.counts;
+    let Counts { begun, established, connect_errors, connect_timeouts, closed, open, .. } = window.counts;
+    let Counts { scheduled, sent, replied, ok, errors, timeouts, in_flight, hits, misses, .. } =
+        window.counts;
     let [min, p50, p90, p99, p999, p9999, max] = window.percentiles_ns().map(|ns| ns / 1_000);
     [
         format!(
-            "Connections: Ok: {} Error: {} Timeout: {} Open: {}",
-            connections.established, connections.errors, connections.timeouts, connections.open
+            "Connections: Ok: {established} Error: {connect_errors} Timeout: {connect_timeouts} Open: {open}"
         ),
-        format!(
-            "Sockets: Create: {} Close: {} Read: {} Write: {} Flush: 0",
-            connections.begun, connections.closed, requests.replied, requests.sent
-        ),
-        format!(
-            "Requests: Sent: {} Prepared: {} In-Flight: {}",
-            requests.sent, requests.scheduled, requests.in_flight
-        ),
-        format!(
-            "Responses: Ok: {} Error: {} Timeout: {} Hit: {hits} Miss: {misses}",
-            requests.ok, requests.errors, requests.timeouts
-        ),
+        format!("Sockets: Create: {begun} Close: {closed} Read: {replied} Write: {sent} Flush: 0"),
+        format!("Requests: Sent: {sent} Prepared: {scheduled} In-Flight: {in_flight}"),
+        format!("Responses: Ok: {ok} Error: {errors} Timeout: {timeouts} Hit: {hits} Miss: {misses}"),
         format!(
             "Rate: {:.2} rps Success: {:.2} % Hit Rate: {:.2} %",
             window.rate(),
@@ -204,32 +196,25 @@ fn of_2017(window: &Window) -> [String; 6] {
 }
 
 fn of_2016(window: &Window) -> [String; 4] {
-    let Counts { connections, requests, misses, .. } = &window.counts;
+    let Counts { sent, ok, misses, errors, timeouts, lost, .. } = window.counts;
     let [min, p50, p90, p99, p999, p9999, max] = window.percentiles_ns();
-    let failed = requests.errors + requests.timeouts;
+    let moments = window.response.moments();
+    let [mean, deviation] = [moments.mean(), moments.stddev()].map(|ns| ns.unwrap_or(0.0) as u64);
     [
-        format!(
-            "Requests: {} Ok: {} Miss: {misses} Error: {failed} Closed: {}",
-            requests.sent, requests.ok, connections.lost
-        ),
+        format!("Requests: {sent} Ok: {ok} Miss: {misses} Error: {} Closed: {lost}", errors + timeouts),
         format!(
             "Rate: {:.2} rps Success: {:.2} % Hitrate: {:.2} %",
             window.rate(),
             window.success(),
             window.hit_rate()
         ),
-        format!(
-            "Latency: min: {min} ns max: {max} ns avg: {} ns stddev: {} ns",
-            window.mean_ns(),
-            window.deviation_ns()
-        ),
+        format!("Latency: min: {min} ns max: {max} ns avg: {mean} ns stddev: {deviation} ns"),
         format!("Percentiles: p50: {p50} ns p90: {p90} ns p99: {p99} ns p999: {p999} ns p9999: {p9999} ns"),
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::Requests;
     use super::*;
     use crate::rpc_perf::command_line::CommandLine;
     use crate::rpc_perf::config::Workload;
@@ -270,24 +255,20 @@ mod tests {
         let mut window = Window {
             seconds: 60.0,
             counts: Counts {
-                connections: Connections {
-                    established: 1,
-                    begun: 3,
-                    errors: 1,
-                    timeouts: 1,
-                    closed: 2,
-                    lost: 4,
-                    open: 5,
-                },
-                requests: Requests {
-                    scheduled: 986_240,
-                    sent: 986_234,
-                    replied: 986_233,
-                    ok: 986_231,
-                    errors: 2,
-                    timeouts: 1,
-                    in_flight: 6,
-                },
+                begun: 3,
+                established: 1,
+                connect_errors: 1,
+                connect_timeouts: 1,
+                closed: 2,
+                lost: 4,
+                open: 5,
+                scheduled: 986_240,
+                sent: 986_234,
+                replied: 986_233,
+                ok: 986_231,
+                errors: 2,
+                timeouts: 1,
+                in_flight: 6,
                 hits: 3,
                 misses: 1,
             },
@@ -339,7 +320,7 @@ mod tests {
             banner(&invocation, &sent),
             connecting(invocation.settings.threads),
             scheduled(&invocation, &sent),
-            connected(format, a_window().counts.connections),
+            connected(format, a_window().counts),
             warmed_up(),
             window(format, 1, &a_window()),
         ]

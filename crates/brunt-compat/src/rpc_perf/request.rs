@@ -160,19 +160,13 @@ fn too_many(given: usize, method: &str) -> String {
 
 /// Keys that belong to another protocol would have no effect.
 fn check_keys(protocol: Protocol, parameters: &[Parameter]) -> Result<(), String> {
-    for (index, parameter) in parameters.iter().enumerate() {
-        let of_thrift = [
-            ("id", parameter.id.is_some()),
-            ("type", parameter.kind.is_some()),
-            ("contains", parameter.contains.is_some()),
-        ];
-        if let Some((key, _)) =
-            of_thrift.into_iter().find(|(_, is_given)| *is_given && protocol != Protocol::Thrift)
-        {
-            return Err(format!("parameter {index}: '{key}' requires protocol thrift"));
-        }
+    let is_of_thrift = |parameter: &Parameter| {
+        parameter.id.is_some() || parameter.kind.is_some() || parameter.contains.is_some()
+    };
+    match parameters.iter().position(is_of_thrift).filter(|_| protocol != Protocol::Thrift) {
+        Some(index) => Err(format!("parameter {index}: 'id', 'type' and 'contains' require protocol thrift")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn command(
@@ -614,7 +608,7 @@ mod tests {
             memcache => parameter = [{}, {}] => invalid number of params (2) for method get; expected 1
             memcache => parameter = [{size = 300}] => parameter 0: size 300 was given; expected a key of 1 to 250 bytes
             memcache => parameter = [{size = 0}] => parameter 0: size 0 was given; expected a key
-            memcache => parameter = [{id = 1}] => parameter 0: 'id' requires protocol thrift
+            memcache => parameter = [{id = 1}] => parameter 0: 'id', 'type' and 'contains' require protocol thrift
             memcache => parameter = [{num = 5}] => parameter 0: num requires style = "random"
             redis
                 => method = 'set'\nparameter = [{style = 'random', regenerate = true, num = 5}, {style = 'random', regenerate = true, num = 5}] => parameter 1: num was given; expected one parameter with num

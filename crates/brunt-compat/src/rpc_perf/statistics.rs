@@ -2,7 +2,7 @@
 //!
 //! Not the server. Invariant: everything is of the end of one window, and nothing is shown before the first is over.
 
-use super::window::{Counts, EndedWindow};
+use super::window::EndedWindow;
 use crate::front_end::Page;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;
@@ -54,25 +54,24 @@ impl Statistics {
 
     fn numbers(&self) -> Vec<Number> {
         let Some(EndedWindow { number, window: last, total }) = &self.latched else { return Vec::new() };
-        let Counts { connections, requests, .. } = total;
         let counters = [
             ("window", *number),
-            ("response_ok", requests.ok),
+            ("response_ok", total.ok),
             ("response_ok_hit", total.hits),
             ("response_ok_miss", total.misses),
-            ("response_error", requests.errors),
-            ("response_timeout", requests.timeouts),
-            ("request_prepared", requests.scheduled),
-            ("request_sent", requests.sent),
-            ("connect_ok", connections.established),
-            ("connect_error", connections.errors),
-            ("connect_timeout", connections.timeouts),
-            ("socket_create", connections.begun),
-            ("socket_close", connections.closed),
-            ("socket_read", requests.replied),
+            ("response_error", total.errors),
+            ("response_timeout", total.timeouts),
+            ("request_prepared", total.scheduled),
+            ("request_sent", total.sent),
+            ("connect_ok", total.established),
+            ("connect_error", total.connect_errors),
+            ("connect_timeout", total.connect_timeouts),
+            ("socket_create", total.begun),
+            ("socket_close", total.closed),
+            ("socket_read", total.replied),
             // A request that was not written at once is written on, and that is no second write.
             ("socket_flush", 0),
-            ("socket_write", requests.sent),
+            ("socket_write", total.sent),
         ];
         let histograms = [
             ("response_ok", &last.response),
@@ -114,27 +113,21 @@ fn json(numbers: &[Number]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::{Connections, Requests, Window};
+    use super::super::window::{Counts, Window};
     use super::*;
 
     fn window(part: u64) -> Window {
         let mut window = Window {
             counts: Counts {
-                connections: Connections {
-                    begun: part,
-                    established: 2 * part,
-                    open: 9,
-                    ..Connections::default()
-                },
-                requests: Requests {
-                    scheduled: 30 * part,
-                    sent: 20 * part,
-                    in_flight: 9,
-                    ok: 10 * part,
-                    ..Requests::default()
-                },
+                begun: part,
+                established: 2 * part,
+                open: 9,
+                scheduled: 30 * part,
+                sent: 20 * part,
+                in_flight: 9,
+                ok: 10 * part,
                 hits: 5 * part,
-                misses: 0,
+                ..Counts::default()
             },
             ..Window::default()
         };

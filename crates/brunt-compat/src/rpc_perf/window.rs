@@ -36,52 +36,38 @@ pub struct Window {
 /// How often what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections.
-    pub connections: Connections,
-    /// Requests.
-    pub requests: Requests,
-    /// Retrievals that found something.
-    pub hits: u64,
-    /// Retrievals that did not.
-    pub misses: u64,
-}
-
-/// What happened to connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Attempts.
+    /// Attempts to connect.
     pub begun: u64,
-    /// Attempts that succeeded.
+    /// Those that succeeded.
     pub established: u64,
-    /// Attempts that failed.
-    pub errors: u64,
-    /// Attempts that took too long.
-    pub timeouts: u64,
+    /// Those that failed.
+    pub connect_errors: u64,
+    /// Those that took too long.
+    pub connect_timeouts: u64,
     /// Sockets that were closed.
     pub closed: u64,
     /// Connections that went away.
     pub lost: u64,
     /// Connections that are open at the end of the window.
     pub open: u64,
-}
-
-/// What happened to requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// They were due.
+    /// Requests that were due.
     pub scheduled: u64,
-    /// They were written.
+    /// Requests that were written.
     pub sent: u64,
-    /// They have a reply, of whatever kind.
+    /// Those that have a reply, of whatever kind.
     pub replied: u64,
-    /// Their reply is no error.
+    /// Those whose reply is no error.
     pub ok: u64,
-    /// Their reply is an error, or their connection was lost.
+    /// Those whose reply is an error, or whose connection was lost.
     pub errors: u64,
-    /// Their reply did not come in time.
+    /// Those whose reply did not come in time.
     pub timeouts: u64,
-    /// Their reply is still to come at its end.
+    /// Those whose reply is still to come at the end of the window.
     pub in_flight: u64,
+    /// Retrievals that found something.
+    pub hits: u64,
+    /// Retrievals that did not.
+    pub misses: u64,
 }
 
 impl Window {
@@ -103,24 +89,20 @@ impl Window {
 
     /// The beginning of the next window: nothing has happened in it, and what is open or in flight still is.
     pub fn next(&self) -> Self {
-        let Counts { connections, requests, .. } = self.counts;
-        let counts = Counts {
-            connections: Connections { open: connections.open, ..Connections::default() },
-            requests: Requests { in_flight: requests.in_flight, ..Requests::default() },
-            ..Counts::default()
-        };
+        let Counts { open, in_flight, .. } = self.counts;
+        let counts = Counts { open, in_flight, ..Counts::default() };
         Self { counts, ..Self::default() }
     }
 
     /// Answers per second.
     pub fn rate(&self) -> f64 {
-        let answered = self.counts.requests.ok + self.counts.requests.errors;
+        let answered = self.counts.ok + self.counts.errors;
         if self.seconds > 0.0 { answered as f64 / self.seconds } else { 0.0 }
     }
 
     /// Successful requests in per cent of those that have ended.
     pub fn success(&self) -> f64 {
-        let Requests { ok, errors, timeouts, .. } = self.counts.requests;
+        let Counts { ok, errors, timeouts, .. } = self.counts;
         percent(ok, ok + errors + timeouts)
     }
 
@@ -137,68 +119,45 @@ impl Window {
         let (min, max) = (self.response.min().unwrap_or(0), self.response.max().unwrap_or(0));
         [min, p50, p90, p99, p999, p9999, max]
     }
-
-    /// The mean, truncated to whole nanoseconds.
-    pub fn mean_ns(&self) -> u64 {
-        self.response.moments().mean().unwrap_or(0.0) as u64
-    }
-
-    /// The standard deviation, truncated to whole nanoseconds.
-    pub fn deviation_ns(&self) -> u64 {
-        self.response.moments().stddev().unwrap_or(0.0) as u64
-    }
 }
 
 impl Counts {
     /// Adds what was recorded, as [`Window::add`] does.
     pub fn add(&mut self, recorded: &IntervalStore, retrieves: &[bool]) {
-        let request_timeouts = self.add_requests(recorded, retrieves);
-        self.add_connections(recorded, request_timeouts);
-    }
-
-    fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
-        let mut timeouts = 0;
+        let timeouts_before = self.timeouts;
         for entry in recorded.request_counts().entries() {
             let counts = &entry.counts.requests;
             let failed = [OutcomeClass::Error, OutcomeClass::Mismatch, OutcomeClass::Lost]
                 .map(|class| counts.outcome(class));
-            let timed_out = counts.outcome(OutcomeClass::Timeout);
-            let requests = &mut self.requests;
-            requests.scheduled += counts.scheduled;
-            requests.sent += counts.sent;
-            requests.replied += counts.ended() - counts.reply(ReplyKind::None);
-            requests.ok += counts.completed() + counts.outcome(OutcomeClass::Unacknowledged);
-            requests.errors += failed.iter().sum::<u64>();
-            requests.timeouts += timed_out;
+            self.scheduled += counts.scheduled;
+            self.sent += counts.sent;
+            self.replied += counts.ended() - counts.reply(ReplyKind::None);
+            self.ok += counts.completed() + counts.outcome(OutcomeClass::Unacknowledged);
+            self.errors += failed.iter().sum::<u64>();
+            self.timeouts += counts.outcome(OutcomeClass::Timeout);
             // What ends in it may have been sent before.
-            requests.in_flight = (requests.in_flight + counts.sent).saturating_sub(counts.ended());
+            self.in_flight = (self.in_flight + counts.sent).saturating_sub(counts.ended());
             if retrieves.get(usize::from(entry.class)) == Some(&true) {
                 self.hits += counts.reply(ReplyKind::Value);
                 self.misses += counts.reply(ReplyKind::NotFound);
             }
-            timeouts += timed_out;
         }
-        timeouts
-    }
-
-    fn add_connections(&mut self, recorded: &IntervalStore, request_timeouts: u64) {
-        let connections = &mut self.connections;
         let (mut failed, mut established, mut gone) = (0, 0, 0);
         for counts in recorded.connections() {
-            connections.begun += counts.begun;
-            connections.lost += counts.lost;
+            self.begun += counts.begun;
+            self.lost += counts.lost;
             established += counts.established;
             failed += counts.failed;
             gone += counts.lost + counts.retired;
         }
         // A request that times out ends its connection, and its fault is no failed attempt to connect.
-        let late =
-            recorded.faults().count_of(FaultKind::TimedOut).saturating_sub(request_timeouts).min(failed);
-        connections.established += established;
-        connections.timeouts += late;
-        connections.errors += failed - late;
-        connections.closed += failed + gone;
-        connections.open = (connections.open + established).saturating_sub(gone);
+        let late = recorded.faults().count_of(FaultKind::TimedOut);
+        let late = late.saturating_sub(self.timeouts - timeouts_before).min(failed);
+        self.established += established;
+        self.connect_timeouts += late;
+        self.connect_errors += failed - late;
+        self.closed += failed + gone;
+        self.open = (self.open + established).saturating_sub(gone);
     }
 }
 
@@ -301,7 +260,7 @@ impl WindowHistory {
     fn add_slice(&mut self, second: u64, period: &Period) {
         let Some(slices) = &mut self.slices else { return };
         let Some(place) = second.checked_sub(self.first_second) else { return };
-        let mut response = brunt_stats::histogram::Histogram::default();
+        let mut response = Histogram::default();
         period.recorded.rows().for_each(|(.., row)| response.merge(&row.latencies.response));
         if response.count() == 0 && period.phase != Phase::Warmup && period.phase != Phase::Measure {
             return;
@@ -311,9 +270,9 @@ impl WindowHistory {
         slices.slices[place as usize].merge(&Slice::of(ranges));
     }
 
-    /// Connections in the window that is not over yet.
-    pub fn connections(&self) -> Connections {
-        self.present.counts.connections
+    /// What happened so far in the window that is not over yet.
+    pub fn present(&self) -> Counts {
+        self.present.counts
     }
 
     /// What the files are written from.
@@ -441,29 +400,20 @@ mod tests {
         let numbers: Vec<u64> = ended.iter().map(|ended| ended.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
         let of = |index: usize| &ended[index].window;
-        assert_eq!(
-            (of(0).counts.requests.in_flight, of(0).counts.connections.open, of(0).counts.connections.begun),
-            (3, 2, 3)
-        );
+        assert_eq!((of(0).counts.in_flight, of(0).counts.open, of(0).counts.begun), (3, 2, 3));
         let window = of(1);
-        let requests = window.counts.requests;
-        assert_eq!((requests.scheduled, requests.sent, requests.replied), (8, 8, 6));
-        assert_eq!((requests.ok, requests.errors, requests.timeouts, requests.in_flight), (5, 2, 1, 3));
-        assert_eq!((window.counts.hits, window.counts.misses, window.response.count()), (2, 1, 5));
-        let connections = window.counts.connections;
-        assert_eq!((connections.begun, connections.established, connections.errors), (2, 0, 0));
+        let counts = window.counts;
+        assert_eq!((counts.scheduled, counts.sent, counts.replied), (8, 8, 6));
+        assert_eq!((counts.ok, counts.errors, counts.timeouts, counts.in_flight), (5, 2, 1, 3));
+        assert_eq!((counts.hits, counts.misses, window.response.count()), (2, 1, 5));
+        assert_eq!((counts.begun, counts.established, counts.connect_errors), (2, 0, 0));
         // One of the two that came too late was a reply.
-        assert_eq!(
-            (connections.timeouts, connections.closed, connections.lost, connections.open),
-            (1, 3, 2, 0)
-        );
+        assert_eq!((counts.connect_timeouts, counts.closed, counts.lost, counts.open), (1, 3, 2, 0));
         assert_eq!((window.seconds, window.rate()), (2.0, 3.5));
         assert_eq!((window.success(), window.hit_rate()), (62.5, 200.0 / 3.0));
-        assert_eq!((of(2).counts.requests.ok, of(2).seconds), (3, 2.0));
-        let totals: Vec<_> = ended
-            .iter()
-            .map(|EndedWindow { total, .. }| (total.requests.ok, total.hits, total.connections.begun))
-            .collect();
+        assert_eq!((of(2).counts.ok, of(2).seconds), (3, 2.0));
+        let totals: Vec<_> =
+            ended.iter().map(|EndedWindow { total, .. }| (total.ok, total.hits, total.begun)).collect();
         assert_eq!(totals, [(3, 1, 3), (8, 3, 5), (11, 5, 5)]);
     }
 
@@ -476,7 +426,7 @@ mod tests {
         // The host stood still for a second.
         let ended = course.add(&period(Phase::Measure, 12, 13, &replies(&[OK])));
         assert_eq!(
-            ended.iter().map(|ended| (ended.number, ended.window.counts.requests.ok)).collect::<Vec<_>>(),
+            ended.iter().map(|ended| (ended.number, ended.window.counts.ok)).collect::<Vec<_>>(),
             [(1, 0), (2, 1)]
         );
         assert_eq!(ended[0].window.percentiles_ns(), [0; 7]);

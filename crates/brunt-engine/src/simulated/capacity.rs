@@ -4,9 +4,12 @@
 //! one service time, and what `brunt search` is made of decides what a step came to and which rate is next. Here is only what
 //! `brunt/src/campaign/search.rs` wires. Nothing in this world disturbs a measurement, so a capacity that is off is the decision's fault.
 
+#[path = "../../../brunt-server/tests/it/m_d_1.rs"]
+mod m_d_1;
+
 use super::{SECOND, plan, serving, simulate_within};
 use crate::simulated::sim::SimOptions;
-use brunt_server::{CoreOptions, m_d_1};
+use brunt_server::CoreOptions;
 use brunt_stats::bottleneck::{Limit, LimitFacts};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::capacity_search::{CapacitySearch, NextStep, RateRange, StepResult};

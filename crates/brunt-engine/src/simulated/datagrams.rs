@@ -146,14 +146,14 @@ fn duplicate_datagrams_are_counted_and_harmless() {
                 let toml = format!("{mix}\nvalue-size = 400");
                 let outcome = lossy(protocol, &toml, core, 50 * US);
                 let requests = outcome.requests();
-                assert_eq!(requests.completed(), 1_000, "{protocol} {division} {mix} {requests:?}");
+                assert_eq!(requests.completed(), 1_000, "{protocol} {division:?} {mix} {requests:?}");
                 let keys = outcome.op_counts(Phase::Measure).keys;
-                assert_eq!((keys.hit, keys.miss), (keys.requested, 0), "{protocol} {division} {mix}");
+                assert_eq!((keys.hit, keys.miss), (keys.requested, 0), "{protocol} {division:?} {mix}");
                 let duplicate = outcome.counters[0].datagrams_duplicated;
                 assert!(duplicate >= 333);
                 let expected =
                     DatagramCounts { duplicate, packet_disorder: duplicate, ..DatagramCounts::default() };
-                assert_eq!(counts(&outcome), expected, "{protocol} {division} {mix}");
+                assert_eq!(counts(&outcome), expected, "{protocol} {division:?} {mix}");
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The division of a plan among agents, and agents that are there and do not get on.
 
 use super::*;
-use crate::message_channel::CONTROLLER_SILENCE_MAX;
+use crate::agent_handshake::{Answer, Hello, VERSION, Welcome};
+use crate::message_channel::{CONTROLLER_SILENCE_MAX, Wire};
 use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
@@ -67,7 +68,8 @@ fn fake_agent(
         let welcome = Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false);
         wire.write_all(&welcome.bytes(), deadline).unwrap();
         let mut link = MessageChannel::new(wire, CONTROLLER_SILENCE_MAX);
-        let info = AgentInfo { host: "fake".to_owned(), version: String::new(), threads: 1, weight: 1 };
+        let info =
+            AgentInfo { host: "fake".to_owned(), version: String::new(), threads: 1, weight: 1, rank: None };
         link.send_message(&FromAgent::AgentInfo(info))?;
         loop {
             let message = link.next_message(Duration::from_millis(20))?;

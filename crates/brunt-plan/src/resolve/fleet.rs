@@ -150,7 +150,7 @@ fn sub_plan(
         // The controller polls the servers and decides when the precision is reached.
         run.server_stats = Some(false);
         run.time = run.until.take().and_then(|until| until.max).or(run.time);
-        run.agent = None;
+        (run.agent, run.fleet) = (None, None);
         change(run);
     })?;
     Ok(Some(SubPlan { plan: own, classes }))

@@ -32,6 +32,8 @@ const TTL_UNIX_MIN: DurationNs = DurationNs::from_secs(1_000_000_000);
 const TTL_UNIX_MAX: DurationNs = DurationNs::from_secs(u32::MAX as u64);
 /// Tolerance of an expiry check, on both sides.
 const TTL_TOLERANCE_S: u32 = 5;
+/// Agents of a fleet at most.
+const FLEET_MAX: u64 = 10_000;
 /// How often workers hand over what they recorded.
 const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
 
@@ -74,7 +76,7 @@ const fn conflicts(options: &'static str, text: &'static str, fact: fn(&Case<'_>
 
 /// Rules for each class with the options of its run.
 static RULES: &[Rule] = &[
-    pair("agent", Requires, "server", ": the reference server of a run listens on this host only"),
+    pair("agent, fleet", Requires, "server", ": the reference server of a run listens on this host only"),
     pair("user", Requires, "password", ""),
     pair("hash-field", Conflicts, "cluster", ", which places keys by all of their bytes"),
     pair("tls-cert", Requires, "tls-key", ""),
@@ -192,13 +194,14 @@ const OF_REDIS: &str = "--protocol resp2 or resp3";
 
 /// Rules for a run whose classes go together each by itself.
 static RUN_RULES: &[Rule] = &[
-    requires("agent", "a class without runs-on = 'controller'", |case| {
+    conflicts("fleet", "--agent: agents dial in, or are dialled", |case| case.run.agent.is_some()),
+    requires("agent, fleet", "a class without runs-on = 'controller'", |case| {
         case.plan.classes.iter().any(|class| class.host_role == HostRole::Agents)
     }),
-    conflicts("agent", "unix: servers: no agent opens a file that a plan names", |case| {
+    conflicts("agent, fleet", "unix: servers: no agent opens a file that a plan names", |case| {
         case.plan.uses_transport(Transport::Unix)
     }),
-    conflicts("agent", "--verify and writes: agents do not know each other's writes", |case| {
+    conflicts("agent, fleet", "--verify and writes: agents do not know each other's writes", |case| {
         let writes = |class: &Class| class.kinds().into_iter().any(|kind| !kind.is_retrieval());
         case.run.verify.is_some() && case.plan.classes.iter().any(writes)
     }),
@@ -605,6 +608,9 @@ fn check_threads(plan: &Plan) -> Resolved {
 
 /// The options of servers and connections.
 fn check_servers(plan: &Plan) -> Resolved {
+    if let Some(Count(size)) = plan.spec.run.fleet.filter(|size| !(1..=FLEET_MAX).contains(&size.0)) {
+        return Err(RUN.invalid("fleet", size, format!("1 to {FLEET_MAX} agents")));
+    }
     if let Some(unfit) = plan.agents.iter().find(|agent| fleet::split(agent).is_none()) {
         return Err(RUN.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
     }

@@ -1,22 +1,18 @@
 //! The socket loop on a free port of the loopback interface. The server runs on a thread that ends with the test
 //! process; nothing here waits for a time to pass, except for replies that are due later.
 
+use crate::in_thread::{options, serve_in_thread};
+use crate::server_log;
 use brunt_server::core::CoreOptions;
-use brunt_server::log::{self, Record};
-use brunt_server::{Every, Faults, Listen, Options, Outage, Service, Stall, serve_in_thread_at};
+use brunt_server::log::{FLAG_NOREPLY, FLAG_WRONG, Log, Record};
+use brunt_server::{Every, Faults, Options, Outage, Service, Stall};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 fn start(core: CoreOptions, log: Option<PathBuf>) -> SocketAddr {
-    let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let Listen::Tcp(address) =
-        serve_in_thread_at(Options { listen, core, log, ..Options::default() }).unwrap()
-    else {
-        panic!("no address")
-    };
-    address
+    serve_in_thread(Options { log, ..options(core) })
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -45,7 +41,7 @@ impl Scratch {
     fn records(&self, count: usize) -> Vec<Record> {
         let begin = Instant::now();
         loop {
-            let (_, records) = log::read(&std::fs::read(Path::new(&self.0)).unwrap()).unwrap();
+            let records = server_log::read(&std::fs::read(Path::new(&self.0)).unwrap()).unwrap();
             if records.len() >= count {
                 return records;
             }
@@ -248,4 +244,32 @@ fn process_statistics_are_reported() {
     let busy = Instant::now();
     while busy.elapsed() < Duration::from_millis(30) {}
     assert!(ask()[1] > before[1], "{before:?}");
+}
+
+#[test]
+fn logs_read_back() {
+    let records = [0, 1, 2].map(|number| Record {
+        number,
+        arrival_ns: number << 40,
+        departure_ns: u64::MAX - number,
+        connection: 3,
+        verb: 12,
+        flags: FLAG_NOREPLY | FLAG_WRONG,
+    });
+    let mut bytes = Vec::new();
+    let mut log = Log::begin(&mut bytes, 7, u64::MAX).unwrap();
+    assert!(!log.is_behind());
+    for record in &records {
+        log.push(record).unwrap();
+    }
+    assert!(log.is_behind());
+    log.flush().unwrap();
+    drop(log);
+    assert_eq!(bytes.len(), 128);
+    assert_eq!(bytes[16..32], [7, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    assert_eq!(server_log::read(&bytes), Ok(records.to_vec()));
+    assert_eq!(server_log::read(&bytes[..127]), Ok(records[..2].to_vec()));
+    assert!(server_log::read(&bytes[..31]).is_err());
+    bytes[8] = 9;
+    assert_eq!(server_log::read(&bytes), Err("a server log of version 9, expected version 1".to_owned()));
 }

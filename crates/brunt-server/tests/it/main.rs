@@ -7,13 +7,16 @@ mod differential;
 mod drip;
 mod faults;
 mod golden;
+mod in_thread;
 mod loopback;
+mod m_d_1;
 mod memcached;
 mod meta;
 mod outage;
 mod queue;
 mod real;
 mod resp;
+mod server_log;
 mod sockets;
 mod transcripts;
 

@@ -1,5 +1,6 @@
 //! The queue in virtual time: paths computed by hand or by Lindley's recursion, and the distributions they must follow.
 
+use crate::m_d_1;
 use crate::{Random, connected, departures};
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::{Service, Stall};
@@ -178,4 +179,14 @@ fn replies_that_wait_are_bounded() {
     }
     // 256 MiB hold 268 replies of 1 000 026 bytes.
     assert_eq!((values, refusals), (268, 32));
+}
+
+/// Computed with sixty digits.
+#[test]
+fn the_law_of_m_d_1_to_sixty_digits() {
+    for (utilisation, expected) in [(0.3, 2.891), (0.5, 4.336), (0.7, 7.485), (0.8, 11.356), (0.85, 15.209)] {
+        let found = m_d_1::p99(utilisation);
+        assert!((found - expected).abs() < 0.001, "{utilisation}: {found}");
+        assert!((m_d_1::utilisation_at_p99(found) - utilisation).abs() < 1e-6, "{utilisation}");
+    }
 }

@@ -1,7 +1,8 @@
 //! Places to listen beside a port of the loopback interface: socket files and datagrams; and the end of a server.
 
+use crate::in_thread::options;
 use brunt_server::core::CoreOptions;
-use brunt_server::{DatagramFaults, Division, Every, Listen, Options, serve, serve_in_thread_at};
+use brunt_server::{DatagramFaults, Division, Every, Listen, Options, serve};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -43,7 +44,7 @@ fn a_socket_file_is_made_taken_over_and_removed() {
     // What a killed server leaves behind: a socket file without a listener.
     drop(UnixListener::bind(&path).unwrap());
     let listen = Listen::Unix(path.clone());
-    let server = Beside::start(Options { listen: listen.clone(), ..Options::default() });
+    let server = Beside::start(Options { listen: listen.clone(), ..options(CoreOptions::default()) });
     assert_eq!(server.announced, format!("unix:{}", path.display()));
     let mut stream = UnixStream::connect(&path).unwrap();
     stream.write_all(b"set a 0 0 1\r\nx\r\nget a\r\nquit\r\n").unwrap();
@@ -52,7 +53,7 @@ fn a_socket_file_is_made_taken_over_and_removed() {
     stream.read_to_string(&mut answered).unwrap();
     assert_eq!(answered, "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
     // An address in use is refused.
-    let error = serve(Options { listen, ..Options::default() }, None, |_| Ok(())).unwrap_err();
+    let error = serve(Options { listen, ..options(CoreOptions::default()) }, None, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains(&format!("cannot listen on unix:{}", path.display())), "{error}");
     server.end();
     assert!(!path.exists());
@@ -64,7 +65,7 @@ fn an_outage_refuses_at_a_socket_file_too() {
     // Long enough that a busy host cannot sleep through it.
     let outages = vec!["50ms:300ms".parse().unwrap()];
     let core = CoreOptions { outages, ..CoreOptions::default() };
-    let server = Beside::start(Options { listen: Listen::Unix(path.clone()), core, ..Options::default() });
+    let server = Beside::start(Options { listen: Listen::Unix(path.clone()), ..options(core) });
     let mut stream = UnixStream::connect(&path).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream.write_all(b"get a\r\n").unwrap();
@@ -87,7 +88,8 @@ fn an_outage_refuses_at_a_socket_file_too() {
 #[test]
 fn ipv6_is_accepted() {
     let Ok(_) = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
-    let server = Beside::start(Options { listen: tcp(Ipv6Addr::LOCALHOST), ..Options::default() });
+    let server =
+        Beside::start(Options { listen: tcp(Ipv6Addr::LOCALHOST), ..options(CoreOptions::default()) });
     assert!(server.announced.starts_with("[::1]:"), "{}", server.announced);
     let mut stream = TcpStream::connect(&server.announced).unwrap();
     stream.write_all(b"get a\r\nquit\r\n").unwrap();
@@ -113,7 +115,7 @@ fn counted<const N: usize>(address: &str, names: [&str; N]) -> [u64; N] {
 #[test]
 fn half_sent_requests_are_bounded_in_all() {
     let core = CoreOptions { memory_bytes: 4 << 20, ..CoreOptions::default() };
-    let server = Beside::start(Options { listen: tcp(Ipv4Addr::LOCALHOST), core, ..Options::default() });
+    let server = Beside::start(options(core));
     let connect = || TcpStream::connect(&server.announced).unwrap();
     let mut largest = connect();
     largest.write_all(&[b"set a 0 0 1048576\r\n", &vec![b'x'; 900_000][..]].concat()).unwrap();
@@ -141,7 +143,7 @@ fn half_sent_requests_are_bounded_in_all() {
 #[test]
 fn clients_that_read_are_served_beyond_the_limit() {
     let output_buffer_limit = 2 << 20;
-    let options = Options { listen: tcp(Ipv4Addr::LOCALHOST), output_buffer_limit, ..Options::default() };
+    let options = Options { output_buffer_limit, ..options(CoreOptions::default()) };
     let server = Beside::start(options);
     let mut stream = TcpStream::connect(&server.announced).unwrap();
     stream.write_all(&[b"set a 0 0 500000\r\n", &vec![b'x'; 500_000][..], b"\r\n"].concat()).unwrap();
@@ -181,7 +183,7 @@ fn client(address: &str) -> UdpSocket {
 #[test]
 fn datagrams_are_answered_at_the_same_port() {
     let listen = tcp(Ipv4Addr::LOCALHOST);
-    let server = Beside::start(Options { listen, datagrams: true, ..Options::default() });
+    let server = Beside::start(Options { listen, datagrams: true, ..options(CoreOptions::default()) });
     let mut stream = TcpStream::connect(&server.announced).unwrap();
     stream
         .write_all(format!("set a 0 0 1\r\nx\r\nset big 0 0 2000\r\n{}\r\n", "v".repeat(2000)).as_bytes())
@@ -218,7 +220,7 @@ fn datagrams_are_lost_doubled_and_swapped_as_scripted() {
         DatagramFaults { drop_every: every(5), duplicate_every: every(3), swap_every: every(2) };
     let core = CoreOptions { division: Division::Key, datagram_faults, ..CoreOptions::default() };
     let listen = tcp(Ipv4Addr::LOCALHOST);
-    let server = Beside::start(Options { listen, datagrams: true, core, ..Options::default() });
+    let server = Beside::start(Options { listen, datagrams: true, ..options(core) });
     let socket = client(&server.announced);
     // Three values and the end behind the last: three datagrams each, of which two are followed, and the second of these is
     // swapped.
@@ -234,20 +236,11 @@ fn datagrams_are_lost_doubled_and_swapped_as_scripted() {
     server.end();
 }
 
-/// As others' tests start it.
-#[test]
-fn a_server_in_a_thread_returns_its_address() {
-    let options = Options { listen: tcp(Ipv4Addr::LOCALHOST), datagrams: true, ..Options::default() };
-    let address = serve_in_thread_at(options).unwrap().to_string();
-    let socket = client(&address);
-    socket.send(&datagram(9, 0, 1, "mn\r\n")).unwrap();
-    assert_eq!(receive(&socket), datagram(9, 0, 1, "MN\r\n"));
-}
-
 #[test]
 fn datagrams_need_a_port() {
     let path: PathBuf = std::env::temp_dir().join(format!("brunt-server-{}-no-udp", std::process::id()));
-    let options = Options { listen: Listen::Unix(path.clone()), datagrams: true, ..Options::default() };
+    let options =
+        Options { listen: Listen::Unix(path.clone()), datagrams: true, ..options(CoreOptions::default()) };
     let error = serve(options, None, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains("datagrams need an address and a port"), "{error}");
     assert!(!path.exists());

@@ -53,8 +53,8 @@ fn ten_thousand_connections_fit_into_200_mb() {
 /// What the server served, once it has written that down.
 fn served(log: &str, requests: usize) -> Vec<brunt_server::log::Record> {
     loop {
-        let read = brunt_server::log::read(&std::fs::read(log).unwrap());
-        let records = read.map(|(_, records)| records).unwrap_or_default();
+        let read = crate::server_log::read(&std::fs::read(log).unwrap());
+        let records = read.unwrap_or_default();
         if records.len() == requests {
             return records;
         }

@@ -1,4 +1,4 @@
-//! The live timing experiments: known stalls, known queues and the spacing on the wire, measured over loopback.
+//! The live timing experiments: known stalls, known queues, the spacing on the wire and a long run, measured over loopback.
 //!
 //! Not what holds on whatever host: that is in the files beside this one, and runs side by side. Each of these tests has the machine
 //! to itself. In `cargo xtask test`, which makes this module last, an experiment is a smoke test: one short run of it, whose
@@ -10,6 +10,7 @@ mod accuracy;
 mod assertions;
 mod client;
 mod comparison;
+mod endurance;
 mod wire;
 
 use crate::server::ended;

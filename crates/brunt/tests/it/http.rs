@@ -56,7 +56,7 @@ impl Followed {
 }
 
 /// A run that shows itself.
-struct Shown {
+pub(crate) struct Shown {
     child: Child,
     address: String,
     /// Where its result is.
@@ -64,7 +64,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn start(server: &Server, flags: &str) -> Self {
+    pub(crate) fn start(server: &Server, flags: &str) -> Self {
         let directory = Directory::new();
         let (place, result) = (&server.address, directory.path("result.json"));
         let shown = "--allow=BROKEN,LOAD,CLIENT,DATA --wait sleep --http 0";
@@ -91,7 +91,7 @@ impl Shown {
         answer
     }
 
-    fn body(&self, path: &str) -> String {
+    pub(crate) fn body(&self, path: &str) -> String {
         let answer = self.says(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address));
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
@@ -129,14 +129,14 @@ impl Shown {
     }
 
     /// Memory of the process, in KiB.
-    fn resident_kib(&self) -> u64 {
+    pub(crate) fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim_end_matches("kB").trim().parse().unwrap()
     }
 
     /// Waits for its end; its result.
-    fn end(mut self) -> Value {
+    pub(crate) fn end(mut self) -> Value {
         assert!(self.child.wait().unwrap().success());
         assert!(TcpStream::connect(&self.address).is_err(), "it outlives the run");
         serde_json::from_str(&self.directory.text("result.json")).unwrap()

@@ -29,8 +29,11 @@ mod help;
 mod http;
 mod injected_faults;
 mod integration;
+mod joined_fleets;
 mod layouts;
 mod lifetimes;
+#[path = "../../../brunt-server/tests/it/m_d_1.rs"]
+mod m_d_1;
 mod mcperf;
 mod measured;
 mod memcached;
@@ -60,6 +63,8 @@ mod screen;
 mod scripted;
 mod serve;
 mod server;
+#[path = "../../../brunt-server/tests/it/server_log.rs"]
+mod server_log;
 mod servers;
 mod stamps;
 mod statistics;

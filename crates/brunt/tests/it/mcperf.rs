@@ -207,7 +207,7 @@ fn silent_resetting_and_closing_servers_are_reported() {
             &[
                 "Errors: total 2 client-timo 0 socket-timo 0 connrefused 0 connreset 0",
                 "Errors: fd-unavail 0 ftab-full 0 addrunavail 0 other 2",
-                "note: of other, 2 connections were closed by the server in good order",
+                "note: other 2: closed by the server in good order",
             ],
         ),
     ];
@@ -234,7 +234,7 @@ fn servers_without_replies_are_reported() {
             "Total: connections 2 requests 2 responses 0 ",
             "Errors: fd-unavail 0 ftab-full 0 addrunavail 0 other 2",
             "warning: the server sent \"HTTP/1.1 400 Bad Request",
-            "note: of other, 2 connections were ended for bytes that are no reply",
+            "note: other 2: ended for bytes that are no reply",
         ],
     );
 }

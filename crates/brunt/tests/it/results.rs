@@ -41,7 +41,7 @@ fn json(path: impl AsRef<Path>) -> Value {
 }
 
 /// Is the result in this file whole? Its name says what it is.
-fn check_whole(path: &str) {
+pub(crate) fn check_whole(path: &str) {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let ending = match Path::new(path).extension().unwrap().to_str().unwrap() {
         "json" => {

@@ -25,7 +25,7 @@ fn socket_files_are_removed_on_exit() {
         rustix::process::kill_process(process.pid(), signal).unwrap();
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
         assert!(!path.exists());
-        let (_, records) = brunt_server::log::read(&std::fs::read(&log).unwrap()).unwrap();
+        let records = crate::server_log::read(&std::fs::read(&log).unwrap()).unwrap();
         assert_eq!(records.len(), 1);
     }
 }

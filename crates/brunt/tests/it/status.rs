@@ -293,9 +293,9 @@ fn starved_agents_are_named() {
         let measured = run(&server, &format!("-t 2s --warmup 0s --keys 1000 -c 8{led}"));
         let ns = |index: usize, key: &str| measured.at("client.workers")[index][key].as_f64().unwrap();
         let delayed = [0, 1].map(|index| ns(index, "run_delay_ns") / ns(index, "wall_ns"));
-        // Others may have taken more of the second, or as much.
+        // Others may have taken more of the second, or nearly as much: then late wake-ups, which the delay leaves out, decide.
         let [most, least] = if delayed[0] >= delayed[1] { [0, 1] } else { [1, 0] };
-        if delayed[least] > 0.9 * delayed[most] {
+        if delayed[least] > 0.67 * delayed[most] {
             continue;
         }
         let (status, message) = measured.check("CLIENT");

@@ -4,10 +4,11 @@
 //! earlier, so that only the tolerance for lateness depends on the length.
 
 use super::{interface, is_full};
+use crate::m_d_1;
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Ended, Server, alone, stop_for, temporary, undisturbed};
 use crate::whole_window::columns;
-use brunt_server::{Service, m_d_1};
+use brunt_server::Service;
 use std::time::{Duration, Instant};
 
 /// A known stall: the server is frozen for so long, within so much time of 1 000 requests/s, evenly spaced.
@@ -250,7 +251,12 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let name = format!("{}, {io}", queue.name);
     let seed = 7;
     let log = temporary("log");
-    let server = Server::reference_undisturbed(&format!("--service {service} --seed {seed} --log {log}"));
+    let law = match service {
+        Service::Exponential(mean_ns) => format!("exp:{mean_ns}ns"),
+        Service::Fixed(service_ns) => format!("fixed:{service_ns}ns"),
+        Service::None => "none".to_owned(),
+    };
+    let server = Server::reference_undisturbed(&format!("--service {law} --seed {seed} --log {log}"));
     let csv = temporary("csv");
     let flags = format!("-r 500 --arrival {arrival} -c 1 --depth 4096 --warmup 0s --no-preload");
     let more = "--keys 1000 --seed 11 --wait spin --allow=BROKEN,LOAD,CLIENT,DATA -o";
@@ -263,8 +269,8 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let before = measured.over_phases("requests.sent") - samples.len() as u64;
     // The connection's end brings the log up to date; the server is done with it when the last record is there.
     let records = loop {
-        let read = brunt_server::log::read(&std::fs::read(&*log).unwrap());
-        let records = read.map(|(_, records)| records).unwrap_or_default();
+        let read = crate::server_log::read(&std::fs::read(&*log).unwrap());
+        let records = read.unwrap_or_default();
         assert!(records.len() as u64 <= before + samples.len() as u64, "{name}");
         if records.len() as u64 == before + samples.len() as u64 {
             break records.into_iter().skip(before as usize).collect::<Vec<_>>();

@@ -1,0 +1,139 @@
+//! Agents that dial their controller: ranks, replacements before the start, and strangers.
+
+use crate::measured::{ALL, Measured};
+use crate::server::{Ended, Process, Server, begin, brunt, ended};
+use rustix::process::{Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{ChildStderr, Command};
+use std::time::Duration;
+
+/// A controller that waits for its agents.
+struct Controller {
+    process: Process,
+    address: String,
+    said: BufReader<ChildStderr>,
+}
+
+impl Controller {
+    fn wait(size: u32, server: &Server, flags: &str) -> Self {
+        let usual = format!("--progress=none --wait sleep --allow={ALL} -o json:- -s {server}");
+        let line = format!("run {usual} --fleet {size} --listen 127.0.0.1:0 {flags}");
+        let mut child = begin(brunt(&line));
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let mut controller = Self { process: Process(child), address: String::new(), said };
+        let line = controller.await_line("waiting for");
+        controller.address = line.trim().rsplit_once(" at ").unwrap().1.to_owned();
+        controller
+    }
+
+    /// The first line from now on that holds this.
+    fn await_line(&mut self, part: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it never said '{part}'");
+            eprint!("controller: {line}");
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn measured(mut self) -> Measured {
+        let (mut out, mut said) = (String::new(), String::new());
+        self.process.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.said.read_to_string(&mut said).unwrap();
+        let exit = self.process.0.wait().unwrap().code().unwrap();
+        Measured::of(Ended { exit, out, said })
+    }
+
+    fn agent_line(&self, rank: u32, of: u32) -> String {
+        format!("agent --join {} --rank {rank} --of {of} -T 1", self.address)
+    }
+
+    fn agent(&self, rank: u32, of: u32) -> Process {
+        Process(begin(brunt(&self.agent_line(rank, of))))
+    }
+}
+
+/// What Slurm sets in the environment of a task that it has placed again.
+fn attempt(mut command: Command, attempt: u32) -> Process {
+    command.env("SLURM_PROCID", "1").env("SLURM_NTASKS", "2").env("SLURM_RESTART_COUNT", attempt.to_string());
+    Process(begin(command))
+}
+
+fn exit_of(mut process: Process) -> i32 {
+    process.0.wait().unwrap().code().unwrap()
+}
+
+/// Seven agents, one of them not told its rank but by Slurm's variables, send exactly what the plan schedules; each ends with its controller.
+#[test]
+fn fleets_send_the_whole_plan() {
+    let server = Server::reference("");
+    let controller =
+        Controller::wait(7, &server, "-r 2003 --arrival uniform -t 1s --warmup 0s -c 7 --keys 700");
+    let mut agents: Vec<Process> = [6, 0, 3, 2, 5, 4].map(|rank| controller.agent(rank, 7)).into();
+    let mut by_slurm = brunt(&format!("agent --join {} -T 1", controller.address));
+    by_slurm.env("SLURM_PROCID", "1").env("SLURM_NTASKS", "7");
+    agents.push(Process(begin(by_slurm)));
+    let run = controller.measured();
+    assert_eq!((run.exit, run.requests("scheduled"), run.requests("sent")), (0, 2_003, 2_003));
+    let agents_of_run = run.at("client.agents").as_array().unwrap();
+    let first: Vec<u64> = agents_of_run.iter().map(|agent| agent["first_worker"].as_u64().unwrap()).collect();
+    assert_eq!(first, (0..7).collect::<Vec<_>>());
+    assert!(agents_of_run[1]["name"].as_str().unwrap().starts_with("rank 1 ("));
+    assert_eq!(agents.into_iter().map(exit_of).collect::<Vec<_>>(), [0; 7]);
+    let statistics = server.statistics();
+    let sent = |kind: &str| run.count_or_0(&format!("ops.{kind}.counts.requests.sent"));
+    assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (sent("get"), sent("set") + 700));
+}
+
+/// A rank is taken by a later attempt, before all are there and while they store their keys; no key is missing then.
+#[test]
+fn later_attempts_take_ranks_before_the_start() {
+    let server = Server::reference("");
+    let load = "-n 2000 -c 4 --warmup 0s --keys 2000 --mix get --set preload-rate=1000";
+    let mut controller = Controller::wait(2, &server, load);
+    let by_slurm = || brunt(&format!("agent --join {} -T 1", controller.address));
+    let [first, second, third] = [by_slurm(), by_slurm(), by_slurm()];
+    let again = by_slurm();
+    let first = attempt(first, 0);
+    controller.await_line("rank 1");
+    // Of the same attempt there is one.
+    let twin = attempt(again, 0);
+    controller.await_line("rank 1 is taken, by attempt 0 of it; this is attempt 0");
+    assert_eq!(exit_of(twin), 1);
+    let second = attempt(second, 1);
+    controller.await_line("rank 1");
+    assert_eq!(exit_of(first), 1);
+    let other = controller.agent(0, 2);
+    controller.await_line("storing 2000 keys");
+    std::thread::park_timeout(Duration::from_millis(500));
+    kill_process(second.pid(), Signal::KILL).unwrap();
+    let third = attempt(third, 2);
+    controller.await_line("takes the place of an earlier attempt");
+    let run = controller.measured();
+    assert_eq!((run.exit, run.requests("sent"), run.count_or_0("counts.keys.miss")), (0, 2_000, 0));
+    assert_eq!((exit_of(other), exit_of(third)), (0, 0));
+}
+
+/// Whoever is no agent of this fleet is told so, or dropped in time, and disturbs nobody.
+#[test]
+fn strangers_are_refused() {
+    let server = Server::reference("");
+    let mut controller = Controller::wait(2, &server, "-n 1000 -c 2 --warmup 0s --keys 100");
+    let first = controller.agent(0, 2);
+    controller.await_line("rank 0");
+    let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&controller.address).unwrap()).collect();
+    for bytes in [&[0xff; 64][..], b"GET / HTTP/1.1\r\n\r\n", &[0; 4096]] {
+        let mut stranger = TcpStream::connect(&controller.address).unwrap();
+        let _ = stranger.write_all(bytes);
+    }
+    let refused = ended(&controller.agent_line(1, 3));
+    refused.is(1, &["was refused: rank 1 of 3 cannot join a fleet of 2"]);
+    let second = controller.agent(1, 2);
+    let run = controller.measured();
+    assert_eq!((run.exit, run.requests("sent")), (0, 1_000));
+    assert_eq!((exit_of(first), exit_of(second)), (0, 0));
+    drop(silent);
+}
