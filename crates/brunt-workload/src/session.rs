@@ -602,8 +602,6 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::popularity::{Cursor, KeyChooser};
-    use crate::size::{SizeOf, Sizes};
     use crate::source::PRELOAD_RETRIES_MAX;
     use brunt_plan::arrival::Arrival;
     use brunt_plan::op::Expectation;
@@ -614,7 +612,6 @@ mod tests {
     use proptest::prelude::{any, proptest};
     use std::collections::VecDeque;
     use std::ops::Range;
-    use std::sync::Arc;
 
     const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
@@ -658,15 +655,6 @@ mod tests {
         }
     }
 
-    /// The choices of a session that shares nothing with others.
-    fn choices(class: &Class, part: StreamPart) -> Choices {
-        Choices {
-            chooser: Arc::new(KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, 1)),
-            cursor: Cursor::new(part),
-            deltas: Arc::new(Sizes::new(class.delta.clone(), SizeOf::Delta, 1)),
-        }
-    }
-
     /// Session `index` of `of` of this class with this many connections.
     fn session(
         class: &Class,
@@ -685,7 +673,7 @@ mod tests {
             budget,
             seed: 1,
             verify: 0.0,
-            choices: choices(class, StreamPart { index: part.0, of: part.1 }),
+            choices: Choices::of_session(class, StreamPart { index: part.0, of: part.1 }, 1),
             copies: 1,
             begins_taken: false,
             window,

@@ -8,7 +8,7 @@ use crate::alias::AliasTable;
 use crate::client_window::ClientWindow;
 use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::rng::{Draw, Rng};
-use crate::size::Sizes;
+use crate::size::{SizeOf, Sizes};
 use crate::trace::Replay;
 use brunt_plan::mix::Mix;
 use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
@@ -52,6 +52,16 @@ pub struct Choices {
 }
 
 impl Choices {
+    /// Those of a session of `class` that shares nothing with others.
+    pub fn of_session(class: &Class, part: StreamPart, data_seed: u64) -> Self {
+        let keys = class.keyspace.keys;
+        Self {
+            chooser: Arc::new(KeyChooser::new(&class.popularity, class.drift, keys, data_seed)),
+            cursor: Cursor::new(part),
+            deltas: Arc::new(Sizes::new(class.delta.clone(), SizeOf::Delta, data_seed)),
+        }
+    }
+
     #[inline]
     fn next_id(&mut self, rng: &mut Rng, since_ns: u64, inserts: bool) -> u64 {
         self.chooser.next_id(&mut self.cursor, rng, since_ns, inserts)
