@@ -246,7 +246,7 @@ options! {
     flags "Results" run {
         percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
         label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
-        interval: DurationNs = text("DURATION", "Length of the rows over time (-o x.csv, x.json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
+        interval: DurationNs = text("DURATION", "Length of the rows over time (-o x.csv, x.json), a multiple of 100ms, e.g. 500ms; longer where they were more than 3000, but in -o x.ndjson [default: 1s; longer in runs of more than 2 min]"),
         meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram, e.g. connect-time, or a list, as ['hit-time', 'miss-time']: outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in, without-client").words(&MeterKind::NAMES).only_key(),
         samples_max: Count = text("N", "Raw samples kept at most for -o samples [default: 1000000 with -o samples]").only_key(),
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts").only_key(),

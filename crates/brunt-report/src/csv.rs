@@ -5,19 +5,16 @@
 
 use crate::campaign::table::status_word;
 use crate::campaign::{Campaign, CampaignQuestion, PercentileEstimate, RunPurpose};
-use crate::{live, server};
+use crate::server;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::warmup::Warmup;
 use brunt_stats::interval::Activity;
-use brunt_stats::observer::Period;
 use brunt_stats::sample::Sample;
-use brunt_stats::server_stats::{ServerRecord, ServerSpan, Snapshot};
+use brunt_stats::server_stats::ServerSpan;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::usage::ClientShares;
-use brunt_stats::window::RunTimes;
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -42,88 +39,6 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         line(measure_ns, phase, &point, span, out)?;
     }
     Ok(())
-}
-
-/// The lines of a run with a length that was asked for, written while it goes on, so that each of them has its own however long the run
-/// is. A line waits for the next one: what servers say of its end comes later, and
-/// how far off the window is may not be known before it begins.
-#[derive(Debug)]
-pub struct LiveLines {
-    plan: Plan,
-    width_ns: u64,
-    times: RunTimes,
-    is_window_known: bool,
-    servers: Vec<ServerRecord>,
-    waiting: Vec<(Phase, TimelinePoint)>,
-    has_heading: bool,
-}
-
-impl LiveLines {
-    /// Before a run with lines of this length begins.
-    pub fn new(plan: &Plan, width_ns: u64) -> Self {
-        Self {
-            plan: plan.clone(),
-            width_ns,
-            times: RunTimes::default(),
-            is_window_known: false,
-            servers: Vec::new(),
-            waiting: Vec::new(),
-            has_heading: false,
-        }
-    }
-
-    /// The lines of all that waits, up to the end of the window.
-    fn write_waiting(&mut self, end_ns: u64, out: &mut dyn Write) -> io::Result<()> {
-        if !self.has_heading {
-            writeln!(out, "{HEADING}")?;
-            self.has_heading = true;
-        }
-        for (phase, point) in std::mem::take(&mut self.waiting) {
-            let point = TimelinePoint { end_ns: point.end_ns.min(end_ns), ..point };
-            if point.start_ns < point.end_ns {
-                let span = server::piece(&self.servers, self.width_ns, point.start_ns, point.end_ns);
-                line(self.times.measure_ns, phase, &point, span, out)?;
-            }
-            let passed_ns = point.start_ns;
-            self.servers.iter_mut().for_each(|record| record.forget_before(passed_ns));
-        }
-        Ok(())
-    }
-}
-
-impl live::Lines for LiveLines {
-    fn start(&mut self, times: &RunTimes) {
-        self.is_window_known = self.plan.warmup != Warmup::Auto || self.times != RunTimes::default();
-        self.times = *times;
-    }
-
-    fn push_stats(&mut self, server: usize, snapshot: &Snapshot) {
-        let count = self.servers.len().max(server + 1);
-        self.servers.resize_with(count, ServerRecord::default);
-        self.servers[server].push(snapshot.clone());
-    }
-
-    /// The lines of those before it.
-    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
-        if !matches!(period.phase, Phase::Warmup | Phase::Measure) {
-            return Ok(());
-        }
-        self.is_window_known |= period.phase == Phase::Measure;
-        if self.is_window_known {
-            self.write_waiting(u64::MAX, out)?;
-        }
-        self.waiting.push((period.phase, period.point()));
-        Ok(())
-    }
-
-    fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-        self.times.measure_ns = summary.window.measure_ns;
-        for (server, record) in summary.record.run.server_records.iter().enumerate() {
-            // The last one comes with the result.
-            record.snapshots().last().iter().for_each(|last| self.push_stats(server, last));
-        }
-        self.write_waiting(summary.window.end_ns, out)
-    }
 }
 
 fn line(

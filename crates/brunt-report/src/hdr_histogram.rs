@@ -6,19 +6,14 @@
 //! so do those with the tag of an operation for that operation; every percentile is that of the histogram's buckets, and the last line is the
 //! maximum.
 
-use crate::live;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brunt_plan::op::OpId;
-use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
 use brunt_stats::histogram::{Histogram, SparseHistogram, VALUE_BITS};
-use brunt_stats::observer::Period;
-use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::SliceRow;
 use brunt_stats::window::{MeasuredWindow, RunTimes};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// Least length of an interval, where none is asked for.
@@ -97,73 +92,6 @@ fn heading(version: &str, times: &RunTimes, out: &mut dyn Write) -> io::Result<(
         writeln!(out, "#[StartTime: {}.{:03} (seconds since epoch)]", start_ms / 1_000, start_ms % 1_000)?;
     }
     writeln!(out, "{HEADING}")
-}
-
-/// The log of a run with a length that was asked for, written while it goes on, so that each interval has its own line however long the run is,
-/// with the buckets that were recorded. Behind the window there is one interval more, if requests were answered in it.
-#[derive(Debug)]
-pub struct LiveLog {
-    plan: Plan,
-    version: String,
-    times: RunTimes,
-    /// What has no line yet, by operation: of a worker that was late in ending its slice before the window.
-    responses: BTreeMap<OpId, Histogram>,
-    has_heading: bool,
-}
-
-impl LiveLog {
-    /// Before a run begins.
-    pub fn new(plan: &Plan, version: &str) -> Self {
-        let ops = Layout::of(plan).rows().map(|(_, op)| (op, Histogram::default())).collect();
-        let (plan, version, times) = (plan.clone(), version.to_owned(), RunTimes::default());
-        Self { plan, version, times, responses: ops, has_heading: false }
-    }
-
-    fn write_heading(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if !std::mem::replace(&mut self.has_heading, true) {
-            heading(&self.version, &self.times, out)?;
-        }
-        Ok(())
-    }
-}
-
-impl live::Lines for LiveLog {
-    fn start(&mut self, times: &RunTimes) {
-        self.times = *times;
-    }
-
-    /// Of the window, and what was answered behind it.
-    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
-        for (_, op, totals) in period.recorded.rows() {
-            self.responses.entry(op).or_default().merge(&totals.latencies.response);
-        }
-        let is_empty = self.responses.values().all(|response| response.count() == 0);
-        if !matches!(period.phase, Phase::Measure | Phase::Drain)
-            || (period.phase == Phase::Drain && is_empty)
-        {
-            return Ok(());
-        }
-        self.write_heading(out)?;
-        let start_ns = period.start_ns.saturating_sub(self.times.measure_ns);
-        let length_ns = period.end_ns.saturating_sub(period.start_ns);
-        let mut all = Histogram::default();
-        self.responses.values().for_each(|response| all.merge(response));
-        write_line("", start_ns, length_ns, &all.to_sparse(), out)?;
-        let is_tagged = self.responses.len() > 1;
-        for (op, response) in &mut self.responses {
-            if is_tagged {
-                let tag = format!("Tag={},", self.plan.op_name(*op));
-                write_line(&tag, start_ns, length_ns, &response.to_sparse(), out)?;
-            }
-            *response = Histogram::default();
-        }
-        Ok(())
-    }
-
-    /// What even a run without an interval has.
-    fn write_rest(&mut self, _: &Summary, out: &mut dyn Write) -> io::Result<()> {
-        self.write_heading(out)
-    }
 }
 
 /// A histogram as HdrHistogram encodes it: a head, then the counts of all buckets up to that of the largest value, deflated.

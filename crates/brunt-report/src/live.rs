@@ -1,6 +1,5 @@
 //! A run while it goes on, as reports have it: how far it is, and what it has come to. [`crate::metrics`] writes that for scrapers, [`write_json`]
-//! for programs (`brunt.live.v1`; docs/live.schema.json has every key), [`crate::html::Page::live`] for browsers. Beside it the [`Lines`] that are
-//! written as its periods end.
+//! for programs (`brunt.live.v1`; docs/live.schema.json has every key), [`crate::html::Page::live`] for browsers.
 //!
 //! Invariant: page, metrics and JSON are functions of one [`State`]. Page and JSON of a run that has ended are those of its result, and not
 //! made here.
@@ -9,12 +8,9 @@ use crate::json::row::{Distribution, Requests};
 use crate::json::write_indented;
 use brunt_plan::phase::Phase;
 use brunt_stats::live_run::RunSoFar;
-use brunt_stats::observer::Period;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::request_counts::RequestCounts;
-use brunt_stats::server_stats::Snapshot;
 use brunt_stats::summary::{PhaseSummary, Summary};
-use brunt_stats::window::RunTimes;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -69,27 +65,6 @@ impl<'a> State<'a> {
             _ => self.so_far().map(RunSoFar::summary),
         }
     }
-}
-
-/// Lines that are written while a run goes on.
-pub trait Lines {
-    /// The schedule has its times; they may be told again.
-    fn start(&mut self, times: &RunTimes);
-
-    /// A server told its stats.
-    fn push_stats(&mut self, _server: usize, _snapshot: &Snapshot) {}
-
-    /// Writes what there is to write when a period is over.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()>;
-
-    /// Writes the rest of a run that has ended.
-    ///
-    /// # Errors
-    /// What `out` returns.
-    fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// The name of the schema.

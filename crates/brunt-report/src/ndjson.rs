@@ -6,7 +6,6 @@
 
 use crate::instant;
 use crate::json::window::OpPiece;
-use crate::live;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
@@ -53,16 +52,18 @@ impl LiveLines {
         let facts = RunFacts { plan: &self.plan, number: self.number, times: &self.times, is_window_known };
         line(&facts, period.recorded.timeline(), 0..1, period.phase, &period.point(), out)
     }
-}
 
-impl live::Lines for LiveLines {
-    fn start(&mut self, times: &RunTimes) {
+    /// The schedule has its times; they may be told again.
+    pub fn start(&mut self, times: &RunTimes) {
         self.times = *times;
         self.told += 1;
     }
 
-    /// Of warm-up and window.
-    fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the line of a period that is over, if it is one of warm-up or window.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
         let Period { start_ns, end_ns, phase, .. } = period;
         let is_whole = end_ns - start_ns >= Self::period_ns(&self.plan)
             || [self.times.measure_ns, self.times.end_ns].contains(end_ns);
@@ -77,8 +78,11 @@ impl live::Lines for LiveLines {
         self.write_line(period, out)
     }
 
-    /// The lines that the result has beyond those that there are. Where it has longer ones only, the last one is that of the period.
-    fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the lines that the result has beyond those that there are. Where it has longer ones only, the last one is that of the period.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         let window = &summary.window;
         if summary.timeline().row_ns(window.measure_ns, WIDTH_NS) > Self::period_ns(&self.plan)
             && self.plan.interval.is_some()

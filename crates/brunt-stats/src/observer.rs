@@ -9,7 +9,6 @@
 use crate::interval::Interval;
 use crate::live_run::LiveRun;
 use crate::recorder::Layout;
-use crate::server_stats::Snapshot;
 use crate::store::IntervalStore;
 use crate::summary::Summary;
 use crate::timeline::TimelinePoint;
@@ -59,13 +58,6 @@ pub enum Event<'a> {
         recorded: &'a IntervalStore,
         /// The end of a second that is complete now.
         second_ns: Option<u64>,
-    },
-    /// A server said something of itself.
-    Statistics {
-        /// Its place among those that are asked.
-        server: usize,
-        /// What it said.
-        snapshot: &'a Snapshot,
     },
     /// Time has passed: comes after every look at the workers, at least every 110 ms.
     Tick {

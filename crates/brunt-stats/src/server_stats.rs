@@ -411,11 +411,6 @@ impl ServerRecord {
         self.snapshots.push(snapshot);
     }
 
-    /// Forgets snapshots that no piece of time has an edge near to which begins at this instant or later.
-    pub fn forget_before(&mut self, at_ns: u64) {
-        self.snapshots.retain(|snapshot| snapshot.at_ns.saturating_add(NEAR_NS) >= at_ns);
-    }
-
     /// Makes it take no more of a result than its share, as far as there are snapshots to leave out: the first, the last and one
     /// between them stay. The others are those nearest to where rows over time begin, of every row, every second, every fourth… Rows
     /// are so long, and one of them begins at `measure_ns`. `stride` is what came of it before, from 0, which leaves all; it is

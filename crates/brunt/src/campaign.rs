@@ -48,8 +48,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         return print_plan(&asked, &plan, &remark);
     }
     let objectives = &flags.output.assert;
-    let (mut series, outputs) =
-        Series::open(flags, std::slice::from_ref(&plan), &mut asked, objectives, SubjectKind::Repeat)?;
+    let (mut series, outputs) = Series::open(flags, std::slice::from_ref(&plan), &mut asked, objectives)?;
     series.runner.of = Some(u64::from(repeat.repeat));
     let ended = (1..=repeat.repeat).try_for_each(|repetition| {
         series.between(repetition, repeat)?;
@@ -118,9 +117,8 @@ impl<'a> Series<'a> {
         plans: &[Plan],
         asked: &mut PlanRequest,
         objectives: &'a [Objective],
-        subject: SubjectKind,
     ) -> Result<(Self, Outputs), Failure> {
-        let outputs = Outputs::open(&flags.output.files, Some(&plans[0]), subject)?;
+        let outputs = Outputs::open(&flags.output.files, Some(&plans[0]))?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);

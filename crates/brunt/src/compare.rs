@@ -33,7 +33,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let plans = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
-    let outputs = Outputs::open(&flags.output.files, plans.first(), SubjectKind::Comparison)?;
+    let outputs = Outputs::open(&flags.output.files, plans.first())?;
     let (comparison, ended) = match plans.as_slice() {
         [] => (of_files(flags)?, Ok(())),
         plans => compare_live(flags, plans)?,

@@ -1,18 +1,14 @@
-//! Lines that are written while runs go on: `-o ndjson`, and with `--interval` `-o csv` and `-o hlog` of a single run.
+//! Lines that are written while runs go on: `-o ndjson`.
 //!
 //! Not what they say (that is `brunt-report`'s). Invariants: the control thread waits for no reader, as a thread of its own writes; lines that wait for it take bounded
-//! memory, and a reader that takes nothing does not hold the end; a file of `-o ndjson` keeps what it held until there is a first line, the others until there is a result;
+//! memory, and a reader that takes nothing does not hold the end; a file keeps what it held until there is a first line;
 //! when the stream has finished all lines are written, or it says why not.
 
 use crate::background_thread::start_background_thread;
-use crate::destination::{Destination, Document, Written};
+use crate::destination::{Destination, Written};
 use brunt_engine::process::join;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
-use brunt_report::csv;
-use brunt_report::file_type::FileType;
-use brunt_report::hdr_histogram::LiveLog;
-use brunt_report::live::Lines;
 use brunt_report::ndjson::LiveLines;
 use brunt_stats::observer::{Event, Observer};
 use std::io::{self, Write};
@@ -60,7 +56,7 @@ pub(crate) struct LineStream {
 impl LineStream {
     /// Starts the thread.
     pub(crate) fn open(mut destination: Destination) -> io::Result<Self> {
-        destination.is_followed = destination.document.is(FileType::Ndjson);
+        destination.is_followed = true;
         let (destination, backlog) = (Arc::new(destination), Arc::new(Backlog::default()));
         let (messages, received) = channel();
         let (runs, ended) = channel::<()>();
@@ -75,7 +71,6 @@ impl LineStream {
     /// Who is to watch the runs of a command with this plan.
     pub(crate) fn observer(&self, plan: &Plan) -> impl Observer + use<> {
         LineObserver {
-            document: self.destination.document,
             messages: self.messages.clone(),
             backlog: self.backlog.clone(),
             period: DurationNs(LiveLines::period_ns(plan)),
@@ -167,12 +162,11 @@ fn write_all(
 
 /// Makes the lines.
 struct LineObserver {
-    document: Document,
     messages: Sender<Message>,
     backlog: Arc<Backlog>,
     period: DurationNs,
     /// Those of the present run.
-    lines: Option<Box<dyn Lines>>,
+    lines: Option<LiveLines>,
 }
 
 impl LineObserver {
@@ -196,17 +190,12 @@ impl Observer for LineObserver {
 
     fn observe(&mut self, event: &Event<'_>) {
         if let Event::Run { plan, place, .. } = event {
-            self.lines = Some(match self.document {
-                csv if csv.is(FileType::Csv) => Box::new(csv::LiveLines::new(plan, self.period.0)),
-                log if log.is(FileType::Hlog) => Box::new(LiveLog::new(plan, env!("CARGO_PKG_VERSION"))),
-                _ => Box::new(LiveLines::new(plan, place.before + 1)),
-            });
+            self.lines = Some(LiveLines::new(plan, place.before + 1));
         }
         let Some(lines) = &mut self.lines else { return };
         let mut text = Vec::new();
         match event {
             Event::Started(times) => lines.start(times),
-            Event::Statistics { server, snapshot } => lines.push_stats(*server, snapshot),
             // Memory takes everything.
             Event::Period(period) => drop(lines.write_period(period, &mut text)),
             Event::Ended { summary: Some(summary), .. } => drop(lines.write_rest(summary, &mut text)),
@@ -219,6 +208,8 @@ impl Observer for LineObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::destination::Document;
+    use brunt_report::file_type::FileType;
     use std::io::Read;
     use std::os::fd::AsRawFd;
     use std::path::PathBuf;
@@ -233,7 +224,6 @@ mod tests {
         let stream = LineStream::open(destinations.remove(0)).unwrap();
         drop(writer);
         let observer = LineObserver {
-            document: Document::Result(FileType::Ndjson.into()),
             messages: stream.messages.clone(),
             backlog: stream.backlog.clone(),
             period: DurationNs(1),

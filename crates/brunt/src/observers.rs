@@ -129,7 +129,6 @@ impl ObservedRun<'_, '_> {
             }
             RunEvent::Statistics { server, snapshot } => {
                 self.live.iter_mut().for_each(|live| live.push_stats(*server, snapshot));
-                self.observers.tell(&Event::Statistics { server: *server, snapshot });
             }
             RunEvent::Tick { now_ns, intervals } => {
                 self.observers.tell(&Event::Tick { now_ns: *now_ns });

@@ -15,7 +15,7 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
-use brunt_report::file_type::{FigureStyle, FileForm, FileType, Medium, SubjectKind};
+use brunt_report::file_type::{FigureStyle, FileForm, FileType, Medium};
 use brunt_report::subject::Subject;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -33,22 +33,11 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Makes sure that every result of a run or campaign can be written. What has a line for each run is written while they go on; of one run
-    /// alone also what has a line for each interval that was asked for.
-    pub(crate) fn open(
-        flags: &FileFlags,
-        plan: Option<&Plan>,
-        subject: SubjectKind,
-    ) -> Result<Self, Failure> {
+    /// Makes sure that every result of a run or campaign can be written. Lines of NDJSON are written while they go on.
+    pub(crate) fn open(flags: &FileFlags, plan: Option<&Plan>) -> Result<Self, Failure> {
         plan.into_iter().for_each(note_files);
         let mut outputs = Self::of(flags)?;
-        let streams_intervals =
-            subject == SubjectKind::Run && plan.is_some_and(|plan| plan.interval.is_some());
-        let is_streamed = |destination: &mut Destination| {
-            destination.document.is(FileType::Ndjson)
-                || streams_intervals
-                    && [FileType::Csv, FileType::Hlog].iter().any(|held| destination.document.is(*held))
-        };
+        let is_streamed = |destination: &mut Destination| destination.document.is(FileType::Ndjson);
         for destination in outputs.destinations.extract_if(.., is_streamed) {
             outputs.lines.push(LineStream::open(destination).map_err(Failure::failed)?);
         }

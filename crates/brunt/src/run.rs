@@ -29,7 +29,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
-use brunt_report::file_type::{FileType, SubjectKind};
+use brunt_report::file_type::FileType;
 use brunt_report::quantity;
 use brunt_report::subject::Subject;
 use brunt_stats::bound::Decision;
@@ -46,7 +46,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&asked.printed(&plan));
     }
-    let outputs = Outputs::open(&output.files, Some(&plan), SubjectKind::Run)?;
+    let outputs = Outputs::open(&output.files, Some(&plan))?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;

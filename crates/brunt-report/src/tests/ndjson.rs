@@ -2,7 +2,6 @@
 
 use super::run::{self, MS, S};
 use super::{Run, all_runs, json_of, output};
-use crate::live::Lines;
 use crate::ndjson::{self, LiveLines};
 use brunt_plan::warmup::Warmup;
 use brunt_stats::observer::Periods;

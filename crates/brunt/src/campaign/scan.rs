@@ -42,7 +42,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
         "connections" | "depth" => plans.iter().all(|plan| !plan.has_open_loop()),
         _ => false,
     };
-    let (mut series, outputs) = Series::open(run, &plans, &mut asked, &[], SubjectKind::Scan)?;
+    let (mut series, outputs) = Series::open(run, &plans, &mut asked, &[])?;
     let mut closed_loop = None;
     let option = over.option().to_owned();
     let ended = measure_all(&mut series, &asked, flags, plans[0].seed, &mut closed_loop);

@@ -85,7 +85,7 @@ fn report(
         let remark = "a step of a search; its rates are found on the way";
         return Ok((print_plan(&asked, &plans[0], remark)?, None));
     }
-    let (mut series, outputs) = Series::open(run, plans, &mut asked, objectives, SubjectKind::Scan)?;
+    let (mut series, outputs) = Series::open(run, plans, &mut asked, objectives)?;
     let (mut closed_loop, mut capacity) = (None, None);
     let to = to.map(|to| to.as_f64());
     let ended = (|| {
