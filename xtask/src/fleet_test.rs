@@ -1,10 +1,10 @@
 //! `cargo xtask fleet-test`: what `brunt fleet` prints is accepted by those who read it.
 //!
 //! shellcheck reads the script, the schemas of the newest Kubernetes that PyPI's kubernetes-validate has read the manifests, and a Slurm of four
-//! virtual nodes on this host, from Debian's packages, is asked whether it would run the job. Invariant: what is started here is ended here, by its id.
+//! virtual nodes on this host, from Debian's packages, runs the job. Invariant: what is started here is ended here, by its id.
 
 use crate::cargo;
-use crate::process::Process;
+use crate::process::{Process, ReferenceServer, has_result};
 use crate::programs::{self, output, run as call};
 use anyhow::{Context, ensure};
 use std::fs;
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// How long Slurm may take until its nodes are idle.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
-/// Nothing is sent to the server.
-const PLAN: &str = "server = ['memcached://127.0.0.1:11211']\nconnections = 64\nrate = '10k'\ntime = '5s'\n";
+/// A short run with few keys, behind the line that names the server.
+const PLAN: &str = "connections = 16\nkeys = 1000\nrate = '2k'\nwarmup = '500ms'\ntime = '3s'\n";
 /// One number of CPUs per node, as Slurm believes a file and not the host; processes are told apart by their parents, since groups take
 /// privileges.
 const SLURM: &str = "\
@@ -55,15 +55,18 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let folder = cargo::target_folder()?.join("fleet-test");
     fs::create_dir_all(&folder)?;
     let plan = folder.join("plan.toml");
-    fs::write(&plan, PLAN)?;
+    let brunt = cargo::debug_brunt()?;
+    let server = ReferenceServer::start(&brunt, &[])?;
+    fs::write(&plan, format!("server = 'memcached://{}'\n{PLAN}", server.address))?;
     let print = |engine: &str, options: &[&str], name: &str| -> anyhow::Result<PathBuf> {
-        let mut brunt = Command::new(cargo::debug_brunt()?);
-        let text = output(brunt.args(["fleet", engine, "--agents", "8"]).args(options).arg(&plan))?;
+        let text =
+            output(Command::new(&brunt).args(["fleet", engine, "--agents", "8"]).args(options).arg(&plan))?;
         let path = folder.join(name);
         fs::write(&path, text)?;
         Ok(path)
     };
-    let options = ["--nodes", "4", "--time", "10:00", "--partition", "load"];
+    let binary = brunt.display().to_string();
+    let options = ["--nodes", "4", "--time", "10:00", "--partition", "load", "--binary", &binary];
     let script = print("slurm", &options, "job.sh")?;
     call(Command::new("shellcheck").arg(&script))?;
     println!("shellcheck accepts {}", script.display());
@@ -71,6 +74,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     validate(&folder, &print("kubernetes", &options, "fleet.yaml")?)?;
     let slurm = Slurm::start(&folder.join("slurm"))?;
     println!("sbatch --test-only: {}", slurm.judge(&script)?);
+    println!("{}", slurm.carry_out(&script)?);
     Ok(())
 }
 
@@ -118,8 +122,8 @@ impl Slurm {
             &format!("of={}", path("key")),
         ]))?;
         call(Command::new("chmod").args(["0600", &path("key")]))?;
-        let daemon = |words: &[&str]| -> anyhow::Result<Process> {
-            let log = fs::File::create(folder.join(format!("{}.log", words.join("-").replace('/', "_"))))?;
+        let daemon = |name: &str, words: &[&str]| -> anyhow::Result<Process> {
+            let log = fs::File::create(folder.join(format!("{name}.log")))?;
             let mut command = Process::command(words[0]);
             Process::start(command.args(&words[1..]).stdout(Stdio::null()).stderr(log))
         };
@@ -129,11 +133,11 @@ impl Slurm {
             files.iter().zip(names).map(|(option, name)| format!("--{option}={}", path(name))).collect();
         let mut munge = vec!["munged", "--force", "--foreground"];
         munge.extend(files.iter().map(String::as_str));
-        let mut daemons = vec![daemon(&munge)?];
+        let mut daemons = vec![daemon("munged", &munge)?];
         await_that("munged listens", || Ok(Path::new(&socket).exists()))?;
-        daemons.push(daemon(&["slurmctld", "-D", "-f", &file])?);
+        daemons.push(daemon("slurmctld", &["slurmctld", "-D", "-f", &file])?);
         for node in NODES {
-            daemons.push(daemon(&["slurmd", "-D", "-N", node, "-f", &file])?);
+            daemons.push(daemon(node, &["slurmd", "-D", "-N", node, "-f", &file])?);
         }
         let slurm = Self { folder: folder.to_owned(), _daemons: daemons };
         await_that("four nodes are idle", || {
@@ -155,6 +159,23 @@ impl Slurm {
         let said = String::from_utf8_lossy(&judged.stderr).trim().to_owned();
         ensure!(judged.status.success() && said.contains("to start at"), "sbatch refuses the job: {said}");
         Ok(said)
+    }
+
+    /// Runs the job to its end. Returns its output, once there is a result and its secrets are gone.
+    fn carry_out(&self, script: &Path) -> anyhow::Result<String> {
+        let mut sbatch = self.command("timeout");
+        // Nodes of this host have no addresses of their own.
+        sbatch.args(["120", "sbatch", "--wait", "--output=out.txt"]).env("BRUNT_CONTROLLER", "127.0.0.1");
+        let status = sbatch.arg(script).stdout(Stdio::null()).status()?;
+        let text = fs::read_to_string(self.folder.join("out.txt")).unwrap_or_default();
+        ensure!(has_result(status), "the job ended with {status}:\n{text}");
+        let left =
+            fs::read_dir(&self.folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let left: Vec<String> = left.collect::<anyhow::Result<_>>()?;
+        let has = |head: &str| left.iter().any(|name| name.starts_with(head));
+        ensure!(has("brunt-") && !has("brunt-job-"), "a result without secrets was to be left: {left:?}");
+        ensure!(text.contains("8 agents"), "no report of eight agents:\n{text}");
+        Ok(text)
     }
 }
 

