@@ -15,6 +15,7 @@ mod bench;
 mod browser;
 mod cargo;
 mod dependencies;
+mod fleet_test;
 mod fuzz;
 mod instructions;
 mod package;
@@ -63,6 +64,8 @@ enum Verb {
     Fuzz(fuzz::Options),
     /// HTML pages of runs in a headless Chromium, which is installed if it is missing
     WebTest,
+    /// What `brunt fleet` prints, read by shellcheck, the schemas of Kubernetes, and a Slurm of four virtual nodes
+    FleetTest,
     /// docs/img/ from real runs
     Pictures {
         /// Of this program [a release build of the tree]
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Verb::Instructions { record, .. } => instructions::run(record),
         Verb::Fuzz(options) => fuzz::run(&options),
         Verb::WebTest => web_test::run(),
+        Verb::FleetTest => fleet_test::run(),
         Verb::Pictures { brunt } => pictures::run(brunt.as_deref()),
         Verb::Package(options) => package::run(&options),
         Verb::TryPackages => package::try_out(),

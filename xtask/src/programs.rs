@@ -28,6 +28,13 @@ pub(crate) const PROFILER: &[Program] = &[("valgrind", "valgrind", "instructions
 /// What pages are looked at with.
 pub(crate) const BROWSER: &[Program] = &[("chromium", "chromium", "HTML pages in a browser")];
 
+/// Who reads what `brunt fleet` prints.
+pub(crate) const FLEET: &[Program] = &[
+    ("shellcheck", "shellcheck", "the script for Slurm"),
+    ("sbatch", "slurm-wlm", "a job of Slurm"),
+    ("munged", "munge", "a job of Slurm"),
+];
+
 /// What a screen of a terminal is taken from.
 pub(crate) const TERMINAL: &[Program] = &[("tmux", "tmux", "pictures of a terminal")];
 

@@ -170,6 +170,9 @@ pub(crate) enum Command {
     Calibrate(Box<Search>),
     /// Generate load for a controller (brunt run --agent)
     Agent(Box<Agent>),
+    /// Print a job of Slurm, or manifests of Kubernetes, that run a plan with many agents
+    #[command(subcommand)]
+    Fleet(Fleet),
     /// Run the reference server: memcached and Redis, scripted timing and faults
     Serve(Box<Serve>),
     /// Print the manual page of a command, or write all of them
@@ -390,6 +393,94 @@ pub(crate) struct Agent {
     /// TLS to the servers: private key of --target-cert (PEM), e.g. client.key
     #[arg(long, value_name = "FILE", requires = "target_cert", help_heading = "Target")]
     pub target_key: Option<String>,
+}
+
+/// A test parses every line.
+const SLURM_EXAMPLES: &str = "\
+Examples:
+  brunt fleet slurm --agents 64 plan.toml | sbatch             one agent on each of 64 nodes
+  brunt fleet slurm --agents 64 --nodes 16 plan.toml > job.sh  four agents on each of 16 nodes";
+
+/// A test parses every line.
+const KUBERNETES_EXAMPLES: &str = "\
+Examples:
+  brunt fleet kubernetes --agents 64 --image registry.example/brunt:1 plan.toml > fleet.yaml
+
+The text has the secrets of its fleet; it says how the fleet is started and removed.";
+
+/// The engine that a fleet is for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fleet {
+    /// Print a job for sbatch: a controller on the first node, agents bound to the cores of all
+    #[command(after_help = SLURM_EXAMPLES)]
+    Slurm(Slurm),
+    /// Print manifests for kubectl: a Job of the controller, an Indexed Job of the agents, and what they share
+    #[command(after_help = KUBERNETES_EXAMPLES)]
+    Kubernetes(Kubernetes),
+}
+
+/// What every engine runs.
+#[derive(Debug, Args)]
+pub(crate) struct FleetPlan {
+    /// The plan, which the text holds with the contents of its @FILEs
+    #[arg(value_name = "PLAN.toml")]
+    pub plan: PathBuf,
+    /// Number of agents, e.g. 64
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=10_000))]
+    pub agents: u32,
+}
+
+/// Options of `brunt fleet slurm`.
+#[derive(Debug, Args)]
+pub(crate) struct Slurm {
+    #[command(flatten)]
+    pub fleet: FleetPlan,
+    /// Number of nodes, e.g. 16 [default: one for each agent]
+    #[arg(long, value_name = "M", value_parser = value_parser!(u32).range(1..))]
+    pub nodes: Option<u32>,
+    /// Time limit of the job, e.g. 30:00 or 1-12:00:00 [default: the partition's]
+    #[arg(long, value_name = "TIME", value_parser = engine_word)]
+    pub time: Option<String>,
+    /// Partition, e.g. load [default: the cluster's]
+    #[arg(long, value_name = "NAME", value_parser = engine_word)]
+    pub partition: Option<String>,
+    /// Port of the controller
+    #[arg(long, value_name = "PORT", default_value_t = brunt_fleet::PORT, value_parser = value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// brunt on every node, e.g. /opt/brunt/bin/brunt
+    #[arg(long, value_name = "PATH", default_value = "brunt")]
+    pub binary: PathBuf,
+    /// Folder that all nodes see, for a folder with the secrets of the job, which is removed at its end [default: where sbatch is called]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub shared: Option<PathBuf>,
+}
+
+/// Options of `brunt fleet kubernetes`.
+#[derive(Debug, Args)]
+pub(crate) struct Kubernetes {
+    #[command(flatten)]
+    pub fleet: FleetPlan,
+    /// Image whose entry point is brunt, e.g. registry.example/brunt:1
+    #[arg(long, value_name = "IMAGE", value_parser = engine_word)]
+    pub image: String,
+    /// Namespace, e.g. load [default: kubectl's]
+    #[arg(long, value_name = "NAME", value_parser = engine_word)]
+    pub namespace: Option<String>,
+    /// CPUs of each agent
+    #[arg(long, value_name = "C", default_value_t = 2, value_parser = value_parser!(u32).range(1..=1024))]
+    pub cpu: u32,
+    /// Memory of each agent
+    #[arg(long, value_name = "SIZE", default_value = "1Gi", value_parser = engine_word)]
+    pub memory: String,
+}
+
+/// A name, a time or a size of an engine, which knows better what it accepts; no text that would end or begin a line of its file.
+fn engine_word(text: &str) -> Result<String, String> {
+    let is_held = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:,+@".contains(&byte);
+    match text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_held) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a word of letters, digits and ._-/:,+@".to_owned()),
+    }
 }
 
 const COMPARE_EXAMPLES: &str = "\
@@ -915,6 +1006,8 @@ mod tests {
             MAN_EXAMPLES,
             COMPLETIONS_EXAMPLES,
             DOCTOR_EXAMPLES,
+            SLURM_EXAMPLES,
+            KUBERNETES_EXAMPLES,
         ];
         for line in texts.iter().flat_map(|text| text.lines()) {
             let Some(example) = line.strip_prefix("  brunt ") else { continue };
@@ -931,7 +1024,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 3 + 4 + 7 + 2 + 3 + 2);
+        assert_eq!(tried, 5 + 3 + 3 + 4 + 7 + 2 + 3 + 2 + 2 + 1);
     }
 
     /// A command line of `run` is checked by changing one word.

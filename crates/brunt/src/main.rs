@@ -19,6 +19,7 @@ mod agent;
 mod campaign;
 mod compare;
 mod doctor;
+mod fleet;
 mod report;
 mod run;
 mod serve;
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(search) => campaign::calibrate(&search),
         Command::Agent(flags) => agent::agent(&flags),
+        Command::Fleet(flags) => fleet::fleet(&flags),
         Command::Serve(serve) => serve::serve(&serve),
         Command::Man(flags) => help::man(&flags),
         Command::Completions(flags) => Ok(help::completions(&flags)),

@@ -25,6 +25,7 @@ mod destinations;
 mod experiments;
 mod faults;
 mod fleet;
+mod fleet_texts;
 mod help;
 mod http;
 mod injected_faults;

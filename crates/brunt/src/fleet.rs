@@ -1,0 +1,119 @@
+//! `brunt fleet`: a plan as a job of Slurm, or as manifests of Kubernetes, which place a controller and its agents.
+//!
+//! Not a scheduler: what is printed is for an engine that places, restarts and ends processes. Invariants: nothing is connected, and
+//! nothing is printed that no fleet could run; a script has no secret in it, manifests have those of their fleet in their Secret alone.
+
+mod kubernetes;
+mod slurm;
+
+use crate::asking;
+use crate::cli::{Fleet, FleetPlan};
+use crate::exit::{Exit, Failure};
+use crate::run::PlanRequest;
+use crate::terminal::print;
+use anyhow::Context;
+use brunt_fleet::credentials;
+use brunt_plan::plan::Protocol;
+use brunt_plan::spec::PlanSpec;
+use brunt_plan::units::Count;
+use brunt_plan::url::{NamedServer, ServerList, ServerUrl};
+use std::path::Path;
+
+/// Prints what an engine takes.
+pub(crate) fn fleet(flags: &Fleet) -> Result<Exit, Failure> {
+    let text = match flags {
+        Fleet::Slurm(slurm) => slurm::script(slurm, &planned(&slurm.fleet)?),
+        Fleet::Kubernetes(kubernetes) => {
+            let mut spec = planned(&kubernetes.fleet)?;
+            let target = kubernetes::take_target_files(&mut spec)?;
+            kubernetes::manifests(kubernetes, &spec, &[new_secrets()?, target].concat())
+        }
+    };
+    let printed = print(text.as_bytes(), false).context("cannot write standard output");
+    printed.map_err(|error| Failure::new(Exit::Failed, error))?;
+    Ok(Exit::Done)
+}
+
+/// The plan of a fleet of this size, which could run.
+fn planned(flags: &FleetPlan) -> Result<PlanSpec, Failure> {
+    let mut asked = PlanRequest::read(Some(&flags.plan), PlanSpec::default())?;
+    if has_password(&asked.spec) {
+        return Err(Failure::usage(
+            "password cannot be used with brunt fleet, whose text others can read: expected a plan without one",
+        ));
+    }
+    let run = &mut asked.spec.run;
+    for file in [&mut run.tls_ca, &mut run.tls_cert, &mut run.tls_key].into_iter().flatten() {
+        let absolute = std::path::absolute(&*file).map_err(Failure::usage)?;
+        *file = absolute.display().to_string();
+    }
+    run.fleet = Some(Count(flags.agents.into()));
+    let mut sent = asked.spec.clone();
+    (sent.run.tls_ca, sent.run.tls_cert, sent.run.tls_key) = (None, None, None);
+    if let Some(option) = sent.first_file() {
+        let message =
+            format!("{option} cannot be used with brunt fleet: agents do not have the file it names");
+        return Err(Failure::usage(message));
+    }
+    let judged = |protocol| {
+        let mut trial = asked.without_agents();
+        asking::assume(&mut trial.spec, protocol);
+        trial.plan().map(drop)
+    };
+    judged(Protocol::MemcachedText).or_else(|failure| judged(Protocol::Resp2).map_err(|_| failure))?;
+    Ok(asked.spec)
+}
+
+fn has_password(spec: &PlanSpec) -> bool {
+    let classes = || spec.classes.iter().chain([&spec.base]);
+    let of_routes = classes().filter_map(|class| class.route.as_ref()).flatten().map(|route| &route.server);
+    let lists = classes().map(|class| &class.server).chain(of_routes).chain([&spec.run.server]);
+    let servers = lists.flatten().flat_map(|ServerList(servers)| servers);
+    let is_secret = |server: &NamedServer| {
+        matches!(server, NamedServer::Url(ServerUrl { password: Some(_), .. }) | NamedServer::Invalid(_))
+    };
+    spec.run.password.is_some() || servers.into_iter().any(is_secret)
+}
+
+/// The contents of a new folder for `--auth`, by the names of its files.
+fn new_secrets() -> Result<Vec<(String, String)>, Failure> {
+    let scratch = tempfile::tempdir().map_err(Failure::failed)?;
+    let folder = scratch.path().join("auth");
+    credentials::create(&folder).map_err(Failure::failed)?;
+    let read = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        std::fs::read_to_string(path).map(|text| (name, text)).map_err(Failure::failed)
+    };
+    credentials::files(&folder).iter().map(|path| read(path)).collect()
+}
+
+/// The template with a value in the place of each `@NAME@`. What is in a value stays as it is.
+fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, behind)) = rest.split_once('@') {
+        text.push_str(before);
+        let known = behind.split_once('@').and_then(|(name, behind)| {
+            values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value, behind))
+        });
+        let (value, behind) = known.unwrap_or(("@", behind));
+        text.push_str(value);
+        rest = behind;
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_take_the_place_of_names() {
+        let values = [("A", "@B@"), ("B", "2")];
+        for (template, expected) in
+            [("@A@/@B@", "@B@/2"), ("TERM@60\n@B@", "TERM@60\n2"), ("a@b", "a@b"), ("@@B@", "@2"), ("", "")]
+        {
+            assert_eq!(filled(template, &values), expected);
+        }
+    }
+}
