@@ -238,7 +238,7 @@ options! {
     } class {}
     flags "Several hosts" run {
         agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),
-        fleet: Count = text("N", "Load from N agents that dial this host at --listen (brunt agent --join), each with a rank of its engine, such as Slurm or Kubernetes"),
+        fleet: Count = text("N", "Load from N agents that dial this host at --listen (brunt agent --join), e.g. 8, each with a rank of Slurm, Kubernetes or another engine"),
         measure_rate: Rate = text("RATE", "Requests per second measured from this host beside the agents' load, e.g. 1k [default: closed loop]"),
         measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]").only_key(),
         measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]").only_key(),

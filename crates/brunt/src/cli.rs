@@ -342,7 +342,7 @@ pub(crate) struct AuthFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Several hosts")]
 pub(crate) struct ControllerFlags {
-    /// With --fleet: address and port at which agents dial in [default: 127.0.0.1:5556; with --auth port 5556 of every address]
+    /// With --fleet: address and port at which agents dial in, e.g. 10.0.0.1:5556 [default: 127.0.0.1:5556; with --auth port 5556 of every address]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -358,10 +358,10 @@ pub(crate) struct Agent {
     /// Dial a controller (brunt run --fleet N --listen) instead, carry out its runs and end, e.g. head:5556
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "listen")]
     pub join: Option<String>,
-    /// Rank in the fleet, from 0 [default: that of Slurm, of an Indexed Job of Kubernetes, Open MPI or PMI]
+    /// Rank in the fleet, from 0, e.g. 3 [default: that of Slurm, of an Indexed Job of Kubernetes, Open MPI or PMI]
     #[arg(long, value_name = "R", requires_all = ["join", "of"])]
     pub rank: Option<u32>,
-    /// Size of the fleet, with --rank
+    /// Size of the fleet, with --rank, e.g. 8
     #[arg(long, value_name = "N", requires = "rank")]
     pub of: Option<u32>,
     /// How long to dial a controller that is not there yet
@@ -1054,7 +1054,7 @@ mod tests {
         let is_key = |flag: &&str| keys.iter().any(|key| key == flag.strip_prefix("no-").unwrap_or(flag));
         let mut beside: Vec<&str> = flags.filter(|flag| !is_key(flag)).collect();
         beside.sort_unstable();
-        let expected = "allow annotate assert auth between color http output print-plan progress quiet repeat report set strict unit";
+        let expected = "allow annotate assert auth between color http listen output print-plan progress quiet repeat report set strict unit";
         assert_eq!(beside.join(" "), expected);
         let shown = run.get_arguments().filter(|argument| !argument.is_hide_set()).count();
         assert!(shown <= 72, "{shown} options");
