@@ -4,6 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The system's allocator, but a failed allocation ends the process with a message.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,12 @@ fn checked(block: *mut u8, bytes: usize) -> *mut u8 {
 #[cold]
 #[expect(unsafe_code, reason = "the standard library ends processes by handlers, which allocate")]
 fn exit_out_of_memory(bytes: usize) -> ! {
+    // Workers run out of it together: the first one speaks for all, and ends the others.
+    static IS_FIRST: AtomicBool = AtomicBool::new(true);
+    while !IS_FIRST.swap(false, Ordering::Relaxed) {
+        // SAFETY: waits for a signal.
+        unsafe { libc::pause() };
+    }
     let mut text = [0; 256];
     let mut rest = &mut text[..];
     // What does not fit is cut off.
