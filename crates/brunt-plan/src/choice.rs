@@ -248,16 +248,26 @@ words! {
 }
 
 words! {
-    /// What the lines of a trace say: words between commas.
+    /// How a trace is written: lines, or records of a fixed length.
     pub enum TraceLayout {
-        /// `TIME,APP,KIND,KEY,BYTES`, every line a get, whatever its kind.
-        Reads = "reads",
-        /// As `words`, with `read` or `write` in the third column.
-        Words = "words",
-        /// As `words`, with 1 (get) or 2 (set) in the third column.
-        Numbers = "numbers",
-        /// Twitter's: `TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]`.
+        /// Twitter's cache-trace.
         Twitter = "twitter",
+        /// Meta's kvcache: a head names the columns.
+        Meta = "meta",
+        /// libCacheSim's oracleGeneral: records of 24 bytes, all gets.
+        Oracle = "oracle",
+        /// The same as text.
+        OracleText = "oracle-text",
+        /// libCacheSim's lcs: records behind a head with a magic number.
+        Lcs = "lcs",
+        /// What `MONITOR` of Redis and Valkey prints.
+        Monitor = "monitor",
+        /// mutilate's `--getset`: every line is a get, whatever its third column says.
+        MutilateAllGets = "mutilate-all-gets",
+        /// mutilate's, with `read` or `write` in the third column.
+        MutilateReadWrite = "mutilate-read-write",
+        /// mutilate's, with 1 (get) or 2 (set) in the third column.
+        MutilateOneTwo = "mutilate-1-2",
     }
 }
 
@@ -265,9 +275,20 @@ impl TraceLayout {
     /// The operations that lines may name.
     pub const fn kinds(self) -> &'static [OpKind] {
         match self {
-            Self::Reads => &[OpKind::Get],
-            Self::Words | Self::Numbers => &[OpKind::Get, OpKind::Set],
-            Self::Twitter => &[
+            Self::Oracle | Self::OracleText | Self::MutilateAllGets => &[OpKind::Get],
+            Self::MutilateReadWrite | Self::MutilateOneTwo => &[OpKind::Get, OpKind::Set],
+            Self::Meta => &[OpKind::Get, OpKind::Set, OpKind::Delete],
+            Self::Monitor => &[
+                OpKind::Get,
+                OpKind::Set,
+                OpKind::Add,
+                OpKind::Replace,
+                OpKind::Append,
+                OpKind::Incr,
+                OpKind::Decr,
+                OpKind::Delete,
+            ],
+            Self::Twitter | Self::Lcs => &[
                 OpKind::Get,
                 OpKind::Gets,
                 OpKind::Set,
@@ -280,6 +301,39 @@ impl TraceLayout {
                 OpKind::Decr,
                 OpKind::Delete,
             ],
+        }
+    }
+
+    /// The layouts that a file tells by itself.
+    pub const TOLD_BY_FILES: [Self; 3] = [Self::Meta, Self::Monitor, Self::Lcs];
+
+    /// One of its lines; of records their fields.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Twitter => "0,q:a:1:8WTfjZU,13,213,4,get,0",
+            Self::Meta => "op_time,key,key_size,op,op_count,size,ttl",
+            Self::Oracle => "u32 time, u64 object, u32 size, i64 next; little endian",
+            Self::OracleText => "10, 7, 100, 3",
+            Self::Lcs => "a head with the magic number 0x123456789abcdef0",
+            Self::Monitor => r#"1700000000.000250 [0 127.0.0.1:51706] "set" "k:1" "value" "EX" "60""#,
+            Self::MutilateAllGets => "0,app,req,key,213",
+            Self::MutilateReadWrite => "0,app,read,key,213",
+            Self::MutilateOneTwo => "0,app,1,key,213",
+        }
+    }
+
+    /// What its line says.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Twitter => "TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL] of Twitter's cache-trace",
+            Self::Meta => "columns by the names in the first line: Meta's kvcache",
+            Self::Oracle => "libCacheSim's oracleGeneral, records of 24 bytes, all gets",
+            Self::OracleText => "TIME, OBJECT, BYTES, NEXT: the same as text",
+            Self::Lcs => "libCacheSim's lcs, versions 1 to 8",
+            Self::Monitor => "MONITOR of Redis and Valkey",
+            Self::MutilateAllGets => "TIME,APP,ANY,KEY,BYTES of mutilate --getset, all gets",
+            Self::MutilateReadWrite => "mutilate's, with read or write in the third column",
+            Self::MutilateOneTwo => "mutilate's, with 1 (get) or 2 (set) in the third column",
         }
     }
 }

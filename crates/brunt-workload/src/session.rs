@@ -1066,7 +1066,7 @@ mod tests {
 
     fn recorded_class(load: Load) -> Class {
         let trace =
-            brunt_plan::plan::Trace { file: "t".to_owned(), layout: brunt_plan::plan::TraceLayout::Twitter };
+            brunt_plan::plan::Trace { file: "t".to_owned(), layout: None };
         Class { trace: Some(trace), ..class(load, 1, "get,gets,set,cas,incr") }
     }
 
