@@ -284,7 +284,7 @@ impl Hasher for KeptHash {
 }
 
 /// Parts of the span that are told at most.
-const PARTS_MAX: usize = 40;
+const PARTS_MAX: usize = 32;
 /// Parts that are counted at most.
 const BINS_MAX: usize = 4_000;
 

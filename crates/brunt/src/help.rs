@@ -12,6 +12,7 @@ use crate::plan_flags;
 use crate::terminal::{show, wrapped};
 use crate::usage_error::example;
 use brunt_compat::tools;
+use brunt_plan::plan::TraceLayout;
 use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption};
 use brunt_report::file_type::FileType;
 use brunt_stats::check::{CheckId, RULES, Rule};
@@ -103,6 +104,18 @@ fn key(option: &PlanOption) -> String {
         format!("--set {key}={}", example(option))
     };
     entry(&mut text, "option", &flag);
+    if option.field == "trace_layout" {
+        text.push_str(&trace_layouts());
+    }
+    text
+}
+
+/// Every layout of traces, with a line of it.
+fn trace_layouts() -> String {
+    let mut text = String::new();
+    for layout in TraceLayout::ALL {
+        let _ = write!(text, "\n{layout}: {}\n  {}\n", layout.describe(), layout.example());
+    }
     text
 }
 

@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod serve;
 mod tool;
+mod trace;
 
 // From a specification to a measured run.
 mod asking;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         Command::Calibrate(search) => campaign::calibrate(&search),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Serve(serve) => serve::serve(&serve),
+        Command::Trace(flags) => trace::trace(&flags),
         Command::Man(flags) => help::man(&flags),
         Command::Completions(flags) => Ok(help::completions(&flags)),
     };

@@ -127,8 +127,8 @@ fn rates_are_told_over_the_span() {
     assert_eq!((whole.span_ns, whole.mean, whole.busiest_second), (3 * SECOND_NS, 2.0, 3));
     assert_eq!((whole.part_ns, whole.parts, whole.falling_times), (SECOND_NS, vec![2.0, 1.0, 3.0], 1));
     let fine = rate(&[0, 500_000_000, 1_600_000_000]).unwrap();
-    assert_eq!((fine.span_ns, fine.mean, fine.parts.len()), (1_600_000_000, 1.875, 40));
-    assert_eq!((fine.part_ns, fine.parts[0], fine.parts[39]), (40_000_000, 25.0, 25.0));
+    assert_eq!((fine.span_ns, fine.mean, fine.parts.len()), (1_600_000_000, 1.875, 32));
+    assert_eq!((fine.part_ns, fine.parts[0], fine.parts[31]), (50_000_000, 20.0, 20.0));
     // A week, of which every second has as many: bins become longer many times.
     let mut long = TraceProfile::new(&[], 0);
     for second in 0..604_800 {
