@@ -141,7 +141,8 @@ impl TraceFile {
             if let Some((len, taken)) = found {
                 let start = self.start;
                 self.start += taken;
-                return Ok(Some((start..start + len, true)));
+                let is_whole = !matches!(self.decoder.piece(), Piece::Line(most) if len > most);
+                return Ok(Some((start..start + len, is_whole)));
             }
             if self.is_over {
                 return self.last_piece();

@@ -135,7 +135,9 @@ impl Findings {
             add("top", top.collect());
         }
         let caches = held.caches.iter().map(|(capacity, hits, misses)| {
-            format!("{} {}", ByteSize(*capacity), share(*hits, hits + misses))
+            let size = ByteSize(*capacity).to_string();
+            let unit = if size.ends_with(|last: char| last.is_ascii_digit()) { " B" } else { "" };
+            format!("{size}{unit} {}", share(*hits, hits + misses))
         });
         if held.caches.iter().any(|(_, hits, misses)| hits + misses > 0) {
             add("hits of LRU", caches.collect());

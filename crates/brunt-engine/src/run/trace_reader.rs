@@ -392,14 +392,77 @@ mod tests {
         [path, cut, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
+    /// Whatever their names say; and their layout, where they tell it.
+    #[test]
+    fn packed_files_are_told_by_their_first_bytes() {
+        let text = b"key,op,size,op_count\nk,GET,5,3\nk,SET,6,1\nk,POP,6,1\n";
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packer, text).unwrap();
+        let gzip = packer.finish().unwrap();
+        let told = |path: &std::path::Path| {
+            let plan = planned(&format!("trace = '{}'\nprefix = 'p:'", path.display()));
+            let (readers, mut feeds) = feeds(&plan, 1);
+            (all_of(&mut feeds[0]), readers.end().remove(0))
+        };
+        let key = || "p:k".to_owned();
+        let expected = [
+            (OpKind::Get, key(), 5),
+            (OpKind::Get, key(), 5),
+            (OpKind::Get, key(), 5),
+            (OpKind::Set, key(), 6),
+        ];
+        for (name, bytes) in [("plain.csv", text.to_vec()), ("gzip.csv", [&gzip[..], b""].concat())] {
+            let path = file(name, &bytes);
+            let (records, record) = told(&path);
+            assert_eq!(records, expected, "{name}");
+            assert_eq!((record.lines, record.passed_over, record.unreadable), (4, 1, 1));
+            std::fs::remove_file(path).unwrap();
+        }
+        // Cut: what stands before is read.
+        let cut = file("cut.gz", &gzip[..gzip.len() - 4]);
+        let (records, record) = told(&cut);
+        assert!(records == expected && record.error.is_some() && !record.is_whole, "{record:?}");
+        let packed = file("packed-without-ending", include_bytes!("trace_reader/packed.zst"));
+        let (readers, mut feeds) = feeds(&plan(&packed, "mutilate-read-write"), 1);
+        assert_eq!((all_of(&mut feeds[0]).len(), readers.end()[0].records), (2_000, 2_000));
+        [cut, packed].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+
+    /// Records of a fixed length, of which the last one is cut, and a line of MONITOR that is longer than what is read at a time.
+    #[test]
+    fn pieces_of_any_length_are_found() {
+        let record = |id: u64| [&1_u32.to_le_bytes()[..], &id.to_le_bytes(), &7_u32.to_le_bytes(), &[255; 8]].concat();
+        let records: Vec<u8> = (0..20_000).flat_map(record).collect();
+        let path = file("oracle", &records[..records.len() - 1]);
+        let (readers, mut feeds) = feeds(&plan(&path, "oracle"), 1);
+        let held = all_of(&mut feeds[0]);
+        assert!(held.len() == 19_999 && held[19_998] == (OpKind::Get, "p:19998".to_owned(), 7));
+        assert_eq!(readers.end()[0].error.as_deref(), Some("it ends within record 20000"));
+        let head = "1.000000 [0 a:1] \"set\" \"k\" \"";
+        let (long, longer) = ("\\x00".repeat(700_000), "x".repeat(9 << 20));
+        let monitor = file("monitor", format!("OK\n{head}1\"\n{head}{long}\"\n{head}{longer}\"\n{head}22\"").as_bytes());
+        let (readers, mut feeds) = self::feeds(&plan(&monitor, "monitor"), 1);
+        let lens: Vec<u32> = all_of(&mut feeds[0]).iter().map(|(.., len)| *len).collect();
+        assert_eq!(lens, [1, 700_000, 2]);
+        let record = readers.end().remove(0);
+        assert_eq!((record.lines, record.passed_over, record.unreadable), (5, 1, 1));
+        assert_eq!(record.first_unreadable.unwrap().reason, "too many bytes for a line");
+        [path, monitor].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+
     #[test]
     fn files_that_cannot_be_opened_are_refused_beforehand() {
         let (no_zstd, twitter) =
             (file("plain.zst", b"1,1,read,a,5\n"), file("other", b"time,key\n0,q,13,213,4,get,0\n"));
+        let (no_gzip, empty) = (file("plain.gz", b"1,1,read,a,5\n"), file("empty", b""));
+        let cut = file("short.zst", &include_bytes!("trace_reader/packed.zst")[..40]);
         for (path, reason) in [
             (std::env::temp_dir().join("brunt-no-such-trace"), "No such file"),
             (std::env::temp_dir(), "directory"),
             (no_zstd.clone(), "not a zstd file"),
+            (no_gzip.clone(), "not a gzip file"),
+            (empty.clone(), "it is empty"),
+            (cut.clone(), ""),
             (
                 twitter.clone(),
                 "no line up to line 2 has the layout mutilate-read-write (brunt help trace-layout); line 1, \"time,key\", has fewer columns than the \
@@ -409,6 +472,9 @@ mod tests {
             let refused = check_traces(&plan(&path, "mutilate-read-write")).unwrap_err();
             assert!(refused.error.to_string().contains(reason), "{}", refused.error);
         }
-        [no_zstd, twitter].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        let of_any = planned(&format!("trace = '{}'", twitter.display()));
+        let refused = check_traces(&of_any).unwrap_err().error.to_string();
+        assert!(refused.starts_with("it does not tell its layout, as those of meta, monitor, lcs do"), "{refused}");
+        [no_zstd, twitter, no_gzip, empty, cut].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use std::path::{Path, PathBuf};
 
-/// A file with so many lines in the layout with words: every third writes, of 60 keys.
+/// A file with so many lines in the layout mutilate-read-write: every third writes, of 60 keys.
 fn file(name: &str, count: usize) -> PathBuf {
     let path = std::env::temp_dir().join(format!("brunt-simulated-{}-{name}", std::process::id()));
     std::fs::write(
