@@ -5,15 +5,15 @@
 
 use crate::input_file;
 use brunt_plan::plan::TraceLayout;
+use brunt_plan::quantity::listed;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::run_record::FirstUnreadable;
-use brunt_workload::trace_decoder::{
-    Decoded, LineError, Piece, RecordedRequest, TraceDecoder, recognised,
-};
+use brunt_workload::trace_decoder::{Decoded, LineError, Piece, RecordedRequest, TraceDecoder, recognised};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -25,7 +25,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 const TRIED_LINES: u64 = 1_000;
 
 /// What became of the lines or records of a file so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineCounts {
     /// All.
     pub lines: u64,
@@ -54,36 +54,47 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Opens a file whose layout is given, or which tells it.
+    /// Opens a file whose layout is given, or which tells it. Refuses one of whose first lines none is a record.
     ///
     /// # Errors
     /// It cannot be read, is empty, tells no layout, or has another than is given.
     pub fn open(path: &Path, layout: Option<TraceLayout>) -> io::Result<Self> {
-        let (mut buffer, mut end, mut failure) = (vec![0; CHUNK_BYTES], 0, None);
-        let mut unpacked = unpack(path)?;
-        let is_over = match fill(&mut unpacked, &mut buffer, &mut end) {
-            Ok(is_over) => is_over,
-            Err(error) if end == 0 => return Err(error),
-            Err(error) => {
-                failure = Some(error);
-                true
+        let mut tried = Self::begin(path, layout)?;
+        while tried.counts.lines < TRIED_LINES && matches!(tried.advance(|_| Ok(())), Ok(true)) {
+            if tried.counts.unreadable + tried.counts.passed_over < tried.counts.lines {
+                return Self::begin(path, layout);
             }
+        }
+        let LineCounts { lines, first_unreadable: Some(first), .. } = &tried.counts else {
+            return Self::begin(path, layout);
         };
+        let (FirstUnreadable { line, text, reason }, layout) = (first, tried.layout());
+        let (text, name) =
+            (QuotedBytes(text.as_bytes()), if tried.has_records() { "record" } else { "line" });
+        Err(io::Error::other(format!(
+            "no {name} up to {name} {lines} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
+        )))
+    }
+
+    /// Reads the beginning of a file.
+    fn begin(path: &Path, layout: Option<TraceLayout>) -> io::Result<Self> {
+        let (mut buffer, mut end) = (vec![0; CHUNK_BYTES], 0);
+        let mut unpacked = unpack(path)?;
+        let filled = fill(&mut unpacked, &mut buffer, &mut end);
         if end == 0 {
-            return Err(io::Error::other("it is empty"));
+            return Err(filled.err().unwrap_or_else(|| io::Error::other("it is empty")));
         }
         let layout = layout.or_else(|| recognised(&buffer[..end])).ok_or_else(|| {
             io::Error::other(format!(
                 "it does not tell its layout, as those of {} do; name one: --trace-layout {}",
-                listed(&TraceLayout::TOLD_BY_FILES),
-                listed(&TraceLayout::ALL)
+                listed(&TraceLayout::TOLD_BY_FILES.map(TraceLayout::name)),
+                listed(&TraceLayout::NAMES)
             ))
         })?;
-        let decoder = TraceDecoder::begin(layout, &buffer[..end]).map_err(io::Error::other)?;
-        let start = decoder.head_bytes();
-        let file = Self { unpacked, decoder, buffer, start, end, is_over, failure, counts: LineCounts::default() };
-        file.check()?;
-        Ok(file)
+        let decoder = TraceDecoder::new(layout);
+        let is_over = !matches!(filled, Ok(false));
+        let (failure, counts) = (filled.err(), LineCounts::default());
+        Ok(Self { unpacked, decoder, buffer, start: 0, end, is_over, failure, counts })
     }
 
     /// How it is written.
@@ -112,8 +123,7 @@ impl TraceFile {
         let Some((piece, is_whole)) = self.next_piece()? else { return Ok(false) };
         let piece = &self.buffer[piece];
         self.counts.lines += 1;
-        let decoded =
-            if is_whole { self.decoder.decode(piece, &mut each) } else { Err(LineError::TooLong) };
+        let decoded = if is_whole { self.decoder.decode(piece, &mut each) } else { Err(LineError::TooLong) };
         match decoded {
             Ok(Decoded::Requests) => {}
             Ok(Decoded::PassedOver) => self.counts.passed_over += 1,
@@ -130,56 +140,45 @@ impl TraceFile {
 
     /// Where the next piece is in the buffer, and whether it is whole: of a line that is too long only the beginning is.
     fn next_piece(&mut self) -> io::Result<Option<(Range<usize>, bool)>> {
-        let mut searched = 0;
+        let (mut searched, mut is_cut) = (0, false);
         loop {
             let held = &self.buffer[self.start..self.end];
-            let found = match self.decoder.piece() {
-                Piece::Record(len) => (held.len() >= len).then_some((len, len)),
-                Piece::Line(_) => memchr::memchr(b'\n', &held[searched..]).map(|at| (searched + at, searched + at + 1)),
+            let (found, most) = match self.decoder.piece() {
+                Piece::Record(len) => ((held.len() >= len).then_some((len, len)), len),
+                Piece::Line(most) => {
+                    let end = memchr::memchr(b'\n', &held[searched..]).map(|at| searched + at);
+                    (end.map(|end| (end, end + 1)), most)
+                }
             };
             searched = held.len();
             if let Some((len, taken)) = found {
                 let start = self.start;
                 self.start += taken;
-                let is_whole = !matches!(self.decoder.piece(), Piece::Line(most) if len > most);
-                return Ok(Some((start..start + len, is_whole)));
+                return Ok(Some((start..start + len, !is_cut && len <= most)));
             }
             if self.is_over {
-                return self.last_piece();
+                return Ok(self.last_piece()?.map(|rest| (rest, !is_cut && searched <= most)));
             }
-            match self.decoder.piece() {
-                Piece::Line(most) if searched > most => return self.skip_line().map(Some),
-                _ => self.read_more(),
+            if searched > most {
+                is_cut = true;
+                searched = FirstUnreadable::TEXT_BYTES;
+                self.end = self.start + searched;
             }
+            self.read_more();
         }
     }
 
     /// What is left when nothing more can be read: a last line may lack its end.
-    fn last_piece(&mut self) -> io::Result<Option<(Range<usize>, bool)>> {
+    fn last_piece(&mut self) -> io::Result<Option<Range<usize>>> {
         let rest = std::mem::replace(&mut self.start, self.end)..self.end;
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
         match self.decoder.piece() {
             _ if rest.is_empty() => Ok(None),
-            Piece::Line(_) => Ok(Some((rest, true))),
+            Piece::Line(_) => Ok(Some(rest)),
             Piece::Record(_) => {
                 Err(io::Error::other(format!("it ends within record {}", self.counts.lines + 1)))
-            }
-        }
-    }
-
-    /// Passes over a line, of which the beginning stays in the buffer.
-    fn skip_line(&mut self) -> io::Result<(Range<usize>, bool)> {
-        let quoted = FirstUnreadable::TEXT_BYTES;
-        self.buffer.copy_within(self.start..self.start + quoted, 0);
-        loop {
-            (self.start, self.end) = (quoted, quoted);
-            self.is_over = self.read_into_rest();
-            let found = memchr::memchr(b'\n', &self.buffer[self.start..self.end]);
-            self.start = found.map_or(self.end, |at| self.start + at + 1);
-            if found.is_some() || self.is_over {
-                return Ok((0..quoted, false));
             }
         }
     }
@@ -191,44 +190,9 @@ impl TraceFile {
         if self.end == self.buffer.len() {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
-        self.is_over = self.read_into_rest();
-    }
-
-    /// Fills the buffer. Is that the end?
-    fn read_into_rest(&mut self) -> bool {
-        fill(&mut self.unpacked, &mut self.buffer, &mut self.end).unwrap_or_else(|error| {
-            self.failure = Some(error);
-            true
-        })
-    }
-
-    /// Refuses a file of whose first lines none is a record.
-    fn check(&self) -> io::Result<()> {
-        let mut decoder = self.decoder.clone();
-        let (mut first, mut tried) = (None, 0);
-        let held = &self.buffer[self.start.min(self.end)..self.end];
-        let pieces: Box<dyn Iterator<Item = &[u8]>> = match decoder.piece() {
-            Piece::Record(len) => Box::new(held.chunks_exact(len)),
-            // What is behind the last end of a line may be cut.
-            Piece::Line(_) if !self.is_over => Box::new(held.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"))),
-            Piece::Line(_) => Box::new(held.split_inclusive(|byte| *byte == b'\n')),
-        };
-        for piece in pieces.take(TRIED_LINES as usize) {
-            tried += 1;
-            let is_text = matches!(decoder.piece(), Piece::Line(_));
-            let piece = if is_text { piece.strip_suffix(b"\n").unwrap_or(piece) } else { piece };
-            match decoder.decode(piece, &mut |_| Ok(())) {
-                Ok(Decoded::PassedOver) => {}
-                Ok(_) => return Ok(()),
-                Err(why) => _ = first.get_or_insert_with(|| unreadable(tried, piece, is_text, why)),
-            }
-        }
-        let Some(FirstUnreadable { line, text, reason }) = first else { return Ok(()) };
-        let (layout, text) = (self.layout(), QuotedBytes(text.as_bytes()));
-        let name = if self.has_records() { "record" } else { "line" };
-        Err(io::Error::other(format!(
-            "no {name} up to {name} {tried} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
-        )))
+        let filled = fill(&mut self.unpacked, &mut self.buffer, &mut self.end);
+        self.is_over = !matches!(filled, Ok(false));
+        self.failure = filled.err();
     }
 }
 
@@ -239,11 +203,6 @@ fn unreadable(line: u64, piece: &[u8], is_text: bool, why: LineError) -> FirstUn
         false => quoted.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     FirstUnreadable { line, text, reason: why.name().to_owned() }
-}
-
-/// The names of layouts between commas.
-fn listed(layouts: &[TraceLayout]) -> String {
-    layouts.iter().map(|layout| layout.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// Reads until the buffer is full. Is that the end of the file?
@@ -293,10 +252,7 @@ impl Unpacked {
 }
 
 /// Begins the next frame, if there is one. Skippable frames are skipped (RFC 8878, section 3.1.2).
-fn begin_frame(
-    decoder: &mut FrameDecoder,
-    packed: &mut BufReader<File>,
-) -> io::Result<bool> {
+fn begin_frame(decoder: &mut FrameDecoder, packed: &mut BufReader<File>) -> io::Result<bool> {
     while !packed.fill_buf()?.is_empty() {
         match decoder.reset(&mut *packed) {
             Ok(()) => return Ok(true),
@@ -339,4 +295,3 @@ impl Read for Unpacked {
         }
     }
 }
-

@@ -107,14 +107,10 @@ pub fn trace(data: &[u8]) {
     let layout = TraceLayout::ALL[usize::from(first) % TraceLayout::ALL.len()];
     let told = recognised(data);
     assert!(told.is_none_or(|told| TraceLayout::TOLD_BY_FILES.contains(&told)));
-    let mut decoder = match TraceDecoder::begin(layout, data) {
-        Ok(decoder) => decoder,
-        Err(reason) => return assert!(layout == TraceLayout::Lcs && !reason.is_empty()),
-    };
-    let (piece, rest) = (decoder.piece(), &data[decoder.head_bytes()..]);
-    let pieces: Vec<&[u8]> = match piece {
-        Piece::Line(_) => rest.split(|byte| *byte == b'\n').collect(),
-        Piece::Record(len) => rest.chunks_exact(len).collect(),
+    let mut decoder = TraceDecoder::new(layout);
+    let pieces: Vec<&[u8]> = match decoder.piece() {
+        Piece::Line(_) => data.split(|byte| *byte == b'\n').collect(),
+        Piece::Record(len) => data.chunks_exact(len).collect(),
     };
     let mut profile = TraceProfile::new(&[100, 10_000], 3);
     let mut sum = 0;
@@ -131,10 +127,10 @@ pub fn trace(data: &[u8]) {
         assert_eq!(yielded > 0, decoded == Ok(Decoded::Requests));
     }
     let summary = profile.summary();
-    let retrievals: u64 =
-        summary.kinds.iter().filter(|(kind, _)| kind.is_retrieval()).map(|(_, count)| count).sum();
     assert!(summary.requests == sum && summary.keys <= sum && summary.keys_once <= summary.keys);
-    assert!(summary.caches.iter().all(|(_, hits, misses)| hits + misses == retrievals));
+    let asked = |kind| summary.operations.get(kind).copied().unwrap_or(0);
+    let retrievals = asked("get") + asked("gets");
+    assert!(summary.lru.iter().all(|cache| cache.hits + cache.misses == retrievals));
 }
 
 /// The command line of another tool, an argument a line, and the file that it names: the first byte says which tool, and how many of the

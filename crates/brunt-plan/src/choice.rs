@@ -258,8 +258,6 @@ words! {
         Oracle = "oracle",
         /// The same as text.
         OracleText = "oracle-text",
-        /// libCacheSim's lcs: records behind a head with a magic number.
-        Lcs = "lcs",
         /// What `MONITOR` of Redis and Valkey prints.
         Monitor = "monitor",
         /// mutilate's `--getset`: every line is a get, whatever its third column says.
@@ -274,66 +272,40 @@ words! {
 impl TraceLayout {
     /// The operations that lines may name.
     pub const fn kinds(self) -> &'static [OpKind] {
+        use OpKind::{Add, Append, Cas, Decr, Delete, Get, Gets, Incr, Prepend, Replace, Set};
         match self {
-            Self::Oracle | Self::OracleText | Self::MutilateAllGets => &[OpKind::Get],
-            Self::MutilateReadWrite | Self::MutilateOneTwo => &[OpKind::Get, OpKind::Set],
-            Self::Meta => &[OpKind::Get, OpKind::Set, OpKind::Delete],
-            Self::Monitor => &[
-                OpKind::Get,
-                OpKind::Set,
-                OpKind::Add,
-                OpKind::Replace,
-                OpKind::Append,
-                OpKind::Incr,
-                OpKind::Decr,
-                OpKind::Delete,
-            ],
-            Self::Twitter | Self::Lcs => &[
-                OpKind::Get,
-                OpKind::Gets,
-                OpKind::Set,
-                OpKind::Add,
-                OpKind::Replace,
-                OpKind::Append,
-                OpKind::Prepend,
-                OpKind::Cas,
-                OpKind::Incr,
-                OpKind::Decr,
-                OpKind::Delete,
-            ],
+            Self::Oracle | Self::OracleText | Self::MutilateAllGets => &[Get],
+            Self::MutilateReadWrite | Self::MutilateOneTwo => &[Get, Set],
+            Self::Meta => &[Get, Set, Delete],
+            Self::Monitor => &[Get, Set, Add, Replace, Append, Incr, Decr, Delete],
+            Self::Twitter => &[Get, Gets, Set, Add, Replace, Append, Prepend, Cas, Incr, Decr, Delete],
         }
     }
 
     /// The layouts that a file tells by itself.
-    pub const TOLD_BY_FILES: [Self; 3] = [Self::Meta, Self::Monitor, Self::Lcs];
+    pub const TOLD_BY_FILES: [Self; 2] = [Self::Meta, Self::Monitor];
 
-    /// One of its lines; of records their fields.
-    pub const fn example(self) -> &'static str {
-        match self {
-            Self::Twitter => "0,q:a:1:8WTfjZU,13,213,4,get,0",
-            Self::Meta => "op_time,key,key_size,op,op_count,size,ttl",
-            Self::Oracle => "u32 time, u64 object, u32 size, i64 next; little endian",
-            Self::OracleText => "10, 7, 100, 3",
-            Self::Lcs => "a head with the magic number 0x123456789abcdef0",
-            Self::Monitor => r#"1700000000.000250 [0 127.0.0.1:51706] "set" "k:1" "value" "EX" "60""#,
-            Self::MutilateAllGets => "0,app,req,key,213",
-            Self::MutilateReadWrite => "0,app,read,key,213",
-            Self::MutilateOneTwo => "0,app,1,key,213",
-        }
-    }
-
-    /// What its line says.
+    /// Whose it is and what it says; below that a line of it, of records their fields.
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::Twitter => "TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL] of Twitter's cache-trace",
-            Self::Meta => "columns by the names in the first line: Meta's kvcache",
-            Self::Oracle => "libCacheSim's oracleGeneral, records of 24 bytes, all gets",
-            Self::OracleText => "TIME, OBJECT, BYTES, NEXT: the same as text",
-            Self::Lcs => "libCacheSim's lcs, versions 1 to 8",
-            Self::Monitor => "MONITOR of Redis and Valkey",
-            Self::MutilateAllGets => "TIME,APP,ANY,KEY,BYTES of mutilate --getset, all gets",
-            Self::MutilateReadWrite => "mutilate's, with read or write in the third column",
-            Self::MutilateOneTwo => "mutilate's, with 1 (get) or 2 (set) in the third column",
+            Self::Twitter => {
+                "Twitter's cache-trace: TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]\n0,q:a:1:8WTfjZU,13,213,4,get,0"
+            }
+            Self::Meta => {
+                "Meta's kvcache: the first line names the columns\nop_time,key,key_size,op,op_count,size,ttl"
+            }
+            Self::Oracle => {
+                "libCacheSim's oracleGeneral, all gets\nu32 time, u64 object, u32 size, i64 next; little endian"
+            }
+            Self::OracleText => "the same as text: TIME, OBJECT, BYTES, NEXT\n10, 7, 100, 3",
+            Self::Monitor => {
+                "MONITOR of Redis and Valkey\n1700000000.000250 [0 127.0.0.1:51706] \"set\" \"k:1\" \"value\" \"EX\" \"60\""
+            }
+            Self::MutilateAllGets => "mutilate --getset: TIME,APP,ANY,KEY,BYTES, all gets\n0,app,req,key,213",
+            Self::MutilateReadWrite => {
+                "mutilate's with read or write in the third column\n0,app,read,key,213"
+            }
+            Self::MutilateOneTwo => "mutilate's with 1 (get) or 2 (set) in the third column\n0,app,1,key,213",
         }
     }
 }

@@ -131,7 +131,7 @@ options! {
         name: String = text("NAME", "Name of the class in reports, e.g. reads [default: main; of several class-1, class-2 ...]"),
         purge: Count = text("N", "After half of --requests delete all keys but those whose number is a multiple of this, e.g. 10 [default: none]"),
         trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when [default: none]"),
-        trace_layout: TraceLayout = text("LAYOUT", "How a trace is written, e.g. twitter [default: what the file says of itself, which meta, monitor and lcs do]").words(&TraceLayout::NAMES),
+        trace_layout: TraceLayout = text("LAYOUT", "How a trace is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]").words(&TraceLayout::NAMES),
         runs_on: HostRole = text("HOST", "With --agent: who runs the class, agents or controller [default: agents]").words(&HostRole::NAMES),
     }
     flags "Target" run {

@@ -115,7 +115,7 @@ impl Arguments {
     }
 
     /// What is asked, if brunt can ask it. A command that lacks words was an error, or a form that is not known here.
-    pub(crate) fn command(&self, now_us: u64) -> Option<Command> {
+    pub(crate) fn command(&self) -> Option<Command> {
         let count = self.ends.len();
         let name = self.get(0)?.to_ascii_lowercase();
         let of = |kind, keys: Range<usize>, step, value_behind| Command {
@@ -129,7 +129,7 @@ impl Arguments {
         let (command, least) = match &name[..] {
             b"get" | b"getex" => (of(OpKind::Get, first, 1, None), 2),
             b"mget" => (of(OpKind::Get, 1..count, 1, None), 2),
-            b"set" => (self.set(of(OpKind::Set, first, 1, Some(1)), now_us), 3),
+            b"set" => (self.set(of(OpKind::Set, first, 1, Some(1))), 3),
             b"setex" => (Command { ttl_ns: self.ttl(2, 1_000), ..of(OpKind::Set, first, 1, Some(2)) }, 4),
             b"psetex" => (Command { ttl_ns: self.ttl(2, 1), ..of(OpKind::Set, first, 1, Some(2)) }, 4),
             b"setnx" => (of(OpKind::Add, first, 1, Some(1)), 3),
@@ -143,18 +143,15 @@ impl Arguments {
         (count >= least).then_some(command)
     }
 
-    /// The options of SET, in any order and in capitals or not.
-    fn set(&self, mut command: Command, now_us: u64) -> Command {
+    /// The options of SET, in any order and in capitals or not. A time to live that is given as a date is not told.
+    fn set(&self, mut command: Command) -> Command {
         for at in 3..self.ends.len() {
             let word = self.get(at).unwrap_or_default().to_ascii_lowercase();
-            let until = |of_ms: Option<u64>| of_ms.map(|ns| ns.saturating_sub(now_us.saturating_mul(1_000)));
             match &word[..] {
                 b"nx" => command.kind = OpKind::Add,
                 b"xx" => command.kind = OpKind::Replace,
                 b"ex" => command.ttl_ns = self.ttl(at + 1, 1_000),
                 b"px" => command.ttl_ns = self.ttl(at + 1, 1),
-                b"exat" => command.ttl_ns = until(self.ttl(at + 1, 1_000)),
-                b"pxat" => command.ttl_ns = until(self.ttl(at + 1, 1)),
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@
 //! yielded of a line that is refused.
 
 use crate::monitor_line::{self, Arguments, whole};
-use brunt_plan::op::OpKind;
+use brunt_plan::op::OpKind::{self, Delete, Get, Set};
 use brunt_plan::plan::{KEY_BYTES_MAX, TraceLayout};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 
@@ -110,37 +110,17 @@ const COLUMNS_MAX: usize = 32;
 const LINE_BYTES_MAX: usize = 4096;
 /// Room for a value of the longest that is sent, each byte of which takes four.
 const MONITOR_LINE_BYTES_MAX: usize = 8 << 20;
-/// libCacheSim's limit of memory for a place in a file is far below it.
+/// A record of oracleGeneral.
+const ORACLE_BYTES: usize = 24;
+/// No file has as many records.
 const NEXT_MAX: i64 = 1 << 48;
-/// The first and the last eight bytes of the head of an lcs file.
-const LCS_MAGIC: [u8; 8] = 0x1234_5678_9abc_def0_u64.to_le_bytes();
-/// Where the second magic number may be: before it is the head's end, in old files and in those with a version.
-const LCS_MAGIC_AT: [usize; 2] = [1016, 8184];
-/// Operations of lcs by their numbers, from 1.
-const LCS_KINDS: [OpKind; 14] = [
-    OpKind::Get,
-    OpKind::Gets,
-    OpKind::Set,
-    OpKind::Add,
-    OpKind::Cas,
-    OpKind::Replace,
-    OpKind::Append,
-    OpKind::Prepend,
-    OpKind::Delete,
-    OpKind::Incr,
-    OpKind::Decr,
-    OpKind::Get,
-    OpKind::Set,
-    OpKind::Set,
-];
+/// Takes requests, or refuses one.
+pub type TakeRequest<'a> = dyn FnMut(&RecordedRequest<'_>) -> Result<(), LineError> + 'a;
 
 /// Reads the pieces of one file.
 #[derive(Clone, Debug)]
 pub struct TraceDecoder {
     layout: TraceLayout,
-    /// Of lcs; 1 is a record of oracleGeneral.
-    version: u64,
-    head_bytes: usize,
     /// Of Meta's columns: which of the line's each is.
     columns: Option<[Option<usize>; META_COLUMNS.len()]>,
     /// The time of the first record, in the layout's own unit.
@@ -153,9 +133,6 @@ pub struct TraceDecoder {
 
 /// The layout that a file tells by how it begins.
 pub fn recognised(head: &[u8]) -> Option<TraceLayout> {
-    if head.starts_with(&LCS_MAGIC) {
-        return Some(TraceLayout::Lcs);
-    }
     let mut lines = head.split(|byte| *byte == b'\n').map(trimmed);
     let first = lines.next()?;
     let line = if monitor_line::is_answer(first) { lines.next()? } else { first };
@@ -171,22 +148,10 @@ fn trimmed(line: &[u8]) -> &[u8] {
 }
 
 impl TraceDecoder {
-    /// A decoder of a file that begins so.
-    ///
-    /// # Errors
-    /// The layout has a head, and the file has another.
-    pub fn begin(layout: TraceLayout, head: &[u8]) -> Result<Self, &'static str> {
-        let (version, head_bytes) = if layout == TraceLayout::Lcs { lcs_head(head)? } else { (1, 0) };
-        Ok(Self {
-            layout,
-            version,
-            head_bytes,
-            columns: None,
-            first: None,
-            key: Vec::new(),
-            arguments: Arguments::default(),
-            secrets: RapidSecrets::seed(0),
-        })
+    /// A decoder of a whole file.
+    pub fn new(layout: TraceLayout) -> Self {
+        let (key, arguments, secrets) = (Vec::new(), Arguments::default(), RapidSecrets::seed(0));
+        Self { layout, columns: None, first: None, key, arguments, secrets }
     }
 
     /// How the file is written.
@@ -194,20 +159,11 @@ impl TraceDecoder {
         self.layout
     }
 
-    /// The bytes of the file before the first piece.
-    pub const fn head_bytes(&self) -> usize {
-        self.head_bytes
-    }
-
-    /// Into what the rest is cut.
+    /// Into what it is cut.
     pub const fn piece(&self) -> Piece {
-        match (self.layout, self.version) {
-            (TraceLayout::Oracle, _) | (TraceLayout::Lcs, 1) => Piece::Record(24),
-            (TraceLayout::Lcs, 2) => Piece::Record(28),
-            (TraceLayout::Lcs, 3) => Piece::Record(36),
-            // Each further version has twice as many features of four bytes as the one before.
-            (TraceLayout::Lcs, version) => Piece::Record(36 + (4 << (version - 4))),
-            (TraceLayout::Monitor, _) => Piece::Line(MONITOR_LINE_BYTES_MAX),
+        match self.layout {
+            TraceLayout::Oracle => Piece::Record(ORACLE_BYTES),
+            TraceLayout::Monitor => Piece::Line(MONITOR_LINE_BYTES_MAX),
             _ => Piece::Line(LINE_BYTES_MAX),
         }
     }
@@ -216,35 +172,28 @@ impl TraceDecoder {
     ///
     /// # Errors
     /// It stands for nothing of this layout, or `each` refused a request of it, the first of which is named.
-    pub fn decode(
-        &mut self,
-        piece: &[u8],
-        each: &mut impl FnMut(&RecordedRequest<'_>) -> Result<(), LineError>,
-    ) -> Result<Decoded, LineError> {
+    pub fn decode(&mut self, piece: &[u8], each: &mut TakeRequest<'_>) -> Result<Decoded, LineError> {
         match self.layout {
-            TraceLayout::Oracle | TraceLayout::Lcs => self.fixed_record(piece, each),
+            TraceLayout::Oracle => self.record(piece, each),
             TraceLayout::Monitor => self.command(trimmed(piece), each),
             _ => self.columns(trimmed(piece), each),
         }
     }
 
     /// Words between commas. Nothing is quoted.
-    fn columns(
-        &mut self,
-        line: &[u8],
-        each: &mut impl FnMut(&RecordedRequest<'_>) -> Result<(), LineError>,
-    ) -> Result<Decoded, LineError> {
+    fn columns(&mut self, line: &[u8], each: &mut TakeRequest<'_>) -> Result<Decoded, LineError> {
         let (words, count) = words_of(line);
+        let words = &words[..count];
         let is_comment = self.layout == TraceLayout::OracleText && line.starts_with(b"#");
         if is_comment || (self.layout == TraceLayout::Meta && self.takes_head(line)?) {
             return Ok(Decoded::PassedOver);
         }
         let layout = self.layout;
         let request = match layout {
-            TraceLayout::Meta => self.of_meta(&words, count)?,
-            TraceLayout::OracleText => self.of_oracle(&words, count)?,
-            TraceLayout::Twitter => self.of_twitter(&words, count)?,
-            _ => self.of_mutilate(&words, count)?,
+            TraceLayout::Meta => self.of_meta(words)?,
+            TraceLayout::OracleText => self.of_oracle(words)?,
+            TraceLayout::Twitter => self.of_twitter(words)?,
+            _ => self.of_mutilate(words)?,
         };
         if layout == TraceLayout::OracleText && request.value_len == Some(0) {
             return Ok(Decoded::PassedOver);
@@ -252,17 +201,8 @@ impl TraceDecoder {
         each(&request).map(|()| Decoded::Requests)
     }
 
-    fn of_twitter<'a>(
-        &mut self,
-        words: &[&'a [u8]],
-        count: usize,
-    ) -> Result<RecordedRequest<'a>, LineError> {
-        let [time, key, key_len, value_len, client, operation, ttl] = words[..7] else {
-            return Err(LineError::Columns);
-        };
-        if count < 6 {
-            return Err(LineError::Columns);
-        }
+    fn of_twitter<'a>(&mut self, words: &[&'a [u8]]) -> Result<RecordedRequest<'a>, LineError> {
+        let [time, key, key_len, value_len, client, operation] = first_words(words)?;
         let kinds = TraceLayout::Twitter.kinds();
         let kind = kinds.iter().find(|kind| kind.name().as_bytes() == operation);
         let value_len = whole(value_len).ok_or(LineError::Length)?;
@@ -271,24 +211,21 @@ impl TraceDecoder {
             time_ns: Some(self.seconds(time)?),
             key_len: short(key_len),
             value_len: stored(kind, value_len),
-            ttl_ns: ttl_ns(ttl),
+            ttl_ns: words.get(6).and_then(|ttl| ttl_ns(ttl)),
             client: Some(self.hash(client)),
             ..RecordedRequest::of(kind, filled(key)?)
         })
     }
 
-    fn of_mutilate<'a>(&self, words: &[&'a [u8]], count: usize) -> Result<RecordedRequest<'a>, LineError> {
-        let [_, _, third, key, value_len] = words[..5] else { return Err(LineError::Columns) };
-        if count < 5 {
-            return Err(LineError::Columns);
-        }
+    fn of_mutilate<'a>(&self, words: &[&'a [u8]]) -> Result<RecordedRequest<'a>, LineError> {
+        let [_, _, third, key, value_len] = first_words(words)?;
         let value_len = whole(value_len).ok_or(LineError::Length)?;
         let key = filled(key)?;
         let kind = match (self.layout, third) {
             (TraceLayout::MutilateAllGets, _)
             | (TraceLayout::MutilateReadWrite, b"read")
-            | (TraceLayout::MutilateOneTwo, b"1") => OpKind::Get,
-            (TraceLayout::MutilateReadWrite, b"write") | (TraceLayout::MutilateOneTwo, b"2") => OpKind::Set,
+            | (TraceLayout::MutilateOneTwo, b"1") => Get,
+            (TraceLayout::MutilateReadWrite, b"write") | (TraceLayout::MutilateOneTwo, b"2") => Set,
             _ => return Err(LineError::Operation),
         };
         // Its times have no unit.
@@ -296,14 +233,11 @@ impl TraceDecoder {
         Ok(RecordedRequest { key_len, value_len: Some(value_len), ..RecordedRequest::of(kind, key) })
     }
 
-    fn of_oracle<'a>(&mut self, words: &[&'a [u8]], count: usize) -> Result<RecordedRequest<'a>, LineError> {
-        let [time, key, value_len] = words[..3] else { return Err(LineError::Columns) };
-        if count < 3 {
-            return Err(LineError::Columns);
-        }
+    fn of_oracle<'a>(&mut self, words: &[&'a [u8]]) -> Result<RecordedRequest<'a>, LineError> {
+        let [time, key, value_len] = first_words(words)?;
         let time_ns = Some(self.seconds(time)?);
         let value_len = Some(whole(value_len).ok_or(LineError::Length)?);
-        Ok(RecordedRequest { time_ns, value_len, ..RecordedRequest::of(OpKind::Get, filled(key)?) })
+        Ok(RecordedRequest { time_ns, value_len, ..RecordedRequest::of(Get, filled(key)?) })
     }
 
     /// Is the line the one that names the columns, which is before all others?
@@ -315,17 +249,17 @@ impl TraceDecoder {
         self.columns.map(|_| true).ok_or(LineError::Head)
     }
 
-    fn of_meta(&mut self, words: &[&[u8]], count: usize) -> Result<RecordedRequest<'_>, LineError> {
+    fn of_meta(&mut self, words: &[&[u8]]) -> Result<RecordedRequest<'_>, LineError> {
         let columns = self.columns.ok_or(LineError::Head)?;
         let [key, operation, size, time, key_size, repeats, ttl, client] =
-            columns.map(|place| place.and_then(|place| words[..count].get(place).copied()));
+            columns.map(|place| place.and_then(|place| words.get(place).copied()));
         let (Some(key), Some(operation), Some(size)) = (key, operation, size) else {
             return Err(LineError::Columns);
         };
         let kind = match operation {
-            b"GET" | b"GET_LEASE" => OpKind::Get,
-            b"SET" | b"SET_LEASE" => OpKind::Set,
-            b"DELETE" => OpKind::Delete,
+            b"GET" | b"GET_LEASE" => Get,
+            b"SET" | b"SET_LEASE" => Set,
+            b"DELETE" => Delete,
             _ => return Err(LineError::Operation),
         };
         let value_len = whole(size).ok_or(LineError::Length)?;
@@ -350,52 +284,28 @@ impl TraceDecoder {
         })
     }
 
-    /// A record of oracleGeneral or lcs.
-    fn fixed_record(
-        &mut self,
-        bytes: &[u8],
-        each: &mut impl FnMut(&RecordedRequest<'_>) -> Result<(), LineError>,
-    ) -> Result<Decoded, LineError> {
-        let of_four = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-        let number = |at: usize| of_four(at).map(u32::from_le_bytes).ok_or(LineError::Columns);
-        let long = |at: usize| Ok(u64::from(number(at)?) | u64::from(number(at + 4)?) << 32);
-        // (where the place of the next request is, the operation, the ttl)
-        let (next_at, code, ttl) = match self.version {
-            1 => (16, 1, 0),
-            2 => (20, number(16)? & 0xff, 0),
-            _ => (28, number(20)? & 0xff, number(24)?),
-        };
-        let size = if self.version > 2 { long(12)? } else { u64::from(number(12)?) };
-        let next = long(next_at)? as i64;
+    /// A record of oracleGeneral: u32 time, u64 object, u32 size, i64 place of the next request for it, in little endian.
+    fn record(&mut self, bytes: &[u8], each: &mut TakeRequest<'_>) -> Result<Decoded, LineError> {
+        let record: &[u8; ORACLE_BYTES] = bytes.try_into().map_err(|_| LineError::Columns)?;
+        let number = |at: usize| (0..4).fold(0, |sum, byte| sum | u64::from(record[at + byte]) << (8 * byte));
+        let next = (number(16) | number(20) << 32) as i64;
         if !(-1..NEXT_MAX).contains(&next) && next != i64::MAX {
             return Err(LineError::Next);
         }
-        let kind = (code as usize).checked_sub(1).and_then(|code| LCS_KINDS.get(code));
-        let kind = *kind.ok_or(LineError::Operation)?;
-        if i64::try_from(size).is_err() {
-            return Err(LineError::Length);
-        }
-        if size == 0 && kind.is_retrieval() {
+        let (object, size) = (number(4) | number(8) << 32, number(12));
+        if size == 0 {
             return Ok(Decoded::PassedOver);
         }
+        let time_ns = Some(self.since_first(number(0), SECOND_NS));
         self.key.clear();
-        push_decimal(&mut self.key, long(4)?);
-        let time_ns = Some(self.since_first(u64::from(number(0)?), SECOND_NS));
-        let request = RecordedRequest {
-            time_ns,
-            value_len: stored(kind, size),
-            ttl_ns: (ttl > 0).then(|| u64::from(ttl) * SECOND_NS),
-            ..RecordedRequest::of(kind, &self.key)
-        };
+        push_decimal(&mut self.key, object);
+        let request =
+            RecordedRequest { time_ns, value_len: Some(size), ..RecordedRequest::of(Get, &self.key) };
         each(&request).map(|()| Decoded::Requests)
     }
 
     /// A line of MONITOR.
-    fn command(
-        &mut self,
-        line: &[u8],
-        each: &mut impl FnMut(&RecordedRequest<'_>) -> Result<(), LineError>,
-    ) -> Result<Decoded, LineError> {
+    fn command(&mut self, line: &[u8], each: &mut TakeRequest<'_>) -> Result<Decoded, LineError> {
         if monitor_line::is_answer(line) {
             return Ok(Decoded::PassedOver);
         }
@@ -406,7 +316,7 @@ impl TraceDecoder {
         }
         let time_ns = Some(self.since_first(head.time_us, 1_000));
         let client = Some(self.hash(head.client));
-        let Some(command) = self.arguments.command(head.time_us) else { return Ok(Decoded::Unsupported) };
+        let Some(command) = self.arguments.command() else { return Ok(Decoded::Unsupported) };
         if command.keys.clone().any(|at| self.arguments.get(at).is_none_or(<[u8]>::is_empty)) {
             return Err(LineError::Key);
         }
@@ -441,25 +351,6 @@ impl TraceDecoder {
     }
 }
 
-/// The version of an lcs file, and the length of its head.
-fn lcs_head(head: &[u8]) -> Result<(u64, usize), &'static str> {
-    if !head.starts_with(&LCS_MAGIC) {
-        return Err("it does not begin with the magic number of lcs");
-    }
-    let at = LCS_MAGIC_AT.into_iter().find(|at| head.get(*at..at + 8) == Some(&LCS_MAGIC[..]));
-    let at = at.ok_or("the head of lcs is cut, or of an unknown form")?;
-    let behind = &head[8..at];
-    // Old files describe their records in Python's notation, and there is one description.
-    if behind.starts_with(b"<IQIQ") {
-        return Ok((1, at + 8));
-    }
-    let version = u64::from_le_bytes(behind[..8].try_into().expect("a head is longer"));
-    if (1..=8).contains(&version) {
-        return Ok((version, at + 8));
-    }
-    Err("it has an unknown version of lcs")
-}
-
 /// Which of a line's words are Meta's columns; `None` where one that is needed lacks.
 fn meta_columns(line: &[u8]) -> Option<[Option<usize>; META_COLUMNS.len()]> {
     let (words, count) = words_of(line);
@@ -476,6 +367,11 @@ fn words_of(line: &[u8]) -> ([&[u8]; COLUMNS_MAX], usize) {
         count += 1;
     }
     (words, count)
+}
+
+/// The first words of a line.
+fn first_words<'a, const N: usize>(words: &[&'a [u8]]) -> Result<[&'a [u8]; N], LineError> {
+    words.first_chunk().copied().ok_or(LineError::Columns)
 }
 
 /// The length of a value that is or was there: without bytes a retrieval has missed, and a deletion has none.

@@ -6,98 +6,144 @@
 
 use crate::trace_decoder::RecordedRequest;
 use brunt_plan::op::OpKind;
+use rapidhash::fast::GlobalState;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
+use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, HashMap};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 
 /// What is known of a key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct KeyEntry {
     requests: u64,
     /// As they were told last.
     object_bytes: Option<u64>,
-    /// It is among those whose text is kept.
-    is_hot: bool,
 }
 
-/// A key that was asked for often.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HotKey {
-    /// Its text.
-    pub key: Vec<u8>,
-    /// How often.
-    pub requests: u64,
+/// What requests say, whatever their keys and times.
+#[derive(Clone, Debug, Default)]
+struct RequestCounts {
+    kinds: [u64; OpKind::COUNT],
+    without_value: u64,
+    stores: u64,
+    key_sizes: SizeCounts,
+    value_sizes: SizeCounts,
+    ttls_ms: SizeCounts,
 }
 
 /// Learns what a trace holds.
 #[derive(Clone, Debug)]
 pub struct TraceProfile {
-    kinds: [u64; OpKind::COUNT],
-    missed: u64,
+    counts: RequestCounts,
     times: Times,
-    key_sizes: SizeCounts,
-    value_sizes: SizeCounts,
-    ttls_ms: SizeCounts,
-    stores: u64,
-    ids: HashMap<u64, u32, BuildHasherDefault<KeptHash>>,
+    ids: HashMap<u64, u32, GlobalState>,
     keys: Vec<KeyEntry>,
-    /// The hottest keys so far, by their numbers, and how many there may be.
-    hot: Vec<(u32, Vec<u8>)>,
+    /// Of each key, if the hottest are to be named, and how many of them.
+    texts: Vec<Box<[u8]>>,
     top: usize,
-    /// None of them was asked for more rarely when that was looked at last.
-    coolest: u64,
     caches: Vec<Lru>,
     secrets: RapidSecrets,
 }
 
 /// What a trace held.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ProfileSummary {
     /// Requests, with their repeats.
     pub requests: u64,
-    /// Those of each kind that there is, in the order of kinds.
-    pub kinds: Vec<(OpKind, u64)>,
+    /// How many of each kind that there is.
+    pub operations: BTreeMap<&'static str, u64>,
     /// Retrievals whose record has no value, or none of a known length.
-    pub without_value: u64,
-    /// When; `None` where the trace has no times.
-    pub rate: Option<RateSummary>,
-    /// Bytes of keys, as far as records tell it, by request.
-    pub key_sizes: SizeCounts,
-    /// The same of values.
-    pub value_sizes: SizeCounts,
-    /// Milliseconds that values live, of stores that say it.
-    pub ttls_ms: SizeCounts,
+    pub retrievals_without_value: u64,
     /// Requests that store.
     pub stores: u64,
+    /// When; `None` where the trace has no times.
+    pub rate: Option<RateSummary>,
+    /// Lengths of keys, as far as records tell them, by request.
+    pub key_bytes: Option<SizeSummary>,
+    /// The same of values.
+    pub value_bytes: Option<SizeSummary>,
+    /// How long values live, of stores that say it.
+    pub ttl_ns: Option<SizeSummary>,
     /// Different keys.
     pub keys: u64,
     /// Those that were asked for once.
     pub keys_once: u64,
-    /// Bytes of their objects, of each as they were told last.
-    pub object_bytes: u64,
     /// Keys of whose objects no record has told how long they are.
     pub keys_without_size: u64,
-    /// How many of the hottest keys (1, 10, 100 ...), and the requests for them.
-    pub hottest: Vec<(u64, u64)>,
-    /// The exponent of a Zipf law, and the number of the hottest keys that it rests on; `None` where those are too few.
-    pub zipf: Option<(f64, u64)>,
-    /// The hottest keys, with their texts.
+    /// Bytes of all objects, of each as they were told last.
+    pub object_bytes: u64,
+    /// Of the hottest 1, 10, 100 ... keys.
+    pub hottest: Vec<HotKeys>,
+    /// `None` where too few keys were asked for often.
+    pub zipf: Option<ZipfLaw>,
+    /// The hottest keys.
     pub top: Vec<HotKey>,
-    /// Of each size of a cache its bytes, and retrievals that hit and missed.
-    pub caches: Vec<(u64, u64, u64)>,
+    /// What caches would have done.
+    pub lru: Vec<CacheHits>,
+}
+
+/// The hottest keys together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HotKeys {
+    /// How many keys.
+    pub keys: u64,
+    /// Requests for them.
+    pub requests: u64,
+}
+
+/// A key that was asked for often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HotKey {
+    /// Its text; bytes that do not print are escaped.
+    pub key: String,
+    /// How often.
+    pub requests: u64,
+}
+
+/// The law by which the hottest keys are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ZipfLaw {
+    /// Its exponent.
+    pub exponent: f64,
+    /// How many of the hottest keys it rests on.
+    pub keys: u64,
+}
+
+/// What a cache would have done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CacheHits {
+    /// Its size.
+    pub bytes: u64,
+    /// Retrievals that it would have answered.
+    pub hits: u64,
+    /// The others.
+    pub misses: u64,
+}
+
+/// Sizes in short; quantiles are at most 0.1 % too high.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names are those of statistics")]
+pub struct SizeSummary {
+    pub count: u64,
+    pub mean: f64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    #[serde(rename = "p99.9")]
+    pub p999: u64,
+    pub max: u64,
 }
 
 /// When requests came.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateSummary {
     /// From the first to the last; of whole seconds to the end of the last.
     pub span_ns: u64,
     /// Requests per second of the span.
-    pub mean: f64,
+    pub mean_per_s: f64,
     /// Requests in the second that has the most.
     pub busiest_second: u64,
     /// Times that are before another one that stands above.
@@ -105,25 +151,19 @@ pub struct RateSummary {
     /// How long each part of the span is but the last, which takes up to half as much more or less.
     pub part_ns: u64,
     /// Requests per second in each part.
-    pub parts: Vec<f64>,
+    pub parts_per_s: Vec<f64>,
 }
 
 impl TraceProfile {
     /// Nothing was learnt yet. Caches of these sizes are simulated, and the texts of so many keys kept.
     pub fn new(cache_bytes: &[u64], top: usize) -> Self {
         Self {
-            kinds: [0; OpKind::COUNT],
-            missed: 0,
+            counts: RequestCounts::default(),
             times: Times::default(),
-            key_sizes: SizeCounts::default(),
-            value_sizes: SizeCounts::default(),
-            ttls_ms: SizeCounts::default(),
-            stores: 0,
             ids: HashMap::default(),
             keys: Vec::new(),
-            hot: Vec::with_capacity(top),
+            texts: Vec::new(),
             top,
-            coolest: 0,
             caches: cache_bytes.iter().map(|bytes| Lru::new(*bytes)).collect(),
             secrets: RapidSecrets::seed(0),
         }
@@ -132,22 +172,9 @@ impl TraceProfile {
     /// Learns a request.
     pub fn add(&mut self, request: &RecordedRequest<'_>) {
         let repeats = u64::from(request.repeats);
-        self.kinds[request.kind as usize] += repeats;
+        self.counts.add(request, repeats);
         if let Some(time_ns) = request.time_ns {
             self.times.add(time_ns, repeats);
-        }
-        if let Some(len) = request.key_len {
-            self.key_sizes.add(u64::from(len), repeats);
-        }
-        match request.value_len {
-            Some(len) => self.value_sizes.add(len, repeats),
-            None => self.missed += if request.kind.is_retrieval() { repeats } else { 0 },
-        }
-        if request.kind.carries_value() {
-            self.stores += repeats;
-            if let Some(ttl_ns) = request.ttl_ns {
-                self.ttls_ms.add(ttl_ns / MILLISECOND_NS, repeats);
-            }
         }
         let id = self.count_key(request, repeats);
         let object_bytes = self.keys[id as usize].object_bytes.unwrap_or(0);
@@ -160,7 +187,8 @@ impl TraceProfile {
         let new = self.keys.len() as u32;
         let id = *self.ids.entry(hash).or_insert(new);
         if id == new {
-            self.keys.push(KeyEntry { requests: 0, object_bytes: None, is_hot: false });
+            self.keys.push(KeyEntry::default());
+            self.texts.extend((self.top > 0).then(|| request.key.into()));
         }
         let entry = &mut self.keys[id as usize];
         entry.requests += repeats;
@@ -168,58 +196,56 @@ impl TraceProfile {
         if request.kind.is_retrieval() || is_store(request.kind) {
             entry.object_bytes = request.object_bytes().or(entry.object_bytes);
         }
-        if entry.requests > self.coolest && !entry.is_hot && self.top > 0 {
-            self.keep_text(id, request.key);
-        }
         id
-    }
-
-    /// Keeps the text of a key instead of that of the coolest, if it is hotter.
-    fn keep_text(&mut self, id: u32, key: &[u8]) {
-        let requests = |id: u32, keys: &[KeyEntry]| keys[id as usize].requests;
-        if self.hot.len() == self.top {
-            let coolest = self.hot.iter().enumerate().min_by_key(|(_, (id, _))| requests(*id, &self.keys));
-            let Some((at, &(cool, _))) = coolest else { return };
-            self.coolest = requests(cool, &self.keys);
-            if requests(id, &self.keys) <= self.coolest {
-                return;
-            }
-            self.keys[cool as usize].is_hot = false;
-            self.hot.swap_remove(at);
-        }
-        self.keys[id as usize].is_hot = true;
-        self.hot.push((id, key.to_owned()));
     }
 
     /// What it came to.
     pub fn summary(self) -> ProfileSummary {
-        let requests = self.kinds.iter().sum();
-        let mut top: Vec<HotKey> = (self.hot.into_iter())
-            .map(|(id, key)| HotKey { key, requests: self.keys[id as usize].requests })
-            .collect();
-        top.sort_by(|one, other| (other.requests, &one.key).cmp(&(one.requests, &other.key)));
+        let hot = |(entry, text): (&KeyEntry, &Box<[u8]>)| HotKey {
+            key: text.escape_ascii().to_string(),
+            requests: entry.requests,
+        };
+        let mut top: Vec<(&KeyEntry, &Box<[u8]>)> = self.keys.iter().zip(&self.texts).collect();
+        top.sort_unstable_by_key(|(entry, text)| (Reverse(entry.requests), *text));
         let mut counts: Vec<u64> = self.keys.iter().map(|key| key.requests).collect();
         counts.sort_unstable_by_key(|count| Reverse(*count));
         let tens = (0..).map(|power| 10_usize.pow(power)).take_while(|number| *number <= counts.len());
-        let hottest = tens.map(|number| (number as u64, counts[..number].iter().sum())).collect();
+        let sum = |number: usize| counts[..number].iter().sum();
         let sizes = self.keys.iter().filter_map(|key| key.object_bytes);
+        let kinds = OpKind::ALL.into_iter().zip(self.counts.kinds).filter(|(_, count)| *count > 0);
         ProfileSummary {
-            requests,
-            kinds: OpKind::ALL.into_iter().zip(self.kinds).filter(|(_, count)| *count > 0).collect(),
-            without_value: self.missed,
+            requests: self.counts.kinds.iter().sum(),
+            operations: kinds.map(|(kind, count)| (kind.name(), count)).collect(),
+            retrievals_without_value: self.counts.without_value,
+            stores: self.counts.stores,
             rate: self.times.summary(),
-            key_sizes: self.key_sizes,
-            value_sizes: self.value_sizes,
-            ttls_ms: self.ttls_ms,
-            stores: self.stores,
+            key_bytes: self.counts.key_sizes.summary(1),
+            value_bytes: self.counts.value_sizes.summary(1),
+            ttl_ns: self.counts.ttls_ms.summary(MILLISECOND_NS),
             keys: counts.len() as u64,
             keys_once: counts.iter().rev().take_while(|count| **count == 1).count() as u64,
-            object_bytes: sizes.clone().fold(0, u64::saturating_add),
-            keys_without_size: (counts.len() - sizes.count()) as u64,
-            hottest,
-            zipf: zipf_exponent(&counts),
-            top,
-            caches: self.caches.iter().map(|cache| (cache.capacity, cache.hits, cache.misses)).collect(),
+            keys_without_size: (counts.len() - sizes.clone().count()) as u64,
+            object_bytes: sizes.fold(0, u64::saturating_add),
+            hottest: tens.map(|number| HotKeys { keys: number as u64, requests: sum(number) }).collect(),
+            zipf: zipf_law(&counts),
+            top: top.into_iter().take(self.top).map(hot).collect(),
+            lru: self.caches.iter().map(|cache| cache.counted).collect(),
+        }
+    }
+}
+
+impl RequestCounts {
+    fn add(&mut self, request: &RecordedRequest<'_>, repeats: u64) {
+        let RecordedRequest { kind, key_len, value_len, ttl_ns, .. } = *request;
+        self.kinds[kind as usize] += repeats;
+        key_len.into_iter().for_each(|len| self.key_sizes.add(u64::from(len), repeats));
+        value_len.into_iter().for_each(|len| self.value_sizes.add(len, repeats));
+        if kind.is_retrieval() && value_len.is_none() {
+            self.without_value += repeats;
+        }
+        if kind.carries_value() {
+            self.stores += repeats;
+            ttl_ns.into_iter().for_each(|ttl_ns| self.ttls_ms.add(ttl_ns / MILLISECOND_NS, repeats));
         }
     }
 }
@@ -240,7 +266,7 @@ const EXPONENT_MAX: f64 = 8.0;
 
 /// The exponent under which the counts of the hottest keys, those that were asked for 100 times and more, are likeliest: the one for which the
 /// mean logarithm of their rank is the one that they have.
-fn zipf_exponent(counts: &[u64]) -> Option<(f64, u64)> {
+fn zipf_law(counts: &[u64]) -> Option<ZipfLaw> {
     let head = counts.iter().take(HEAD_KEYS_MAX).take_while(|count| **count >= HEAD_REQUESTS_MIN);
     let head: Vec<(f64, f64)> =
         head.enumerate().map(|(rank, count)| (libm::log((rank + 1) as f64), *count as f64)).collect();
@@ -262,25 +288,7 @@ fn zipf_exponent(counts: &[u64]) -> Option<(f64, u64)> {
             false => high = middle,
         }
     }
-    Some(((low + high) / 2.0, head.len() as u64))
-}
-
-/// The keys of the table are hashes already.
-#[derive(Clone, Debug, Default)]
-struct KeptHash(u64);
-
-impl Hasher for KeptHash {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers")
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
+    Some(ZipfLaw { exponent: (low + high) / 2.0, keys: head.len() as u64 })
 }
 
 /// Parts of the span that are told at most.
@@ -304,7 +312,15 @@ struct Times {
 impl Default for Times {
     fn default() -> Self {
         let bin_ns = MILLISECOND_NS;
-        Self { bins: Vec::new(), bin_ns, last_ns: 0, is_in_seconds: true, falling: 0, this_second: 0, busiest_second: 0 }
+        Self {
+            bins: Vec::new(),
+            bin_ns,
+            last_ns: 0,
+            is_in_seconds: true,
+            falling: 0,
+            this_second: 0,
+            busiest_second: 0,
+        }
     }
 }
 
@@ -351,15 +367,16 @@ impl Times {
         for (bins, index) in self.bins.chunks((part_ns / self.bin_ns) as usize).zip(0..) {
             parts[index.min(count - 1)] += bins.iter().sum::<u64>();
         }
-        let len_ns = |index: usize| if index + 1 < count { part_ns } else { span_ns - index as u64 * part_ns };
+        let len_ns =
+            |index: usize| if index + 1 < count { part_ns } else { span_ns - index as u64 * part_ns };
         let parts = parts.into_iter().zip(0..);
         Some(RateSummary {
             span_ns,
-            mean: per_second(requests, span_ns),
+            mean_per_s: per_second(requests, span_ns),
             busiest_second: self.busiest_second,
             falling_times: self.falling,
             part_ns,
-            parts: parts.map(|(sum, index)| per_second(sum, len_ns(index))).collect(),
+            parts_per_s: parts.map(|(sum, index)| per_second(sum, len_ns(index))).collect(),
         })
     }
 }
@@ -374,7 +391,7 @@ const DIGITS: u32 = 10;
 
 /// How often each size came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SizeCounts {
+struct SizeCounts {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -411,23 +428,22 @@ impl SizeCounts {
         (first << shift) | ((1 << shift) - 1)
     }
 
-    /// How many there were.
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Their mean; 0 of none.
-    pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
-    }
-
-    /// The largest.
-    pub const fn max(&self) -> u64 {
-        self.max
+    /// In short, in this unit; `None` without any.
+    fn summary(&self, unit: u64) -> Option<SizeSummary> {
+        let quantile = |share: f64| self.quantile(share).saturating_mul(unit);
+        (self.count > 0).then(|| SizeSummary {
+            count: self.count,
+            mean: self.sum as f64 * unit as f64 / self.count as f64,
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: quantile(1.0),
+        })
     }
 
     /// The size that this share of them does not exceed; 0 of none.
-    pub fn quantile(&self, share: f64) -> u64 {
+    fn quantile(&self, share: f64) -> u64 {
         let needed = (share * self.count as f64).ceil() as u64;
         let mut below = 0;
         let place = self.counts.iter().position(|count| {
@@ -442,10 +458,8 @@ impl SizeCounts {
 /// first, whose node 0 is no object.
 #[derive(Clone, Debug)]
 struct Lru {
-    capacity: u64,
+    counted: CacheHits,
     held: u64,
-    hits: u64,
-    misses: u64,
     nodes: Vec<Node>,
 }
 
@@ -461,7 +475,8 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Lru {
     fn new(capacity: u64) -> Self {
-        Self { capacity, held: 0, hits: 0, misses: 0, nodes: vec![Node { previous: 0, next: 0, bytes: 0 }] }
+        let counted = CacheHits { bytes: capacity, hits: 0, misses: 0 };
+        Self { counted, held: 0, nodes: vec![Node { previous: 0, next: 0, bytes: 0 }] }
     }
 
     /// What a request does: retrievals count, and fill where they miss; stores fill; deletions empty; others count as a use of what is there.
@@ -485,8 +500,8 @@ impl Lru {
         if kind.is_retrieval() {
             let first = u64::from(was_held);
             let further = if self.holds(node) { repeats - 1 } else { 0 };
-            self.hits += first + further;
-            self.misses += repeats - first - further;
+            self.counted.hits += first + further;
+            self.counted.misses += repeats - first - further;
         }
     }
 
@@ -504,10 +519,10 @@ impl Lru {
 
     /// Puts it in front of all others, for which the last ones go. What is larger than the cache is never in it.
     fn insert(&mut self, node: usize, bytes: u64) {
-        if bytes > self.capacity {
+        if bytes > self.counted.bytes {
             return;
         }
-        while self.held > self.capacity - bytes {
+        while self.held > self.counted.bytes - bytes {
             self.remove(self.nodes[0].previous as usize);
         }
         let front = self.nodes[0].next;

@@ -197,7 +197,7 @@ pub(crate) struct Trace {
     /// A trace, plain, .zst or .gz
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// How it is written, e.g. twitter [default: what the file says of itself, which meta, monitor and lcs do]
+    /// How it is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]
     #[arg(long, value_name = "LAYOUT", value_parser = WordParser(&TraceLayout::NAMES, TraceLayout::from_str), hide_possible_values = true)]
     pub trace_layout: Option<TraceLayout>,
     /// Sizes of caches whose hits are simulated: LRU, filled after misses, charged with the bytes of keys and values alone, e.g. 64MiB,1GiB

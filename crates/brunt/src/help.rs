@@ -104,17 +104,8 @@ fn key(option: &PlanOption) -> String {
         format!("--set {key}={}", example(option))
     };
     entry(&mut text, "option", &flag);
-    if option.field == "trace_layout" {
-        text.push_str(&trace_layouts());
-    }
-    text
-}
-
-/// Every layout of traces, with a line of it.
-fn trace_layouts() -> String {
-    let mut text = String::new();
-    for layout in TraceLayout::ALL {
-        let _ = write!(text, "\n{layout}: {}\n  {}\n", layout.describe(), layout.example());
+    for layout in TraceLayout::ALL.into_iter().filter(|_| option.field == "trace_layout") {
+        let _ = write!(text, "\n{layout}\n  {}\n", layout.describe().replace('\n', "\n  "));
     }
     text
 }

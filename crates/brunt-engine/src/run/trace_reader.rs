@@ -220,7 +220,8 @@ impl Reader {
         for end in &mut self.ends {
             end.close(&self.is_over);
         }
-        let LineCounts { lines, passed_over, unsupported, unreadable, first_unreadable } = file.counts().clone();
+        let LineCounts { lines, passed_over, unsupported, unreadable, first_unreadable } =
+            file.counts().clone();
         TraceRecord { lines, passed_over, unsupported, unreadable, first_unreadable, ..self.record }
     }
 
@@ -431,7 +432,8 @@ mod tests {
     /// Records of a fixed length, of which the last one is cut, and a line of MONITOR that is longer than what is read at a time.
     #[test]
     fn pieces_of_any_length_are_found() {
-        let record = |id: u64| [&1_u32.to_le_bytes()[..], &id.to_le_bytes(), &7_u32.to_le_bytes(), &[255; 8]].concat();
+        let record =
+            |id: u64| [&1_u32.to_le_bytes()[..], &id.to_le_bytes(), &7_u32.to_le_bytes(), &[255; 8]].concat();
         let records: Vec<u8> = (0..20_000).flat_map(record).collect();
         let path = file("oracle", &records[..records.len() - 1]);
         let (readers, mut feeds) = feeds(&plan(&path, "oracle"), 1);
@@ -440,7 +442,10 @@ mod tests {
         assert_eq!(readers.end()[0].error.as_deref(), Some("it ends within record 20000"));
         let head = "1.000000 [0 a:1] \"set\" \"k\" \"";
         let (long, longer) = ("\\x00".repeat(700_000), "x".repeat(9 << 20));
-        let monitor = file("monitor", format!("OK\n{head}1\"\n{head}{long}\"\n{head}{longer}\"\n{head}22\"").as_bytes());
+        let monitor = file(
+            "monitor",
+            format!("OK\n{head}1\"\n{head}{long}\"\n{head}{longer}\"\n{head}22\"").as_bytes(),
+        );
         let (readers, mut feeds) = self::feeds(&plan(&monitor, "monitor"), 1);
         let lens: Vec<u32> = all_of(&mut feeds[0]).iter().map(|(.., len)| *len).collect();
         assert_eq!(lens, [1, 700_000, 2]);
@@ -474,7 +479,10 @@ mod tests {
         }
         let of_any = planned(&format!("trace = '{}'", twitter.display()));
         let refused = check_traces(&of_any).unwrap_err().error.to_string();
-        assert!(refused.starts_with("it does not tell its layout, as those of meta, monitor, lcs do"), "{refused}");
+        assert!(
+            refused.starts_with("it does not tell its layout, as those of meta and monitor do"),
+            "{refused}"
+        );
         [no_zstd, twitter, no_gzip, empty, cut].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }

@@ -25,7 +25,10 @@ fn key(line: usize) -> String {
 }
 
 fn plan_of(path: &Path, more: &str) -> String {
-    format!("trace = '{}'\ntrace-layout = 'mutilate-read-write'\nprefix = 'p:'\npreload = false\n{more}", path.display())
+    format!(
+        "trace = '{}'\ntrace-layout = 'mutilate-read-write'\nprefix = 'p:'\npreload = false\n{more}",
+        path.display()
+    )
 }
 
 /// One connection: the bytes on the wire are those of the lines, one behind the other.

@@ -288,10 +288,7 @@ mod tests {
     fn options_that_conflict_with_a_trace_are_refused() {
         let of_trace = "trace = 't.csv'\ntrace-layout = 'mutilate-read-write'\n";
         for (toml, message) in [
-            (
-                "trace = ''".to_owned(),
-                "invalid value '' for trace: expected the path of a file",
-            ),
+            ("trace = ''".to_owned(), "invalid value '' for trace: expected the path of a file"),
             ("trace-layout = 'mutilate-all-gets'".to_owned(), "trace-layout requires trace"),
             (format!("{of_trace}mix = 'get'"), "--mix cannot be used with trace, which names the operations"),
             (

@@ -1,3 +1,5 @@
+//! Profiles of traces whose content is known.
+
 use super::*;
 use brunt_plan::split_mix::output;
 
@@ -45,8 +47,8 @@ fn misses_of_an_lru_are_exact() {
     }
     let summary = profile.summary();
     assert_eq!((summary.requests, summary.keys, summary.object_bytes), (60_000, 8_540, 8_540 * 900));
-    for ((_, hits, misses), (objects, expected)) in summary.caches.into_iter().zip(expected) {
-        assert_eq!((hits + misses, misses), (60_000, expected), "{objects}");
+    for (cache, (objects, expected)) in summary.lru.into_iter().zip(expected) {
+        assert_eq!((cache.hits + cache.misses, cache.misses), (60_000, expected), "{objects}");
     }
 }
 
@@ -82,7 +84,7 @@ fn an_lru_is_what_a_list_is() {
             }
         }
     }
-    assert_eq!((lru.hits, lru.misses), (hits, misses));
+    assert_eq!(lru.counted, CacheHits { bytes: capacity, hits, misses });
     assert_eq!(lru.held, list.iter().map(|(_, bytes)| bytes).sum::<u64>());
 }
 
@@ -104,11 +106,11 @@ fn the_exponent_of_a_zipf_law_is_found() {
             profile.add(&get(rank.to_string().as_bytes(), 1));
         }
         let summary = profile.summary();
-        let (found, _) = summary.zipf.unwrap();
+        let found = summary.zipf.unwrap().exponent;
         assert!((found / exponent - 1.0).abs() < 0.01, "{exponent}: {found}");
-        let top: Vec<&[u8]> = summary.top.iter().map(|hot| &hot.key[..]).collect();
-        assert_eq!(top, [b"0", b"1", b"2"], "{exponent}");
-        for (number, requests) in &summary.hottest {
+        let top: Vec<&str> = summary.top.iter().map(|hot| &hot.key[..]).collect();
+        assert_eq!(top, ["0", "1", "2"], "{exponent}");
+        for HotKeys { keys: number, requests } in &summary.hottest {
             let expected = cumulative[*number as usize - 1] / sum;
             let share = *requests as f64 / 1e6;
             assert!((share / expected - 1.0).abs() < 0.02 || *number > 1_000, "{number}: {share} {expected}");
@@ -120,32 +122,33 @@ fn the_exponent_of_a_zipf_law_is_found() {
 #[test]
 fn rates_are_told_over_the_span() {
     let at = |time_ns: u64| RecordedRequest { time_ns: Some(time_ns), ..get(b"k", 1) };
-    let rate = |times: &[u64]| {
-        profile(&[], 0, &times.iter().map(|time| at(*time)).collect::<Vec<_>>()).rate
-    };
+    let rate = |times: &[u64]| profile(&[], 0, &times.iter().map(|time| at(*time)).collect::<Vec<_>>()).rate;
     let whole = rate(&[0, 0, SECOND_NS, 2 * SECOND_NS, SECOND_NS, 2 * SECOND_NS]).unwrap();
-    assert_eq!((whole.span_ns, whole.mean, whole.busiest_second), (3 * SECOND_NS, 2.0, 3));
-    assert_eq!((whole.part_ns, whole.parts, whole.falling_times), (SECOND_NS, vec![2.0, 1.0, 3.0], 1));
+    assert_eq!((whole.span_ns, whole.mean_per_s, whole.busiest_second), (3 * SECOND_NS, 2.0, 3));
+    assert_eq!((whole.part_ns, whole.parts_per_s, whole.falling_times), (SECOND_NS, vec![2.0, 1.0, 3.0], 1));
     let fine = rate(&[0, 500_000_000, 1_600_000_000]).unwrap();
-    assert_eq!((fine.span_ns, fine.mean, fine.parts.len()), (1_600_000_000, 1.875, 32));
-    assert_eq!((fine.part_ns, fine.parts[0], fine.parts[31]), (50_000_000, 20.0, 20.0));
+    assert_eq!((fine.span_ns, fine.mean_per_s, fine.parts_per_s.len()), (1_600_000_000, 1.875, 32));
+    assert_eq!((fine.part_ns, fine.parts_per_s[0], fine.parts_per_s[31]), (50_000_000, 20.0, 20.0));
     // A week, of which every second has as many: bins become longer many times.
     let mut long = TraceProfile::new(&[], 0);
     for second in 0..604_800 {
         long.add(&RecordedRequest { repeats: 3, ..at(second * SECOND_NS) });
     }
     let long = long.summary().rate.unwrap();
-    assert_eq!((long.mean, long.busiest_second, long.span_ns), (3.0, 3, 604_800 * SECOND_NS));
-    assert!(long.parts.len() <= PARTS_MAX && long.parts.iter().all(|rate| (rate / 3.0 - 1.0).abs() < 0.03));
+    assert_eq!((long.mean_per_s, long.busiest_second, long.span_ns), (3.0, 3, 604_800 * SECOND_NS));
+    assert!(
+        long.parts_per_s.len() <= PARTS_MAX
+            && long.parts_per_s.iter().all(|rate| (rate / 3.0 - 1.0).abs() < 0.03)
+    );
     assert_eq!(profile(&[], 0, &[get(b"k", 1)]).rate, None);
-    assert_eq!(rate(&[0]).unwrap().mean, 1.0);
+    assert_eq!(rate(&[0]).unwrap().mean_per_s, 1.0);
 }
 
 #[test]
 fn sizes_are_counted_by_their_digits() {
     let mut sizes = SizeCounts::default();
     (1..=100_000).for_each(|size| sizes.add(size, 1));
-    assert_eq!((sizes.count(), sizes.mean(), sizes.max()), (100_000, 50_000.5, 100_000));
+    assert_eq!((sizes.count, sizes.max), (100_000, 100_000));
     for share in [0.001, 0.01, 0.5, 0.9, 0.999, 1.0] {
         let (exact, told) = ((share * 1e5) as u64, sizes.quantile(share));
         assert!(told >= exact && told - exact <= exact / 1000, "{share}: {told}");
@@ -178,12 +181,14 @@ fn keys_keep_the_size_that_was_told_last() {
         ],
     );
     assert_eq!((summary.keys, summary.keys_once, summary.keys_without_size), (3, 2, 2));
-    assert_eq!((summary.object_bytes, summary.without_value, summary.stores), (4, 4, 2));
-    assert_eq!(summary.kinds, [(OpKind::Get, 5), (OpKind::Set, 1), (OpKind::Append, 1), (OpKind::Delete, 1)]);
+    assert_eq!((summary.object_bytes, summary.retrievals_without_value, summary.stores), (4, 4, 2));
+    let expected = [("append", 1), ("delete", 1), ("get", 5), ("set", 1)];
+    assert!(summary.operations.into_iter().eq(expected));
     // The first get misses, its repeat hits; so does every other but that of b.
-    assert_eq!(summary.caches, [(12, 3, 2)]);
-    assert_eq!((summary.ttls_ms.count(), summary.ttls_ms.quantile(0.5)), (2, 1_000));
-    assert_eq!(summary.hottest, [(1, 6)]);
-    let top: Vec<_> = summary.top.iter().map(|hot| (&hot.key[..], hot.requests)).collect();
-    assert_eq!((top[0], top.len()), ((&b"a"[..], 6), 2));
+    assert_eq!(summary.lru, [CacheHits { bytes: 12, hits: 3, misses: 2 }]);
+    let second = SECOND_NS;
+    let [p50, p90, p99, p999, max] = [second; 5];
+    assert_eq!(summary.ttl_ns, Some(SizeSummary { count: 2, mean: 1e9, p50, p90, p99, p999, max }));
+    assert_eq!(summary.hottest, [HotKeys { keys: 1, requests: 6 }]);
+    assert_eq!((&summary.top[0].key[..], summary.top[0].requests, summary.top.len()), ("a", 6, 2));
 }

@@ -91,10 +91,27 @@ fn a_made_up_trace_is_told_exactly() {
 fn files_that_are_no_traces_are_refused() {
     let table = [
         ("empty", "", "", 2, "it is empty"),
-        ("plain.csv", "0,q,1,5,4,get,0\n", "", 2, "it does not tell its layout, as those of meta, monitor, lcs do; name one"),
-        ("other.csv", "0,q,1,5,4,get,0\n", "--trace-layout mutilate-read-write", 2, "no line up to line 1 has the layout mutilate-read-write"),
-        ("headless.csv", "0,q,1,5,4,get,0\n", "--trace-layout meta", 2, "has no head that names key, op and size"),
-        ("short", "0,q,1,5,4,get,0\n", "--trace-layout lcs", 2, "it does not begin with the magic number of lcs"),
+        (
+            "plain.csv",
+            "0,q,1,5,4,get,0\n",
+            "",
+            2,
+            "it does not tell its layout, as those of meta and monitor do; name one",
+        ),
+        (
+            "other.csv",
+            "0,q,1,5,4,get,0\n",
+            "--trace-layout mutilate-read-write",
+            2,
+            "no line up to line 1 has the layout mutilate-read-write",
+        ),
+        (
+            "headless.csv",
+            "0,q,1,5,4,get,0\n",
+            "--trace-layout meta",
+            2,
+            "has no head that names key, op and size",
+        ),
     ];
     for (name, text, flags, exit, reason) in table {
         let path = file(name, text);
@@ -114,6 +131,11 @@ fn a_log_of_monitor_is_sent() {
     let Some(server) = Server::redis("") else { return };
     let path = file("monitor.log", MONITOR);
     let run = ended(&format!("run -s {server} -c 1 -T 1 --warmup 0s --no-preload --set trace={path}"));
-    assert!(run.out.contains("2 without a request · 1 unsupported · 1 skipped (first: line 7"), "{}{}", run.out, run.said);
+    assert!(
+        run.out.contains("2 without a request · 1 unsupported · 1 skipped (first: line 7"),
+        "{}{}",
+        run.out,
+        run.said
+    );
     assert_eq!(server.says("STRLEN k:1\r\n", "\r\n"), ":3\r\n");
 }
