@@ -15,7 +15,7 @@ fn topics_are_explained_and_listed() {
         ("formats", "\n  duration     "),
         (
             "trace-layout",
-            "\ntwitter: TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL] of Twitter's cache-trace\n  0,q:a:1:",
+            "\ntwitter\n  Twitter's cache-trace: TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]\n  0,q:a:1:",
         ),
         ("linger", "\n  option       --set linger=5s\n"),
         ("no-preload", "preload, a key of a plan"),
