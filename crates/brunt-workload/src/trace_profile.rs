@@ -201,12 +201,10 @@ impl TraceProfile {
 
     /// What it came to.
     pub fn summary(self) -> ProfileSummary {
-        let hot = |(entry, text): (&KeyEntry, &Box<[u8]>)| HotKey {
-            key: text.escape_ascii().to_string(),
-            requests: entry.requests,
-        };
-        let mut top: Vec<(&KeyEntry, &Box<[u8]>)> = self.keys.iter().zip(&self.texts).collect();
-        top.sort_unstable_by_key(|(entry, text)| (Reverse(entry.requests), *text));
+        let hot = |(requests, text): (u64, &[u8])| HotKey { key: text.escape_ascii().to_string(), requests };
+        let named = self.keys.iter().zip(&self.texts);
+        let mut top: Vec<(u64, &[u8])> = named.map(|(entry, text)| (entry.requests, &text[..])).collect();
+        top.sort_unstable_by_key(|(requests, text)| (Reverse(*requests), *text));
         let mut counts: Vec<u64> = self.keys.iter().map(|key| key.requests).collect();
         counts.sort_unstable_by_key(|count| Reverse(*count));
         let tens = (0..).map(|power| 10_usize.pow(power)).take_while(|number| *number <= counts.len());
