@@ -705,7 +705,7 @@ mod tests {
             ("tls-cert = '/proc/kmsg'\ntls-key = 'k'", "tls-cert"),
             ("password = '@/proc/kmsg'", "password"),
             ("server = 'unix:/run/docker.sock'", "server"),
-            ("[[class]]\ntrace = '/proc/kmsg'\ntrace-layout = 'words'", "trace"),
+            ("[[class]]\ntrace = '/proc/kmsg'\ntrace-layout = 'mutilate-read-write'", "trace"),
         ];
         for (plan, option) in table {
             let expected = format!(

@@ -5,7 +5,7 @@
 use brunt_compat::front_end::{Caller, Outcome};
 use brunt_compat::tools::TOOLS;
 use brunt_plan::objective::{Objective, Requirement};
-use brunt_plan::plan::{Trace, TraceLayout};
+use brunt_plan::plan::TraceLayout;
 use brunt_plan::quantile::Percentiles;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
@@ -13,7 +13,9 @@ use brunt_plan::spec::{OPTIONS, OptionForm, PlanSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_report::file_type::{FigureWidth, FileRequest};
 use brunt_server::{Division, Drip, Every, Listen, Service};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, read_line};
+use brunt_workload::trace::KEY_LEN_MAX;
+use brunt_workload::trace_decoder::{Decoded, Piece, TraceDecoder, recognised};
+use brunt_workload::trace_profile::TraceProfile;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -99,19 +101,36 @@ fn check_shown<T: FromStr<Err = String> + Display>(text: &str) {
     }
 }
 
-/// Lines of a trace: the first byte says of which layout.
+/// A trace: the first byte says of which layout, which the file may tell, too.
 pub fn trace(data: &[u8]) {
     let Some((&first, data)) = data.split_first() else { return };
     let layout = TraceLayout::ALL[usize::from(first) % TraceLayout::ALL.len()];
-    let mut block = Block::default();
-    for text in data.split(|byte| *byte == b'\n') {
-        let Ok(read) = read_line(text, layout, KEY_LEN_MAX - 1) else { continue };
-        let record = read.record;
-        assert!(layout.kinds().contains(&record.kind) && record.value_len <= Trace::VALUE_BYTES_MAX);
-        assert!((1..KEY_LEN_MAX).contains(&record.key.len()));
-        let (before, is_taken) = (block.len(), block.push(b"p", &record));
-        assert_eq!(block.len(), before + usize::from(is_taken));
+    let told = recognised(data);
+    assert!(told.is_none_or(|told| TraceLayout::TOLD_BY_FILES.contains(&told)));
+    let mut decoder = TraceDecoder::new(layout);
+    let pieces: Vec<&[u8]> = match decoder.piece() {
+        Piece::Line(_) => data.split(|byte| *byte == b'\n').collect(),
+        Piece::Record(len) => data.chunks_exact(len).collect(),
+    };
+    let mut profile = TraceProfile::new(&[100, 10_000], 3);
+    let mut sum = 0;
+    for text in pieces {
+        let mut yielded = 0;
+        let decoded = decoder.decode(text, &mut |request| {
+            assert!(layout.kinds().contains(&request.kind) && request.repeats > 0);
+            assert!(!request.key.is_empty() && request.key.len() <= text.len().max(KEY_LEN_MAX));
+            yielded += 1;
+            sum += u64::from(request.repeats);
+            profile.add(request);
+            Ok(())
+        });
+        assert_eq!(yielded > 0, decoded == Ok(Decoded::Requests));
     }
+    let summary = profile.summary();
+    assert!(summary.requests == sum && summary.keys <= sum && summary.keys_once <= summary.keys);
+    let asked = |kind| summary.operations.get(kind).copied().unwrap_or(0);
+    let retrievals = asked("get") + asked("gets");
+    assert!(summary.lru.iter().all(|cache| cache.hits + cache.misses == retrievals));
 }
 
 /// The command line of another tool, an argument a line, and the file that it names: the first byte says which tool, and how many of the

@@ -248,38 +248,64 @@ words! {
 }
 
 words! {
-    /// What the lines of a trace say: words between commas.
+    /// How a trace is written: lines, or records of a fixed length.
     pub enum TraceLayout {
-        /// `TIME,APP,KIND,KEY,BYTES`, every line a get, whatever its kind.
-        Reads = "reads",
-        /// As `words`, with `read` or `write` in the third column.
-        Words = "words",
-        /// As `words`, with 1 (get) or 2 (set) in the third column.
-        Numbers = "numbers",
-        /// Twitter's: `TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]`.
+        /// Twitter's cache-trace.
         Twitter = "twitter",
+        /// Meta's kvcache: a head names the columns.
+        Meta = "meta",
+        /// libCacheSim's oracleGeneral: records of 24 bytes, all gets.
+        Oracle = "oracle",
+        /// The same as text.
+        OracleText = "oracle-text",
+        /// What `MONITOR` of Redis and Valkey prints.
+        Monitor = "monitor",
+        /// mutilate's `--getset`: every line is a get, whatever its third column says.
+        MutilateAllGets = "mutilate-all-gets",
+        /// mutilate's, with `read` or `write` in the third column.
+        MutilateReadWrite = "mutilate-read-write",
+        /// mutilate's, with 1 (get) or 2 (set) in the third column.
+        MutilateOneTwo = "mutilate-1-2",
     }
 }
 
 impl TraceLayout {
     /// The operations that lines may name.
     pub const fn kinds(self) -> &'static [OpKind] {
+        use OpKind::{Add, Append, Cas, Decr, Delete, Get, Gets, Incr, Prepend, Replace, Set};
         match self {
-            Self::Reads => &[OpKind::Get],
-            Self::Words | Self::Numbers => &[OpKind::Get, OpKind::Set],
-            Self::Twitter => &[
-                OpKind::Get,
-                OpKind::Gets,
-                OpKind::Set,
-                OpKind::Add,
-                OpKind::Replace,
-                OpKind::Append,
-                OpKind::Prepend,
-                OpKind::Cas,
-                OpKind::Incr,
-                OpKind::Decr,
-                OpKind::Delete,
-            ],
+            Self::Oracle | Self::OracleText | Self::MutilateAllGets => &[Get],
+            Self::MutilateReadWrite | Self::MutilateOneTwo => &[Get, Set],
+            Self::Meta => &[Get, Set, Delete],
+            Self::Monitor => &[Get, Set, Add, Replace, Append, Incr, Decr, Delete],
+            Self::Twitter => &[Get, Gets, Set, Add, Replace, Append, Prepend, Cas, Incr, Decr, Delete],
+        }
+    }
+
+    /// The layouts that a file tells by itself.
+    pub const TOLD_BY_FILES: [Self; 2] = [Self::Meta, Self::Monitor];
+
+    /// Whose it is and what it says; below that a line of it, of records their fields.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Twitter => {
+                "Twitter's cache-trace: TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]\n0,q:a:1:8WTfjZU,13,213,4,get,0"
+            }
+            Self::Meta => {
+                "Meta's kvcache: the first line names the columns\nop_time,key,key_size,op,op_count,size,ttl"
+            }
+            Self::Oracle => {
+                "libCacheSim's oracleGeneral, all gets\nu32 time, u64 object, u32 size, i64 next; little endian"
+            }
+            Self::OracleText => "the same as text: TIME, OBJECT, BYTES, NEXT\n10, 7, 100, 3",
+            Self::Monitor => {
+                "MONITOR of Redis and Valkey\n1700000000.000250 [0 127.0.0.1:51706] \"set\" \"k:1\" \"value\" \"EX\" \"60\""
+            }
+            Self::MutilateAllGets => "mutilate --getset: TIME,APP,ANY,KEY,BYTES, all gets\n0,app,req,key,213",
+            Self::MutilateReadWrite => {
+                "mutilate's with read or write in the third column\n0,app,read,key,213"
+            }
+            Self::MutilateOneTwo => "mutilate's with 1 (get) or 2 (set) in the third column\n0,app,1,key,213",
         }
     }
 }

@@ -22,19 +22,27 @@ use crate::until::Until;
 use crate::warmup::Warmup;
 use std::collections::BTreeSet;
 
-/// A file that says what is requested, line by line. Its times are not kept: what a line says is sent when the class's load
+/// A file that says what is requested, record by record. Its times are not kept: what a record says is sent when the class's load
 /// makes a request due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Where it is; zstd where it ends so.
+    /// Where it is.
     pub file: String,
-    /// What its lines say.
-    pub layout: TraceLayout,
+    /// How it is written; `None` where the file says it.
+    pub layout: Option<TraceLayout>,
 }
 
 impl Trace {
     /// The longest value: memcached's limit, less room for the key and the item header.
     pub const VALUE_BYTES_MAX: u32 = 1_000_000;
+
+    /// The operations that it may ask for: those of Twitter's layout are all that any has.
+    pub const fn kinds(&self) -> &'static [OpKind] {
+        match self.layout {
+            Some(layout) => layout.kinds(),
+            None => TraceLayout::Twitter.kinds(),
+        }
+    }
 }
 
 /// memcached's own limit on the length of a key, to which every plan keeps.

@@ -127,7 +127,7 @@ mod tests {
             server = 'a'\ntransport = 'udp'
                 => -s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:
             server = 'a'\npopularity = 'window:10' => ''
-            server = 'a'\ntrace = 't'\ntrace-layout = 'words' => ''
+            server = 'a'\ntrace = 't'\ntrace-layout = 'mutilate-read-write' => ''
         "#,
         );
         for [toml, expected] in table {

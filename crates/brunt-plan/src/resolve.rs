@@ -472,7 +472,7 @@ pub(crate) mod tests {
             ("prefix = 'x'", "x"),
             ("popularity = 'window:10'", "brunt:"),
             ("popularity = 'window:10'\nkey-size = 8", ""),
-            ("trace = 't'\ntrace-layout = 'words'", ""),
+            ("trace = 't'\ntrace-layout = 'mutilate-read-write'", ""),
         ] {
             let keyspace = &resolved(toml).unwrap().classes[0].keyspace;
             assert_eq!(keyspace.prefix, prefix, "{toml}");

@@ -130,8 +130,8 @@ options! {
     files "Class" class {
         name: String = text("NAME", "Name of the class in reports, e.g. reads [default: main; of several class-1, class-2 ...]"),
         purge: Count = text("N", "After half of --requests delete all keys but those whose number is a multiple of this, e.g. 10 [default: none]"),
-        trace: String = text("FILE", "Send the lines of this file, plain or .zst, e.g. trace.csv; the load says when; requires trace-layout [default: none]"),
-        trace_layout: TraceLayout = text("LAYOUT", "Columns of a trace, between commas: reads is TIME,APP,KIND,KEY,BYTES, all gets; words the same with KIND read or write, numbers with KIND 1 (get) or 2 (set); twitter is TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]").words(&TraceLayout::NAMES),
+        trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when [default: none]"),
+        trace_layout: TraceLayout = text("LAYOUT", "How a trace is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]").words(&TraceLayout::NAMES),
         runs_on: HostRole = text("HOST", "With --agent: who runs the class, agents or controller [default: agents]").words(&HostRole::NAMES),
     }
     flags "Target" run {

@@ -33,7 +33,7 @@ pub(crate) fn counted<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> i
 }
 
 /// A rate as a number of a table: whole, but where that is less than three digits.
-pub(crate) fn rate(per_second: f64) -> String {
+pub fn rate(per_second: f64) -> String {
     match per_second {
         none if none <= 0.0 => "0".to_owned(),
         few if few < 99.95 => {
@@ -61,7 +61,7 @@ pub(crate) fn exact_percent(part: u64, whole: u64) -> String {
 }
 
 /// A part of a whole in per cent; `-` where there is no whole.
-pub(crate) fn share(part: u64, whole: u64) -> String {
+pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { percent(part as f64 / whole as f64) }
 }
 

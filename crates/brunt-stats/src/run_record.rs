@@ -227,7 +227,11 @@ pub struct TraceRecord {
     pub lines: u64,
     /// Lines that are records.
     pub records: u64,
-    /// Lines that are none, heads among them, and were passed over.
+    /// Lines that stand for no request: heads, commands of scripts, objects without bytes.
+    pub passed_over: u64,
+    /// Commands that brunt does not send, and were passed over.
+    pub unsupported: u64,
+    /// Lines that do not have the layout, and were passed over.
     pub unreadable: u64,
     /// The first of these.
     pub first_unreadable: Option<FirstUnreadable>,

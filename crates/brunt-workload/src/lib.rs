@@ -14,6 +14,11 @@ pub mod session;
 mod source;
 pub mod trace;
 
+// What files of others say.
+mod monitor_line;
+pub mod trace_decoder;
+pub mod trace_profile;
+
 // When.
 pub mod arrivals;
 mod intensity;

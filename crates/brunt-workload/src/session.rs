@@ -1065,8 +1065,7 @@ mod tests {
     }
 
     fn recorded_class(load: Load) -> Class {
-        let trace =
-            brunt_plan::plan::Trace { file: "t".to_owned(), layout: brunt_plan::plan::TraceLayout::Twitter };
+        let trace = brunt_plan::plan::Trace { file: "t".to_owned(), layout: None };
         Class { trace: Some(trace), ..class(load, 1, "get,gets,set,cas,incr") }
     }
 

@@ -15,6 +15,7 @@ use crate::screen;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
+use brunt_plan::plan::TraceLayout;
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
@@ -168,6 +169,9 @@ pub(crate) enum Command {
     /// Measure brunt's own latency and the rate up to which it stays small
     #[command(allow_negative_numbers = true, after_help = CALIBRATE_EXAMPLES, mut_arg("assert", of_calibration), mut_args(without_options_of_run))]
     Calibrate(Box<Search>),
+    /// Print what a trace holds: rates, operations, sizes, popularity, hits of an LRU
+    #[command(after_help = TRACE_EXAMPLES)]
+    Trace(Trace),
     /// Generate load for a controller (brunt run --agent)
     Agent(Box<Agent>),
     /// Print a job of Slurm, or manifests of Kubernetes, that run a plan with many agents
@@ -181,6 +185,36 @@ pub(crate) enum Command {
     /// Print what a shell completes: bash, zsh or fish
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
+}
+
+/// A test parses every line.
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  brunt trace monitor.log                              what redis-cli monitor wrote
+  brunt trace cluster52.zst --trace-layout twitter     brunt help trace-layout has all layouts
+  brunt trace t.csv --cache 64MiB,1GiB -o trace.json   with these caches, as JSON";
+
+/// Options of `brunt trace`.
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// A trace, plain, .zst or .gz
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How it is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]
+    #[arg(long, value_name = "LAYOUT", value_parser = WordParser(&TraceLayout::NAMES, TraceLayout::from_str), hide_possible_values = true)]
+    pub trace_layout: Option<TraceLayout>,
+    /// Sizes of caches whose hits are simulated: LRU, filled after misses, charged with the bytes of keys and values alone, e.g. 64MiB,1GiB
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', num_args = 1, default_value = "64MiB,1GiB")]
+    pub cache: Vec<ByteSize>,
+    /// Print the K hottest keys, e.g. 5
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = value_parser!(u16).range(0..=1000))]
+    pub top: u16,
+    /// Write it as JSON: to a path that ends in .json, or as json:PATH; - is standard output
+    #[arg(long, short, value_name = "[json:]PATH", value_hint = ValueHint::FilePath)]
+    pub output: Vec<FileRequest>,
+    /// Print errors only
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 const MAN_EXAMPLES: &str = "\
@@ -1008,6 +1042,7 @@ mod tests {
             DOCTOR_EXAMPLES,
             SLURM_EXAMPLES,
             KUBERNETES_EXAMPLES,
+            TRACE_EXAMPLES,
         ];
         for line in texts.iter().flat_map(|text| text.lines()) {
             let Some(example) = line.strip_prefix("  brunt ") else { continue };
@@ -1024,7 +1059,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 3 + 4 + 7 + 2 + 3 + 2 + 2 + 1);
+        assert_eq!(tried, 5 + 3 + 3 + 4 + 7 + 2 + 3 + 2 + 2 + 1 + 3);
     }
 
     /// A command line of `run` is checked by changing one word.

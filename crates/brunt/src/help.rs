@@ -12,6 +12,7 @@ use crate::plan_flags;
 use crate::terminal::{show, wrapped};
 use crate::usage_error::example;
 use brunt_compat::tools;
+use brunt_plan::plan::TraceLayout;
 use brunt_plan::spec::{OPTIONS, OptionForm, PlanOption};
 use brunt_report::file_type::FileType;
 use brunt_stats::check::{CheckId, RULES, Rule};
@@ -103,6 +104,9 @@ fn key(option: &PlanOption) -> String {
         format!("--set {key}={}", example(option))
     };
     entry(&mut text, "option", &flag);
+    for layout in TraceLayout::ALL.into_iter().filter(|_| option.field == "trace_layout") {
+        let _ = write!(text, "\n{layout}\n  {}\n", layout.describe().replace('\n', "\n  "));
+    }
     text
 }
 

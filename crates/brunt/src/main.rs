@@ -24,6 +24,7 @@ mod report;
 mod run;
 mod serve;
 mod tool;
+mod trace;
 
 // From a specification to a measured run.
 mod asking;
@@ -96,6 +97,7 @@ fn main() -> ExitCode {
         Command::Agent(flags) => agent::agent(&flags),
         Command::Fleet(flags) => fleet::fleet(&flags),
         Command::Serve(serve) => serve::serve(&serve),
+        Command::Trace(flags) => trace::trace(&flags),
         Command::Man(flags) => help::man(&flags),
         Command::Completions(flags) => Ok(help::completions(&flags)),
     };

@@ -238,10 +238,10 @@ fn connections(line: &CommandLine, servers: u32) -> u32 {
 /// What the lines of the file say.
 fn layout(line: &CommandLine) -> TraceLayout {
     match line.twitter_trace {
-        _ if line.getset => TraceLayout::Reads,
+        _ if line.getset => TraceLayout::MutilateAllGets,
         Some(1) => TraceLayout::Twitter,
-        Some(2) => TraceLayout::Numbers,
-        _ => TraceLayout::Words,
+        Some(2) => TraceLayout::MutilateOneTwo,
+        _ => TraceLayout::MutilateReadWrite,
     }
 }
 
@@ -337,11 +337,11 @@ mod tests {
             -s h --getsetorset -N 500 => requests = 500; on-miss = "set"
             -s h --getset --delete90 -N 500 => requests = 500; purge = 10; on-miss = "set"
             -s h --getset --read_file f.csv --prefix p:
-                => trace = "f.csv"; trace-layout = "reads"; key-size = "fixed:32"; prefix = "p:"; on-miss = "set"
-            -s h --read_file f.zst -N 7 => requests = 7; trace = "f.zst"; trace-layout = "words"
+                => trace = "f.csv"; trace-layout = "mutilate-all-gets"; key-size = "fixed:32"; prefix = "p:"; on-miss = "set"
+            -s h --read_file f.zst -N 7 => requests = 7; trace = "f.zst"; trace-layout = "mutilate-read-write"
             -s h --getsetorset --read_file f --twitter_trace=1 -q 50
                 => trace = "f"; trace-layout = "twitter"; rate = "50/s"; arrival = "poisson"; on-miss = "set"
-            -s h --read_file f --twitter_trace=2 => trace = "f"; trace-layout = "numbers"
+            -s h --read_file f --twitter_trace=2 => trace = "f"; trace-layout = "mutilate-1-2"
             -s h -B -w 3 -t 9 => time = "9s"; warmup = "3s"; wait = "sleep"
             -s h --no_nodelay => nodelay = false
             -s /tmp/mc.sock --unix_socket --no_nodelay => server = ["unix:/tmp/mc.sock"]; transport = "unix"

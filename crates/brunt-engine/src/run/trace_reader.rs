@@ -1,22 +1,21 @@
-//! Reads traces: one thread per file unpacks it, parses its lines and distributes the records to workers.
+//! Reads traces: one thread per file unpacks it, decodes its lines and distributes the records to workers.
 //!
-//! Lines are parsed by `read_line` of `brunt-workload/src/trace.rs`. Record `i` of the file goes to worker `i` modulo the
+//! Record `i` of the file goes to worker `i` modulo the
 //! number of all workers of a run, so that a number of requests is divided evenly; a fast worker waits for the
-//! others when its blocks are used up. Invariant: memory is bounded: a chunk of the file, a line of at most
-//! [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks per worker.
+//! others when its blocks are used up. Invariant: memory is bounded: that of
+//! [`TraceFile`], and [`BLOCKS`] blocks per worker.
 
-use crate::input_file;
 use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{Feeds, TraceFeed};
+use crate::trace_file::{LineCounts, TraceFile};
 use brunt_plan::mix::Mix;
-use brunt_plan::plan::{Plan, Trace, TraceLayout};
-use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
-use brunt_stats::run_record::{FirstUnreadable, TraceRecord};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, Line, LineError, Record, kind_in_mix, read_line};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use brunt_stats::run_record::TraceRecord;
+use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
+use brunt_workload::trace_decoder::{LineError, RecordedRequest};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,12 +24,6 @@ use std::time::Duration;
 
 /// Blocks per worker: records of 30 ms at 500 000 per second, longer than a busy host preempts this thread.
 const BLOCKS: usize = 16;
-/// Bytes read at a time.
-const CHUNK_BYTES: usize = 256 << 10;
-/// Longer lines are unreadable.
-pub(crate) const LINE_BYTES_MAX: usize = 4096;
-/// Lines at the beginning of a trace of which one has to be a record.
-const TRIED_LINES: u64 = 1_000;
 /// Polling period of a full ring: a block lasts longer at the highest rates.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -67,7 +60,6 @@ impl TraceReaders {
                 "workers of a host are neighbours"
             );
             let reader = Reader {
-                trace: trace.clone(),
                 prefix: class.keyspace.prefix.clone().into_bytes(),
                 mix: class.mix.clone(),
                 workers,
@@ -116,99 +108,8 @@ pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
     })
 }
 
-/// The lines of a trace. Refuses one of whose first lines none is a record.
-fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
-    let (mut lines, mut line, mut first, mut tried) = (unpack(trace)?, Vec::new(), None, 0);
-    while tried < TRIED_LINES && matches!(next_line(lines.as_mut(), &mut line), Ok(true)) {
-        tried += 1;
-        match parsed(&line, trace.layout, KEY_LEN_MAX) {
-            Ok(_) => return unpack(trace),
-            Err(why) => _ = first.get_or_insert_with(|| unreadable(tried, &line, why)),
-        }
-    }
-    let Some(FirstUnreadable { text, reason, .. }) = first else { return unpack(trace) };
-    let (layout, text) = (trace.layout, QuotedBytes(text.as_bytes()));
-    Err(io::Error::other(format!(
-        "no line up to line {tried} has the layout {layout} (brunt help trace-layout); line 1, \"{text}\", has {reason}"
-    )))
-}
-
-/// The lines of a trace, unpacked where it is packed.
-fn unpack(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
-    // No pipe: a trace is opened once to check it, and a reader of a pipe could block after the run.
-    let file = input_file::open_regular(Path::new(&trace.file))?;
-    let plain = BufReader::with_capacity(CHUNK_BYTES, file);
-    if !trace.file.ends_with(".zst") {
-        return Ok(Box::new(plain));
-    }
-    let unpacked = Unpacked::new(plain)?;
-    Ok(Box::new(BufReader::with_capacity(CHUNK_BYTES, unpacked)))
-}
-
-/// A zstd file, frame by frame.
-struct Unpacked {
-    decoder: ruzstd::decoding::FrameDecoder,
-    packed: BufReader<File>,
-}
-
-impl Unpacked {
-    /// Opens the first frame, so that other files are rejected at once.
-    fn new(mut packed: BufReader<File>) -> io::Result<Self> {
-        let mut decoder = ruzstd::decoding::FrameDecoder::new();
-        let refused = |error| io::Error::other(format!("not a zstd file: {error}"));
-        begin_frame(&mut decoder, &mut packed).map_err(refused)?;
-        Ok(Self { decoder, packed })
-    }
-}
-
-/// Begins the next frame, if there is one. Skippable frames are skipped (RFC 8878, section 3.1.2).
-fn begin_frame(
-    decoder: &mut ruzstd::decoding::FrameDecoder,
-    packed: &mut BufReader<File>,
-) -> io::Result<bool> {
-    use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-    while !packed.fill_buf()?.is_empty() {
-        match decoder.reset(&mut *packed) {
-            Ok(()) => return Ok(true),
-            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                length, ..
-            })) => {
-                io::copy(&mut packed.by_ref().take(u64::from(length)), &mut io::sink())?;
-            }
-            Err(error) => return Err(io::Error::other(error)),
-        }
-    }
-    Ok(false)
-}
-
-/// Verifies the checksum of a frame, if it has one (RFC 8878, section 3.1.1.1.1.5).
-fn check_frame(decoder: &ruzstd::decoding::FrameDecoder) -> io::Result<()> {
-    let stored = decoder.get_checksum_from_data();
-    if stored.is_none() || stored == decoder.get_calculated_checksum() {
-        return Ok(());
-    }
-    Err(io::Error::other("checksum mismatch"))
-}
-
-impl Read for Unpacked {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
-        loop {
-            if self.decoder.can_collect() > 0 {
-                return self.decoder.read(into);
-            }
-            if !self.decoder.is_finished() {
-                self.decoder
-                    .decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES))
-                    .map_err(io::Error::other)?;
-                continue;
-            }
-            check_frame(&self.decoder)?;
-            if !begin_frame(&mut self.decoder, &mut self.packed)? {
-                return Ok(0);
-            }
-        }
-    }
+fn open(trace: &Trace) -> io::Result<TraceFile> {
+    TraceFile::open(Path::new(&trace.file), trace.layout)
 }
 
 /// The reader's end of a worker's feed.
@@ -289,7 +190,6 @@ impl End {
 
 /// A trace that is being read.
 struct Reader {
-    trace: Trace,
     prefix: Vec<u8>,
     mix: Mix,
     /// Number of workers of the whole run.
@@ -300,11 +200,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(mut self, mut lines: Box<dyn BufRead + Send>) -> TraceRecord {
-        let mut line = Vec::with_capacity(LINE_BYTES_MAX);
+    fn read(mut self, mut file: TraceFile) -> TraceRecord {
         loop {
-            match next_line(lines.as_mut(), &mut line) {
-                Ok(true) => self.take(&line),
+            match file.advance(|request| self.take(request)) {
+                Ok(true) => {}
                 Ok(false) => {
                     self.record.is_whole = true;
                     break;
@@ -321,55 +220,36 @@ impl Reader {
         for end in &mut self.ends {
             end.close(&self.is_over);
         }
-        self.record
+        let LineCounts { lines, passed_over, unsupported, unreadable, first_unreadable } =
+            file.counts().clone();
+        TraceRecord { lines, passed_over, unsupported, unreadable, first_unreadable, ..self.record }
     }
 
-    fn take(&mut self, line: &[u8]) {
-        self.record.lines += 1;
-        match parsed(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()) {
-            Ok(line) => {
-                let kind = kind_in_mix(line.record.kind, &self.mix);
-                self.record.substituted += u64::from(kind != line.record.kind);
-                self.record.cut += u64::from(line.is_cut);
-                let worker = self.record.records % self.workers;
-                self.record.records += 1;
-                if let Some(end) = end_of(&mut self.ends, worker) {
-                    end.add(&self.prefix, &Record { kind, ..line.record }, &self.is_over);
-                }
-            }
-            Err(why) => {
-                self.record.unreadable += 1;
-                let number = self.record.lines;
-                self.record.first_unreadable.get_or_insert_with(|| unreadable(number, line, why));
+    fn take(&mut self, request: &RecordedRequest<'_>) -> Result<(), LineError> {
+        let key = request.key;
+        if key.len() > KEY_LEN_MAX - self.prefix.len() || !key.iter().all(u8::is_ascii_graphic) {
+            return Err(LineError::Key);
+        }
+        let kind = kind_in_mix(request.kind, &self.mix);
+        let (value_len, longest) = (request.value_len.unwrap_or(0), u64::from(Trace::VALUE_BYTES_MAX));
+        for _ in 0..request.repeats {
+            self.record.substituted += u64::from(kind != request.kind);
+            self.record.cut += u64::from(value_len > longest);
+            let worker = self.record.records % self.workers;
+            self.record.records += 1;
+            if let Some(end) = end_of(&mut self.ends, worker) {
+                let record = Record { kind, key, value_len: value_len.min(longest) as u32 };
+                end.add(&self.prefix, &record, &self.is_over);
             }
         }
+        Ok(())
     }
-}
-
-fn parsed(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line<'_>, LineError> {
-    if line.len() > LINE_BYTES_MAX { Err(LineError::Columns) } else { read_line(line, layout, key_len_max) }
-}
-
-fn unreadable(number: u64, line: &[u8], why: LineError) -> FirstUnreadable {
-    let text = String::from_utf8_lossy(&line[..line.len().min(FirstUnreadable::TEXT_BYTES)]).into_owned();
-    FirstUnreadable { line: number, text, reason: why.name().to_owned() }
 }
 
 /// The feed of a worker, if it is local; local workers have consecutive numbers.
 fn end_of(ends: &mut [End], worker: u64) -> Option<&mut End> {
     let first = ends.first()?.index;
     ends.get_mut(worker.checked_sub(first)? as usize)
-}
-
-/// Reads the next line without its end, and at most one byte more than a line may have; false at the end of the
-/// file.
-fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    let read = (&mut *lines).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', line)?;
-    if line.pop_if(|byte| *byte == b'\n').is_none() && line.len() > LINE_BYTES_MAX {
-        lines.skip_until(b'\n')?;
-    }
-    Ok(read > 0)
 }
 
 #[cfg(test)]
@@ -428,7 +308,7 @@ mod tests {
         let count = 100_000;
         let lines: String = (0..count).map(|id| format!("1,1,read,k{id},{}\n", id % 9)).collect();
         let path = file("dealt", lines.as_bytes());
-        let (readers, feeds) = feeds(&plan(&path, "words"), 3);
+        let (readers, feeds) = feeds(&plan(&path, "mutilate-read-write"), 3);
         let takers: Vec<_> =
             feeds.into_iter().map(|mut feed| std::thread::spawn(move || all_of(&mut feed))).collect();
         for (worker, taker) in takers.into_iter().enumerate() {
@@ -447,25 +327,25 @@ mod tests {
     fn finished_workers_hold_up_no_other() {
         let lines: String = (0..80_000).map(|id| format!("1,1,read,k{id},1\n")).collect();
         let path = file("sated", lines.as_bytes());
-        let (readers, mut feeds) = feeds(&plan(&path, "words"), 2);
+        let (readers, mut feeds) = feeds(&plan(&path, "mutilate-read-write"), 2);
         feeds[0].is_sated.store(true, Ordering::Relaxed);
         assert_eq!(all_of(&mut feeds[1]).len(), 40_000);
         assert_eq!(readers.end()[0].records, 80_000);
         // And a run that ends early ends the reading.
-        let (readers, _feeds) = self::feeds(&plan(&path, "words"), 2);
+        let (readers, _feeds) = self::feeds(&plan(&path, "mutilate-read-write"), 2);
         assert!(readers.end()[0].records < 80_000);
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn unreadable_lines_are_counted_and_skipped() {
-        let long = "x".repeat(LINE_BYTES_MAX * 3);
+        let long = "x".repeat(12 << 10);
         let key = "k".repeat(249);
         let text = format!(
             "T,App,Op,Key,ValueLen\r\n1,1,write,a,5\r\n\n{long}\n1,1,read,{key},1\n1,1,read,b,2000000"
         );
         let path = file("unreadable", text.as_bytes());
-        let (readers, mut feeds) = feeds(&plan(&path, "words"), 1);
+        let (readers, mut feeds) = feeds(&plan(&path, "mutilate-read-write"), 1);
         let records = [(OpKind::Set, "p:a".to_owned(), 5), (OpKind::Get, "p:b".to_owned(), 1_000_000)];
         assert_eq!(all_of(&mut feeds[0]), records);
         let record = readers.end().remove(0);
@@ -486,7 +366,7 @@ mod tests {
         let frames =
             [&passed_over[..], packed, &frame.concat(), &passed_over, &passed_over, packed, &passed_over];
         let path = file("packed.zst", &frames.concat());
-        let (readers, mut feeds) = feeds(&plan(&path, "words"), 1);
+        let (readers, mut feeds) = feeds(&plan(&path, "mutilate-read-write"), 1);
         let one = |id: u32| {
             let kind = if id.is_multiple_of(3) { OpKind::Set } else { OpKind::Get };
             (kind, format!("p:key{}", id % 50), id % 7)
@@ -498,7 +378,7 @@ mod tests {
         assert_eq!(readers.end()[0].records, 4_001);
         // Truncated in the last frame: earlier records were read, and the reason is reported.
         let cut = file("cut.zst", &[packed, &frame.concat()[..], &packed[..packed.len() / 2]].concat());
-        let (readers, mut feeds) = self::feeds(&plan(&cut, "words"), 1);
+        let (readers, mut feeds) = self::feeds(&plan(&cut, "mutilate-read-write"), 1);
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_001]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some() && !record.is_whole, "{record:?}");
@@ -506,30 +386,103 @@ mod tests {
         let mut damaged = packed.to_vec();
         *damaged.last_mut().unwrap() ^= 1;
         let damaged = file("damaged.zst", &[&damaged[..], packed].concat());
-        let (readers, mut feeds) = self::feeds(&plan(&damaged, "words"), 1);
+        let (readers, mut feeds) = self::feeds(&plan(&damaged, "mutilate-read-write"), 1);
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_000]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some_and(|error| error.contains("checksum")) && !record.is_whole);
         [path, cut, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
+    /// Whatever their names say; and their layout, where they tell it.
+    #[test]
+    fn packed_files_are_told_by_their_first_bytes() {
+        let text = b"key,op,size,op_count\nk,GET,5,3\nk,SET,6,1\nk,POP,6,1\n";
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packer, text).unwrap();
+        let gzip = packer.finish().unwrap();
+        let told = |path: &std::path::Path| {
+            let plan = planned(&format!("trace = '{}'\nprefix = 'p:'", path.display()));
+            let (readers, mut feeds) = feeds(&plan, 1);
+            (all_of(&mut feeds[0]), readers.end().remove(0))
+        };
+        let key = || "p:k".to_owned();
+        let expected = [
+            (OpKind::Get, key(), 5),
+            (OpKind::Get, key(), 5),
+            (OpKind::Get, key(), 5),
+            (OpKind::Set, key(), 6),
+        ];
+        for (name, bytes) in [("plain.csv", text.to_vec()), ("gzip.csv", [&gzip[..], b""].concat())] {
+            let path = file(name, &bytes);
+            let (records, record) = told(&path);
+            assert_eq!(records, expected, "{name}");
+            assert_eq!((record.lines, record.passed_over, record.unreadable), (4, 1, 1));
+            std::fs::remove_file(path).unwrap();
+        }
+        // Cut: what stands before is read.
+        let cut = file("cut.gz", &gzip[..gzip.len() - 4]);
+        let (records, record) = told(&cut);
+        assert!(records == expected && record.error.is_some() && !record.is_whole, "{record:?}");
+        let packed = file("packed-without-ending", include_bytes!("trace_reader/packed.zst"));
+        let (readers, mut feeds) = feeds(&plan(&packed, "mutilate-read-write"), 1);
+        assert_eq!((all_of(&mut feeds[0]).len(), readers.end()[0].records), (2_000, 2_000));
+        [cut, packed].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+
+    /// Records of a fixed length, of which the last one is cut, and a line of MONITOR that is longer than what is read at a time.
+    #[test]
+    fn pieces_of_any_length_are_found() {
+        let record =
+            |id: u64| [&1_u32.to_le_bytes()[..], &id.to_le_bytes(), &7_u32.to_le_bytes(), &[255; 8]].concat();
+        let records: Vec<u8> = (0..20_000).flat_map(record).collect();
+        let path = file("oracle", &records[..records.len() - 1]);
+        let (readers, mut feeds) = feeds(&plan(&path, "oracle"), 1);
+        let held = all_of(&mut feeds[0]);
+        assert!(held.len() == 19_999 && held[19_998] == (OpKind::Get, "p:19998".to_owned(), 7));
+        assert_eq!(readers.end()[0].error.as_deref(), Some("it ends within record 20000"));
+        let head = "1.000000 [0 a:1] \"set\" \"k\" \"";
+        let (long, longer) = ("\\x00".repeat(700_000), "x".repeat(9 << 20));
+        let monitor = file(
+            "monitor",
+            format!("OK\n{head}1\"\n{head}{long}\"\n{head}{longer}\"\n{head}22\"").as_bytes(),
+        );
+        let (readers, mut feeds) = self::feeds(&plan(&monitor, "monitor"), 1);
+        let lens: Vec<u32> = all_of(&mut feeds[0]).iter().map(|(.., len)| *len).collect();
+        assert_eq!(lens, [1, 700_000, 2]);
+        let record = readers.end().remove(0);
+        assert_eq!((record.lines, record.passed_over, record.unreadable), (5, 1, 1));
+        assert_eq!(record.first_unreadable.unwrap().reason, "too many bytes for a line");
+        [path, monitor].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+
     #[test]
     fn files_that_cannot_be_opened_are_refused_beforehand() {
         let (no_zstd, twitter) =
             (file("plain.zst", b"1,1,read,a,5\n"), file("other", b"time,key\n0,q,13,213,4,get,0\n"));
+        let (no_gzip, empty) = (file("plain.gz", b"1,1,read,a,5\n"), file("empty", b""));
+        let cut = file("short.zst", &include_bytes!("trace_reader/packed.zst")[..40]);
         for (path, reason) in [
             (std::env::temp_dir().join("brunt-no-such-trace"), "No such file"),
             (std::env::temp_dir(), "directory"),
             (no_zstd.clone(), "not a zstd file"),
+            (no_gzip.clone(), "not a gzip file"),
+            (empty.clone(), "it is empty"),
+            (cut.clone(), ""),
             (
                 twitter.clone(),
-                "no line up to line 2 has the layout words (brunt help trace-layout); line 1, \"time,key\", has fewer columns than the \
+                "no line up to line 2 has the layout mutilate-read-write (brunt help trace-layout); line 1, \"time,key\", has fewer columns than the \
                  layout has",
             ),
         ] {
-            let refused = check_traces(&plan(&path, "words")).unwrap_err();
+            let refused = check_traces(&plan(&path, "mutilate-read-write")).unwrap_err();
             assert!(refused.error.to_string().contains(reason), "{}", refused.error);
         }
-        [no_zstd, twitter].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        let of_any = planned(&format!("trace = '{}'", twitter.display()));
+        let refused = check_traces(&of_any).unwrap_err().error.to_string();
+        assert!(
+            refused.starts_with("it does not tell its layout, as those of meta and monitor do"),
+            "{refused}"
+        );
+        [no_zstd, twitter, no_gzip, empty, cut].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use std::path::{Path, PathBuf};
 
-/// A file with so many lines in the layout with words: every third writes, of 60 keys.
+/// A file with so many lines in the layout mutilate-read-write: every third writes, of 60 keys.
 fn file(name: &str, count: usize) -> PathBuf {
     let path = std::env::temp_dir().join(format!("brunt-simulated-{}-{name}", std::process::id()));
     std::fs::write(
@@ -25,7 +25,10 @@ fn key(line: usize) -> String {
 }
 
 fn plan_of(path: &Path, more: &str) -> String {
-    format!("trace = '{}'\ntrace-layout = 'words'\nprefix = 'p:'\npreload = false\n{more}", path.display())
+    format!(
+        "trace = '{}'\ntrace-layout = 'mutilate-read-write'\nprefix = 'p:'\npreload = false\n{more}",
+        path.display()
+    )
 }
 
 /// One connection: the bytes on the wire are those of the lines, one behind the other.

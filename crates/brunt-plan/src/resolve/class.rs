@@ -191,15 +191,15 @@ fn sessions(context: &ErrorContext<'_>, spec: &ClassSpec, connections: u64) -> R
 fn resolve_trace(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Option<Trace>> {
     match (&spec.trace, spec.trace_layout) {
         (None, None) => Ok(None),
-        (Some(file), Some(layout)) if !file.is_empty() => Ok(Some(Trace { file: file.clone(), layout })),
-        (Some(file), _) => Err(context.invalid("trace", file, "the path of a file, and trace-layout")),
+        (Some(file), layout) if !file.is_empty() => Ok(Some(Trace { file: file.clone(), layout })),
+        (Some(file), _) => Err(context.invalid("trace", file, "the path of a file")),
         (None, Some(_)) => Err(context.requires("trace-layout", "trace")),
     }
 }
 
 /// What a trace may ask for, before the protocol is known.
 fn mix_of_trace(trace: &Trace) -> Mix {
-    Mix::of(trace.layout.kinds().iter().map(|kind| (*kind, 1)))
+    Mix::of(trace.kinds().iter().map(|kind| (*kind, 1)))
 }
 
 /// Removes kinds that the protocol lacks from the mixes: the trace reader substitutes them.
@@ -286,13 +286,10 @@ mod tests {
 
     #[test]
     fn options_that_conflict_with_a_trace_are_refused() {
-        let of_trace = "trace = 't.csv'\ntrace-layout = 'words'\n";
+        let of_trace = "trace = 't.csv'\ntrace-layout = 'mutilate-read-write'\n";
         for (toml, message) in [
-            (
-                "trace = 't.csv'".to_owned(),
-                "invalid value 't.csv' for trace: expected the path of a file, and trace-layout",
-            ),
-            ("trace-layout = 'reads'".to_owned(), "trace-layout requires trace"),
+            ("trace = ''".to_owned(), "invalid value '' for trace: expected the path of a file"),
+            ("trace-layout = 'mutilate-all-gets'".to_owned(), "trace-layout requires trace"),
             (format!("{of_trace}mix = 'get'"), "--mix cannot be used with trace, which names the operations"),
             (
                 format!("{of_trace}transport = 'udp'"),

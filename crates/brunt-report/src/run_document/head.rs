@@ -249,7 +249,10 @@ fn agent_facts(agent: &AgentRecord) -> Vec<String> {
 /// What is sent, and where to.
 fn operations(plan: &Plan, class: &Class) -> Vec<String> {
     let mut facts = vec![match &class.trace {
-        Some(trace) => printable(&format!("trace {} ({})", trace.file, trace.layout)),
+        Some(trace) => {
+            let layout = trace.layout.map(|layout| format!(" ({layout})")).unwrap_or_default();
+            printable(&format!("trace {}{layout}", trace.file))
+        }
         None => plan.mix_text(class),
     }];
     if class.mix.contains(brunt_plan::op::OpKind::Mget) {

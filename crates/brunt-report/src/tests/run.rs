@@ -667,7 +667,9 @@ fn replayed() -> TraceRecord {
         class: "main".to_owned(),
         file: "cluster\u{7}52.zst".to_owned(),
         lines: 2_500_000,
-        records: 2_499_988,
+        records: 2_499_981,
+        passed_over: 5,
+        unsupported: 2,
         unreadable: 12,
         first_unreadable: Some(FirstUnreadable {
             line: 1,

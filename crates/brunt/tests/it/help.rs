@@ -13,7 +13,10 @@ fn topics_are_explained_and_listed() {
         ("exit", "\n  3            no assertion fails"),
         ("exitcodes", "\n  3            no assertion fails"),
         ("formats", "\n  duration     "),
-        ("trace-layout", "twitter is\n               TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]"),
+        (
+            "trace-layout",
+            "\ntwitter\n  Twitter's cache-trace: TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]\n  0,q:a:1:",
+        ),
         ("linger", "\n  option       --set linger=5s\n"),
         ("no-preload", "preload, a key of a plan"),
         ("output", "output, an option\n\n  value        [TYPE:]PATH\n  means        "),

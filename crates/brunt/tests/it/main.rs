@@ -73,6 +73,7 @@ mod status;
 mod stuck_agents;
 mod suggestion;
 mod tls;
+mod trace;
 mod traces;
 mod transports;
 mod udp;

@@ -623,7 +623,9 @@ fn only_files_and_pipes_are_read() {
     File::create(&result).unwrap().set_len((256 << 20) + 1).unwrap();
     let plan = directory.with("plan.toml", "value-size = '@/dev/zero'\n");
     let traces = [(&named[..], "fifo.toml"), ("/dev/zero", "device.toml")].map(|(trace, name)| {
-        let text = format!("server = 'memcached://127.0.0.1:1'\ntrace = '{trace}'\ntrace-layout = 'words'\n");
+        let text = format!(
+            "server = 'memcached://127.0.0.1:1'\ntrace = '{trace}'\ntrace-layout = 'mutilate-read-write'\n"
+        );
         directory.with(name, &text)
     });
     let resp = "run --protocol resp2 -s h --password";

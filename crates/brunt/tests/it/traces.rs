@@ -69,7 +69,7 @@ fn every_line_is_sent_once() {
     let plan = file(
         "plan.toml",
         &format!(
-            "trace = '{path}'\ntrace-layout = 'words'\nprefix = 'p:'\nthreads = 2\nconnections = 4\ndepth = 8\n\
+            "trace = '{path}'\ntrace-layout = 'mutilate-read-write'\nprefix = 'p:'\nthreads = 2\nconnections = 4\ndepth = 8\n\
              preload = false\nwarmup = 0\non-miss = 'set'"
         ),
     );
@@ -152,8 +152,10 @@ fn files_that_cannot_be_read_are_refused() {
     // Of brunt's own command the layout is an option.
     let trace = file("twitter", "0,q,1,213,4,get,0\n");
     let run = format!("run -s {server} -t 300ms --no-preload --set trace={trace} --set trace-layout=");
-    let reason = format!("error: cannot read trace '{trace}': no line up to line 1 has the layout words");
-    ended(&format!("{run}words")).is(2, &[&reason]);
+    let reason = format!(
+        "error: cannot read trace '{trace}': no line up to line 1 has the layout mutilate-read-write"
+    );
+    ended(&format!("{run}mutilate-read-write")).is(2, &[&reason]);
     assert_eq!(server.statistics()["cmd_set"], 0, "before anything is loaded");
     // Sent before the window, which is no fault of the server.
     let early = ended(&format!("{run}twitter"));

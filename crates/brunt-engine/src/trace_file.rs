@@ -1,0 +1,297 @@
+//! Files that hold traces: unpacked, their layout known, and cut into lines or records, one after the other.
+//!
+//! Not what a record says (`brunt-workload/src/trace_decoder.rs`). Invariants: packed files are told by their first bytes; memory is bounded by a
+//! chunk, the longest line of the layout and the window of the packer; what was read before a file ends or fails is yielded first.
+
+use crate::input_file;
+use brunt_plan::plan::TraceLayout;
+use brunt_plan::quantity::listed;
+use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_stats::run_record::FirstUnreadable;
+use brunt_workload::trace_decoder::{Decoded, LineError, Piece, RecordedRequest, TraceDecoder, recognised};
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
+use ruzstd::decoding::FrameDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
+use std::path::Path;
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Lines at the beginning of a trace of which one has to be a record.
+const TRIED_LINES: u64 = 1_000;
+
+/// What became of the lines or records of a file so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LineCounts {
+    /// All.
+    pub lines: u64,
+    /// Heads, and others that stand for no request.
+    pub passed_over: u64,
+    /// Commands that brunt does not send.
+    pub unsupported: u64,
+    /// Those that do not have the layout, or were refused.
+    pub unreadable: u64,
+    /// The first of these.
+    pub first_unreadable: Option<FirstUnreadable>,
+}
+
+/// A trace that is open.
+pub struct TraceFile {
+    unpacked: Box<dyn Read + Send>,
+    decoder: TraceDecoder,
+    /// What was unpacked and not yet yielded is at `start..end`.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Nothing follows what is in the buffer: the file has ended, or cannot be read any further.
+    is_over: bool,
+    failure: Option<io::Error>,
+    counts: LineCounts,
+}
+
+impl TraceFile {
+    /// Opens a file whose layout is given, or which tells it. Refuses one of whose first lines none is a record.
+    ///
+    /// # Errors
+    /// It cannot be read, is empty, tells no layout, or has another than is given.
+    pub fn open(path: &Path, layout: Option<TraceLayout>) -> io::Result<Self> {
+        let mut tried = Self::begin(path, layout)?;
+        while tried.counts.lines < TRIED_LINES && matches!(tried.advance(|_| Ok(())), Ok(true)) {
+            if tried.counts.unreadable + tried.counts.passed_over < tried.counts.lines {
+                return Self::begin(path, layout);
+            }
+        }
+        let LineCounts { lines, first_unreadable: Some(first), .. } = &tried.counts else {
+            return Self::begin(path, layout);
+        };
+        let (FirstUnreadable { line, text, reason }, layout) = (first, tried.layout());
+        let (text, name) =
+            (QuotedBytes(text.as_bytes()), if tried.has_records() { "record" } else { "line" });
+        Err(io::Error::other(format!(
+            "no {name} up to {name} {lines} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
+        )))
+    }
+
+    /// Reads the beginning of a file.
+    fn begin(path: &Path, layout: Option<TraceLayout>) -> io::Result<Self> {
+        let (mut buffer, mut end) = (vec![0; CHUNK_BYTES], 0);
+        let mut unpacked = unpack(path)?;
+        let filled = fill(&mut unpacked, &mut buffer, &mut end);
+        if end == 0 {
+            return Err(filled.err().unwrap_or_else(|| io::Error::other("it is empty")));
+        }
+        let layout = layout.or_else(|| recognised(&buffer[..end])).ok_or_else(|| {
+            io::Error::other(format!(
+                "it does not tell its layout, as those of {} do; name one: --trace-layout {}",
+                listed(&TraceLayout::TOLD_BY_FILES.map(TraceLayout::name)),
+                listed(&TraceLayout::NAMES)
+            ))
+        })?;
+        let decoder = TraceDecoder::new(layout);
+        let is_over = !matches!(filled, Ok(false));
+        let (failure, counts) = (filled.err(), LineCounts::default());
+        Ok(Self { unpacked, decoder, buffer, start: 0, end, is_over, failure, counts })
+    }
+
+    /// How it is written.
+    pub const fn layout(&self) -> TraceLayout {
+        self.decoder.layout()
+    }
+
+    /// Has it records of a fixed length instead of lines?
+    pub const fn has_records(&self) -> bool {
+        matches!(self.decoder.piece(), Piece::Record(_))
+    }
+
+    /// What became of it so far.
+    pub const fn counts(&self) -> &LineCounts {
+        &self.counts
+    }
+
+    /// Goes on by a line or record, and yields its requests, which `each` may refuse. False at the end of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read any further.
+    pub fn advance(
+        &mut self,
+        mut each: impl FnMut(&RecordedRequest<'_>) -> Result<(), LineError>,
+    ) -> io::Result<bool> {
+        let Some((piece, is_whole)) = self.next_piece()? else { return Ok(false) };
+        let piece = &self.buffer[piece];
+        self.counts.lines += 1;
+        let decoded = if is_whole { self.decoder.decode(piece, &mut each) } else { Err(LineError::TooLong) };
+        match decoded {
+            Ok(Decoded::Requests) => {}
+            Ok(Decoded::PassedOver) => self.counts.passed_over += 1,
+            Ok(Decoded::Unsupported) => self.counts.unsupported += 1,
+            Err(why) => {
+                self.counts.unreadable += 1;
+                let line = self.counts.lines;
+                let is_text = matches!(self.decoder.piece(), Piece::Line(_));
+                self.counts.first_unreadable.get_or_insert_with(|| unreadable(line, piece, is_text, why));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where the next piece is in the buffer, and whether it is whole: of a line that is too long only the beginning is.
+    fn next_piece(&mut self) -> io::Result<Option<(Range<usize>, bool)>> {
+        let (mut searched, mut is_cut) = (0, false);
+        loop {
+            let held = &self.buffer[self.start..self.end];
+            let (found, most) = match self.decoder.piece() {
+                Piece::Record(len) => ((held.len() >= len).then_some((len, len)), len),
+                Piece::Line(most) => {
+                    let end = memchr::memchr(b'\n', &held[searched..]).map(|at| searched + at);
+                    (end.map(|end| (end, end + 1)), most)
+                }
+            };
+            searched = held.len();
+            if let Some((len, taken)) = found {
+                let start = self.start;
+                self.start += taken;
+                return Ok(Some((start..start + len, !is_cut && len <= most)));
+            }
+            if self.is_over {
+                return Ok(self.last_piece()?.map(|rest| (rest, !is_cut && searched <= most)));
+            }
+            if searched > most {
+                is_cut = true;
+                searched = FirstUnreadable::TEXT_BYTES;
+                self.end = self.start + searched;
+            }
+            self.read_more();
+        }
+    }
+
+    /// What is left when nothing more can be read: a last line may lack its end.
+    fn last_piece(&mut self) -> io::Result<Option<Range<usize>>> {
+        let rest = std::mem::replace(&mut self.start, self.end)..self.end;
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        match self.decoder.piece() {
+            _ if rest.is_empty() => Ok(None),
+            Piece::Line(_) => Ok(Some(rest)),
+            Piece::Record(_) => {
+                Err(io::Error::other(format!("it ends within record {}", self.counts.lines + 1)))
+            }
+        }
+    }
+
+    /// Reads behind what is held, which moves to the front; a buffer that is full of one line becomes larger.
+    fn read_more(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        let filled = fill(&mut self.unpacked, &mut self.buffer, &mut self.end);
+        self.is_over = !matches!(filled, Ok(false));
+        self.failure = filled.err();
+    }
+}
+
+fn unreadable(line: u64, piece: &[u8], is_text: bool, why: LineError) -> FirstUnreadable {
+    let quoted = &piece[..piece.len().min(FirstUnreadable::TEXT_BYTES)];
+    let text = match is_text {
+        true => String::from_utf8_lossy(quoted).into_owned(),
+        false => quoted.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    FirstUnreadable { line, text, reason: why.name().to_owned() }
+}
+
+/// Reads until the buffer is full. Is that the end of the file?
+fn fill(from: &mut impl Read, buffer: &mut [u8], end: &mut usize) -> io::Result<bool> {
+    while *end < buffer.len() {
+        match from.read(&mut buffer[*end..]) {
+            Ok(0) => return Ok(true),
+            Ok(len) => *end += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// The bytes of a trace, unpacked where it is packed.
+fn unpack(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    // No pipe: a trace is opened once to check it, and a reader of a pipe could block after the run.
+    let mut file = BufReader::with_capacity(CHUNK_BYTES, input_file::open_regular(path)?);
+    let head = file.fill_buf()?;
+    match (head, path.extension().and_then(|ending| ending.to_str())) {
+        // RFC 8878, sections 3.1.1 and 3.1.2: frames, and frames to skip.
+        ([0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..], _) | (_, Some("zst")) => {
+            Ok(Box::new(Unpacked::new(file)?))
+        }
+        // RFC 1952, section 2.3.1.
+        ([0x1f, 0x8b, ..], _) => Ok(Box::new(MultiGzDecoder::new(file))),
+        (_, Some("gz")) => Err(io::Error::other("not a gzip file")),
+        _ => Ok(Box::new(file)),
+    }
+}
+
+/// A zstd file, frame by frame.
+struct Unpacked {
+    decoder: FrameDecoder,
+    packed: BufReader<File>,
+}
+
+impl Unpacked {
+    /// Opens the first frame, so that other files are rejected at once.
+    fn new(mut packed: BufReader<File>) -> io::Result<Self> {
+        let mut decoder = FrameDecoder::new();
+        let refused = |error| io::Error::other(format!("not a zstd file: {error}"));
+        begin_frame(&mut decoder, &mut packed).map_err(refused)?;
+        Ok(Self { decoder, packed })
+    }
+}
+
+/// Begins the next frame, if there is one. Skippable frames are skipped (RFC 8878, section 3.1.2).
+fn begin_frame(decoder: &mut FrameDecoder, packed: &mut BufReader<File>) -> io::Result<bool> {
+    while !packed.fill_buf()?.is_empty() {
+        match decoder.reset(&mut *packed) {
+            Ok(()) => return Ok(true),
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length, ..
+            })) => {
+                io::copy(&mut packed.by_ref().take(u64::from(length)), &mut io::sink())?;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+    }
+    Ok(false)
+}
+
+/// Verifies the checksum of a frame, if it has one (RFC 8878, section 3.1.1.1.1.5).
+fn check_frame(decoder: &FrameDecoder) -> io::Result<()> {
+    let stored = decoder.get_checksum_from_data();
+    if stored.is_none() || stored == decoder.get_calculated_checksum() {
+        return Ok(());
+    }
+    Err(io::Error::other("checksum mismatch"))
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.decoder.can_collect() > 0 {
+                return self.decoder.read(into);
+            }
+            if !self.decoder.is_finished() {
+                self.decoder
+                    .decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES))
+                    .map_err(io::Error::other)?;
+                continue;
+            }
+            check_frame(&self.decoder)?;
+            if !begin_frame(&mut self.decoder, &mut self.packed)? {
+                return Ok(0);
+            }
+        }
+    }
+}
