@@ -46,11 +46,13 @@ pub(super) fn ensure_builder() -> anyhow::Result<()> {
 /// It cannot be built, or does not run here.
 pub(super) fn make_tree(workshop: &Workshop) -> anyhow::Result<PathBuf> {
     let graph = Graph::read()?;
-    let notices = notices(&graph)?;
-    // Licences of a wheel lie below the folder of its pyproject.toml.
+    let texts = [("THIRD-PARTY.txt", notices(&graph)?), ("brunt.cdx.json", bill_of_materials(&graph)?)];
+    // Those of a wheel lie below the folder of its pyproject.toml.
     let of_wheel = top().join("target/notices");
     fs::create_dir_all(&of_wheel)?;
-    fs::write(of_wheel.join("THIRD-PARTY.txt"), &notices)?;
+    for (name, text) in &texts {
+        fs::write(of_wheel.join(name), text)?;
+    }
     let program = build(workshop)?;
 
     let tree = workshop.scratch("tree");
@@ -63,8 +65,9 @@ pub(super) fn make_tree(workshop: &Workshop) -> anyhow::Result<PathBuf> {
     for name in ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(top().join(name), documents.join(name))?;
     }
-    fs::write(documents.join("THIRD-PARTY.txt"), notices)?;
-    fs::write(documents.join("brunt.cdx.json"), bill_of_materials(&graph)?)?;
+    for (name, text) in texts {
+        fs::write(documents.join(name), text)?;
+    }
     programs::run(Command::new(&program).args(["man", "--dir"]).arg(&pages))?;
     programs::run(Command::new("gzip").args(["--recursive", "--no-name", "--best"]).arg(&pages))?;
     for (shell, path) in COMPLETIONS {
