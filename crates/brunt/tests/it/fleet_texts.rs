@@ -137,7 +137,7 @@ fn plans_that_no_fleet_has_are_refused() {
         ("server = 'redis://h'\npassword = 'hunter2'\n", "password cannot be used with brunt fleet"),
         ("server = 'unix:/run/cache.sock'\n", "server cannot be used with brunt fleet"),
         (
-            "server = 'memcached://h'\ntrace = 't.csv'\ntrace-layout = 'reads'\n",
+            "server = 'memcached://h'\ntrace = 't.csv'\ntrace-layout = 'twitter'\n",
             "trace cannot be used with brunt fleet",
         ),
         ("server = 'memcached://h'\nagent = ['h']\n", "--fleet cannot be used with --agent"),

@@ -15,9 +15,11 @@ const MONITOR: &str = "OK\n\
 fn a_log_of_monitor_is_told() {
     let path = file("monitor.log", MONITOR);
     let told = ended(&format!("trace {path} --cache 1k,4 --top 1"));
-    let expected = format!(
-        "trace         {path}, monitor · 7 lines · 4 requests\n\
-         passed over   2 without a request · 1 unsupported · 1 unreadable · first: line\n\
+    // How the first line is broken depends on the path.
+    let (head, behind) = told.out.split_once("passed over").unwrap();
+    let head: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(head.join(" "), format!("trace {path}, monitor · 7 lines · 4 requests"));
+    let expected = "   2 without a request · 1 unsupported · 1 unreadable · first: line\n\
          \x20             7, \"one line of something else\": no line of MONITOR\n\
          span          2.00 s · 2.00/s · 3 in the busiest second\n\
          rate          ▄______█_______________________▆ 63.0 ms each, 0 to 31.7/s\n\
@@ -30,10 +32,8 @@ fn a_log_of_monitor_is_told() {
          \x20               p50      p90      p99    p99.9      max     mean    count\n\
          key, B            3        3        3        3        3     3.00        4\n\
          value, B          3        3        3        3        3     3.00        1\n\
-         ttl, s           60       60       60       60       60     60.0        1\n"
-    );
-    let without_path = |text: &str| text.replace(&path.to_string(), "PATH");
-    assert_eq!(without_path(&told.out).replace("PATH", ""), without_path(&expected).replace("PATH", ""));
+         ttl, s           60       60       60       60       60     60.0        1\n";
+    assert_eq!(behind, expected);
     told.is(0, &[]);
 }
 
@@ -131,11 +131,9 @@ fn a_log_of_monitor_is_sent() {
     let Some(server) = Server::redis("") else { return };
     let path = file("monitor.log", MONITOR);
     let run = ended(&format!("run -s {server} -c 1 -T 1 --warmup 0s --no-preload --set trace={path}"));
-    assert!(
-        run.out.contains("2 without a request · 1 unsupported · 1 skipped (first: line 7"),
-        "{}{}",
-        run.out,
-        run.said
-    );
+    let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for counted in ["2 without a request", "1 unsupported", "1 skipped (first: line 7"] {
+        assert!(words.contains(counted), "{counted}");
+    }
     assert_eq!(server.says("STRLEN k:1\r\n", "\r\n"), ":3\r\n");
 }
