@@ -781,20 +781,8 @@ fn lost_outputs_are_named() {
                 let given = files.map(|(kind, name)| format!(" -o{kind}:{}", path(name))).concat();
                 let load = format!("{ANYHOW} -q -t 60s -r 1k --interval 200ms {FEW}{given}");
                 let child = begin(brunt(&format!("run -s {server} {load}")));
-                // The two that are written under other names meanwhile, and the one that is not.
-                let partial = |name: &str| {
-                    let is_of = |held: &fs::DirEntry| {
-                        let held = held.file_name().into_string().unwrap();
-                        held.starts_with(&format!(".{name}.")) && held.ends_with(".partial")
-                    };
-                    let held = fs::read_dir(&folder)?.filter_map(Result::ok).find(is_of);
-                    held.ok_or(std::io::ErrorKind::NotFound)?.metadata()
-                };
-                let is_begun = |held: std::io::Result<fs::Metadata>| held.is_ok_and(|held| held.len() > 0);
-                while ![partial("y.csv"), partial("h.hlog"), fs::metadata(path("n.ndjson"))]
-                    .into_iter()
-                    .all(is_begun)
-                {
+                // The one that is written meanwhile.
+                while !fs::metadata(path("n.ndjson")).is_ok_and(|held| held.len() > 0) {
                     std::thread::park_timeout(std::time::Duration::from_millis(5));
                 }
                 match way {
