@@ -25,7 +25,7 @@ const MACHINE: &str = "amd64";
 /// Options of the verb.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Only these [all]
+    /// Only these [default: all]
     #[arg(long, value_name = "KIND,...", value_enum, value_delimiter = ',')]
     only: Vec<Kind>,
 }

@@ -195,7 +195,7 @@ impl Codec for RespCodec {
     ///
     /// # Panics
     ///
-    /// If [`RespCodec::supports`] not of the kind, or if there is no such template: a plan that asks for them is refused.
+    /// If the protocol has no such kind, or if there is no such template: a plan that asks for them is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         match (request.kind, self.commands) {
             (OpKind::Raw, _) => {
