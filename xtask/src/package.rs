@@ -170,6 +170,9 @@ impl Workshop {
             .map(|entry| anyhow::Ok(entry?.file_name()))
             .collect::<Result<_, _>>()?;
         names.sort();
+        if names.is_empty() {
+            return Ok(());
+        }
         let sums = programs::output(Command::new("sha256sum").args(&names).current_dir(&self.folder))?;
         fs::write(self.folder.join("SHA256SUMS"), &sums)?;
         println!("{}:\n{sums}", self.folder.display());
