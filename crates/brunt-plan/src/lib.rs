@@ -24,6 +24,7 @@ mod words;
 pub mod arrival;
 pub mod distribution;
 pub mod popularity;
+pub mod preset;
 pub mod size;
 pub mod split_mix;
 pub mod sweep;

@@ -14,19 +14,18 @@ pub enum Popularity {
     /// Every key equally often. Text form `uniform`.
     Uniform,
     /// Key of rank `r`, from 1, with probability proportional to `r^−exponent`; ranks are scattered over the ids.
-    /// Text form `zipf:0.99`; `zipf` alone means 0.99.
+    /// Text form `zipf:0.99`; `zipf` alone means 0.99. `zipf:0.99,10000000000` draws a rank of ten billion and hashes it onto a key, as
+    /// YCSB does.
     Zipf {
         /// Above 0, finite.
         exponent: f64,
+        /// How many ranks are hashed onto the keys, at least 1; none: there is a rank for each key.
+        ranks: Option<u64>,
     },
-    /// A part of the keys gets a part of the ops; within both sets every key is requested equally often. The hot keys are
-    /// scattered over the ids. Text form `hotspot:0.2,0.8`: a fifth of the keys gets four fifths of the ops.
-    Hotspot {
-        /// Hot keys as a fraction of all, above 0, at most 1.
-        keys: f64,
-        /// The fraction of ops that goes to them, above 0, at most 1.
-        ops: f64,
-    },
+    /// The hottest keys get a part of the ops, as [`HotShare`]s say; those between two of them are requested equally often. The hot keys
+    /// are scattered over the ids. Text form `hotspot:0.2,0.8`: a fifth of the keys gets four fifths of the ops. Several pairs, in rising
+    /// order: `hotspot:0.01,0.55,0.5,0.99`.
+    Hotspot(Vec<HotShare>),
     /// All sessions together walk through the ids in order, from 0 again behind the last. Text form `sequential`.
     Sequential,
     /// Zipf's law counted back from the key that was stored last; set and add store the key behind that one, in place of
@@ -60,20 +59,28 @@ impl Popularity {
         match (name, arguments.as_slice()) {
             ("uniform", []) => Ok(Self::Uniform),
             ("sequential", []) => Ok(Self::Sequential),
-            ("zipf", []) => Ok(Self::Zipf { exponent: EXPONENT_DEFAULT }),
-            ("zipf", [exponent]) => Ok(Self::Zipf { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
+            ("zipf", []) => Ok(Self::Zipf { exponent: EXPONENT_DEFAULT, ranks: None }),
+            ("zipf", [exponent]) => {
+                Ok(Self::Zipf { exponent: above_0("EXPONENT", exponent, f64::MAX)?, ranks: None })
+            }
+            ("zipf", [exponent, ranks]) => {
+                let exponent = above_0("EXPONENT", exponent, f64::MAX)?;
+                let count = ranks.parse::<Count>().ok().filter(|count| count.0 > 0);
+                let count = count.ok_or_else(|| format!("RANKS is '{ranks}'; expected a number above 0"))?;
+                Ok(Self::Zipf { exponent, ranks: Some(count.0) })
+            }
             ("latest", []) => Ok(Self::Latest { exponent: EXPONENT_DEFAULT }),
             ("latest", [exponent]) => Ok(Self::Latest { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
-            ("hotspot", [keys, ops]) => {
-                Ok(Self::Hotspot { keys: above_0("KEYS", keys, 1.0)?, ops: above_0("OPS", ops, 1.0)? })
+            ("hotspot", numbers) if !numbers.is_empty() && numbers.len().is_multiple_of(2) => {
+                HotShare::parse(numbers).map(Self::Hotspot)
             }
             ("gaussian", []) => Ok(Self::Gaussian { deviation: DEVIATION_DEFAULT }),
             ("gaussian", [deviation]) => {
                 Ok(Self::Gaussian { deviation: above_0("DEVIATION", deviation, 1.0)? })
             }
             ("window", arguments) => ObjectWindow::parse(arguments).map(Self::Window),
-            _ => Err("expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
-                      latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS"
+            _ => Err("expected uniform, zipf:EXPONENT[,RANKS], hotspot:KEYS,OPS[,KEYS,OPS...] (fractions), \
+                      sequential, latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS"
                 .to_owned()),
         }
     }
@@ -81,13 +88,45 @@ impl Popularity {
     fn write_text(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uniform => formatter.write_str("uniform"),
-            Self::Zipf { exponent } => write!(formatter, "zipf:{exponent}"),
-            Self::Hotspot { keys, ops } => write!(formatter, "hotspot:{keys},{ops}"),
+            Self::Zipf { exponent, ranks: None } => write!(formatter, "zipf:{exponent}"),
+            Self::Zipf { exponent, ranks: Some(ranks) } => write!(formatter, "zipf:{exponent},{ranks}"),
+            Self::Hotspot(shares) => {
+                let shares: Vec<String> =
+                    shares.iter().map(|HotShare { keys, ops }| format!("{keys},{ops}")).collect();
+                write!(formatter, "hotspot:{}", shares.join(","))
+            }
             Self::Sequential => formatter.write_str("sequential"),
             Self::Latest { exponent } => write!(formatter, "latest:{exponent}"),
             Self::Gaussian { deviation } => write!(formatter, "gaussian:{deviation}"),
             Self::Window(window) => write!(formatter, "{window}"),
         }
+    }
+}
+
+/// The hottest keys and what goes to them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HotShare {
+    /// These keys as a fraction of all, above 0, at most 1.
+    pub keys: f64,
+    /// The fraction of ops that goes to them, above 0, at most 1.
+    pub ops: f64,
+}
+
+impl HotShare {
+    /// Pairs of both fractions.
+    fn parse(numbers: &[&str]) -> Result<Vec<Self>, String> {
+        let share = |pair: &[&str]| {
+            Ok(Self { keys: above_0("KEYS", pair[0], 1.0)?, ops: above_0("OPS", pair[1], 1.0)? })
+        };
+        let shares = numbers.chunks_exact(2).map(share).collect::<Result<Vec<_>, String>>()?;
+        let rises = |pair: &[Self]| pair[0].keys < pair[1].keys && pair[0].ops <= pair[1].ops;
+        if !shares.windows(2).all(rises) {
+            return Err(
+                "KEYS and OPS count from the hottest key: expected each pair to be above the one before"
+                    .to_owned(),
+            );
+        }
+        Ok(shares)
     }
 }
 

@@ -9,11 +9,11 @@
 //! scattered. It moves with the drift, with the steps of a walk, with what is inserted; it is fixed when the op is made
 //! and is in the op, so that the keys of a multi-get are the same whenever they are requested.
 
-use crate::hash::Permutation;
+use crate::hash::{HashPurpose, IdHash, Permutation};
 use crate::rng::{Draw, DrawRng};
 use crate::zipf::Zipf;
 use brunt_plan::op::{KeyRef, Op};
-use brunt_plan::popularity::{Drift, Popularity};
+use brunt_plan::popularity::{Drift, HotShare, Popularity};
 use brunt_plan::shard::StreamPart;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -30,10 +30,23 @@ pub struct KeyChooser {
 #[derive(Clone, Debug)]
 enum Sampler {
     Uniform,
-    Zipf { ranks: Zipf, scatter: Permutation },
-    Hotspot { ranks: Hotspot, scatter: Permutation },
+    Zipf {
+        ranks: Zipf,
+        scatter: Permutation,
+    },
+    /// More ranks than keys, or fewer: several may fall onto one.
+    HashedZipf {
+        ranks: Zipf,
+        hash: IdHash,
+    },
+    Hotspot {
+        ranks: Hotspot,
+        scatter: Permutation,
+    },
     Sequential,
-    Latest { ages: Zipf },
+    Latest {
+        ages: Zipf,
+    },
     Gaussian(Gaussian),
 }
 
@@ -80,11 +93,15 @@ impl KeyChooser {
         let distribution = match *popularity {
             // A window draws none of its keys here.
             Popularity::Uniform | Popularity::Window(_) => Sampler::Uniform,
-            Popularity::Zipf { exponent } => {
+            Popularity::Zipf { exponent, ranks: None } => {
                 Sampler::Zipf { ranks: Zipf::new(keys, exponent), scatter: scatter() }
             }
-            Popularity::Hotspot { keys: hot, ops } => {
-                Sampler::Hotspot { ranks: Hotspot::new(keys, hot, ops), scatter: scatter() }
+            Popularity::Zipf { exponent, ranks: Some(ranks) } => {
+                let hash = IdHash::new(data_seed, HashPurpose::Scatter);
+                Sampler::HashedZipf { ranks: Zipf::new(ranks, exponent), hash }
+            }
+            Popularity::Hotspot(ref shares) => {
+                Sampler::Hotspot { ranks: Hotspot::new(keys, shares), scatter: scatter() }
             }
             Popularity::Sequential => Sampler::Sequential,
             Popularity::Latest { exponent } => Sampler::Latest { ages: Zipf::new(keys, exponent) },
@@ -155,7 +172,10 @@ impl KeyChooser {
                 let frontier = cursor.inserted * u64::from(cursor.part.of) % self.keys;
                 self.add(self.subtract(frontier, 1 % self.keys), self.shift(since_ns))
             }
-            Sampler::Zipf { .. } | Sampler::Hotspot { .. } | Sampler::Gaussian(_) => self.shift(since_ns),
+            Sampler::Zipf { .. }
+            | Sampler::HashedZipf { .. }
+            | Sampler::Hotspot { .. }
+            | Sampler::Gaussian(_) => self.shift(since_ns),
         }
     }
 
@@ -165,6 +185,9 @@ impl KeyChooser {
         match &self.distribution {
             Sampler::Uniform => draw.below(self.keys),
             Sampler::Zipf { ranks, scatter } => scatter.apply(self.add(ranks.rank(draw), origin)),
+            Sampler::HashedZipf { ranks, hash } => {
+                self.add(hash.hash(ranks.rank(draw), 0) % self.keys, origin)
+            }
             Sampler::Hotspot { ranks, scatter } => scatter.apply(self.add(ranks.rank(draw), origin)),
             Sampler::Sequential => origin,
             Sampler::Latest { ages } => self.subtract(origin, ages.rank(draw)),
@@ -210,29 +233,42 @@ fn add_on_ring(place: u64, by: u64, keys: u64) -> u64 {
 /// Ranks of which the first ones get a fraction of the ops.
 #[derive(Clone, Debug)]
 struct Hotspot {
-    keys: u64,
-    hot: u64,
-    ops: f64,
+    /// The rank behind each set of equally hot ones, ascending up to the number of keys, and the fraction of ops that goes below it, up
+    /// to 1.
+    ends: Vec<(u64, f64)>,
 }
 
 impl Hotspot {
-    /// Both fractions are above 0 and at most 1. One key at least is hot, and, below 1, one at least is not.
-    fn new(keys: u64, hot: f64, ops: f64) -> Self {
-        let most = if hot < 1.0 { (keys - 1).max(1) } else { keys };
-        let hot = libm::round(hot * keys as f64) as u64;
-        Self { keys, hot: hot.clamp(1, most), ops }
+    /// As far as there are keys, each set has one at least, and, below a fraction of 1, one at least is left for the next.
+    fn new(keys: u64, shares: &[HotShare]) -> Self {
+        let mut ends: Vec<(u64, f64)> = Vec::new();
+        for share in shares {
+            let most = if share.keys < 1.0 { (keys - 1).max(1) } else { keys };
+            let least = ends.last().map_or(1, |(end, _)| end + 1).min(most);
+            let end = (libm::round(share.keys * keys as f64) as u64).clamp(least, most);
+            // Sets are one where there are too few keys.
+            ends.pop_if(|(last, _)| *last == end);
+            ends.push((end, share.ops));
+        }
+        match ends.last_mut() {
+            Some((end, ops)) if *end == keys => *ops = 1.0,
+            _ => ends.push((keys, 1.0)),
+        }
+        Self { ends }
     }
 
-    /// A rank from 0 (hottest) to `keys − 1`.
+    /// A rank from 0 (hottest) to the number of keys less 1.
     #[inline]
     fn rank(&self, draw: &mut impl Draw) -> u64 {
-        if self.hot == self.keys {
-            draw.below(self.keys)
-        } else if draw.unit_open() <= self.ops {
-            draw.below(self.hot)
-        } else {
-            self.hot + draw.below(self.keys - self.hot)
+        let mut begin = 0;
+        let share = if self.ends.len() == 1 { 0.0 } else { draw.unit_open() };
+        for &(end, ops) in &self.ends {
+            if share <= ops {
+                return begin + draw.below(end - begin);
+            }
+            begin = end;
         }
+        unreachable!("the last set has all that is left")
     }
 }
 
@@ -343,7 +379,7 @@ mod tests {
     use brunt_plan::op::OpKind;
     use proptest::prelude::*;
 
-    const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99 };
+    const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99, ranks: None };
     const ALONE: StreamPart = StreamPart { index: 0, of: 1 };
 
     impl KeyChooser {
@@ -355,6 +391,7 @@ mod tests {
                 Sampler::Zipf { scatter, .. } | Sampler::Hotspot { scatter, .. } => {
                     scatter.apply(self.add(rank, origin))
                 }
+                Sampler::HashedZipf { hash, .. } => self.add(hash.hash(rank, 0) % self.keys, origin),
                 Sampler::Latest { .. } => self.subtract(origin, rank),
                 // Outwards from the middle.
                 Sampler::Gaussian(Gaussian { keys, .. }) => {
@@ -406,10 +443,19 @@ mod tests {
     fn probabilities(distribution: &str, keys: u64) -> Vec<f64> {
         let weight = |rank: f64| match distribution.parse().unwrap() {
             Popularity::Uniform => 1.0,
-            Popularity::Zipf { exponent } | Popularity::Latest { exponent } => (rank + 1.0).powf(-exponent),
-            Popularity::Hotspot { keys: hot, ops } => {
-                let (all, hot) = (keys as f64, (hot * keys as f64).round());
-                if rank < hot { ops / hot } else { (1.0 - ops) / (all - hot) }
+            Popularity::Zipf { exponent, .. } | Popularity::Latest { exponent } => {
+                (rank + 1.0).powf(-exponent)
+            }
+            Popularity::Hotspot(shares) => {
+                let rank_of = |share: &HotShare| (share.keys * keys as f64).round();
+                let behind = shares.iter().position(|share| rank < rank_of(share)).unwrap_or(shares.len());
+                let of = |index: usize| match shares.get(index) {
+                    Some(share) => (rank_of(share), share.ops),
+                    None => (keys as f64, 1.0),
+                };
+                let ((end, ops), (begin, before)) =
+                    (of(behind), behind.checked_sub(1).map_or((0.0, 0.0), of));
+                (ops - before) / (end - begin)
             }
             Popularity::Gaussian { deviation } => {
                 // The mass between the edges of the place, which lies outwards from the middle by turns.
@@ -435,6 +481,7 @@ mod tests {
             "zipf:0.3",
             "hotspot:0.2,0.8",
             "hotspot:0.5,0.1",
+            "hotspot:0.01,0.1,0.1,0.55,0.5,0.99",
             "latest",
             "latest:0.5",
             "gaussian",
@@ -485,6 +532,9 @@ mod tests {
             ("hotspot:1,1", 1_000, 1_000),
             ("hotspot:0.5,1", 3, 2),
             ("hotspot:0.9,1", 1, 1),
+            ("hotspot:0.1,0.5,0.2,1", 1_000, 200),
+            ("hotspot:0.0001,0.5,0.0002,1", 1_000, 2),
+            ("hotspot:0.1,0.3,0.2,0.6,0.3,1", 2, 1),
         ] {
             let (chooser, mut rng) = (chooser(distribution, keys), rng());
             let drawn: std::collections::HashSet<u64> =
@@ -532,6 +582,39 @@ mod tests {
     }
 
     #[test]
+    fn hashed_ranks_have_their_shares_for_any_number_of_keys() {
+        // The hottest of 10¹⁰ ranks has 1/Σ k^−0.99 = 0.037 781 of the draws, the next ones as much less as Zipf says. Others fall onto their
+        // keys too, each of them onto one in `keys`.
+        for keys in [1_000, 100_000, 10_000_000] {
+            let (chooser, mut rng) = (chooser("zipf:0.99,10000000000", keys), rng());
+            let ids: Vec<u64> = (0..1_000_000).map(|_| chooser.choose(&mut rng, 0)).collect();
+            for rank in 0..10 {
+                let id = chooser.id_of_rank(rank, 0);
+                let share = 0.037_781 * (rank as f64 + 1.0).powf(-0.99) + 0.9 / keys as f64;
+                let measured = ids.iter().filter(|drawn| **drawn == id).count() as f64 / 1e6;
+                let bar = 4.0 * (share / 1e6).sqrt() + 0.5 / keys as f64;
+                assert!((measured - share).abs() < bar, "rank {rank} over {keys}: {measured}, not {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_etc_have_their_published_shares() {
+        // Of a million keys three take a tenth of the requests, 1 % take 55 %, and the coldest half 1 %.
+        let keys = brunt_plan::preset::keys_of("etc").unwrap();
+        let law = keys["popularity"].as_str().unwrap();
+        let (chooser, mut rng) = (chooser(law, 1_000_000), rng());
+        let mut rank_of = vec![0; 1_000_000];
+        (0..1_000_000).for_each(|rank| rank_of[chooser.id_of_rank(rank, 0) as usize] = rank);
+        let ranks: Vec<u64> = (0..1_000_000).map(|_| rank_of[chooser.choose(&mut rng, 0) as usize]).collect();
+        for (hottest, share) in [(3, 0.1), (10_000, 0.55), (500_000, 0.99)] {
+            let measured = ranks.iter().filter(|rank| **rank < hottest).count() as f64 / 1e6;
+            let bar = 3.0 * f64::sqrt(share * (1.0 - share) / 1e6);
+            assert!((measured - share).abs() < bar, "the hottest {hottest}: {measured}");
+        }
+    }
+
+    #[test]
     fn the_keys_of_an_op_are_stable() {
         let chooser = KeyChooser::new(&ZIPF, None, 10, 1);
         let ids = |key, count| chooser.ids(&op(key, count)).collect::<Vec<_>>();
@@ -566,10 +649,12 @@ mod tests {
         }
     }
 
-    const GOLDEN: [(&str, [u64; 4]); 6] = [
+    const GOLDEN: [(&str, [u64; 4]); 8] = [
         ("uniform", [496_427, 284_959, 545_683, 527_377]),
         ("zipf", [996_036, 505_625, 735_657, 104_822]),
         ("hotspot:0.2,0.8", [27_826, 807_231, 317_135, 509_010]),
+        ("hotspot:0.01,0.5,0.2,0.8", [771_891, 239_176, 693_394, 650_248]),
+        ("zipf:0.99,10000000000", [775_519, 375_438, 833_368, 942_197]),
         ("sequential", [0, 1, 2, 3]),
         ("latest", [999_954, 995_330, 0, 991_059]),
         ("gaussian", [457_020, 319_265, 427_207, 701_288]),

@@ -1089,7 +1089,7 @@ mod tests {
         let is_key = |flag: &&str| keys.iter().any(|key| key == flag.strip_prefix("no-").unwrap_or(flag));
         let mut beside: Vec<&str> = flags.filter(|flag| !is_key(flag)).collect();
         beside.sort_unstable();
-        let expected = "allow annotate assert auth between color http listen output print-plan progress quiet repeat report set strict unit";
+        let expected = "allow annotate assert auth between color http listen output preset print-plan progress quiet repeat report set strict unit";
         assert_eq!(beside.join(" "), expected);
         let shown = run.get_arguments().filter(|argument| !argument.is_hide_set()).count();
         assert!(shown <= 72, "{shown} options");

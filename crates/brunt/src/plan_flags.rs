@@ -3,6 +3,7 @@
 //! Invariant: a flag accepts what a plan file accepts for its key; the parser stores its text, which has been checked.
 
 use crate::input::check_or_read;
+use brunt_plan::preset;
 use brunt_plan::spec::{ClassSpec, OPTIONS, OptionForm, PlanOption, PlanSpec, RunSpec};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
@@ -56,9 +57,17 @@ const SET: &str = "set";
 const SET_HELP: &str = "Set a key of the plan (repeatable), e.g. linger=1s; class.NAME.KEY of a class, e.g. class.reads.depth=4; \
     every key: brunt help keys";
 
+/// The flag that stands for several keys.
+const PRESET: &str = "preset";
+const PRESET_HELP: &str =
+    "Published workload, e.g. etc, usr, ycsb-a, twitter-12: sizes, operations, popularity; other options win";
+
 impl<const SELECTION: u8> Args for PlanFlags<SELECTION> {
     fn augment_args(command: Command) -> Command {
         let command = command.args(selected(SELECTION).map(argument));
+        let of_preset = Arg::new(PRESET).long(PRESET).value_name("NAME").help_heading("Data");
+        let of_preset = of_preset.help(PRESET_HELP).hide_possible_values(true);
+        let command = command.arg(of_preset.value_parser(WordParser(&preset::NAMES, preset::keys_of)));
         let set = Arg::new(SET).long(SET).value_name("KEY=VALUE").action(ArgAction::Append);
         command.arg(set.help(SET_HELP).help_heading("Results").value_parser(read_setting))
     }
@@ -74,6 +83,9 @@ impl<const SELECTION: u8> FromArgMatches for PlanFlags<SELECTION> {
         let mut plan = Table::from_iter(given);
         let settings = matches.try_get_many::<Setting>(SET).ok().flatten();
         settings.into_iter().flatten().try_for_each(|setting| setting.add_to(&mut plan)).map_err(refused)?;
+        if let Some(preset) = matches.get_one::<Table>(PRESET) {
+            preset.iter().for_each(|(key, value)| _ = plan.entry(key).or_insert_with(|| value.clone()));
+        }
         Ok(Self { spec: plan.try_into().map_err(refused)? })
     }
 
@@ -292,6 +304,9 @@ mod tests {
 --set route=5 | error: invalid value 'route=5' for '--set <KEY=VALUE>': 'route' is a key of classes alone: expected class.NAME.route=VALUE
 --set class.a.route=5 | error: invalid value 'class.a.route=5' for '--set <KEY=VALUE>': expected a value as in a plan file: invalid type: integer `5`, expected a sequence
 --set linger | error: invalid value 'linger' for '--set <KEY=VALUE>': expected KEY=VALUE, such as linger=1s
+--preset usr --keys 10k --set ttl=5s | mix = "get=998,set=2"\nkeys = 10000\nkey-size = "discrete:16=1,21=1"\nvalue-size = "fixed:2"\nttl = "5s"\n
+--preset ycsb-e | error: invalid value 'ycsb-e' for '--preset <NAME>': it scans ranges of keys, which no cache server does
+--preset etcc | error: invalid value 'etcc' for '--preset <NAME>': expected etc, usr, app, var, sys, ycsb-a to ycsb-f, or twitter-1 to twitter-54
 --cluster=yes | error: unexpected value 'yes' for '--cluster' found; no more were expected"#;
         for [line, expected] in cases(table) {
             assert_eq!(plan_of(&words(&line)), expected, "{line}");
