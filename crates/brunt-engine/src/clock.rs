@@ -69,6 +69,11 @@ pub fn monotonic_ns() -> u64 {
     ns_of(clock_gettime(ClockId::Monotonic))
 }
 
+/// CLOCK_REALTIME, nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
+    ns_of(clock_gettime(ClockId::Realtime))
+}
+
 impl Clock {
     /// A clock that begins now.
     pub(crate) fn start() -> Self {
@@ -98,11 +103,7 @@ impl Clock {
     /// Reads the wall clock between two readings of this one, three times, and keeps the tightest: a worker may
     /// lose its CPU between two readings.
     pub(crate) fn wall(&self) -> WallReading {
-        let read = || WallReading {
-            before_ns: self.now_ns(),
-            wall_ns: ns_of(clock_gettime(ClockId::Realtime)),
-            after_ns: self.now_ns(),
-        };
+        let read = || WallReading { before_ns: self.now_ns(), wall_ns: unix_ns(), after_ns: self.now_ns() };
         let readings = [read(), read(), read()];
         let tightest = readings.into_iter().min_by_key(|reading| reading.after_ns - reading.before_ns);
         tightest.unwrap_or(readings[0])

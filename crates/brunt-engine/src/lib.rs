@@ -25,7 +25,7 @@ mod loopback;
 #[cfg(test)]
 mod simulated;
 
-pub use clock::monotonic_ns;
+pub use clock::{monotonic_ns, unix_ns};
 pub use codecs::check_commands;
 pub use run::asking::ask_protocol;
 pub use run::control_thread::allowed_cpus;

@@ -103,6 +103,19 @@ pub fn utc_offset_s(unix_s: i64) -> i64 {
     local.tm_gmtoff
 }
 
+/// How far CLOCK_REALTIME may be from UTC by the kernel's account, in nanoseconds: what its synchronisation keeps, and 16 s where nothing
+/// synchronises it.
+#[expect(unsafe_code, reason = "no safe wrapper of adjtimex is among our dependencies")]
+pub fn clock_error_ns() -> u64 {
+    let mut clock = std::mem::MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: adjtimex reads and writes one timex; modes of 0 change no clock, and an all-zero timex is a valid value: integers.
+    let clock = unsafe {
+        libc::adjtimex(clock.as_mut_ptr());
+        clock.assume_init()
+    };
+    clock.maxerror.unsigned_abs() * 1_000
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -92,7 +92,7 @@ pub fn run(
     stop: &AtomicBool,
     observe: &mut Observe<'_>,
 ) -> Result<RunData, RunError> {
-    run_part(plan, &LocalPart::whole(plan), endpoints, data, stop, observe, &mut LocalOnly)
+    run_part(plan, &LocalPart::whole(plan), endpoints, data, stop, observe, &mut LocalOnly::default())
 }
 
 /// Runs the local part of a plan; what the coordinator adds counts as if it were recorded here.

@@ -22,6 +22,7 @@ use brunt_stats::interval::{HostMapping, Interval};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -65,6 +66,9 @@ pub type Endpoints = Vec<Endpoint>;
 /// Finds the servers of a plan, and checks the limits of this host for this number of workers. On a thread that may hang.
 pub type Open = Arc<dyn Fn(&Plan, u32) -> Result<Endpoints, RemoteError> + Send + Sync>;
 
+/// Takes what these workers of a plan yielded.
+pub type Keep<'a> = dyn Fn(&Plan, Range<u32>, &RunData, DataSets) + Sync + 'a;
+
 /// Files of this host for TLS with the servers; a plan that comes over the network names none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetFiles {
@@ -88,8 +92,8 @@ pub struct Agent<'a> {
     pub target: TargetFiles,
     /// Finds the servers of a plan.
     pub open: Open,
-    /// Keeps what a share of a plan yielded, before the controller has it.
-    pub keep: &'a (dyn Fn(&Plan, &RunData, DataSets) + Sync),
+    /// Keeps a part of a plan, before the controller has it.
+    pub keep: &'a Keep<'a>,
     /// Prints a note on what the agent does.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
@@ -273,7 +277,7 @@ impl Agent<'_> {
         match ended {
             Ok(mut own) => {
                 // In the plan of all, which has no files.
-                (self.keep)(&told, &own, data);
+                (self.keep)(&told, part.workers.clone(), &own, data);
                 own.map_host(&HostMapping { clock_shift_ns: epoch_ns as i64, ..HostMapping::default() });
                 (self.note)("done");
                 let samples = std::mem::take(&mut own.samples);

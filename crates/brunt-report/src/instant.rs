@@ -31,6 +31,13 @@ fn rfc3339(us: u64) -> Option<String> {
     Some(format!("{instant:.6}"))
 }
 
+/// Nanoseconds since 1970 of an instant by RFC 3339, such as `2027-01-31T12:00:00Z`, or in seconds since 1970.
+pub fn parse(text: &str) -> Option<u64> {
+    let seconds = text.parse().ok().map(Timestamp::from_second);
+    let instant = seconds.unwrap_or_else(|| text.parse()).ok()?;
+    u64::try_from(instant.as_nanosecond()).ok()
+}
+
 /// The day of an instant in seconds since 1970.
 pub fn date(seconds: u64) -> String {
     let instant = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());

@@ -13,10 +13,13 @@ use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::AgentRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Range;
 
 /// A result that was read, not looked at yet.
 #[derive(Debug)]
@@ -111,36 +114,61 @@ impl StoredResult {
     /// # Errors
     /// Which of them is no result, or does not belong to the first, and why; for a user.
     pub fn merged(parts: &[Self]) -> Result<Summary, String> {
-        let mut whole: Option<(&str, RunRecord)> = None;
-        for (index, Self { source, value }) in parts.iter().enumerate() {
-            let record = run_of(value).map_err(|error| format!("{source}: {error}"))?;
-            if let Some(same) = parts[..index].iter().find(|part| part.value == *value) {
-                return Err(format!(
-                    "{} and {source} are the same result; accepted: each part once",
-                    same.source
-                ));
-            }
-            if record.plan.classes.iter().any(|class| class.trace.is_some()) {
-                return Err(format!(
-                    "{source}: it replays a trace; accepted: parts of a run that replays none"
-                ));
-            }
-            let Some((first, held)) = &mut whole else {
-                whole = Some((source, record));
-                continue;
-            };
+        let mut records = parts.iter().map(part_of).collect::<Result<Vec<_>, _>>()?;
+        // Workers have numbers in the whole plan.
+        records.sort_by_key(|(_, workers, _)| workers.start);
+        let mut records = records.into_iter();
+        let (first, workers, mut whole) = records.next().ok_or("no result to merge")?;
+        let mut end = check_place(first, workers, 0, &whole.plan)?;
+        for (source, workers, record) in records {
             let differs = |reason: String| format!("{first} and {source} are no parts of one run: {reason}");
-            if let Some(option) = difference(&held.plan, &record.plan) {
+            if let Some(option) = difference(&whole.plan, &record.plan) {
                 return Err(differs(format!(
                     "their plans differ in {option}; accepted: plans that differ in {} alone",
                     OF_A_PART.join(", ")
                 )));
             }
-            held.merge(record).map_err(|reason| differs(reason.to_owned()))?;
+            end = check_place(source, workers, end, &whole.plan)?;
+            whole.merge(record).map_err(|reason| differs(reason.to_owned()))?;
         }
-        let (_, record) = whole.ok_or("no result to merge")?;
-        Ok(Summary::build(record))
+        match end == whole.plan.threads {
+            true => Ok(Summary::build(whole)),
+            false => Err(missing(end..whole.plan.threads, &whole.plan)),
+        }
     }
+}
+
+/// A result of one host of several: its source, and its workers in the whole plan.
+fn part_of(StoredResult { source, value }: &StoredResult) -> Result<(&str, Range<u32>, RunRecord), String> {
+    let record = run_of(value).map_err(|error| format!("{source}: {error}"))?;
+    if record.plan.classes.iter().any(|class| class.trace.is_some()) {
+        return Err(format!("{source}: it replays a trace; accepted: parts of a run that replays none"));
+    }
+    match record.agents[..] {
+        [AgentRecord { first_worker, workers, .. }] => {
+            Ok((source, first_worker..first_worker.saturating_add(workers), record))
+        }
+        _ => Err(format!(
+            "{source}: it is the result of a whole run; accepted: parts, of brunt run --rank or of brunt agent -o"
+        )),
+    }
+}
+
+/// Do these workers follow those up to `end`? Returns where they end.
+fn check_place(source: &str, workers: Range<u32>, end: u32, plan: &Plan) -> Result<u32, String> {
+    match workers.start.cmp(&end) {
+        Ordering::Less => {
+            Err(format!("{source}: another result has its workers, too; accepted: each part once"))
+        }
+        Ordering::Greater => Err(missing(end..workers.start, plan)),
+        Ordering::Equal => Ok(workers.end),
+    }
+}
+
+/// What is said of workers without a result.
+fn missing(workers: Range<u32>, plan: &Plan) -> String {
+    let Range { start, end } = workers;
+    format!("no result has workers {start} to {} of {}; accepted: all parts of a run", end - 1, plan.threads)
 }
 
 /// The summary of a run's result.
@@ -179,7 +207,7 @@ fn run_of(result: &Value) -> Result<RunRecord, String> {
 }
 
 /// What of a plan may differ between the parts of a run: hosts have workers and processors of their own, and draw from seeds of their own.
-const OF_A_PART: [&str; 5] = ["seed", "threads", "cpus", "wait", "io"];
+const OF_A_PART: [&str; 4] = ["seed", "cpus", "wait", "io"];
 
 /// The first option in which two plans differ, but for those of a part.
 fn difference(one: &Plan, other: &Plan) -> Option<String> {

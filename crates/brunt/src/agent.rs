@@ -7,13 +7,14 @@ use crate::cli;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
 use crate::host;
+use crate::host_share;
 use crate::input;
-use crate::measurement::{Servers, check_limits, recorded};
+use crate::measurement::{Servers, check_limits, of_workers, recorded};
 use crate::terminal::{say, show};
 use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::process::cannot;
-use brunt_engine::run::{DataSets, RunData};
+use brunt_engine::run::RunData;
 use brunt_fleet::message::AgentInfo;
 use brunt_fleet::rank::Rank;
 use brunt_fleet::{AgentCredentials, ControllerCredentials, Fleet, PORT, TargetFiles, credentials};
@@ -23,9 +24,11 @@ use brunt_plan::sockets::{Identity, TlsOptions};
 use brunt_plan::spec::RunSpec;
 use brunt_plan::units::Count;
 use brunt_report::file_type::{FileRequest, FileType};
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +57,16 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
         }
     };
     let info = AgentInfo { rank, ..info(flags.threads.unwrap_or(spare.max(1) as u32), 1) };
-    let keep = |plan: &Plan, run: &RunData, data| keep(json.as_ref(), plan, run, data);
+    let keep = |plan: &Plan, workers: Range<u32>, run: &RunData, data| {
+        let Some(json) = &json else { return };
+        let server = plan.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let agents = vec![host_share::record(host::host_name(), workers)];
+        let summary = Summary::build(RunRecord { agents, ..recorded(plan, run.clone(), data, server) });
+        let written = json.write(|out| brunt_report::json::write(&summary, out));
+        if let Err(error) = written.and_then(|written| written.check()) {
+            say(format_args!("error: {error}"));
+        }
+    };
     host::raise_open_files();
     let is_open = credentials.is_open();
     let agent = brunt_fleet::Agent {
@@ -228,17 +240,6 @@ pub(crate) fn info(threads: u32, weight: u32) -> AgentInfo {
     }
 }
 
-/// Writes what a share of a run yielded, in place of the one before.
-fn keep(json: Option<&Destination>, plan: &Plan, run: &RunData, data: DataSets) {
-    let Some(json) = json else { return };
-    let server = plan.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let summary = Summary::build(recorded(plan, run.clone(), data, server));
-    let written = json.write(|out| brunt_report::json::write(&summary, out));
-    if let Err(error) = written.and_then(|written| written.check()) {
-        say(format_args!("error: {error}"));
-    }
-}
-
 /// Finds the servers of a plan, and checks the limits of this host for this number of workers.
 pub(crate) fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, RemoteError> {
     let blame = |failure: Failure| RemoteError {
@@ -246,14 +247,8 @@ pub(crate) fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::E
         reason: format!("{:#}", failure.error),
     };
     let endpoints = Servers::endpoints_of_agent(plan).map_err(blame)?;
-    let mut share = plan.clone();
-    for class in &mut share.classes {
-        let part = u64::from(class.connections) * u64::from(workers);
-        class.connections = part.div_ceil(u64::from(plan.threads)) as u32;
-    }
-    share.threads = workers;
     // Where it may become tight is said where the plan is.
-    check_limits(&share, &endpoints).map_err(blame)?;
+    check_limits(&of_workers(plan, workers), &endpoints).map_err(blame)?;
     Ok(endpoints)
 }
 

@@ -9,6 +9,7 @@ mod search;
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::host_share::HostShare;
 use crate::measurement::{Runner, Servers, check_agents, interrupted};
 use crate::output::Outputs;
 use crate::presentation::Presentation;
@@ -39,7 +40,7 @@ const COMMAND_POLL: Duration = Duration::from_millis(20);
 /// `brunt run`. Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each other.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let (mut asked, plan) = request(flags)?.connect(&flags.run, |asked| planned(flags, asked))?;
-    let cli::Repeated { run: flags, repeat } = flags;
+    let cli::Repeated { run: flags, repeat, .. } = flags;
     if repeat.repeat == 1 {
         return run::run(flags, asked, plan);
     }
@@ -75,12 +76,17 @@ fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
         }
         _ => check_output(&flags.run, SubjectKind::Repeat, "--repeat")?,
     }
-    PlanRequest::of(&flags.run)
+    let mut asked = PlanRequest::of(&flags.run)?;
+    asked.share = HostShare::of(&flags.share, &mut asked.spec.run)?;
+    Ok(asked)
 }
 
 /// Its plan, which has every result that is asked for.
 fn planned(flags: &cli::Repeated, asked: &PlanRequest) -> Result<Plan, Failure> {
-    let plan = asked.plan()?;
+    let plan = match asked.share {
+        None => asked.plan()?,
+        Some(_) => HostShare::plan(asked)?,
+    };
     match flags.repeat.repeat {
         1 => run::check_output(&flags.run.output, &plan),
         _ => run::check_assertions(&flags.run.output.assert, &plan),

@@ -299,6 +299,8 @@ pub(crate) struct Repeated {
     #[command(flatten)]
     pub run: Run,
     #[command(flatten)]
+    pub share: ShareFlags,
+    #[command(flatten)]
     pub repeat: RepeatFlags,
 }
 
@@ -381,6 +383,21 @@ pub(crate) struct ControllerFlags {
     pub listen: Option<SocketAddr>,
     #[command(flatten)]
     pub trust: AuthFlags,
+}
+
+/// Which part of a run this host carries out by itself.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several hosts")]
+pub(crate) struct ShareFlags {
+    /// Carry out the part of host R of N, from 0, e.g. 3, without a controller; brunt report --merge adds the parts (-o r3.json)
+    #[arg(long, value_name = "R", requires_all = ["of", "start_at"], conflicts_with_all = ["agent", "fleet", "listen", "auth", "repeat"])]
+    pub rank: Option<u32>,
+    /// With --rank: number of hosts, e.g. 8
+    #[arg(long, value_name = "N", requires = "rank")]
+    pub of: Option<u32>,
+    /// With --rank: when the load begins on all hosts, in UTC or seconds since 1970, e.g. 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", requires = "rank")]
+    pub start_at: Option<String>,
 }
 
 /// Options of `brunt agent`.
@@ -1089,10 +1106,10 @@ mod tests {
         let is_key = |flag: &&str| keys.iter().any(|key| key == flag.strip_prefix("no-").unwrap_or(flag));
         let mut beside: Vec<&str> = flags.filter(|flag| !is_key(flag)).collect();
         beside.sort_unstable();
-        let expected = "allow annotate assert auth between color http listen output preset print-plan progress quiet repeat report set strict unit";
+        let expected = "allow annotate assert auth between color http listen of output preset print-plan progress quiet rank repeat report set start-at strict unit";
         assert_eq!(beside.join(" "), expected);
         let shown = run.get_arguments().filter(|argument| !argument.is_hide_set()).count();
-        assert!(shown <= 72, "{shown} options");
+        assert!(shown <= 80, "{shown} options");
     }
 
     #[test]

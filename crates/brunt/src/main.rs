@@ -30,6 +30,7 @@ mod trace;
 mod asking;
 mod calibrations;
 mod host;
+mod host_share;
 mod interrupt;
 mod measurement;
 

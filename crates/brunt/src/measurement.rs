@@ -7,12 +7,16 @@ use crate::calibrations;
 use crate::cli::ProgressFlags;
 use crate::exit::{Exit, Failure};
 use crate::host::{self, HostFacts, Needs};
+use crate::host_share::HostShare;
 use crate::interrupt;
 use crate::observers::{ObservedRun, Observers};
 use crate::serve::{self, Embedded};
 use crate::terminal::say;
 use brunt_engine::cluster::{Nodes, find_nodes};
-use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, RunEvent};
+use brunt_engine::coordinator::LocalOnly;
+use brunt_engine::run::{
+    DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, RunEvent, run_part,
+};
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::objective::Objective;
@@ -53,6 +57,8 @@ pub(crate) struct Servers {
     /// The agents that load them.
     fleet: Option<RefCell<Fleet>>,
     lead: Option<AgentOptions>,
+    /// The part of the plan that this host carries out, where others carry out the rest.
+    share: Option<HostShare>,
     /// The plan of the last run that stored its data sets, while they are complete.
     pub stored: Option<Plan>,
     /// What is stored on them has been said.
@@ -135,6 +141,7 @@ impl Servers {
             _embedded: embedded,
             fleet: None,
             lead: None,
+            share: None,
             stored: None,
             is_told: false,
         })
@@ -151,6 +158,12 @@ impl Servers {
     /// Lets these agents carry out the load.
     pub(crate) fn with_agents(mut self, fleet: Option<Fleet>, lead: Option<AgentOptions>) -> Self {
         (self.fleet, self.lead) = (fleet.map(RefCell::new), lead);
+        self
+    }
+
+    /// Carries out this part alone.
+    pub(crate) fn with_share(mut self, share: Option<HostShare>) -> Self {
+        self.share = share;
         self
     }
 
@@ -285,16 +298,28 @@ impl Runner<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted());
         }
-        let plan = &plan_for(asked, servers, &mut self.observers)?;
+        let mut plan = &plan_for(asked, servers, &mut self.observers)?;
         let shares = shares(plan, servers)?;
-        // What agents carry out needs room on their hosts.
-        let here =
-            shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
-        let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
+        let notes = match (&servers.share, &shares) {
+            (Some(share), Some(shares)) => {
+                plan = &shares.agents.plan;
+                check_limits(&of_workers(plan, share.workers(plan).len() as u32), &servers.endpoints)
+            }
+            // What agents carry out needs room on their hosts.
+            (None, Some(PlanSplit { controller: None, .. })) => Ok(Vec::new()),
+            (None, Some(PlanSplit { controller: Some(own), .. })) => {
+                check_limits(&own.plan, &servers.endpoints)
+            }
+            (_, None) => check_limits(plan, &servers.endpoints),
+        }?;
         notes.iter().chain(&note).for_each(|note| self.observers.note(note));
         let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
         let record = |run| RunRecord {
-            agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
+            agents: match &servers.share {
+                Some(share) => vec![share.record(plan)],
+                None if plan.agents.is_empty() => Vec::new(),
+                None => servers.agents(),
+            },
             judgement: self.judgement.clone(),
             ..recorded(plan, run, data, servers.name.clone())
         };
@@ -302,9 +327,9 @@ impl Runner<'_> {
         let ended = carry_out(plan, shares.as_ref(), servers, &self.stop, &mut watching, data);
         let summary = ended.map(|(run, convergence)| {
             // What is known of this host says nothing of others.
-            let calibration = match servers.fleet {
-                None => calibrations::lookup(plan, &run.usage),
-                Some(_) => Lookup::Unfit("a calibration of this host does not apply to agents".to_owned()),
+            let calibration = match (&servers.fleet, &servers.share) {
+                (None, None) => calibrations::lookup(plan, &run.usage),
+                _ => Lookup::Unfit("a calibration of this host does not apply to agents".to_owned()),
             };
             Summary::build(RunRecord { convergence, calibration, ..record(run) })
         });
@@ -399,6 +424,10 @@ fn carry_out(
     let ended = match (&servers.fleet, shares) {
         (Some(fleet), Some(shares)) => {
             fleet.borrow_mut().run(plan, shares, &servers.endpoints, data, stop, &mut observe)
+        }
+        (None, Some(_)) if let Some(share) = &servers.share => {
+            let mut start = LocalOnly { start_unix_ns: Some(share.start_unix_ns) };
+            run_part(plan, &share.part(plan), &servers.endpoints, data, stop, &mut observe, &mut start)
         }
         _ => brunt_engine::run::run(plan, &servers.endpoints, data, stop, &mut observe),
     };
@@ -500,6 +529,17 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> 
         Some(lead) => shares.and_then(|shares| shares.without_samples_of_agents(lead.meters)),
     };
     shares.map(Some).map_err(Failure::usage)
+}
+
+/// The plan as far as so many of its workers carry it out, for what it takes of a host.
+pub(crate) fn of_workers(plan: &Plan, workers: u32) -> Plan {
+    let mut share = plan.clone();
+    for class in &mut share.classes {
+        let part = u64::from(class.connections) * u64::from(workers);
+        class.connections = part.div_ceil(u64::from(plan.threads)) as u32;
+    }
+    share.threads = workers;
+    share
 }
 
 /// Refuses a plan that this host has no room for. Returns where it may become tight.

@@ -8,6 +8,7 @@ use crate::asking;
 use crate::cli;
 use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
+use crate::host_share::HostShare;
 use crate::input;
 use crate::measurement::{Runner, Servers, check_agents};
 use crate::observers::Observers;
@@ -47,7 +48,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
         return print_plan(&asked.printed(&plan));
     }
     let outputs = Outputs::open(&output.files, Some(&plan))?;
-    let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None);
+    let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None).with_share(asked.share);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
     runner.of = Some(1);
@@ -212,6 +213,8 @@ pub(crate) struct PlanRequest {
     host: Host,
     /// The agents that the plan names.
     pub fleet: Option<Fleet>,
+    /// The part of them that this host has itself.
+    pub share: Option<HostShare>,
 }
 
 impl PlanRequest {
@@ -231,7 +234,7 @@ impl PlanRequest {
         let allowed_cpus = brunt_engine::allowed_cpus();
         let server_is_here = asking::server_is_here(&spec);
         let host = Host { allowed_cpus, random_seed: random_seed(), server_is_here };
-        Ok(Self { spec, flags: given, host, fleet: None })
+        Ok(Self { spec, flags: given, host, fleet: None, share: None })
     }
 
     /// Asks servers what they speak where nothing says it and the plan is to run, connects to the agents, and has plans made of what is known
@@ -246,7 +249,9 @@ impl PlanRequest {
         if !flags.output.print_plan {
             asking::ask(&mut self.spec)?;
         }
-        self.fleet = agent::connect_agents(&mut self.spec.run, &flags.hosts)?;
+        if self.share.is_none() {
+            self.fleet = agent::connect_agents(&mut self.spec.run, &flags.hosts)?;
+        }
         let planned = planned(&self)?;
         Ok((self, planned))
     }
@@ -285,7 +290,7 @@ impl PlanRequest {
         if agents > 0 {
             spec.run.threads.get_or_insert(Count(agents));
         }
-        Self { spec, flags: self.flags.clone(), host: self.host.clone(), fleet: None }
+        Self { spec, flags: self.flags.clone(), host: self.host.clone(), fleet: None, share: self.share }
     }
 
     /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.

@@ -399,7 +399,7 @@ fn serve_controllers(mode: &AgentMode) -> Result<Infallible, Failure> {
         sleeps: mode.blocking,
         target: TargetFiles::default(),
         open: Arc::new(agent::open),
-        keep: &|_, _, _| {},
+        keep: &|_, _, _, _| {},
         note: &note,
     };
     host::raise_open_files();

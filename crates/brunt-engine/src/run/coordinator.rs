@@ -5,7 +5,7 @@
 //! CLOCK_MONOTONIC of this host ([`crate::monotonic_ns`]). Invariant: no schedule begins before all hosts are
 //! ready.
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, unix_ns};
 pub use crate::run_error::RemoteError;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
@@ -14,6 +14,7 @@ use brunt_stats::interval::Interval;
 use brunt_stats::run_record::RunData;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::time::Duration;
 
 /// The schedule starts this long after all workers are ready, so that they have built their sessions. Coordinators
 /// that send messages add to it.
@@ -75,17 +76,38 @@ pub trait Coordinator {
     }
 }
 
-/// No other host.
+/// No other host that this one talks to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LocalOnly;
+pub struct LocalOnly {
+    /// When the schedule begins by the wall clock, in nanoseconds since 1970, as other hosts were told too; none: once the workers are
+    /// ready.
+    pub start_unix_ns: Option<u64>,
+}
+
+/// From this long before a common start on the workers are up.
+const START_HELD_NS: u64 = 200_000_000;
 
 impl Coordinator for LocalOnly {
     fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
-        Ok(if is_ready { ReadyState::Ready } else { ReadyState::Wait })
+        let left_ns = self.start_unix_ns.map(|start_ns| start_ns.saturating_sub(unix_ns()));
+        match left_ns {
+            Some(..START_AHEAD_NS) => {
+                let reason =
+                    "this host was not ready at the common start: begin all hosts earlier, or start later";
+                Err(RemoteError { is_server_error: false, reason: reason.to_owned() })
+            }
+            Some(START_HELD_NS..) if is_ready => {
+                std::thread::park_timeout(Duration::from_millis(10));
+                Ok(ReadyState::Wait)
+            }
+            _ => Ok(if is_ready { ReadyState::Ready } else { ReadyState::Wait }),
+        }
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
-        Ok(monotonic_ns() + START_AHEAD_NS)
+        let now_ns = monotonic_ns();
+        let ahead_ns = self.start_unix_ns.map(|start_ns| start_ns.saturating_sub(unix_ns()));
+        Ok(now_ns + ahead_ns.unwrap_or(START_AHEAD_NS))
     }
 
     fn publish_interval(&mut self, _: &Interval, _: u64) {}

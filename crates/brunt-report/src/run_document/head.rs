@@ -224,12 +224,29 @@ fn window(summary: &Summary) -> Vec<String> {
     }
     facts.extend(record.plan.stop.requests.map(|requests| format!("at most {requests} requests")));
     facts.extend(record.plan.stop.until.as_ref().map(|look| format!("until {}", look.until)));
-    if !record.agents.is_empty() {
-        facts.push(quantity::things(record.agents.len() as u64, "agent"));
-    }
+    facts.extend(hosts(record));
     facts.push(format!("seed {}", record.plan.seed));
     facts.push(format!("brunt {}", record.environment.brunt_version));
     facts
+}
+
+/// The hosts that carried it out, where that was not this one alone, and how well the instant is known at which all began.
+fn hosts(record: &RunRecord) -> Option<String> {
+    /// Agents' clocks are compared much better; those of hosts without a controller are what their operator makes of them.
+    const TOLD_NS: u64 = 1_000_000;
+    let agents = &record.agents;
+    let error_ns = agents.iter().map(|agent| agent.clock_error_ns).max()?;
+    let mut text = quantity::things(agents.len() as u64, "agent");
+    if let [AgentRecord { first_worker, workers, .. }] = agents[..]
+        && workers < record.plan.threads
+    {
+        let last = first_worker.saturating_add(workers).saturating_sub(1);
+        text = format!("a part: workers {first_worker} to {last} of {}", record.plan.threads);
+    }
+    if error_ns >= TOLD_NS {
+        text += &format!(", clock known to {}", quantity::time(error_ns));
+    }
+    Some(text)
 }
 
 fn agent_facts(agent: &AgentRecord) -> Vec<String> {

@@ -80,10 +80,10 @@ fn agent_results_add_up_to_the_controllers() {
     let other = directory.path("other.json");
     assert_eq!(ended(&format!("run -s {server} -n 100 --warmup 0s --allow={ALL} -o {other}")).exit, 0);
     let refused = ended(&format!("report --merge {} {other}", files[0]));
-    assert!(refused.said.contains("are no parts of one run: their plans differ in "));
+    assert!(refused.said.contains("it is the result of a whole run; accepted: parts"));
     assert_eq!(refused.exit, 2);
     let refused = ended(&format!("report --merge {} {} {}", files[0], files[1], files[0]));
-    assert!(refused.said.contains("are the same result; accepted: each part once"));
+    assert!(refused.said.contains("another result has its workers, too; accepted: each part once"));
 }
 
 /// Rates are of the window, whose ends each host knows as well as its clock.

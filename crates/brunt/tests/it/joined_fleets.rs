@@ -1,12 +1,13 @@
 //! Agents that dial their controller: ranks, replacements before the start, and strangers.
 
 use crate::measured::{ALL, Measured};
-use crate::server::{Ended, Process, Server, begin, brunt, ended};
+use crate::server::{Directory, Ended, Process, Server, begin, brunt, ended};
 use rustix::process::{Signal, kill_process};
+use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{ChildStderr, Command};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A controller that waits for its agents.
 struct Controller {
@@ -136,4 +137,43 @@ fn strangers_are_refused() {
     assert_eq!((run.exit, run.requests("sent")), (0, 1_000));
     assert_eq!((exit_of(first), exit_of(second)), (0, 0));
     drop(silent);
+}
+
+/// Three hosts that share nothing but the plan and an instant: their parts add up to what the plan schedules, which is what the server saw,
+/// and each has the part that the agent of its rank has.
+#[test]
+fn parts_without_a_controller_add_up() {
+    let server = Server::reference("");
+    let folder = Directory::new();
+    let files: Vec<String> = (0..3).map(|rank| folder.path(&format!("r{rank}.json"))).collect();
+    let load = "-r 1001 --arrival uniform -t 1s --warmup 0s -c 7 --keys 700 --seed 5 --threads 4";
+    let start_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
+    let part = |rank: usize, start: u64, load: &str| {
+        let usual = format!("--progress=none --wait sleep --allow={ALL} -s {server} -o {}", files[rank]);
+        brunt(&format!("run {usual} {load} --rank {rank} --of 3 --start-at {start}"))
+    };
+    let began: Vec<Process> = (0..3).map(|rank| Process(begin(part(rank, start_s, load)))).collect();
+    began.into_iter().for_each(|process| assert_eq!(exit_of(process), 0));
+    let merged = Measured::of(brunt(&format!("report --merge -o json:- {}", files.join(" "))));
+    assert_eq!((merged.requests("scheduled"), merged.requests("sent")), (1_001, 1_001));
+    assert_eq!(merged.at("counts.phases.preload.stored.confirmed"), 700);
+    let agents = merged.at("client.agents").as_array().unwrap().clone();
+    let places: Vec<_> = agents.iter().map(|agent| (&agent["first_worker"], &agent["workers"])).collect();
+    assert_eq!(places, [(&json!(0), &json!(2)), (&json!(2), &json!(1)), (&json!(3), &json!(1))]);
+
+    let controller = Controller::wait(3, &server, load);
+    let agents = [0, 1, 2].map(|rank| controller.agent(rank, 3));
+    let fleet = controller.measured();
+    agents.into_iter().for_each(|agent| assert_eq!(exit_of(agent), 0));
+    for key in ["counts.requests.scheduled", "client.connections.established", "counts.keys.requested"] {
+        assert_eq!(merged.at(key), fleet.at(key), "{key}");
+    }
+
+    let refused = ended(&format!("report --merge {} {}", files[0], files[2]));
+    refused.is(2, &["no result has workers 2 to 2 of 4; accepted: all parts of a run"]);
+    let late = Ended::from(part(0, start_s - 3, load));
+    late.is(2, &["--start-at", "within a day"]);
+    let soon_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 1;
+    let unready = Ended::from(part(0, soon_s, "--keys 3000000"));
+    unready.is(1, &["this host was not ready at the common start"]);
 }
