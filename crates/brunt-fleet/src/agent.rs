@@ -630,7 +630,7 @@ mod tests {
             sleeps: false,
             target: TargetFiles::default(),
             open,
-            keep: &|_, _, _| (),
+            keep: &|_, _, _, _| (),
             note: &|_| {},
         }
     }

@@ -22,7 +22,7 @@ mod newcomer;
 mod phase_limits;
 pub mod rank;
 
-pub use agent::{Agent, Endpoints, Open, TargetFiles};
+pub use agent::{Agent, Endpoints, Keep, Open, TargetFiles};
 pub use controller::{Fleet, STARTING_MAX};
 
 pub use credentials::{AgentCredentials, ControllerCredentials};
