@@ -992,6 +992,9 @@ mod tests {
         assert!(!is_hidden("compare", "connections"));
     }
 
+    /// Options of which each needs the others.
+    const TOGETHER: [&str; 3] = ["rank", "of", "start-at"];
+
     #[test]
     fn examples_in_the_help_are_accepted() {
         let command = Arguments::command();
@@ -1012,7 +1015,12 @@ mod tests {
             let shown = help.split_once("e.g. ").or_else(|| help.split_once("[default: "));
             let (_, shown) = shown.unwrap_or_else(|| panic!("--{flag} has no example: {help}"));
             let example = shown.split([',', ';', ' ', ']', ')']).next().unwrap();
-            let parsed = Arguments::try_parse_from(["brunt", "run", &format!("--{flag}={example}")]);
+            let mut line = vec!["brunt".to_owned(), "run".to_owned(), format!("--{flag}={example}")];
+            if TOGETHER.contains(&flag) {
+                let others = TOGETHER.iter().filter(|other| **other != flag);
+                line.extend(others.map(|other| format!("--{other}=5")));
+            }
+            let parsed = Arguments::try_parse_from(line);
             assert!(parsed.is_ok(), "--{flag} {example}: {}", parsed.unwrap_err());
         }
     }
