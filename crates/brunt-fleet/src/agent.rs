@@ -8,7 +8,7 @@
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::credentials::AgentCredentials;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent, printable};
-use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connection_error};
+use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connect, connection_error};
 use crate::phase_limits::LOOKUP_MAX;
 use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
@@ -21,7 +21,7 @@ use brunt_plan::spec::PlanSpec;
 use brunt_stats::interval::{HostMapping, Interval};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
@@ -127,7 +127,8 @@ impl Agent<'_> {
         let (session, since) = (Session::default(), Instant::now());
         let (mut pause, mut noted) = (REDIAL_MIN, String::new());
         loop {
-            let met = dial(host, *port).and_then(|socket| self.let_in(socket, &session));
+            let reached = connect(host, *port).map_err(|error| format!("cannot be reached: {error}"));
+            let met = reached.and_then(|socket| self.let_in(socket, &session));
             let why = match met {
                 Err(why) => why,
                 Ok((mut link, turn)) => {
@@ -406,19 +407,6 @@ struct Runs {
     ended: u32,
     /// Why it did not take us.
     refusal: Option<String>,
-}
-
-/// Connects to a controller.
-fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
-    let unreachable = |error: io::Error| format!("cannot be reached: {error}");
-    let mut last = io::Error::other("the name has no address");
-    for address in (host.trim_matches(['[', ']']), port).to_socket_addrs().map_err(unreachable)? {
-        match TcpStream::connect_timeout(&address, HANDSHAKE_MAX) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(unreachable(last))
 }
 
 /// How long a controller has begun no run, and how long it may while another one waits.

@@ -8,7 +8,7 @@ use crate::clock_offset::ClockOffset;
 use crate::credentials::ControllerCredentials;
 use crate::door::{Arrival, Door, Holder, rank_of};
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
-use crate::message_channel::MessageChannel;
+use crate::message_channel::{MessageChannel, connect, wait_for_any};
 use crate::newcomer::{HANDSHAKE_MAX, Newcomer};
 use crate::phase_limits::PhaseLimits;
 use crate::rank::Rank;
@@ -23,15 +23,14 @@ use brunt_plan::shard::Portion;
 use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use brunt_stats::usage::AgentRecord;
-use rustix::event::Timespec;
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Interval of attempts to connect to an agent that does not listen yet.
-const RETRY_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Questions to a clock, of which the one counts that was answered fastest.
 const PING_COUNT: u64 = 16;
 /// How long the agents are waited for at a time, all together.
@@ -148,10 +147,8 @@ impl Fleet {
         let until = Instant::now() + starting_max;
         let meet = |(host, port): &(String, u16)| {
             let name = format!("{host}:{port}");
-            // An IPv6 address may be in brackets, which are no part of it.
-            let host = host.trim_matches(['[', ']']);
-            let socket = connect(host, *port, until);
-            let socket = socket.map_err(|error| format!("cannot be reached: {error}"));
+            let socket =
+                connect_until(host, *port, until).map_err(|error| format!("cannot be reached: {error}"));
             let met = socket.and_then(|socket| {
                 let mut newcomer = Newcomer::new(name.clone(), socket, credentials)?;
                 loop {
@@ -470,20 +467,14 @@ fn has_progress(interval: &Interval) -> bool {
 }
 
 /// Connects, and tries again until then if the port is closed.
-fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
+fn connect_until(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     loop {
-        let mut last = io::Error::other("the name has no address");
-        for address in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, HANDSHAKE_MAX) {
-                Ok(socket) => return Ok(socket),
-                Err(error) => last = error,
-            }
+        match connect(host, port) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && Instant::now() < until => {}
+            ended => return ended,
         }
-        if last.kind() != io::ErrorKind::ConnectionRefused || Instant::now() >= until {
-            return Err(last);
-        }
-        // There is no event for a port that opens. A signal may end the wait, which does no harm.
-        let _ = rustix::event::poll(&mut [], Some(&RETRY_INTERVAL));
+        // There is no event for a port that opens.
+        wait_for_any(&mut [], RETRY_INTERVAL)?;
     }
 }
 

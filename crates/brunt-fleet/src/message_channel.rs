@@ -12,7 +12,7 @@ use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub(crate) const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(10);
 const QUEUED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// So much of a long message counts as a sign of life, as a whole message does: 16 KiB/s keep a channel, a byte now and then does not.
 const PROGRESS_BYTES: usize = 64 << 10;
+/// Time limit of connecting to one address.
+const CONNECT_MAX: Duration = Duration::from_secs(4);
 /// What is read at a time.
 const READ_BYTES: usize = 64 << 10;
 
@@ -47,11 +49,7 @@ impl Wire {
     fn wait(&self, wants_to_write: bool, wait: Duration) -> io::Result<()> {
         let writes = wants_to_write || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
         let events = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        match poll(&mut [PollFd::new(&self.socket, events)], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        wait_for_any(&mut [PollFd::new(&self.socket, events)], wait)
     }
 
     /// Reads what there is; 0 is the end.
@@ -161,10 +159,31 @@ impl Wire {
     }
 }
 
-/// Waits until a socket may have something to read, at most so long. A signal may end the wait, which does no harm.
-pub(crate) fn wait_for_bytes(socket: &impl AsFd, wait: Duration) {
+/// Connects to the first address of a host that accepts. An IPv6 address may be in brackets, which are no part of it.
+pub(crate) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in (host.trim_matches(['[', ']']), port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Waits for one of these events, at most so long. A signal may end the wait, which does no harm.
+pub(crate) fn wait_for_any(sockets: &mut [PollFd<'_>], wait: Duration) -> io::Result<()> {
     let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-    let _ = poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout));
+    match poll(sockets, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a socket may have something to read, at most so long.
+pub(crate) fn wait_for_bytes(socket: &impl AsFd, wait: Duration) {
+    // What is wrong with the socket is seen when it is read.
+    let _ = wait_for_any(&mut [PollFd::new(socket, PollFlags::IN)], wait);
 }
 
 fn would_block(error: &io::Error) -> bool {
