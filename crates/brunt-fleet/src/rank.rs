@@ -2,6 +2,7 @@
 //!
 //! Pure: reads of the environment are an argument. Invariant: a rank is below the size of its fleet.
 
+use brunt_plan::resolve::fleet::FLEET_MAX;
 use serde::{Deserialize, Serialize};
 
 /// Of a rank, of the size and of the attempt, in the environments of engines: Slurm, Kubernetes (whose size and attempt the manifest
@@ -12,9 +13,6 @@ const VARIABLES: [[&str; 3]; 4] = [
     ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""],
     ["PMI_RANK", "PMI_SIZE", ""],
 ];
-
-/// The largest fleet.
-pub const FLEET_MAX: u32 = 10_000;
 
 /// An agent's number, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

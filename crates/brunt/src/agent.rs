@@ -19,7 +19,7 @@ use brunt_fleet::message::AgentInfo;
 use brunt_fleet::rank::Rank;
 use brunt_fleet::{AgentCredentials, ControllerCredentials, Fleet, PORT, TargetFiles, credentials};
 use brunt_plan::plan::Plan;
-use brunt_plan::resolve::fleet::split;
+use brunt_plan::resolve::fleet::{is_this_host, split};
 use brunt_plan::sockets::{Identity, TlsOptions};
 use brunt_plan::spec::RunSpec;
 use brunt_plan::units::Count;
@@ -122,10 +122,9 @@ fn controller_of(named: &str, is_open: bool) -> Result<(String, u16), Failure> {
             "invalid value '{named}' for --join: expected HOST or HOST:PORT, an IPv6 address in brackets"
         ))
     })?;
-    let is_here = matches!(host, "localhost" | "127.0.0.1" | "::1");
-    if is_open && !is_here {
+    if is_open && !is_this_host(host) {
         return Err(Failure::usage(format!(
-            "--join {named} requires --auth DIR, or whoever answers there directs the load; brunt agent --new-auth DIR makes one"
+            "--join {named} requires --auth DIR, or any program that answers there directs the load; brunt agent --new-auth DIR makes one"
         )));
     }
     Ok((host.to_owned(), port.unwrap_or(PORT)))

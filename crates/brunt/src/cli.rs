@@ -16,6 +16,7 @@ use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
 use brunt_plan::plan::TraceLayout;
+use brunt_plan::resolve::fleet::FLEET_MAX;
 use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
@@ -477,7 +478,7 @@ pub(crate) struct FleetPlan {
     #[arg(value_name = "PLAN.toml")]
     pub plan: PathBuf,
     /// Number of agents, e.g. 64
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(FLEET_MAX)))]
     pub agents: u32,
 }
 

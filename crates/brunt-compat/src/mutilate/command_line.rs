@@ -9,8 +9,8 @@ use crate::options::{
     Action, FLAG, ParsedOptions, Rule, VALUE, accept, integer, invalid_value, leading_integer,
     leading_number, number, options, refuse, scan, split_commas,
 };
-use brunt_plan::resolve::fleet::split;
-use std::net::{IpAddr, Ipv6Addr};
+use brunt_plan::resolve::fleet::{is_this_host, split};
+use std::net::Ipv6Addr;
 use std::ops::RangeBounds;
 
 /// Options that the second generation brought: with one of them the report has its columns.
@@ -410,11 +410,6 @@ impl CommandLine {
         }
         warnings
     }
-}
-
-fn is_this_host(name: &str) -> bool {
-    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
-    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// mutilate's names for what brunt has options for.

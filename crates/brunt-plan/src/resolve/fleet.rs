@@ -11,7 +11,10 @@ use crate::resolve::PlanError;
 use crate::shard::share_of;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::Count;
+use std::net::IpAddr;
 
+/// Agents of a fleet at most.
+pub const FLEET_MAX: u32 = 10_000;
 /// What the controller's own class is called.
 const MEASURE: &str = "measure";
 
@@ -71,6 +74,12 @@ pub fn split(agent: &str) -> Option<(&str, Option<u16>)> {
         Some((_, port)) if port.contains(':') => None,
         Some((host, port)) => named(host).then_some((host, Some(port.parse().ok()?))),
     }
+}
+
+/// Does this name, or address with or without brackets, lead to the host it is used on?
+pub fn is_this_host(name: &str) -> bool {
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Some classes of a plan, as a plan of their own.

@@ -4,6 +4,7 @@
 //! nothing in it, and its own options printed and read again pass them.
 
 use super::error::{ErrorContext, Resolved};
+use super::fleet::FLEET_MAX;
 use super::{Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, class, commands, destination, fleet, protocol};
 use crate::arrival::Arrival;
 use crate::choice::HostRole;
@@ -32,8 +33,6 @@ const TTL_UNIX_MIN: DurationNs = DurationNs::from_secs(1_000_000_000);
 const TTL_UNIX_MAX: DurationNs = DurationNs::from_secs(u32::MAX as u64);
 /// Tolerance of an expiry check, on both sides.
 const TTL_TOLERANCE_S: u32 = 5;
-/// Agents of a fleet at most.
-const FLEET_MAX: u64 = 10_000;
 /// How often workers hand over what they recorded.
 const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
 
@@ -608,7 +607,9 @@ fn check_threads(plan: &Plan) -> Resolved {
 
 /// The options of servers and connections.
 fn check_servers(plan: &Plan) -> Resolved {
-    if let Some(Count(size)) = plan.spec.run.fleet.filter(|size| !(1..=FLEET_MAX).contains(&size.0)) {
+    if let Some(Count(size)) =
+        plan.spec.run.fleet.filter(|size| !(1..=u64::from(FLEET_MAX)).contains(&size.0))
+    {
         return Err(RUN.invalid("fleet", size, format!("1 to {FLEET_MAX} agents")));
     }
     if let Some(unfit) = plan.agents.iter().find(|agent| fleet::split(agent).is_none()) {
