@@ -1,6 +1,6 @@
 //! Where agents that dial the controller arrive, each with the rank that its engine gave it.
 //!
-//! It only looks: nothing here waits for an agent, so that those that are silent hold up nobody. Invariant: memory is bounded by
+//! It only looks: nothing here waits for an agent, so that those that are silent do not delay the others. Invariant: memory is bounded by
 //! [`NEWCOMERS_MAX`] connections that have not shown who they are, each for a few seconds.
 
 use crate::credentials::ControllerCredentials;
@@ -64,7 +64,7 @@ impl Door {
                         Err(why) => (self.note)(&format!("{name} {why}")),
                     }
                 }
-                // Nobody is there, or there is no room for another connection yet.
+                // No connection waits, or there is no room for another connection yet.
                 Err(_) => break,
             }
         }
@@ -91,7 +91,7 @@ impl Door {
         arrival.link.drain(Instant::now() + REFUSAL_MAX);
     }
 
-    /// Waits until somebody comes, at most so long.
+    /// Waits for a connection, at most so long.
     pub(crate) fn wait(&self, wait: Duration) {
         wait_for_bytes(&self.listener, wait);
     }

@@ -5,7 +5,7 @@
 //! side. Invariant: what agents recorded is added up exactly, as if one host had all the workers.
 //!
 //! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `credentials` is who may; `door` and `newcomer` let agents in,
-//! whoever dialled; `agent` and `controller` are the two ends.
+//! whichever side dialled; `agent` and `controller` are the two ends.
 
 #![forbid(unsafe_code)]
 

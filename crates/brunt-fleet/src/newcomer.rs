@@ -36,7 +36,7 @@ enum Step {
 }
 
 impl Newcomer {
-    /// Over a connected socket, whoever dialled.
+    /// Over a connected socket, whichever side dialled.
     pub(crate) fn new(
         name: String,
         socket: TcpStream,

@@ -118,7 +118,7 @@ fn later_attempts_take_ranks_before_the_start() {
     assert_eq!((exit_of(other), exit_of(third)), (0, 0));
 }
 
-/// Whoever is no agent of this fleet is told so, or dropped in time, and disturbs nobody.
+/// A peer that is no agent of this fleet is told so, or dropped in time, and does not disturb the agents.
 #[test]
 fn strangers_are_refused() {
     let server = Server::reference("");
