@@ -314,7 +314,12 @@ impl Peer {
     /// Who has its rank, for others that want it.
     fn holder(&self) -> Holder {
         let attempt = self.info.rank.map_or(0, |rank| rank.attempt);
-        Holder { attempt, is_lost: matches!(self.state, State::Vacant { .. }) || self.lost.is_some() }
+        Holder { attempt, is_lost: self.is_gone() }
+    }
+
+    /// Was it lost, so that nothing it sends counts?
+    fn is_gone(&self) -> bool {
+        matches!(self.state, State::Vacant { .. }) || self.lost.is_some()
     }
 
     /// Goes on finding out what its clock shows, until then. Returns whether that is known.
@@ -324,11 +329,10 @@ impl Peer {
             let now = Instant::now();
             let deadline = *questions.deadline.get_or_insert(now + HANDSHAKE_MAX);
             if questions.left == 0 || now >= deadline {
-                self.offset = match questions.best {
-                    Some(best) => best,
-                    None => return Err(self.blame("did not answer in time")),
+                let Some(best) = questions.best else {
+                    return self.record_loss("did not answer in time".to_owned()).map(|()| false);
                 };
-                self.questions = None;
+                (self.offset, self.questions) = (best, None);
                 return Ok(true);
             }
             if questions.asked_ns.is_none() {
@@ -342,7 +346,10 @@ impl Peer {
             match self.link.next_message(until.min(deadline) - now) {
                 Ok(Some(message)) => self.take(message)?,
                 Ok(None) => {}
-                Err(why) => return Err(self.blame(&why)),
+                Err(why) => return self.record_loss(why).map(|()| false),
+            }
+            if self.is_gone() {
+                return Ok(false);
             }
         }
     }
@@ -455,7 +462,7 @@ impl Peer {
     }
 
     fn send_message(&mut self, message: &ToAgent) -> Result<(), RemoteError> {
-        self.link.send_message(message).map_err(|why| self.blame(&why))
+        self.link.send_message(message).or_else(|why| self.record_loss(why))
     }
 }
 
@@ -586,6 +593,7 @@ impl<'a> ControllerSide<'a> {
     fn replace(&mut self) -> Result<(), RemoteError> {
         let Some(door) = &mut self.fleet.door else { return Ok(()) };
         for arrival in door.arrivals() {
+            let Some(door) = &self.fleet.door else { break };
             let holder = |index: u32| self.fleet.peers.get(index as usize).map(Peer::holder);
             let rank = rank_of(&arrival.info, door.size, env!("CARGO_PKG_VERSION"), holder);
             let has_begun = |index: u32| {
@@ -597,22 +605,28 @@ impl<'a> ControllerSide<'a> {
                     door.refuse(arrival, "the run has begun: no rank comes back");
                 }
                 Ok(rank) => {
-                    let before = &mut self.fleet.peers[rank.index as usize];
-                    let mut peer = Peer::joined(rank, arrival);
+                    let peer = Peer::joined(rank, arrival);
                     (door.note)(&format!("{} takes the place of an earlier attempt", peer.name));
-                    peer.workers = before.workers.clone();
-                    peer.assignment = before.assignment.take();
-                    peer.state = State::Preparing;
-                    peer.limit_to(self.limits.preparation);
-                    if let Some(assignment) = peer.assignment.clone() {
-                        peer.send_message(&ToAgent::Prepare(assignment))?;
-                    }
-                    *before = peer;
+                    self.seat(rank, peer)?;
                 }
                 Err(why) => door.refuse(arrival, &why),
             }
         }
         Ok(())
+    }
+
+    /// Gives an agent the part of the one that had its rank. If it is lost at once, the rank is vacant again.
+    fn seat(&mut self, rank: Rank, mut peer: Peer) -> Result<(), RemoteError> {
+        let seat = &mut self.fleet.peers[rank.index as usize];
+        peer.workers = seat.workers.clone();
+        peer.assignment = seat.assignment.take();
+        peer.state = State::Preparing;
+        peer.limit_to(self.limits.preparation);
+        *seat = peer;
+        match seat.assignment.clone() {
+            Some(assignment) => seat.send_message(&ToAgent::Prepare(assignment)),
+            None => Ok(()),
+        }
     }
 
     /// Divides this number of workers among the agents.

@@ -139,6 +139,35 @@ fn agents_that_are_never_ready_are_named() {
     assert_eq!(prepare(&mut side), Err(format!("agent {name} was not ready within 0.3 s")));
 }
 
+/// Of a rank, connected: nothing can be sent to it.
+fn dead_agent(rank: Rank) -> Peer {
+    let (link, _) = crate::message_channel::tests::pair();
+    link.socket().shutdown(std::net::Shutdown::Write).unwrap();
+    let info = AgentInfo {
+        host: "dead".to_owned(),
+        version: String::new(),
+        threads: 1,
+        weight: 1,
+        rank: Some(rank),
+    };
+    Peer::joined(rank, Arrival { link, info })
+}
+
+/// The engine has its five minutes for another one.
+#[test]
+fn replacements_that_die_at_once_leave_the_rank_vacant() {
+    let rank = Rank { index: 0, of: 1, attempt: 1 };
+    let mut fleet = fake_agent(pong).unwrap();
+    let shares = split_plan("");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    side.poll_ready(true).unwrap();
+    let told = side.fleet.peers[0].assignment.clone();
+    side.seat(rank, dead_agent(rank)).unwrap();
+    let peer = &side.fleet.peers[0];
+    assert!(matches!(peer.state, State::Vacant { .. }), "{:?}", peer.state);
+    assert!(told.is_some() && peer.assignment == told);
+}
+
 /// A preload may take as long as it gets on.
 #[test]
 fn agents_that_get_on_are_awaited() {
