@@ -2,7 +2,8 @@
 //!
 //! Not a worker, though some may run beside it: what its own workers do goes through the engine as always. Invariants: no call here
 //! waits for an agent longer than [`POLL_INTERVAL`], but for the handshake, so that a signal always gets through; an agent that is silent
-//! or misses a limit of its phase ([`PhaseLimits`]) ends the run, which names it.
+//! or misses a limit of its phase ([`PhaseLimits`]) is lost: before the start that ends the run unless another one takes its rank, after it
+//! the others go on, and what it had sent counts.
 
 use crate::clock_offset::ClockOffset;
 use crate::credentials::ControllerCredentials;
@@ -23,6 +24,7 @@ use brunt_plan::shard::Portion;
 use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use brunt_stats::usage::AgentRecord;
+use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
@@ -69,14 +71,14 @@ enum State {
     /// The schedule has begun, or soon will.
     Measuring,
     Ended,
+    /// It has ended, and its link too: nothing of its part is missing.
+    Left,
 }
 
 /// How a link to an agent ended while that measured.
 #[derive(Clone, Debug)]
 struct LostLink {
     why: String,
-    /// How long after the schedule began that was noticed.
-    after_ns: u64,
     /// It had been ordered to stop, because the run was interrupted.
     after_interruption: bool,
 }
@@ -114,6 +116,8 @@ struct Peer {
     lost: Option<LostLink>,
     /// When the schedule of the last run began, on our clock.
     began_ns: u64,
+    /// Up to when each of its workers has sent what it recorded, on our clock.
+    recorded_until_ns: Vec<u64>,
     /// The user has ended the run.
     is_interrupted: bool,
     /// What it was told to do; what a replacement is told, too.
@@ -122,6 +126,8 @@ struct Peer {
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
     pings: u64,
+    /// There is something to take in of its link.
+    has_word: bool,
 }
 
 /// Agents that wait to be led.
@@ -131,6 +137,8 @@ pub struct Fleet {
     own_workers: u32,
     /// Where agents dial in, if they do.
     door: Option<Door>,
+    /// The loss of an agent ends the run, as with mutilate.
+    pub ends_with_loss: bool,
 }
 
 impl Fleet {
@@ -161,7 +169,7 @@ impl Fleet {
             met.map_err(|why| format!("agent {name} {why}"))
         };
         let peers = names.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
-        Self { peers, own_workers: 0, door: None }.with_clocks()
+        Self { peers, own_workers: 0, door: None, ends_with_loss: false }.with_clocks()
     }
 
     /// Waits until an agent of every rank of a fleet of this size has dialled in. `note` tells the user who comes and who is missing.
@@ -193,7 +201,7 @@ impl Fleet {
                 }
             }
             for seat in &mut seats {
-                if let Some(Err(gone)) = seat.as_mut().map(|peer| peer.listen(Duration::ZERO)) {
+                if let Some(Err(gone)) = seat.as_mut().map(Peer::listen) {
                     note(&format!("{}: waiting for another", gone.reason));
                     *seat = None;
                 }
@@ -202,10 +210,11 @@ impl Fleet {
                 note(&missing(&seats));
                 noted = Instant::now();
             }
-            door.wait(POLL_INTERVAL);
+            let seated = seats.iter_mut().flatten();
+            poll_links(seated, Some(door.listener()), POLL_INTERVAL).map_err(|error| error.reason)?;
         }
         let peers = seats.into_iter().flatten().collect();
-        Self { peers, own_workers: 0, door: Some(door) }.with_clocks()
+        Self { peers, own_workers: 0, door: Some(door), ends_with_loss: false }.with_clocks()
     }
 
     /// What the clock of each agent shows is known.
@@ -231,8 +240,8 @@ impl Fleet {
     /// # Errors
     /// One is not; for a user.
     pub fn keep_alive(&mut self) -> Result<(), String> {
-        let listen = |peer: &mut Peer| peer.listen(Duration::ZERO).map_err(|blame| blame.reason);
-        self.peers.iter_mut().try_for_each(listen)
+        let polled = poll_links(self.peers.iter_mut(), None, Duration::ZERO);
+        polled.and_then(|()| self.peers.iter_mut().try_for_each(Peer::listen)).map_err(|blame| blame.reason)
     }
 
     /// What is known of them; workers and clocks are those of the last run.
@@ -246,7 +255,7 @@ impl Fleet {
             clock_offset_ns: peer.offset.lead_ns,
             clock_error_ns: peer.offset.error_ns,
             lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
-            lost_after_ns: peer.lost.as_ref().map(|lost| lost.after_ns),
+            lost_after_ns: peer.lost.as_ref().map(|_| peer.recorded_ns()),
             lost_after_interruption: peer.lost.as_ref().is_some_and(|lost| lost.after_interruption),
         };
         self.peers.iter().map(record).collect()
@@ -298,11 +307,13 @@ impl Peer {
             has_progressed: false,
             lost: None,
             began_ns: 0,
+            recorded_until_ns: Vec::new(),
             is_interrupted: false,
             assignment: None,
             data: None,
             intervals: Vec::new(),
             pings: 0,
+            has_word: true,
         }
     }
 
@@ -317,9 +328,15 @@ impl Peer {
         Holder { attempt, is_lost: self.is_gone() }
     }
 
-    /// Was it lost, so that nothing it sends counts?
+    /// Is there no more to hear from it?
     fn is_gone(&self) -> bool {
-        matches!(self.state, State::Vacant { .. }) || self.lost.is_some()
+        matches!(self.state, State::Vacant { .. } | State::Left) || self.lost.is_some()
+    }
+
+    /// How long after the schedule began all of its workers had sent what they recorded.
+    fn recorded_ns(&self) -> u64 {
+        let until_ns = self.recorded_until_ns.iter().min().copied().unwrap_or(0);
+        until_ns.saturating_sub(self.began_ns)
     }
 
     /// Goes on finding out what its clock shows, until then. Returns whether that is known.
@@ -385,6 +402,9 @@ impl Peer {
             }
             // Of a run that has ended.
             FromAgent::Ready | FromAgent::Interval(_) | FromAgent::Ended { .. } => {}
+            FromAgent::Failed(failure) if self.state == State::Measuring && !failure.is_server_error => {
+                return self.record_loss(format!("failed: {}", failure.reason));
+            }
             FromAgent::Failed(failure) => {
                 return Err(RemoteError {
                     reason: format!("agent {}: {}", self.name, failure.reason),
@@ -395,28 +415,32 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes in what it has said by now, or says within this time.
-    fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
-        if self.lost.is_some() {
-            return Ok(());
+    /// Takes in what it had said when its link was last polled.
+    fn listen(&mut self) -> Result<(), RemoteError> {
+        match self.state {
+            State::Vacant { until } if Instant::now() >= until => {
+                return Err(self.blame("was lost before the start, and no other one came"));
+            }
+            _ if self.is_gone() => return Ok(()),
+            _ => {}
         }
-        if let State::Vacant { until } = self.state {
-            return match Instant::now() < until {
-                true => Ok(()),
-                false => Err(self.blame("was lost before the start, and no other one came")),
-            };
-        }
-        let until = Instant::now() + wait;
-        for _ in 0..MESSAGES_MAX {
-            match self.link.next_message(until.saturating_duration_since(Instant::now())) {
+        let messages_max = if self.has_word { MESSAGES_MAX } else { 0 };
+        for _ in 0..messages_max {
+            match self.link.next_message(Duration::ZERO) {
                 Ok(Some(message)) => self.take(message)?,
                 Ok(None) => break,
                 Err(why) => return self.record_loss(why),
             }
+            if self.is_gone() {
+                return Ok(());
+            }
         }
-        match self.link.send_heartbeat(&ToAgent::Alive) {
-            Ok(()) => self.check_limit(),
+        let heartbeat = self.link.send_heartbeat(&ToAgent::Alive);
+        match heartbeat.and_then(|()| self.link.check_silence()) {
             Err(why) => self.record_loss(why),
+            // What it has said and we have not taken in yet may show that it got on.
+            Ok(()) if self.link.awaited().is_none() => Ok(()),
+            Ok(()) => self.check_limit(),
         }
     }
 
@@ -443,17 +467,19 @@ impl Peer {
 
     /// Takes an agent that measures for ended, with what it has sent; any other is to blame for the end of the run.
     fn record_loss(&mut self, why: String) -> Result<(), RemoteError> {
-        let is_before_start = matches!(self.state, State::Preparing | State::Ready);
-        if is_before_start && self.info.rank.is_some() {
-            self.state = State::Vacant { until: Instant::now() + REPLACEMENT_MAX };
-            return Ok(());
+        match self.state {
+            State::Preparing | State::Ready if self.info.rank.is_some() => {
+                self.state = State::Vacant { until: Instant::now() + REPLACEMENT_MAX };
+            }
+            State::Measuring => {
+                let lost = LostLink { why, after_interruption: self.is_interrupted };
+                (self.state, self.lost) = (State::Ended, Some(lost));
+            }
+            State::Ended if self.data.is_some() => self.state = State::Left,
+            _ => return Err(self.blame(&why)),
         }
-        if self.state != State::Measuring {
-            return Err(self.blame(&why));
-        }
-        let after_ns = brunt_engine::monotonic_ns().saturating_sub(self.began_ns);
-        (self.state, self.lost) =
-            (State::Ended, Some(LostLink { why, after_ns, after_interruption: self.is_interrupted }));
+        // One that is there ends its load, which would not be counted.
+        let _ = self.link.send_message(&ToAgent::Leave);
         Ok(())
     }
 
@@ -464,6 +490,32 @@ impl Peer {
     fn send_message(&mut self, message: &ToAgent) -> Result<(), RemoteError> {
         self.link.send_message(message).or_else(|why| self.record_loss(why))
     }
+}
+
+/// One poll of all links, and of where agents dial in: waits until one of them has something to say or takes what waits for it, at most so
+/// long, and notes which.
+fn poll_links<'a>(
+    peers: impl Iterator<Item = &'a mut Peer>,
+    listener: Option<&TcpListener>,
+    wait: Duration,
+) -> Result<(), RemoteError> {
+    let mut peers: Vec<&mut Peer> = peers.filter(|peer| !peer.is_gone()).collect();
+    let awaited: Vec<Option<PollFd<'_>>> = peers.iter().map(|peer| peer.link.awaited()).collect();
+    let wait = if awaited.iter().any(Option::is_none) { Duration::ZERO } else { wait };
+    let mut polled: Vec<PollFd<'_>> = awaited.iter().flatten().cloned().collect();
+    polled.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+    wait_for_any(&mut polled, wait).map_err(|error| RemoteError {
+        is_server_error: false,
+        reason: format!("cannot wait for agents: {error}"),
+    })?;
+    let mut polled = polled.iter();
+    let mut is_ready = || polled.next().is_none_or(|polled| !polled.revents().is_empty());
+    let ready: Vec<bool> = awaited.iter().map(|awaited| awaited.is_none() || is_ready()).collect();
+    drop(awaited);
+    for (peer, has_word) in peers.iter_mut().zip(ready) {
+        peer.has_word = has_word;
+    }
+    Ok(())
 }
 
 /// Did its worker get on: has it opened a connection, ended an operation, or seen one fail?
@@ -598,7 +650,7 @@ impl<'a> ControllerSide<'a> {
             let rank = rank_of(&arrival.info, door.size, env!("CARGO_PKG_VERSION"), holder);
             let has_begun = |index: u32| {
                 let state = self.fleet.peers[index as usize].state;
-                matches!(state, State::Measuring | State::Ended)
+                matches!(state, State::Measuring | State::Ended | State::Left)
             };
             match rank {
                 Ok(rank) if has_begun(rank.index) => {
@@ -619,6 +671,7 @@ impl<'a> ControllerSide<'a> {
     fn seat(&mut self, rank: Rank, mut peer: Peer) -> Result<(), RemoteError> {
         let seat = &mut self.fleet.peers[rank.index as usize];
         peer.workers = seat.workers.clone();
+        peer.recorded_until_ns = vec![0; peer.workers.len()];
         peer.assignment = seat.assignment.take();
         peer.state = State::Preparing;
         peer.limit_to(self.limits.preparation);
@@ -638,19 +691,21 @@ impl<'a> ControllerSide<'a> {
             (peer.questions, peer.limit) = (Some(ClockQuestions::NEW), None);
             peer.limit_to(self.limits.preparation);
             (peer.data, peer.intervals, peer.lost, peer.is_interrupted) = (None, Vec::new(), None, false);
+            peer.recorded_until_ns = vec![0; workers as usize];
             next += workers;
         }
     }
 
     fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         self.replace()?;
-        let each = wait / self.fleet.peers.len() as u32;
+        let Fleet { peers, door, .. } = &mut *self.fleet;
+        poll_links(peers.iter_mut(), door.as_ref().map(Door::listener), wait)?;
         for peer in &mut self.fleet.peers {
-            peer.listen(each)?;
+            peer.listen()?;
             let is_limited = match peer.state {
                 State::Preparing => true,
                 State::Measuring => self.limits.run.is_none() && self.stop_sent.is_none(),
-                State::Vacant { .. } | State::Ready | State::Ended => false,
+                State::Vacant { .. } | State::Ready | State::Ended | State::Left => false,
             };
             if std::mem::take(&mut peer.has_progressed) && is_limited {
                 peer.limit = None;
@@ -704,9 +759,9 @@ impl Coordinator for ControllerSide<'_> {
         let start_ns = brunt_engine::monotonic_ns() + START_AHEAD_NS + START_NOTICE_NS;
         for peer in &mut self.fleet.peers {
             let monotonic_ns = peer.offset.theirs(start_ns);
-            peer.send_message(&ToAgent::Start { monotonic_ns })?;
             (peer.state, peer.began_ns) = (State::Measuring, start_ns);
             peer.limit_to(self.limits.run.unwrap_or(self.limits.progress));
+            peer.send_message(&ToAgent::Start { monotonic_ns })?;
         }
         Ok(start_ns)
     }
@@ -719,11 +774,12 @@ impl Coordinator for ControllerSide<'_> {
         stop: Option<Stop>,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
-        if stop == Some(Stop::Interrupted) && !self.has_lost() {
+        let is_short = |side: &Self| side.fleet.ends_with_loss && side.has_lost();
+        if stop == Some(Stop::Interrupted) && !is_short(self) {
             self.fleet.peers.iter_mut().for_each(|peer| peer.is_interrupted = true);
         }
         self.listen(if have_ours_ended { POLL_INTERVAL } else { Duration::ZERO })?;
-        let is_short = self.has_lost();
+        let is_short = is_short(self);
         let stop = if is_short { Some(Stop::Interrupted) } else { stop };
         if let Some(stop) = stop.filter(|stop| self.stop_sent != Some(*stop)) {
             self.stop_sent = Some(stop);
@@ -734,7 +790,7 @@ impl Coordinator for ControllerSide<'_> {
                 } else {
                     self.limits.stop
                 });
-                peer.link.send_message(&ToAgent::Stop(stop)).or_else(|why| peer.record_loss(why))?;
+                peer.send_message(&ToAgent::Stop(stop))?;
             }
         }
         let own_workers = self.fleet.own_workers;
@@ -744,6 +800,7 @@ impl Coordinator for ControllerSide<'_> {
             for interval in std::mem::take(&mut peer.intervals) {
                 let sound = interval.check(&self.layout);
                 sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
+                let worker = interval.worker as usize;
                 let interval = place.interval(interval);
                 // The timeline has a place for every tenth of a second up to the last.
                 let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
@@ -751,14 +808,16 @@ impl Coordinator for ControllerSide<'_> {
                 if !is_past {
                     return Err(peer.blame("sent records from outside the run"));
                 }
+                if let Some(until_ns) = peer.recorded_until_ns.get_mut(worker) {
+                    *until_ns = interval.end_ns.max(*until_ns);
+                }
                 on_interval(interval);
             }
-            is_over &= peer.state == State::Ended;
+            is_over &= matches!(peer.state, State::Ended | State::Left);
         }
         Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted) })
     }
 
-    /// The others end then, and what all have recorded is the result.
     fn has_lost(&self) -> bool {
         self.fleet.peers.iter().any(|peer| peer.lost.is_some())
     }

@@ -5,7 +5,7 @@
 
 use crate::credentials::ControllerCredentials;
 use crate::message::{AgentInfo, ToAgent};
-use crate::message_channel::{MessageChannel, wait_for_bytes};
+use crate::message_channel::MessageChannel;
 use crate::newcomer::Newcomer;
 use crate::rank::Rank;
 use std::io;
@@ -91,9 +91,9 @@ impl Door {
         arrival.link.drain(Instant::now() + REFUSAL_MAX);
     }
 
-    /// Waits for a connection, at most so long.
-    pub(crate) fn wait(&self, wait: Duration) {
-        wait_for_bytes(&self.listener, wait);
+    /// Where connections come in, to wait for one.
+    pub(crate) fn listener(&self) -> &TcpListener {
+        &self.listener
     }
 }
 

@@ -45,11 +45,14 @@ impl Wire {
         Ok(Self { socket, tls: tls.map(Box::new) })
     }
 
-    /// Waits until there is something to read, or room for what is to be written.
-    fn wait(&self, wants_to_write: bool, wait: Duration) -> io::Result<()> {
+    /// That there is something to read, or room for what is to be written.
+    fn awaited(&self, wants_to_write: bool) -> PollFd<'_> {
         let writes = wants_to_write || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
-        let events = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        wait_for_any(&mut [PollFd::new(&self.socket, events)], wait)
+        PollFd::new(&self.socket, if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN })
+    }
+
+    fn wait(&self, wants_to_write: bool, wait: Duration) -> io::Result<()> {
+        wait_for_any(&mut [self.awaited(wants_to_write)], wait)
     }
 
     /// Reads what there is; 0 is the end.
@@ -206,6 +209,8 @@ pub(crate) struct MessageChannel {
     bytes_since: usize,
     last_sent: Instant,
     silence_max: Duration,
+    /// All that had come when it was last read was taken.
+    is_drained: bool,
 }
 
 impl MessageChannel {
@@ -220,6 +225,7 @@ impl MessageChannel {
             bytes_since: 0,
             last_sent: now,
             silence_max,
+            is_drained: true,
         }
     }
 
@@ -268,6 +274,7 @@ impl MessageChannel {
             match self.wire.read(&mut bytes) {
                 Ok(0) => return Err("closed the connection".to_owned()),
                 Ok(len) => {
+                    self.is_drained = false;
                     self.incoming.push(&bytes[..len]);
                     self.bytes_since += len;
                     if self.bytes_since >= PROGRESS_BYTES {
@@ -277,12 +284,10 @@ impl MessageChannel {
                         continue;
                     }
                 }
-                Err(error) if would_block(&error) => {}
+                Err(error) if would_block(&error) => self.is_drained = true,
                 Err(error) => return Err(connection_error(&error)),
             }
-            if self.last_received.elapsed() >= self.silence_max {
-                return Err(format!("sent no heartbeat for {} s", self.silence_max.as_secs()));
-            }
+            self.check_silence()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
@@ -291,9 +296,22 @@ impl MessageChannel {
         }
     }
 
+    /// Was there a sign of life of late? An error is why the connection is lost, for a user.
+    pub(crate) fn check_silence(&self) -> Result<(), String> {
+        match self.last_received.elapsed() < self.silence_max {
+            true => Ok(()),
+            false => Err(format!("sent no heartbeat for {} s", self.silence_max.as_secs())),
+        }
+    }
+
     /// The socket, to wait for what comes on it.
     pub(crate) fn socket(&self) -> &TcpStream {
         self.wire.socket()
+    }
+
+    /// What to wait for; `None` if there is something to take already.
+    pub(crate) fn awaited(&self) -> Option<PollFd<'_>> {
+        self.is_drained.then(|| self.wire.awaited(!self.outgoing.is_empty()))
     }
 
     /// Sends what is still to be sent, in good time.

@@ -239,6 +239,7 @@ options! {
     flags "Several hosts" run {
         agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),
         fleet: Count = text("N", "Load from N agents that dial this host at --listen (brunt agent --join), e.g. 8, each with a rank of Slurm, Kubernetes or another engine"),
+        tolerate_lost: Count = text("K", "Judge a run without INVALID for up to K agents lost after its start, whose load is missing from then on, e.g. 1 [default: 0]"),
         measure_rate: Rate = text("RATE", "Requests per second measured from this host beside the agents' load, e.g. 1k [default: closed loop]"),
         measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]").only_key(),
         measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]").only_key(),

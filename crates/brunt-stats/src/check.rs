@@ -63,7 +63,7 @@ pub const RULES: [Rule; CheckId::ALL.len()] = [
         measures: "The accounting of requests, keys and connections, Little's law, wrong values, a CLOCK_MONOTONIC that goes backwards, \
                    bytes that are no reply, a load that is incomplete (an agent lost, --requests not reached), and operations that the \
                    server did not count although we had their answers.",
-        caution: "-",
+        caution: "no more agents lost than --tolerate-lost, and nothing else",
         invalid: "any of these",
         means: "Something is wrong with the tool, the clock, the server or what answers in its place. No number of the run stands.",
         fix: "What the sentence names: the protocol and the address, a --prefix of its own for --verify, the lost agent. Please report an \

@@ -22,6 +22,7 @@ use crate::op_summary::{ClassSummary, OpSummary, PercentileMark};
 use crate::outage::Outage;
 use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
+use crate::usage::AgentRecord;
 use crate::window::MeasuredWindow;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::percent;
@@ -90,6 +91,12 @@ impl Facts<'_> {
     /// Was an agent lost, with counts that it had not handed over yet?
     fn is_agent_lost(&self) -> bool {
         self.record.agents.iter().any(|agent| agent.lost.is_some())
+    }
+
+    /// The agents that were lost before they were to end, each with why.
+    fn agents_lost(&self) -> impl Iterator<Item = (&AgentRecord, &str)> {
+        let agents = self.record.agents.iter().filter(|agent| !agent.lost_after_interruption);
+        agents.filter_map(|agent| Some((agent, agent.lost.as_deref()?)))
     }
 
     /// How a percentile of all requests is shown.

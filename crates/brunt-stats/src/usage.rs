@@ -205,9 +205,9 @@ pub struct AgentRecord {
     pub clock_error_ns: u64,
     /// Why it was lost while it measured; what it recorded up to then is in the totals.
     pub lost: Option<String>,
-    /// How long after the schedule began that was noticed, in nanoseconds.
+    /// How long after the schedule began the last interval ended that it had sent, in nanoseconds: from then on its load is missing.
     pub lost_after_ns: Option<u64>,
-    /// It was lost while it ended its part after an interruption, which ended the run.
+    /// It was lost while it ended its part after the run was interrupted.
     pub lost_after_interruption: bool,
 }
 

@@ -558,17 +558,28 @@ fn no_timestamps(reason: &str) -> Failure {
     Failure::usage(format!("timestamps kernel: not supported by this kernel: {reason}"))
 }
 
-/// Were all agents there until the run ended? Says so of one that was lost after an interruption. The summary holds what a lost one recorded up to then.
+/// Says of an agent that it was lost after an interruption, which ended the run and decides about the exit code.
+pub(crate) fn note_unended(summary: &Summary) {
+    let mut agents = summary.record.agents.iter();
+    if let Some(AgentRecord { name, lost: Some(why), .. }) =
+        agents.find(|agent| agent.lost_after_interruption)
+    {
+        say(format_args!("error: interrupted; agent {name} {why}"));
+    }
+}
+
+/// Are there as many agents as a further run needs, or as the user of another tool expects? The summary holds what a lost one recorded.
 pub(crate) fn check_agents(summary: &Summary) -> Result<(), Failure> {
-    let lost = summary.record.agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?)));
-    match lost {
-        None => Ok(()),
-        // The interruption ended the run, and decides about the exit code.
-        Some((agent, why)) if agent.lost_after_interruption => {
-            say(format_args!("error: interrupted; agent {} {why}", agent.name));
-            Ok(())
+    note_unended(summary);
+    let RunRecord { agents, plan, run, .. } = &summary.record;
+    let lost = || agents.iter().filter(|agent| agent.lost.is_some() && !agent.lost_after_interruption);
+    let tolerated = plan.spec.run.tolerate_lost.map_or(0, |count| count.0);
+    match lost().next() {
+        Some(AgentRecord { name, lost: Some(why), .. }) if lost().count() as u64 > tolerated => {
+            let end = if run.interrupted { "the run ended then" } else { "no further run can begin" };
+            Err(Failure::failed(format!("agent {name} {why}; {end}")))
         }
-        Some((agent, why)) => Err(Failure::failed(format!("agent {} {why}; the run ended then", agent.name))),
+        _ => Ok(()),
     }
 }
 

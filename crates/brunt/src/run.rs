@@ -10,7 +10,7 @@ use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
 use crate::host_share::HostShare;
 use crate::input;
-use crate::measurement::{Runner, Servers, check_agents};
+use crate::measurement::{Runner, Servers, note_unended};
 use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::presentation::Form;
@@ -56,7 +56,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     note_choices(&asked.spec, &plan, &mut runner.observers);
     let summary = runner.measure(&mut servers, &plan, "")?.with_assertions(&output.assert);
     let delivery = outputs.write(Subject::Run(&summary), flags.progress.presentation());
-    check_agents(&summary)?;
+    note_unended(&summary);
     Ok(delivery.exit(exit_of(&summary)))
 }
 

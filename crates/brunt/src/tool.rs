@@ -410,7 +410,10 @@ fn serve_controllers(mode: &AgentMode) -> Result<Infallible, Failure> {
 fn enlist(leading: &ControllerMode) -> Result<Fleet, Failure> {
     let credentials =
         agent::controller_credentials(leading.auth.as_deref().map(Path::new)).map_err(Failure::usage)?;
-    Fleet::open(&leading.agents, &credentials, STARTING_MAX).map_err(Failure::failed)
+    let mut fleet = Fleet::open(&leading.agents, &credentials, STARTING_MAX).map_err(Failure::failed)?;
+    // As mutilate.
+    fleet.ends_with_loss = true;
+    Ok(fleet)
 }
 
 /// What they have.

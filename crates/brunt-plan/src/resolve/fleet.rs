@@ -159,7 +159,7 @@ fn sub_plan(
         // The controller polls the servers and decides when the precision is reached.
         run.server_stats = Some(false);
         run.time = run.until.take().and_then(|until| until.max).or(run.time);
-        (run.agent, run.fleet) = (None, None);
+        (run.agent, run.fleet, run.tolerate_lost) = (None, None, None);
         change(run);
     })?;
     Ok(Some(SubPlan { plan: own, classes }))

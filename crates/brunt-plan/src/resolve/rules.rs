@@ -194,6 +194,7 @@ const OF_REDIS: &str = "--protocol resp2 or resp3";
 /// Rules for a run whose classes go together each by itself.
 static RUN_RULES: &[Rule] = &[
     conflicts("fleet", "--agent: agents dial in, or are dialled", |case| case.run.agent.is_some()),
+    requires("tolerate-lost", "--agent or --fleet", |case| case.run.has_agents()),
     requires("agent, fleet", "a class without runs-on = 'controller'", |case| {
         case.plan.classes.iter().any(|class| class.host_role == HostRole::Agents)
     }),
@@ -611,6 +612,10 @@ fn check_servers(plan: &Plan) -> Resolved {
         plan.spec.run.fleet.filter(|size| !(1..=u64::from(FLEET_MAX)).contains(&size.0))
     {
         return Err(RUN.invalid("fleet", size, format!("1 to {FLEET_MAX} agents")));
+    }
+    let agents = plan.agents.len() as u64;
+    if let Some(Count(lost)) = plan.spec.run.tolerate_lost.filter(|lost| (1..=lost.0).contains(&agents)) {
+        return Err(RUN.invalid("tolerate-lost", lost, format!("fewer than the {agents} agents")));
     }
     if let Some(unfit) = plan.agents.iter().find(|agent| fleet::split(agent).is_none()) {
         return Err(RUN.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));

@@ -9,7 +9,6 @@ use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, KeyForm, Load, OpenRate, Path, Plan, SessionScope, Transport};
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
-use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
 
@@ -220,7 +219,7 @@ fn window(summary: &Summary) -> Vec<String> {
     }
     let mut facts = vec![length];
     if record.run.interrupted {
-        facts.push(end_with_agent(record).unwrap_or_else(|| "interrupted".to_owned()));
+        facts.push("interrupted".to_owned());
     }
     facts.extend(record.plan.stop.requests.map(|requests| format!("at most {requests} requests")));
     facts.extend(record.plan.stop.until.as_ref().map(|look| format!("until {}", look.until)));
@@ -250,16 +249,20 @@ fn hosts(record: &RunRecord) -> Option<String> {
 }
 
 fn agent_facts(agent: &AgentRecord) -> Vec<String> {
-    let AgentRecord { name, host, first_worker, workers, weight, clock_error_ns, lost, .. } = agent;
+    let AgentRecord {
+        name, host, first_worker, workers, weight, clock_error_ns, lost, lost_after_ns, ..
+    } = agent;
     let weighing = if *weight == 1 { String::new() } else { format!(", each of weight {weight}") };
     let mut facts = vec![
         format!("{} on {}", printable(name), printable(host)),
         format!("{} from number {first_worker}{weighing}", quantity::things(u64::from(*workers), "worker")),
         format!("clock known to {}", quantity::time(*clock_error_ns)),
     ];
-    let consequence =
-        if agent.lost_after_interruption { "after the interruption" } else { "which ended the run" };
-    facts.extend(lost.as_ref().map(|why| format!("LOST: it {}, {consequence}", printable(why))));
+    let when = match agent.lost_after_interruption {
+        true => "the interruption".to_owned(),
+        false => format!("{} of the schedule", quantity::time(lost_after_ns.unwrap_or(0))),
+    };
+    facts.extend(lost.as_ref().map(|why| format!("LOST after {when}: it {}", printable(why))));
     facts
 }
 
@@ -330,12 +333,6 @@ fn rate_text(rate: Rate) -> String {
     } else {
         rate.to_string()
     }
-}
-
-/// Of a run that an agent ended by its loss: that it did.
-fn end_with_agent(record: &RunRecord) -> Option<String> {
-    let lost = record.agents.iter().find(|agent| agent.lost.is_some() && !agent.lost_after_interruption)?;
-    Some(format!("ended when agent {} was lost", printable(&lost.name)))
 }
 
 /// A size as it was asked for, to the last byte.

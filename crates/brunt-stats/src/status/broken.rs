@@ -1,20 +1,24 @@
 //! BROKEN: do the accounting, the clock, the replies and the server's own counters allow for any number of the run?
 //!
-//! Exact integers, apart from Little's law, which says how far off it is. Whatever is found makes the run INVALID.
+//! Exact integers, apart from Little's law, which says how far off it is. Whatever is found makes the run INVALID, but for as many lost
+//! agents as the user tolerates.
 
 use super::Facts;
 use super::facts::{FULL, is_at_its_limit, quoted};
 use crate::check::{Check, CheckId, CheckStatus};
 use crate::connection::{ConnectionCounts, FaultKind};
+use crate::counts::share;
 use crate::little;
 use crate::op_summary::{ClassSummary, OpRow};
 use crate::request_counts::{CountEntry, KeyCounts, RequestCounts};
+use crate::usage::AgentRecord;
 use crate::verification::ValueFault;
+use crate::window::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
-use brunt_plan::quantity::time;
+use brunt_plan::quantity::{percent, time};
 
 /// A sentence, what to do, and how often.
 type Finding = (String, &'static str, u64);
@@ -24,8 +28,9 @@ const REPORT: &str = "please report this defect of the tool, with the plan and t
 type Find = fn(&Facts<'_>) -> Option<Finding>;
 
 /// What is looked for, in the order of sentences, and whether only the end of a run shows it.
-const DEFECTS: [(Find, bool); 8] = [
-    (lost_agent, true),
+const DEFECTS: [(Find, bool); 9] = [
+    (lost_agents, true),
+    (unended_agent, true),
     (malformed, false),
     (wrong_values, false),
     (clock, false),
@@ -42,36 +47,52 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
         return Check::ok(CheckId::Broken, "accounting, clock and replies are as they must be");
     };
     let texts: Vec<&str> = found.iter().map(|(text, ..)| text.as_str()).collect();
-    Check::found(CheckId::Broken, CheckStatus::Invalid, texts.join("; "))
-        .with_fix(*fix)
-        .with_value(*count as f64, 0.0)
+    let tolerated = facts.record.plan.spec.run.tolerate_lost.map_or(0, |count| count.0);
+    let is_tolerated = found.len() == 1 && (1..=tolerated).contains(&(facts.agents_lost().count() as u64));
+    let status = if is_tolerated { CheckStatus::Caution } else { CheckStatus::Invalid };
+    Check::found(CheckId::Broken, status, texts.join("; ")).with_fix(*fix).with_value(*count as f64, 0.0)
 }
 
-/// Was an agent lost, with what it had not handed over yet?
-fn lost_agent(facts: &Facts<'_>) -> Option<Finding> {
-    let (agent, reason) = facts.record.agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?)))?;
-    let name = &agent.name;
-    if agent.lost_after_interruption {
-        let text =
-            format!("the run was interrupted, and agent {name} did not send the end of its part ({reason})");
-        return Some((
-            text,
-            "see why it did not end (its log, its host); the parts of the others are whole",
-            1,
-        ));
-    }
-    let window = facts.window;
-    let after_ns = agent.lost_after_ns.map(|ns| (window.start_ns + ns).saturating_sub(window.measure_ns));
-    let when = match after_ns {
-        Some(0) => "before the window".to_owned(),
-        Some(ns) => format!("after {} of the window", time(ns.min(window.duration_ns()))),
-        None => "while it measured".to_owned(),
+/// Lost agents that are named.
+const NAMED_MAX: usize = 3;
+
+/// Were agents lost, so that their load is missing from then on?
+fn lost_agents(facts: &Facts<'_>) -> Option<Finding> {
+    let weight = |agent: &AgentRecord| u64::from(agent.workers) * u64::from(agent.weight);
+    let all: u64 = facts.record.agents.iter().map(weight).sum();
+    let lost: Vec<(&AgentRecord, &str)> = facts.agents_lost().collect();
+    let text = |(agent, reason): &(&AgentRecord, &str)| {
+        let share = percent(share(weight(agent), all));
+        let missing = missing_time(facts.window, agent.lost_after_ns.unwrap_or(0));
+        format!("agent {} was lost ({reason}): {share} of the agents' load is missing {missing}", agent.name)
     };
-    Some((
-        format!("agent {name} was lost {when} ({reason})"),
-        "see what ended it (its log, its host), and run again",
-        1,
-    ))
+    let mut texts: Vec<String> = lost.iter().take(NAMED_MAX).map(text).collect();
+    if lost.len() > NAMED_MAX {
+        texts.push(format!("{} more agents were lost", lost.len() - NAMED_MAX));
+    }
+    let fix =
+        "see what ended it (its log, its host), and run again, or take the run as it is with --tolerate-lost";
+    (!lost.is_empty()).then(|| (texts.join("; "), fix, lost.len() as u64))
+}
+
+/// From when to when the load is missing of an agent whose last interval ended so long after the schedule began.
+fn missing_time(window: &MeasuredWindow, after_ns: u64) -> String {
+    let from_ns = (window.start_ns + after_ns).saturating_sub(window.measure_ns);
+    let end_ns = window.duration_ns();
+    match from_ns {
+        0 => format!("for the whole window of {}", time(end_ns)),
+        _ if from_ns < end_ns => format!("from {} to {} of the window", time(from_ns), time(end_ns)),
+        _ => "after the window".to_owned(),
+    }
+}
+
+/// Was the run interrupted, and did an agent not send the end of its part?
+fn unended_agent(facts: &Facts<'_>) -> Option<Finding> {
+    let agent = facts.record.agents.iter().find(|agent| agent.lost_after_interruption)?;
+    let (name, reason) = (&agent.name, agent.lost.as_ref()?);
+    let text =
+        format!("the run was interrupted, and agent {name} did not send the end of its part ({reason})");
+    Some((text, "see why it did not end (its log, its host); the parts of the others are whole", 1))
 }
 
 /// Did bytes come that are no reply?
@@ -123,11 +144,8 @@ fn clock(facts: &Facts<'_>) -> Option<Finding> {
     (count > 0).then(|| (format!("CLOCK_MONOTONIC went backwards {count} times"), fix, count))
 }
 
-/// Is every request, key and connection accounted for? With a lost agent some are not, which is said already.
+/// Is every request, key and connection accounted for? Those of a lost agent up to its last interval.
 fn accounting(facts: &Facts<'_>) -> Option<Finding> {
-    if facts.is_agent_lost() {
-        return None;
-    }
     let store = &facts.record.run.intervals;
     let connections = store.all_connections();
     if !connections.adds_up() {
@@ -212,7 +230,8 @@ fn requests_missing(facts: &Facts<'_>) -> Option<Finding> {
             "run again when the server stays, or raise --timeout",
         ),
     };
-    (missing > 0 && !is_time_up)
+    // Those of a lost agent are said already.
+    (missing > 0 && !is_time_up && !facts.is_agent_lost())
         .then(|| (format!("of {asked} requests asked for {issued} were issued: {reason}"), fix, missing))
 }
 

@@ -11,6 +11,7 @@ use crate::usage::{AgentRecord, ClockEvidence, StallCounts, WorkerUsage};
 use crate::verification::{FaultExample, ValueFault};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use brunt_plan::units::Count;
 
 /// 10 000 requests a second for 2 s, of 100 us.
 fn of_events(toml: &str, events: &[Event], change: impl FnOnce(&mut RunRecord)) -> Summary {
@@ -85,7 +86,7 @@ fn whatever_is_broken_makes_the_run_invalid() {
                     ..agent()
                 });
             },
-            "agent a:5556 was lost after 500 ms of the window (it closed the connection)",
+            "agent a:5556 was lost (it closed the connection): 100 % of the agents' load is missing from 500 ms to ",
         ),
         (
             |record| record.plan.stop.requests = Some(20_001),
@@ -105,6 +106,42 @@ fn whatever_is_broken_makes_the_run_invalid() {
         });
         assert_eq!(summary.status.status, Status::Caution);
     }
+}
+
+/// As many as the user tolerates, and nothing else.
+#[test]
+fn lost_agents_are_tolerated_up_to_a_number() {
+    let lost = |name: &str, after_ms| AgentRecord {
+        name: name.to_owned(),
+        lost: Some("it closed the connection".to_owned()),
+        lost_after_ns: Some(after_ms * MS),
+        ..agent()
+    };
+    let found = |lost: &[AgentRecord], tolerated: u64, malformed: u64| {
+        let summary = of_record(|record| {
+            record.agents = lost.iter().cloned().chain([agent(), agent()]).collect();
+            record.plan.spec.run.tolerate_lost = Some(Count(tolerated));
+            record.run.counts.datagrams.malformed = malformed;
+        });
+        let check = summary.status.check(CheckId::Broken).unwrap();
+        (check.status, check.message.clone())
+    };
+    let one = [lost("rank 3 (a)", 0)];
+    let (status, message) = found(&one, 1, 0);
+    assert_eq!(status, CheckStatus::Caution);
+    let expected = "agent rank 3 (a) was lost (it closed the connection): 33.3 % of the agents' load is missing for the whole window of 2.00 s";
+    assert_eq!(message, expected);
+    assert_eq!(found(&one, 0, 0).0, CheckStatus::Invalid);
+    assert_eq!(found(&one, 1, 1).0, CheckStatus::Invalid);
+    assert_eq!(found(&[], 1, 0).0, CheckStatus::Ok);
+    let four = ["a", "b", "c", "d"].map(|name| lost(name, 60_000));
+    let (status, message) = found(&four, 3, 0);
+    assert_eq!(status, CheckStatus::Invalid);
+    assert!(
+        message.contains("is missing after the window; ") && message.ends_with("; 1 more agents were lost"),
+        "{message}"
+    );
+    assert_eq!(found(&four, 4, 0).0, CheckStatus::Caution);
 }
 
 fn agent() -> AgentRecord {
