@@ -835,4 +835,6 @@ impl Coordinator for ControllerSide<'_> {
 }
 
 #[cfg(test)]
+mod simulated_agents;
+#[cfg(test)]
 mod tests;
