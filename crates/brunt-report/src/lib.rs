@@ -5,7 +5,7 @@
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`subject::Subject`] is a run, a campaign
 //! or a comparison with every medium that it has; [`run_document`], [`campaign`] and [`comparison`] build its document,
 //! [`json::write`] is the schema `brunt.result.v1` that scripts rely on, [`publication`] draws the charts of a page for papers,
-//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`file_type::FileType`] has
+//! [`csv::write`] has a line per second, as [`ndjson`] has while the run goes on, [`hdr_histogram::write`] their histograms, [`journal`] every interval of a run as it came, [`file_type::FileType`] has
 //! every file that a result can be written as; [`result::read`] takes
 //! results in again.
 
@@ -37,6 +37,7 @@ pub mod quantity;
 pub mod csv;
 pub mod file_type;
 pub mod hdr_histogram;
+pub mod journal;
 pub mod json;
 pub mod ndjson;
 pub mod publication;

@@ -74,6 +74,9 @@ fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
             check_between(&flags.repeat)?;
             flags.run.output.files.check(SubjectKind::Run)?;
         }
+        _ if flags.run.journal.is_some() => {
+            return Err(Failure::usage("--journal cannot be used with --repeat: it is of one run"));
+        }
         _ => check_output(&flags.run, SubjectKind::Repeat, "--repeat")?,
     }
     let mut asked = PlanRequest::of(&flags.run)?;
@@ -124,7 +127,7 @@ impl<'a> Series<'a> {
         asked: &mut PlanRequest,
         objectives: &'a [Objective],
     ) -> Result<(Self, Outputs), Failure> {
-        let outputs = Outputs::open(&flags.output.files, Some(&plans[0]))?;
+        let outputs = Outputs::open(&flags.output.files, None, Some(&plans[0]))?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);

@@ -362,6 +362,9 @@ pub(crate) struct Run {
     pub hosts: ControllerFlags,
     #[command(flatten)]
     pub output: OutputFlags,
+    /// Keep every interval of every worker as it comes, e.g. run.journal: brunt report has what was received, also if this process dies
+    #[arg(long, value_name = "FILE", help_heading = "Results", value_hint = ValueHint::FilePath)]
+    pub journal: Option<PathBuf>,
     #[command(flatten)]
     pub progress: ProgressFlags,
 }

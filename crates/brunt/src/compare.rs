@@ -33,7 +33,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let plans = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
-    let outputs = Outputs::open(&flags.output.files, plans.first())?;
+    let outputs = Outputs::open(&flags.output.files, None, plans.first())?;
     let (comparison, ended) = match plans.as_slice() {
         [] => (of_files(flags)?, Ok(())),
         plans => compare_live(flags, plans)?,
@@ -102,7 +102,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
     let mut runs = Vec::new();
     for path in paths {
         let name = path.display().to_string();
-        let text = input::read_result(path).map_err(|error| {
+        let text = input::read_result(path).and_then(input::decoded).map_err(|error| {
             let live = if names_server(&name) { "; servers are compared by --live A B" } else { "" };
             Failure::usage(format!("cannot read '{name}' ({error}): expected a result in JSON{live}"))
         })?;

@@ -31,6 +31,8 @@ const NAME_BYTES_MAX: usize = 200;
 pub(crate) enum Document {
     /// `-o`.
     Result(FileForm),
+    /// `--journal`.
+    Journal,
     /// Another tool's, by that tool's option; or its log, which is appended to.
     OfTool(&'static str, bool),
 }
@@ -40,6 +42,7 @@ impl Document {
     fn appends(self) -> bool {
         match self {
             Self::Result(form) => form == FileType::Markdown.into(),
+            Self::Journal => false,
             Self::OfTool(_, is_log) => is_log,
         }
     }
@@ -53,6 +56,7 @@ impl Document {
     pub(crate) fn option(self) -> String {
         match self {
             Self::Result(form) => form.option(),
+            Self::Journal => "--journal".to_owned(),
             Self::OfTool(option, _) => option.to_owned(),
         }
     }

@@ -6,6 +6,7 @@
 //! a file that may have changed since.
 
 use brunt_engine::input_file;
+pub(crate) use brunt_engine::input_file::decoded;
 use brunt_plan::spec::OPTIONS;
 use brunt_plan::spec::PlanOption;
 use std::cmp::Reverse;
@@ -36,18 +37,18 @@ const RESULT_WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The text of a file or a pipe, up to `bytes_max`.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    read_within(path, bytes_max, input_file::WAIT_MAX)
+    decoded(read_within(path, bytes_max, input_file::WAIT_MAX)?)
 }
 
-/// The text of a result in JSON.
-pub(crate) fn read_result(path: &Path) -> io::Result<String> {
+/// The bytes of a result, which are JSON or a journal.
+pub(crate) fn read_result(path: &Path) -> io::Result<Vec<u8>> {
     read_within(path, RESULT_BYTES_MAX, RESULT_WAIT_MAX)
 }
 
-fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<String> {
-    let text = input_file::decoded(input_file::read_within(opened(path), bytes_max, pipe_wait)?)?;
+fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<Vec<u8>> {
+    let bytes = input_file::read_within(opened(path), bytes_max, pipe_wait)?;
     note(path);
-    Ok(text)
+    Ok(bytes)
 }
 
 /// What a path stands for: `-` is standard input, as results are written to standard output by it.

@@ -1,4 +1,4 @@
-//! Lines that are written while runs go on: `-o ndjson`.
+//! What is written while runs go on: lines of `-o ndjson`, and journals.
 //!
 //! Not what they say (that is `brunt-report`'s). Invariants: the control thread waits for no reader, as a thread of its own writes; lines that wait for it take bounded
 //! memory, and a reader that takes nothing does not hold the end; a file keeps what it held until there is a first line;
@@ -68,14 +68,14 @@ impl LineStream {
         Ok(Self { destination, messages, backlog, thread: Some(thread), ended })
     }
 
+    /// By which an observer has something written.
+    pub(crate) fn queue(&self) -> LineQueue {
+        LineQueue { messages: self.messages.clone(), backlog: self.backlog.clone() }
+    }
+
     /// Who is to watch the runs of a command with this plan.
     pub(crate) fn observer(&self, plan: &Plan) -> impl Observer + use<> {
-        LineObserver {
-            messages: self.messages.clone(),
-            backlog: self.backlog.clone(),
-            period: DurationNs(LiveLines::period_ns(plan)),
-            lines: None,
-        }
+        LineObserver { queue: self.queue(), period: DurationNs(LiveLines::period_ns(plan)), lines: None }
     }
 
     /// Waits until everything is written, or its reader has stopped reading.
@@ -160,17 +160,23 @@ fn write_all(
     if has_result { written.map(Some) } else { Ok(None) }
 }
 
-/// Makes the lines.
-struct LineObserver {
+/// The way to the writing thread.
+pub(crate) struct LineQueue {
     messages: Sender<Message>,
     backlog: Arc<Backlog>,
+}
+
+/// Makes the lines.
+struct LineObserver {
+    queue: LineQueue,
     period: DurationNs,
     /// Those of the present run.
     lines: Option<LiveLines>,
 }
 
-impl LineObserver {
-    fn send(&self, lines: Vec<u8>) {
+impl LineQueue {
+    /// Has this written, unless too much waits already.
+    pub(crate) fn send(&self, lines: Vec<u8>) {
         if lines.is_empty() || self.backlog.is_exceeded.load(Ordering::Relaxed) {
             return;
         }
@@ -201,7 +207,7 @@ impl Observer for LineObserver {
             Event::Ended { summary: Some(summary), .. } => drop(lines.write_rest(summary, &mut text)),
             _ => {}
         }
-        self.send(text);
+        self.queue.send(text);
     }
 }
 
@@ -223,14 +229,9 @@ mod tests {
             Destination::open_all(&[(Document::Result(FileType::Ndjson.into()), &path)]).unwrap();
         let stream = LineStream::open(destinations.remove(0)).unwrap();
         drop(writer);
-        let observer = LineObserver {
-            messages: stream.messages.clone(),
-            backlog: stream.backlog.clone(),
-            period: DurationNs(1),
-            lines: None,
-        };
+        let queue = stream.queue();
         let mib = 1 << 20;
-        (0..20).for_each(|_| observer.send(vec![b'\n'; mib]));
+        (0..20).for_each(|_| queue.send(vec![b'\n'; mib]));
         let read = std::thread::spawn(move || io::copy(&mut reader.by_ref(), &mut io::sink()).unwrap());
         let failed = stream.finish().unwrap_err();
         let expected = "': more than 16 MiB of lines waited to be written";

@@ -32,6 +32,7 @@ mod calibrations;
 mod host;
 mod host_share;
 mod interrupt;
+mod journal;
 mod measurement;
 
 // Results, and where they go.

@@ -10,6 +10,7 @@ use crate::destination::{Destination, Document, Written};
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::interrupt::end_waits_for_readers;
+use crate::journal::JournalObserver;
 use crate::line_stream::LineStream;
 use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
@@ -33,11 +34,17 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Makes sure that every result of a run or campaign can be written. Lines of NDJSON are written while they go on.
-    pub(crate) fn open(flags: &FileFlags, plan: Option<&Plan>) -> Result<Self, Failure> {
+    /// Makes sure that every result of a run or campaign can be written. Lines of NDJSON and the journal are written while they go on.
+    pub(crate) fn open(
+        flags: &FileFlags,
+        journal: Option<&Path>,
+        plan: Option<&Plan>,
+    ) -> Result<Self, Failure> {
         plan.into_iter().for_each(note_files);
-        let mut outputs = Self::of(flags)?;
-        let is_streamed = |destination: &mut Destination| destination.document.is(FileType::Ndjson);
+        let mut outputs = Self::with_journal(flags, journal)?;
+        let is_streamed = |destination: &mut Destination| {
+            destination.document.is(FileType::Ndjson) || destination.document == Document::Journal
+        };
         for destination in outputs.destinations.extract_if(.., is_streamed) {
             outputs.lines.push(LineStream::open(destination).map_err(Failure::failed)?);
         }
@@ -67,14 +74,22 @@ impl Outputs {
                     "--progress tui cannot be used with {option}:-: both would write to this terminal; use a PATH, or redirect standard output",
                 )));
             }
-            observers.add(lines.observer(plan));
+            match lines.destination.document {
+                Document::Journal => observers.add(JournalObserver::new(lines.queue())),
+                _ => observers.add(lines.observer(plan)),
+            }
         }
         Ok(())
     }
 
     /// Makes sure that every result can be written.
     pub(crate) fn of(flags: &FileFlags) -> Result<Self, Failure> {
-        let asked = flags.output.iter().map(|request| (Document::Result(request.form), &*request.path));
+        Self::with_journal(flags, None)
+    }
+
+    fn with_journal(flags: &FileFlags, journal: Option<&Path>) -> Result<Self, Failure> {
+        let results = flags.output.iter().map(|request| (Document::Result(request.form), &*request.path));
+        let asked = results.chain(journal.map(|path| (Document::Journal, path)));
         let destinations = Destination::open_all(&asked.collect::<Vec<_>>())?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
         let has_annotations = flags.annotate.is_some();
@@ -123,7 +138,7 @@ impl Outputs {
         end_waits_for_readers();
         let write_one = |destination: Destination| match destination.document {
             Document::Result(form) => destination.write(|out| write(form, out)),
-            Document::OfTool(..) => unreachable!("a front end writes its own files"),
+            Document::Journal | Document::OfTool(..) => unreachable!("written by others"),
         };
         let mut written: Vec<Result<Written, String>> =
             self.destinations.into_iter().map(write_one).collect();

@@ -11,14 +11,17 @@ use crate::input;
 use crate::output::Outputs;
 use crate::presentation::Presentation;
 use crate::run::{check_assertions, exit_of};
+use crate::terminal::say;
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
 use brunt_report::file_type::{FigureStyle, FileRequest, FileType, SubjectKind};
 use brunt_report::html::RESULTS_MAX;
+use brunt_report::journal;
 use brunt_report::stored::StoredResult;
 use brunt_report::subject::Subject;
 use brunt_stats::summary::Summary;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Reports a result again.
@@ -117,10 +120,17 @@ fn refuse_assertions(output: &cli::ReportOutputFlags, held: &str) -> Result<(), 
 
 fn read(path: &Path) -> Result<StoredResult, Failure> {
     let source = path.display().to_string();
-    let text = input::read_result(path).map_err(|error| {
-        Failure::usage(format!("cannot read '{source}' ({error}): expected a result in JSON"))
-    })?;
-    StoredResult::parse(&text, &source).map_err(Failure::usage)
+    let unread = |error: io::Error| {
+        Failure::usage(format!("cannot read '{source}' ({error}): expected a result in JSON, or a journal"))
+    };
+    let bytes = input::read_result(path).map_err(unread)?;
+    if !bytes.starts_with(journal::MAGIC) {
+        let text = input::decoded(bytes).map_err(unread)?;
+        return StoredResult::parse(&text, &source).map_err(Failure::usage);
+    }
+    let (result, note) = journal::read(&bytes, &source).map_err(Failure::usage)?;
+    note.iter().for_each(|note| say(format_args!("note: {source}: {note}")));
+    Ok(result)
 }
 
 /// Beside what is asserted now, or else what was when it was measured.

@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&asked.printed(&plan));
     }
-    let outputs = Outputs::open(&output.files, Some(&plan))?;
+    let outputs = Outputs::open(&output.files, flags.journal.as_deref(), Some(&plan))?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None).with_share(asked.share);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;

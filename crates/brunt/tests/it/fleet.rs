@@ -1,7 +1,7 @@
 //! Agents as processes: shares that add up, agents that die or hang are named in good time, strangers are refused.
 
 use crate::measured::{ALL, Measured};
-use crate::server::{Directory, Ended, Process, Server, begin, brunt, ended, file};
+use crate::server::{Directory, Ended, Process, Server, begin, brunt, ended, file, temporary};
 use crate::tls::{Certificates, redis_over_tls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, kill_process};
@@ -229,8 +229,8 @@ fn check_degraded(measured: &Measured, agent: &Agent, reason: &str, status: &str
     let until_ns = agents[1]["lost_after_ns"].as_u64().unwrap();
     let due = until_ns / 4_000_000;
     assert!((own + due..=own + due + 1).contains(&scheduled), "{scheduled} of {own} and {due}");
-    let ended = measured.requests("completed") + measured.requests("in_flight");
-    assert_eq!(measured.requests("sent"), ended + measured.requests("failed"));
+    let ends = ["completed", "in_flight", "error", "timeout", "mismatch", "lost", "unacknowledged"];
+    assert_eq!(measured.requests("sent"), ends.iter().map(|end| measured.requests(end)).sum::<u64>());
     assert_eq!(scheduled, measured.requests("sent") + measured.requests("unsent"));
 }
 
@@ -258,14 +258,47 @@ fn runs_go_on_without_lost_agents() {
     assert_eq!(run.requests("sent"), 100);
 }
 
+/// A controller that dies leaves a journal of which a report is made, with what both agents had sent.
+#[test]
+fn journals_survive_their_controller() {
+    let server = Server::reference("");
+    let (one, other) = (Agent::wait("-T 1"), Agent::wait("-T 1"));
+    let journal = temporary("journal");
+    let flags =
+        format!("-t 60s -r 500 --arrival uniform -c 2 --keys 10 --mix get --warmup 0s --journal {journal}");
+    let mut run = led(&server, &[&one, &other], &flags).stdout(Stdio::null()).spawn().unwrap();
+    server.await_gets(300);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let report = ended(&format!("report {journal} -o json:-"));
+    assert!(report.said.contains("the journal ends before its run: this is what was received up to "));
+    let held: Value = serde_json::from_str(&report.out).unwrap();
+    let counts = &held["counts"]["requests"];
+    let of = |key: &str| counts[key].as_u64().unwrap();
+    // What of 300 gets had not come yet is of less than two intervals.
+    assert!(of("scheduled") >= 150, "{counts}");
+    assert_eq!(of("scheduled"), of("sent") + of("unsent"));
+    assert_eq!(held["window"]["interrupted"], true);
+    // Of a run that ends it is the result.
+    let flags = format!("-n 100 -c 2 --keys 10 --warmup 0s --journal {journal}");
+    let measured = measured(&server, &[&one, &other], &flags);
+    let report = ended(&format!("report {journal} -o json:-"));
+    let again: Value = serde_json::from_str(&report.out).unwrap();
+    assert_eq!(again["counts"], *measured.at("counts"));
+    assert_eq!(measured.requests("sent"), 100);
+}
+
 /// Where no other part of the run is left, what the agent had sent is the result.
 #[test]
 fn the_last_agent_leaves_what_it_had_sent() {
     let server = Server::reference("");
     let dying = Agent::wait("-T 1");
     let since = Instant::now();
-    let measured =
-        disturb(&server, &[&dying], "", || kill_process(dying.process.pid(), Signal::KILL).unwrap());
+    let measured = disturb(&server, &[&dying], "", || {
+        // Of which intervals hold some.
+        server.await_gets(250);
+        kill_process(dying.process.pid(), Signal::KILL).unwrap();
+    });
     assert!(measured.requests("completed") >= 50);
     let (_, message) = measured.check("BROKEN");
     assert!(message.contains(": 100 % of the agents' load is missing from "), "{message}");
