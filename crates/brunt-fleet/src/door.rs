@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 /// Connections that are on their way in at a time; others wait in the kernel's queue.
-const NEWCOMERS_MAX: usize = 256;
+const NEWCOMERS_MAX: usize = 1024;
 /// Time limit for telling an agent why it is refused.
 const REFUSAL_MAX: Duration = Duration::from_millis(100);
 

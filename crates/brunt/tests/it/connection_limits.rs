@@ -51,7 +51,7 @@ fn ten_thousand_connections_fit_into_200_mb() {
 }
 
 /// What the server served, once it has written that down.
-fn served(log: &str, requests: usize) -> Vec<brunt_server::log::Record> {
+pub(crate) fn served(log: &str, requests: usize) -> Vec<brunt_server::log::Record> {
     loop {
         let read = crate::server_log::read(&std::fs::read(log).unwrap());
         let records = read.unwrap_or_default();

@@ -1,7 +1,10 @@
 //! Agents that dial their controller: ranks, replacements before the start, and strangers.
 
+use crate::connection_limits::served;
+use crate::fleet::AuthFolder;
 use crate::measured::{ALL, Measured};
-use crate::server::{Directory, Ended, Process, Server, begin, brunt, ended};
+use crate::server::{Directory, Ended, Process, Server, begin, brunt, ended, temporary};
+use brunt_fleet::agent_handshake::{Answer, Hello, VERSION, Welcome};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,6 +92,35 @@ fn fleets_send_the_whole_plan() {
     assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (sent("get"), sent("set") + 700));
 }
 
+/// What does not divide evenly among seven is scheduled to the request, and no request is there before the start.
+#[test]
+fn offered_totals_are_exact_and_begin_together() {
+    const RATE: u64 = 100_003;
+    let log = temporary("log");
+    let server = Server::reference(&format!("--log {log} --script-after 7"));
+    let load = format!(
+        "-r {RATE} --arrival uniform -t 1s --warmup 0s -c 7 --keys 7 --mix get --set server-stats=false"
+    );
+    let controller = Controller::wait(7, &server, &load);
+    let agents: Vec<Process> = (0..7).map(|rank| controller.agent(rank, 7)).collect();
+    let run = controller.measured();
+    let sent = run.requests("sent");
+    assert_eq!(run.requests("scheduled"), RATE);
+    // What this host has no time for is counted.
+    assert_eq!(sent + run.requests("unsent"), RATE);
+    let records = served(&log, 7 + sent as usize);
+    let first_ns = records[7..].iter().map(|record| record.arrival_ns).min().unwrap();
+    let clock = |id| {
+        let now = rustix::time::clock_gettime(id);
+        now.tv_sec * 1_000_000_000 + now.tv_nsec
+    };
+    let epoch_ns = clock(rustix::time::ClockId::Realtime) - clock(rustix::time::ClockId::Monotonic);
+    let start_ns = run.at("window.start_unix_ns").as_i64().unwrap() - epoch_ns;
+    // Wall clocks are adjusted, and the clocks of the agents known to less than this.
+    assert!(first_ns as i64 > start_ns - 5_000_000, "{first_ns} before {start_ns}");
+    drop(agents);
+}
+
 /// A rank is taken by a later attempt, before all are there and while they store their keys; no key is missing then.
 #[test]
 fn later_attempts_take_ranks_before_the_start() {
@@ -126,6 +158,19 @@ fn strangers_are_refused() {
     let first = controller.agent(0, 2);
     controller.await_line("rank 0");
     let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&controller.address).unwrap()).collect();
+    // One is let in and announces 2^63 bytes, lowest first or highest first.
+    for bytes in [1_u64 << 63, 1 << 7] {
+        let mut stranger = TcpStream::connect(&controller.address).unwrap();
+        let hello = Hello { version: VERSION, wants_token: false, nonce: [1; 32] };
+        stranger.write_all(&hello.bytes()).unwrap();
+        let mut answer = [0; Answer::BYTES];
+        stranger.read_exact(&mut answer).unwrap();
+        let welcome = Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false);
+        stranger.write_all(&welcome.bytes()).unwrap();
+        stranger.write_all(&bytes.to_le_bytes()).unwrap();
+        let _ = stranger.write_all(&[0xff; 256]);
+        controller.await_line(": refused");
+    }
     for bytes in [&[0xff; 64][..], b"GET / HTTP/1.1\r\n\r\n", &[0; 4096]] {
         let mut stranger = TcpStream::connect(&controller.address).unwrap();
         let _ = stranger.write_all(bytes);
@@ -176,4 +221,55 @@ fn parts_without_a_controller_add_up() {
     let soon_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 1;
     let unready = Ended::from(part(0, soon_s, "--keys 3000000"));
     unready.is(1, &["this host was not ready at the common start"]);
+}
+
+/// A thousand connections at once and agents of another folder, token or version: the fleet waits, and its memory stays what it was.
+#[test]
+fn a_thousand_strangers_do_not_disturb_a_waiting_fleet() {
+    let server = Server::reference("");
+    let (folder, foreign) = (AuthFolder::new(), AuthFolder::new());
+    let other_token = folder.with_other_token();
+    let load = format!("-n 1000 -c 2 --warmup 0s --keys 100 --auth {}", folder.path());
+    let mut controller = Controller::wait(2, &server, &load);
+    let line = |rank, auth: &str| format!("{}{auth} --join-timeout 1s", controller.agent_line(rank, 2));
+    let [with_folder, with_token, with_foreign, without] = [
+        line(0, &format!(" --auth {}", folder.path())),
+        line(1, &format!(" --auth {}", other_token.path())),
+        line(1, &format!(" --auth {}", foreign.path())),
+        line(1, ""),
+    ];
+    let first = Process(begin(brunt(&with_folder)));
+    controller.await_line("rank 0");
+    let before = resident_bytes(&controller);
+    let strangers: Vec<TcpStream> = (0..1000)
+        .map(|number| {
+            let mut stranger = TcpStream::connect(&controller.address).unwrap();
+            // Some are gone before they have said all.
+            let said: &[u8] =
+                [&b""[..], &[0xff; 64], b"GET / HTTP/1.1\r\n\r\n", &[0x16, 3, 1, 0xff, 0xff, 1]][number % 4];
+            let _ = stranger.write_all(said);
+            stranger
+        })
+        .collect();
+    // Those that say nothing are there for four seconds.
+    let mut grown = 0;
+    for _ in &strangers {
+        controller.await_line(": refused");
+        grown = grown.max(resident_bytes(&controller).saturating_sub(before));
+    }
+    assert!(grown < 64 << 20, "{grown} bytes more");
+    for refused in [with_token, with_foreign, without].map(|line| ended(&line)) {
+        assert_eq!(refused.exit, 1, "{}", refused.said);
+    }
+    let second = Process(begin(brunt(&with_folder.replace("--rank 0", "--rank 1"))));
+    let run = controller.measured();
+    assert_eq!((run.exit, run.requests("sent")), (0, 1_000));
+    assert_eq!((exit_of(first), exit_of(second)), (0, 0));
+    drop(strangers);
+}
+
+fn resident_bytes(controller: &Controller) -> u64 {
+    let path = format!("/proc/{}/statm", controller.process.0.id());
+    let told = std::fs::read_to_string(path).unwrap();
+    told.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
