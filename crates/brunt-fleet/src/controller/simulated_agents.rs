@@ -44,20 +44,8 @@ impl SimulatedAgent {
     /// Says what is to be said by now, and adds what it recorded to `sum`.
     fn step(&mut self, is_heard: bool, set: &mut RecorderSet, sum: &mut IntervalStore) -> Result<(), String> {
         let is_deaf = self.conduct == Conduct::Deaf && self.start_ns.is_some();
-        while is_heard && !is_deaf {
-            match self.link.next_message(Duration::ZERO)? {
-                Some(ToAgent::Prepare(assignment)) => {
-                    self.assignment = Some(assignment);
-                    self.link.send_message(&FromAgent::Ready)?;
-                }
-                Some(ToAgent::Ping { number }) => {
-                    let monotonic_ns = brunt_engine::monotonic_ns();
-                    self.link.send_message(&FromAgent::Pong { number, monotonic_ns })?;
-                }
-                Some(ToAgent::Start { monotonic_ns }) => self.start_ns = Some(monotonic_ns),
-                Some(_) => {}
-                None => break,
-            }
+        if is_heard && !is_deaf {
+            self.hear()?;
         }
         self.link.send_heartbeat(&FromAgent::Alive)?;
         let Some(start_ns) = self.start_ns else { return Ok(()) };
@@ -75,6 +63,24 @@ impl SimulatedAgent {
             }
         }
         Ok(())
+    }
+
+    fn hear(&mut self) -> Result<(), String> {
+        loop {
+            match self.link.next_message(Duration::ZERO)? {
+                Some(ToAgent::Prepare(assignment)) => {
+                    self.assignment = Some(assignment);
+                    self.link.send_message(&FromAgent::Ready)?;
+                }
+                Some(ToAgent::Ping { number }) => {
+                    let monotonic_ns = brunt_engine::monotonic_ns();
+                    self.link.send_message(&FromAgent::Pong { number, monotonic_ns })?;
+                }
+                Some(ToAgent::Start { monotonic_ns }) => self.start_ns = Some(monotonic_ns),
+                Some(_) => {}
+                None => return Ok(()),
+            }
+        }
     }
 
     /// What of the whole's arrivals, which are even, falls to it in the next interval.

@@ -9,6 +9,7 @@ use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, KeyForm, Load, OpenRate, Path, Plan, SessionScope, Transport};
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
 
