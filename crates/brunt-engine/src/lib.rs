@@ -33,6 +33,6 @@ pub use run::kernel_interface::{self, timestamps_work};
 pub use run::trace_reader::check_traces;
 pub use run::{cluster, coordinator, flush, host, in_process_run};
 pub use run_error::{TraceError, hint};
-pub use trace_file::{LineCounts, TraceFile};
+pub use trace_file::TraceFile;
 pub use transport::Address;
 pub use transport::tls_client::{TlsClient, TlsSettings};

@@ -7,13 +7,13 @@ use crate::input_file;
 use brunt_plan::plan::TraceLayout;
 use brunt_plan::quantity::listed;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::run_record::FirstUnreadable;
-use brunt_workload::trace_decoder::{Decoded, LineError, Piece, RecordedRequest, TraceDecoder, recognised};
+use brunt_plan::recorded_request::RecordedRequest;
+use brunt_stats::run_record::{FirstUnreadable, LineCounts};
+use brunt_workload::trace_decoder::{Decoded, LineError, Piece, TraceDecoder, recognised};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -23,21 +23,6 @@ use std::path::Path;
 const CHUNK_BYTES: usize = 256 << 10;
 /// Lines at the beginning of a trace of which one has to be a record.
 const TRIED_LINES: u64 = 1_000;
-
-/// What became of the lines or records of a file so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LineCounts {
-    /// All.
-    pub lines: u64,
-    /// Heads, and others that stand for no request.
-    pub passed_over: u64,
-    /// Commands that brunt does not send.
-    pub unsupported: u64,
-    /// Those that do not have the layout, or were refused.
-    pub unreadable: u64,
-    /// The first of these.
-    pub first_unreadable: Option<FirstUnreadable>,
-}
 
 /// A trace that is open.
 pub struct TraceFile {

@@ -13,9 +13,9 @@ use brunt_plan::spec::{OPTIONS, OptionForm, PlanSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_report::file_type::{FigureWidth, FileRequest};
 use brunt_server::{Division, Drip, Every, Listen, Service};
+use brunt_stats::trace_profile::TraceProfile;
 use brunt_workload::trace::KEY_LEN_MAX;
 use brunt_workload::trace_decoder::{Decoded, Piece, TraceDecoder, recognised};
-use brunt_workload::trace_profile::TraceProfile;
 use std::fmt::Display;
 use std::str::FromStr;
 

@@ -25,6 +25,7 @@ pub mod arrival;
 pub mod distribution;
 pub mod popularity;
 pub mod preset;
+pub mod recorded_request;
 pub mod size;
 pub mod split_mix;
 pub mod sweep;

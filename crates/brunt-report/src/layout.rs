@@ -100,7 +100,7 @@ impl Layout {
 }
 
 /// Bars of a line of them, ascending.
-pub const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+pub(crate) const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];
 
 /// How a piece of text looks on a terminal.

@@ -19,12 +19,13 @@ mod markdown;
 pub mod subject;
 mod text;
 
-// Who builds documents: of a run, of several, of two sets.
+// Who builds documents: of a run, of several, of two sets, of a trace.
 mod assertion_text;
 pub mod campaign;
 pub mod comparison;
 pub mod run_document;
 mod server;
+pub mod trace_document;
 
 // Numbers, times and tables as they are printed.
 mod figure;

@@ -44,6 +44,9 @@ pub mod slowest;
 pub mod stack_delay;
 pub mod summary;
 
+// What files of others hold.
+pub mod trace_profile;
+
 // Statistics.
 pub mod bound;
 pub mod change;

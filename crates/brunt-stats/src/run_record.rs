@@ -245,6 +245,21 @@ pub struct TraceRecord {
     pub error: Option<String>,
 }
 
+/// What became of the lines or records of a file so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LineCounts {
+    /// All.
+    pub lines: u64,
+    /// Heads, and others that stand for no request.
+    pub passed_over: u64,
+    /// Commands that brunt does not send.
+    pub unsupported: u64,
+    /// Those that do not have the layout, or were refused.
+    pub unreadable: u64,
+    /// The first of these.
+    pub first_unreadable: Option<FirstUnreadable>,
+}
+
 /// The first line that was no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstUnreadable {

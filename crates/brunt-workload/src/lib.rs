@@ -17,7 +17,6 @@ pub mod trace;
 // What files of others say.
 mod monitor_line;
 pub mod trace_decoder;
-pub mod trace_profile;
 
 // When.
 pub mod arrivals;

@@ -8,13 +8,14 @@
 use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{Feeds, TraceFeed};
-use crate::trace_file::{LineCounts, TraceFile};
+use crate::trace_file::TraceFile;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
+use brunt_plan::recorded_request::RecordedRequest;
 use brunt_plan::shard::{Shard, StreamPart};
-use brunt_stats::run_record::TraceRecord;
+use brunt_stats::run_record::{LineCounts, TraceRecord};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
-use brunt_workload::trace_decoder::{LineError, RecordedRequest};
+use brunt_workload::trace_decoder::LineError;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

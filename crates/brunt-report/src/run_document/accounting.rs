@@ -273,9 +273,7 @@ fn wire(summary: &Summary) -> Vec<String> {
 fn traces(summary: &Summary) -> Vec<String> {
     let of = |record: &TraceRecord| {
         let end = if record.is_whole { "to its end" } else { "and not to its end" };
-        let passed_over =
-            (record.passed_over > 0).then(|| format!("{} without a request", record.passed_over));
-        let unsupported = (record.unsupported > 0).then(|| format!("{} unsupported", record.unsupported));
+        let passed_over = [("without a request", record.passed_over), ("unsupported", record.unsupported)];
         let unreadable = record.first_unreadable.as_ref().map(|first| {
             let (line, text, reason) = (first.line, &first.text, &first.reason);
             format!("{} skipped (first: line {line}, \"{text}\": {reason})", record.unreadable)
@@ -291,7 +289,8 @@ fn traces(summary: &Summary) -> Vec<String> {
             quantity::things(record.records, "record"),
         ]
         .into_iter()
-        .chain([passed_over, unsupported, unreadable, cut, substituted, error].into_iter().flatten())
+        .chain(quantity::counted(passed_over))
+        .chain([unreadable, cut, substituted, error].into_iter().flatten())
         .collect::<Vec<_>>()
     };
     summary.record.run.traces.iter().flat_map(of).collect()

@@ -19,8 +19,8 @@ fn a_log_of_monitor_is_told() {
     let (head, behind) = told.out.split_once("passed over").unwrap();
     let head: Vec<&str> = head.split_whitespace().collect();
     assert_eq!(head.join(" "), format!("trace {path}, monitor · 7 lines · 4 requests"));
-    let expected = "   2 without a request · 1 unsupported · 1 unreadable · first: line\n\
-         \x20             7, \"one line of something else\": no line of MONITOR\n\
+    let expected = "   2 without a request · 1 unsupported · 1 unreadable\n\
+         \x20             first: line 7, \"one line of something else\": no line of MONITOR\n\
          span          2.00 s · 2.00/s · 3 in the busiest second\n\
          rate          ▄______█_______________________▆ 63.0 ms each, 0 to 31.7/s\n\
          operations    get 75.0 % · set 25.0 %\n\

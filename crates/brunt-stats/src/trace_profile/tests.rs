@@ -145,17 +145,20 @@ fn rates_are_told_over_the_span() {
 }
 
 #[test]
-fn sizes_are_counted_by_their_digits() {
-    let mut sizes = SizeCounts::default();
-    (1..=100_000).for_each(|size| sizes.add(size, 1));
-    assert_eq!((sizes.count, sizes.max), (100_000, 100_000));
-    for share in [0.001, 0.01, 0.5, 0.9, 0.999, 1.0] {
-        let (exact, told) = ((share * 1e5) as u64, sizes.quantile(share));
-        assert!(told >= exact && told - exact <= exact / 1000, "{share}: {told}");
+fn sizes_are_told_to_a_thousandth_whatever_they_are() {
+    let mut sizes = Histogram::new();
+    (1..=100_000).for_each(|size| sizes.record(size));
+    let told = SizeSummary::of(&sizes, 10).unwrap();
+    assert_eq!((told.count, told.max, told.mean), (100_000, 1_000_000, 500_005.0));
+    for (exact, told) in [(500_000, told.p50), (900_000, told.p90), (990_000, told.p99), (999_000, told.p999)]
+    {
+        assert!(told >= exact && told - exact <= exact / 1000, "{exact}: {told}");
     }
-    let mut extreme = SizeCounts::default();
-    extreme.add(u64::MAX, 2);
-    assert_eq!((extreme.quantile(0.5), SizeCounts::default().quantile(0.5)), (u64::MAX, 0));
+    let mut extreme = Histogram::new();
+    extreme.record_many(u64::MAX, 2);
+    let told = SizeSummary::of(&extreme, 2).unwrap();
+    assert_eq!((told.p50, told.max, told.count), (u64::MAX, u64::MAX, 2));
+    assert_eq!(SizeSummary::of(&Histogram::new(), 1), None);
 }
 
 #[test]

@@ -4,8 +4,10 @@
 //! same hash of 64 bits; percentiles are at most 0.1 % too high; beside about 60 bytes for each key, and 16 for each size of a cache, memory does not grow with the
 //! trace.
 
-use crate::trace_decoder::RecordedRequest;
+use crate::histogram::Histogram;
 use brunt_plan::op::OpKind;
+use brunt_plan::quantile::Quantile;
+use brunt_plan::recorded_request::RecordedRequest;
 use rapidhash::fast::GlobalState;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 use serde::Serialize;
@@ -29,9 +31,9 @@ struct RequestCounts {
     kinds: [u64; OpKind::COUNT],
     without_value: u64,
     stores: u64,
-    key_sizes: SizeCounts,
-    value_sizes: SizeCounts,
-    ttls_ms: SizeCounts,
+    key_sizes: Histogram,
+    value_sizes: Histogram,
+    ttls_ms: Histogram,
 }
 
 /// Learns what a trace holds.
@@ -159,7 +161,7 @@ impl TraceProfile {
     pub fn new(cache_bytes: &[u64], top: usize) -> Self {
         Self {
             counts: RequestCounts::default(),
-            times: Times::default(),
+            times: Times { bin_ns: MILLISECOND_NS, is_in_seconds: true, ..Times::default() },
             ids: HashMap::default(),
             keys: Vec::new(),
             texts: Vec::new(),
@@ -217,9 +219,9 @@ impl TraceProfile {
             retrievals_without_value: self.counts.without_value,
             stores: self.counts.stores,
             rate: self.times.summary(),
-            key_bytes: self.counts.key_sizes.summary(1),
-            value_bytes: self.counts.value_sizes.summary(1),
-            ttl_ns: self.counts.ttls_ms.summary(MILLISECOND_NS),
+            key_bytes: SizeSummary::of(&self.counts.key_sizes, 1),
+            value_bytes: SizeSummary::of(&self.counts.value_sizes, 1),
+            ttl_ns: SizeSummary::of(&self.counts.ttls_ms, MILLISECOND_NS),
             keys: counts.len() as u64,
             keys_once: counts.iter().rev().take_while(|count| **count == 1).count() as u64,
             keys_without_size: (counts.len() - sizes.clone().count()) as u64,
@@ -236,14 +238,14 @@ impl RequestCounts {
     fn add(&mut self, request: &RecordedRequest<'_>, repeats: u64) {
         let RecordedRequest { kind, key_len, value_len, ttl_ns, .. } = *request;
         self.kinds[kind as usize] += repeats;
-        key_len.into_iter().for_each(|len| self.key_sizes.add(u64::from(len), repeats));
-        value_len.into_iter().for_each(|len| self.value_sizes.add(len, repeats));
+        key_len.into_iter().for_each(|len| self.key_sizes.record_many(u64::from(len), repeats));
+        value_len.into_iter().for_each(|len| self.value_sizes.record_many(len, repeats));
         if kind.is_retrieval() && value_len.is_none() {
             self.without_value += repeats;
         }
         if kind.carries_value() {
             self.stores += repeats;
-            ttl_ns.into_iter().for_each(|ttl_ns| self.ttls_ms.add(ttl_ns / MILLISECOND_NS, repeats));
+            ttl_ns.into_iter().for_each(|ttl_ns| self.ttls_ms.record_many(ttl_ns / MILLISECOND_NS, repeats));
         }
     }
 }
@@ -267,7 +269,7 @@ const EXPONENT_MAX: f64 = 8.0;
 fn zipf_law(counts: &[u64]) -> Option<ZipfLaw> {
     let head = counts.iter().take(HEAD_KEYS_MAX).take_while(|count| **count >= HEAD_REQUESTS_MIN);
     let head: Vec<(f64, f64)> =
-        head.enumerate().map(|(rank, count)| (libm::log((rank + 1) as f64), *count as f64)).collect();
+        head.enumerate().map(|(rank, count)| (((rank + 1) as f64).ln(), *count as f64)).collect();
     if head.len() < HEAD_KEYS_MIN {
         return None;
     }
@@ -281,7 +283,7 @@ fn zipf_law(counts: &[u64]) -> Option<ZipfLaw> {
     for _ in 0..32 {
         let middle = (low + high) / 2.0;
         // A steeper law has lower ranks.
-        match mean(&|(log_rank, _)| libm::exp(-middle * log_rank)) > seen {
+        match mean(&|(log_rank, _)| (-middle * log_rank).exp()) > seen {
             true => low = middle,
             false => high = middle,
         }
@@ -295,7 +297,7 @@ const PARTS_MAX: usize = 32;
 const BINS_MAX: usize = 4_000;
 
 /// Requests over time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Times {
     bins: Vec<u64>,
     bin_ns: u64,
@@ -305,21 +307,6 @@ struct Times {
     /// Of the second of `last_ns`, and of the one that had the most.
     this_second: u64,
     busiest_second: u64,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        let bin_ns = MILLISECOND_NS;
-        Self {
-            bins: Vec::new(),
-            bin_ns,
-            last_ns: 0,
-            is_in_seconds: true,
-            falling: 0,
-            this_second: 0,
-            busiest_second: 0,
-        }
-    }
 }
 
 impl Times {
@@ -383,72 +370,19 @@ fn per_second(requests: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { requests as f64 * SECOND_NS as f64 / ns as f64 }
 }
 
-/// Below this, sizes are counted one by one; above it by their first ten binary digits.
-const EXACT_BELOW: u64 = 2_048;
-const DIGITS: u32 = 10;
-
-/// How often each size came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct SizeCounts {
-    counts: Vec<u64>,
-    count: u64,
-    sum: u128,
-    max: u64,
-}
-
-impl SizeCounts {
-    fn add(&mut self, size: u64, times: u64) {
-        let place = Self::place(size);
-        if self.counts.len() <= place {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] += times;
-        self.count += times;
-        self.sum += u128::from(size) * u128::from(times);
-        self.max = self.max.max(size);
-    }
-
-    fn place(size: u64) -> usize {
-        if size < EXACT_BELOW {
-            return size as usize;
-        }
-        let shift = size.ilog2() - DIGITS;
-        ((shift as usize) << DIGITS) + (size >> shift) as usize
-    }
-
-    /// The largest size at a place.
-    fn highest(place: usize) -> u64 {
-        if (place as u64) < EXACT_BELOW {
-            return place as u64;
-        }
-        let shift = (place >> DIGITS) - 1;
-        let first = (place - (shift << DIGITS)) as u64;
-        (first << shift) | ((1 << shift) - 1)
-    }
-
+impl SizeSummary {
     /// In short, in this unit; `None` without any.
-    fn summary(&self, unit: u64) -> Option<SizeSummary> {
-        let quantile = |share: f64| self.quantile(share).saturating_mul(unit);
-        (self.count > 0).then(|| SizeSummary {
-            count: self.count,
-            mean: self.sum as f64 * unit as f64 / self.count as f64,
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
-            max: quantile(1.0),
+    fn of(sizes: &Histogram, unit: u64) -> Option<Self> {
+        let quantile = |quantile| Some(sizes.quantile(quantile)?.saturating_mul(unit));
+        Some(Self {
+            count: sizes.count(),
+            mean: sizes.moments().mean()? * unit as f64,
+            p50: quantile(Quantile::P50)?,
+            p90: quantile(Quantile::P90)?,
+            p99: quantile(Quantile::P99)?,
+            p999: quantile(Quantile::P999)?,
+            max: sizes.max()?.saturating_mul(unit),
         })
-    }
-
-    /// The size that this share of them does not exceed; 0 of none.
-    fn quantile(&self, share: f64) -> u64 {
-        let needed = (share * self.count as f64).ceil() as u64;
-        let mut below = 0;
-        let place = self.counts.iter().position(|count| {
-            below += count;
-            below >= needed
-        });
-        place.map_or(0, |place| Self::highest(place).min(self.max))
     }
 }
 
@@ -468,7 +402,7 @@ struct Node {
     bytes: u64,
 }
 
-/// The neighbour of what is not in the ring.
+/// The link of what is not in the ring.
 const NOWHERE: u32 = u32::MAX;
 
 impl Lru {
