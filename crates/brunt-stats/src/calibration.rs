@@ -73,37 +73,30 @@ impl Shape {
 
     /// What a calibration of this shape and a run of that one differ in although the one is taken for the other.
     fn differences(&self, run: &Self) -> Vec<String> {
-        let mut differences = Vec::new();
-        if (self.connections, self.depth) != (run.connections, run.depth) {
-            differences.push(format!("with {} connections × depth {}", self.connections, self.depth));
-        }
-        if self.cpus != run.cpus {
-            let cpus = &self.cpus;
-            differences.push(match cpus.is_empty() {
-                true => "without pinning".to_owned(),
-                false => format!("pinned to processors {cpus}"),
-            });
-        }
-        if self.value_size != run.value_size {
-            differences.push(format!("with values of {}", self.value_text()));
-        }
-        if self.protocol != run.protocol {
-            differences.push(format!("with {}", self.protocol));
-        }
-        differences
+        let Self { connections, depth, cpus, protocol, .. } = self;
+        let pinned = if cpus.is_empty() { "without pinning" } else { "pinned to processors " };
+        let words = [
+            (
+                (*connections, *depth) != (run.connections, run.depth),
+                format!("with {connections} connections × depth {depth}"),
+            ),
+            (*cpus != run.cpus, format!("{pinned}{cpus}")),
+            (self.value_size != run.value_size, format!("with values of {}", self.value_text())),
+            (*protocol != run.protocol, format!("with {protocol}")),
+        ];
+        words.into_iter().filter(|(differs, _)| *differs).map(|(_, words)| words).collect()
     }
 
     /// Why a calibration of this shape says nothing about a run of that one; `None` where it does.
     fn misfit(&self, run: &Self) -> Option<String> {
-        let threads =
-            |number: u32| if number == 1 { "1 thread".to_owned() } else { format!("{number} threads") };
-        if self.threads != run.threads {
-            return Some(format!("for {}, this run has {}", threads(self.threads), run.threads));
-        }
-        let words = [("--wait", &self.wait, &run.wait), ("--io", &self.io, &run.io)];
-        let differs = words.into_iter().find(|(_, calibrated, run)| calibrated != run)?;
-        let (option, calibrated, run) = differs;
-        Some(format!("with {option} {calibrated}, this run has {run}"))
+        let Self { threads, wait, io, .. } = self;
+        let plural = if *threads == 1 { "" } else { "s" };
+        let words = [
+            (*threads != run.threads, format!("for {threads} thread{plural}, this run has {}", run.threads)),
+            (*wait != run.wait, format!("with --wait {wait}, this run has {}", run.wait)),
+            (*io != run.io, format!("with --io {io}, this run has {}", run.io)),
+        ];
+        words.into_iter().find_map(|(differs, words)| differs.then_some(words))
     }
 }
 

@@ -7,7 +7,7 @@
 //! window every completed request of the chosen rows is in exactly one batch; an interval holds its estimate, and neither end falls as
 //! percentiles rise.
 
-use crate::histogram::{Histogram, Ranks, SparseHistogram};
+use crate::histogram::{Histogram, SparseHistogram};
 use crate::timeline::Timeline;
 use crate::window::MeasuredWindow;
 use brunt_plan::op::{ClassId, OpId};
@@ -82,9 +82,9 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
     }
     let mut merged = Histogram::new();
     batches.iter().for_each(|batch| merged.merge_sparse(&batch.response));
-    let (ranks, count) = (merged.ranks(), merged.count());
+    let count = merged.count();
     let supported = quantiles.iter().copied().filter(|quantile| quantile.is_supported_by(count));
-    let own = supported.filter_map(|quantile| Some((quantile, ranks.at_rank(quantile.rank(count))?)));
+    let own = supported.filter_map(|quantile| Some((quantile, merged.at_rank(quantile.rank(count))?)));
     let own: Vec<(Quantile, RangeInclusive<u64>)> = own.collect();
     let starts: Vec<u64> = own.iter().map(|(_, values)| *values.start()).collect();
     let answered = design_effects(&batches, &starts, |_| 0);
@@ -99,9 +99,9 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
             PercentileInterval {
                 quantile: *quantile,
                 value_ns: *values.end(),
-                low_ns: low_end(&ranks, below_low, count),
+                low_ns: low_end(&merged, below_low, count),
                 high_ns: (effective_count * quantile.share_above() >= EFFECTIVE_ABOVE_MIN)
-                    .then(|| high_end(&ranks, below_high, count)),
+                    .then(|| high_end(&merged, below_high, count)),
                 fraction_below_low: below_low,
                 fraction_above_high: 1.0 - wilson(fraction(*quantile), all_count as f64 / of_all)[1],
                 basis: IntervalBasis {
@@ -149,15 +149,15 @@ fn wilson(share: f64, count: f64) -> [f64; 2] {
 }
 
 /// The lowest value of the bucket in which this share of the requests ends.
-fn low_end(ranks: &Ranks, below: f64, count: u64) -> u64 {
+fn low_end(merged: &Histogram, below: f64, count: u64) -> u64 {
     let rank = (below * count as f64).ceil() as u64;
-    ranks.at_rank(rank).map_or(0, |values| *values.start())
+    merged.at_rank(rank).map_or(0, |values| *values.start())
 }
 
 /// The highest value of that bucket.
-fn high_end(ranks: &Ranks, below: f64, count: u64) -> u64 {
+fn high_end(merged: &Histogram, below: f64, count: u64) -> u64 {
     let rank = ((below * count as f64).ceil() as u64).min(count);
-    ranks.at_rank(rank).map_or(u64::MAX, |values| *values.end())
+    merged.at_rank(rank).map_or(u64::MAX, |values| *values.end())
 }
 
 /// Widens intervals until neither end falls as percentiles rise: bursts may leave a percentile with fewer independent requests than one

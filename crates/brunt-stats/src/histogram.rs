@@ -147,34 +147,6 @@ fn values_within(moments: &Moments, bucket: usize) -> RangeInclusive<u64> {
     moments.min.max(*values.start())..=moments.max.min(highest)
 }
 
-/// The occupied buckets of a histogram with what lies in them and below, for many questions about ranks.
-#[derive(Clone, Debug)]
-pub struct Ranks {
-    moments: Moments,
-    /// Ascending: a bucket, and how many values it and those below it hold.
-    cumulative: Vec<(usize, u64)>,
-}
-
-impl Ranks {
-    /// The values that may be the one of a rank; see [`Histogram::at_rank`].
-    pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u64>> {
-        let place = self.cumulative.partition_point(|(_, cumulative)| *cumulative < rank);
-        self.cumulative.get(place).map(|(bucket, _)| values_within(&self.moments, *bucket))
-    }
-
-    /// Ascending: the values of an occupied bucket, and how many it and those below it hold.
-    pub fn iter(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
-        self.cumulative
-            .iter()
-            .map(|(bucket, cumulative)| (values_within(&self.moments, *bucket), *cumulative))
-    }
-
-    /// The value at a quantile; see [`Histogram::quantile`].
-    pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
-        self.at_rank(quantile.rank(self.moments.count)).map(|values| *values.end())
-    }
-}
-
 /// What a worker records into. All memory is taken at the start; recording is one count, two sums and one comparison.
 #[derive(Clone, Debug)]
 pub struct RecordingHistogram {
@@ -742,14 +714,13 @@ impl Histogram {
         self.at_rank(quantile.rank(self.count())).map(|values| *values.end())
     }
 
-    /// The values as cumulative counts, for many lookups of ranks.
-    pub fn ranks(&self) -> Ranks {
-        let (mut below, mut cumulative) = (0, Vec::with_capacity(1024));
-        self.for_each(|bucket, count| {
-            below += count;
-            cumulative.push((bucket, below));
-        });
-        Ranks { moments: self.moments, cumulative }
+    /// Ascending: the values of an occupied bucket, as far as they lie within minimum and maximum, and how many it and those below it hold.
+    pub fn ranks(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        let mut cumulative = 0;
+        self.buckets().map(move |(bucket, count)| {
+            cumulative += count;
+            (values_within(&self.moments, bucket), cumulative)
+        })
     }
 
     /// The values that may be the one of a rank, counted from 1: those of its bucket, as far as they lie within minimum

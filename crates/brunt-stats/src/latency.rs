@@ -44,10 +44,9 @@ impl LatencySummary {
     /// Of a merged histogram, with these percentiles, ascending.
     pub fn with(histogram: &Histogram, quantiles: &[Quantile]) -> Self {
         let count = histogram.count();
-        let ranks = histogram.ranks();
         let percentile = |quantile: Quantile| Percentile {
             quantile,
-            value_ns: quantile.is_supported_by(count).then(|| ranks.quantile(quantile)).flatten(),
+            value_ns: quantile.is_supported_by(count).then(|| histogram.quantile(quantile)).flatten(),
             needs_more: quantile.samples_needed().unwrap_or(u64::MAX).saturating_sub(count),
         };
         Self {

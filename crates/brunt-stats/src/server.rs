@@ -5,7 +5,7 @@
 
 use crate::connection::FaultKind;
 use crate::counts::counts;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 counts! {
     /// What one server did.
@@ -23,28 +23,10 @@ counts! {
     }
 }
 
-/// Counts of servers as lists of numbers: a file has a hundred thousand of them.
-pub(crate) mod lists {
-    use super::ServerCounts;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(of: &[ServerCounts], serializer: S) -> Result<S::Ok, S::Error> {
-        let list = |of: &ServerCounts| [of.answered, of.failed, of.unsent, of.abandoned, of.redirected];
-        of.iter().map(list).collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<ServerCounts>, D::Error> {
-        let counts = |[answered, failed, unsent, abandoned, redirected]: [u64; 5]| ServerCounts {
-            answered,
-            failed,
-            unsent,
-            abandoned,
-            redirected,
-        };
-        Ok(Vec::deserialize(deserializer)?.into_iter().map(counts).collect())
-    }
+/// Writes counts of servers as lists of numbers, from which serde reads them, too: a file has a hundred thousand of them.
+pub(crate) fn write_lists<S: Serializer>(of: &[ServerCounts], serializer: S) -> Result<S::Ok, S::Error> {
+    let list = |of: &ServerCounts| [of.answered, of.failed, of.unsent, of.abandoned, of.redirected];
+    serializer.collect_seq(of.iter().map(list))
 }
 
 /// Adds the counts of each server to those of the same server.

@@ -114,8 +114,7 @@ impl Layout {
     }
 
     fn latency_row(&self, histogram: &Histogram) -> Row {
-        let ranks = histogram.ranks();
-        self.row(histogram.moments(), |at| ranks.quantile(at), US, 0.0)
+        self.row(histogram.moments(), |at| histogram.quantile(at), US, 0.0)
     }
 
     /// Operations of these kinds, of those whose latencies are shown.

@@ -155,9 +155,8 @@ impl<'a> Spectrum<'a> {
         // Only where there are a few.
         let shown = if ops.len() > OPS_MAX { 0 } else { ops.len() };
         for (index, (name, histogram)) in ops.into_iter().take(shown).enumerate() {
-            let ranks = histogram.ranks();
             let given = levels.iter().filter(|level| level.quantile.is_supported_by(histogram.count()));
-            let places = given.filter_map(|level| Some(level.place(ranks.quantile(level.quantile)?)));
+            let places = given.filter_map(|level| Some(level.place(histogram.quantile(level.quantile)?)));
             let stroke = Stroke { ink: Ink::Series(2 + index % 3), width: 1.5, dash: OP_DASHES[index] };
             background.push(Series::new(OP_CLASSES[index], name, vec![Mark::Line(places.collect(), stroke)]));
         }
@@ -298,7 +297,7 @@ fn levels(summary: &Summary) -> Vec<Level> {
     let batches = batches(timeline, window, window.measure_ns, |_, _| true);
     let known = if is_unbounded(summary) { Vec::new() } else { intervals(&batches, &quantiles) };
     let histograms = [&latency.response, &latency.service, &latency.without_client];
-    let [response, service, without] = histograms.map(|held| held.histogram.ranks());
+    let [response, service, without] = histograms.map(|held| &held.histogram);
     let delay_ns = |quantile| summary.total.stack_delay.ns(Statistic::Percentile(quantile));
     quantiles
         .into_iter()

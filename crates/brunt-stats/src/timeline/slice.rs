@@ -54,7 +54,7 @@ pub struct Slice {
     /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
     pub warmup_response: SparseHistogram,
     /// What each server did, in the order of the plan.
-    #[serde(with = "server::lists")]
+    #[serde(serialize_with = "server::write_lists")]
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
     pub rows: Vec<SliceRow>,

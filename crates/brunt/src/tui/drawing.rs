@@ -338,9 +338,8 @@ fn spectrum(screen: &mut Screen<'_>, histogram: &Histogram) {
     let columns = usize::from(screen.area.width) - SCALE_WIDTH;
     // A title above, names and an empty line below.
     let rows = SPECTRUM_LINES - 3;
-    let ranks = histogram.ranks();
     let given = |quantile: &Quantile| quantile.is_supported_by(histogram.count());
-    let value = |column| ranks.quantile(quantile_at(column, columns).filter(given)?).map(|ns| ns as f64);
+    let value = |column| histogram.quantile(quantile_at(column, columns).filter(given)?).map(|ns| ns as f64);
     let values: Vec<f64> = (0..columns).map_while(value).collect();
     let (Some(least), Some(most)) = (values.first(), values.last()) else {
         return screen.put(0, 0, "response time by percentile: none yet", dim);
