@@ -21,7 +21,7 @@ use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
-use crate::url::{NamedServer, ServerList};
+use crate::url::ServerList;
 use crate::warmup::Warmup;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::{Table, Value};
@@ -322,25 +322,29 @@ impl PlanSpec {
         toml::to_string(&PlanFile::from(self.clone())).unwrap_or_else(|error| format!("# {error}\n"))
     }
 
+    /// Its lists of servers, each with its option.
+    pub fn server_lists(&self) -> impl Iterator<Item = (&'static str, &ServerList)> {
+        let classes = || self.classes.iter().chain([&self.base]);
+        let of_classes = classes().filter_map(|class| class.server.as_ref());
+        let routes = classes().filter_map(|class| class.route.as_ref()).flatten();
+        let servers = self.run.server.iter().chain(of_classes).map(|list| ("server", list));
+        servers.chain(routes.filter_map(|route| Some(("route", route.server.as_ref()?))))
+    }
+
     /// The first option that names a file, which an agent would open.
     pub fn first_file(&self) -> Option<&'static str> {
-        let RunSpec { server, password, tls_ca, tls_cert, tls_key, .. } = &self.run;
-        let is_socket = |servers: &Option<ServerList>| {
-            let servers = servers.iter().flat_map(|list| &list.0);
-            servers.filter_map(NamedServer::address).any(ServerAddress::is_unix)
-        };
-        let classes = || self.classes.iter().chain([&self.base]);
-        let routes = || classes().filter_map(|class| class.route.as_ref()).flatten();
+        let RunSpec { password, tls_ca, tls_cert, tls_key, .. } = &self.run;
+        let mut classes = self.classes.iter().chain([&self.base]);
         let named = [
             ("tls-ca", tls_ca.is_some()),
             ("tls-cert", tls_cert.is_some()),
             ("tls-key", tls_key.is_some()),
             ("password", password.as_ref().is_some_and(|password| password.unread().is_some())),
-            ("trace", classes().any(|class| class.trace.is_some())),
-            ("server", is_socket(server) || classes().any(|class| is_socket(&class.server))),
-            ("route", routes().any(|route| is_socket(&route.server))),
+            ("trace", classes.any(|class| class.trace.is_some())),
         ];
-        named.into_iter().find_map(|(option, is_file)| is_file.then_some(option))
+        let has_socket = |list: &ServerList| list.addresses().any(ServerAddress::is_unix);
+        let sockets = self.server_lists().map(|(option, list)| (option, has_socket(list)));
+        named.into_iter().chain(sockets).find_map(|(option, is_file)| is_file.then_some(option))
     }
 
     /// Lets the flags win over a plan file. Class options on the command line change the only class there is; with

@@ -97,11 +97,6 @@ fn ask_one(run: &RunSpec, server: &ServerAddress, transport: Transport) -> Resul
 
 /// Do all servers run on this host, as far as their names can be found, and does no other host generate load?
 pub(crate) fn server_is_here(spec: &PlanSpec) -> bool {
-    let classes = || spec.classes.iter();
-    let routes = classes().filter_map(|class| class.route.as_ref()).flatten();
-    let of_classes = classes().filter_map(|class| class.server.as_ref());
-    let lists =
-        spec.run.server.iter().chain(of_classes).chain(routes.filter_map(|route| route.server.as_ref()));
     let version = spec.run.ip_version.unwrap_or_default();
     let is_here = |server: &ServerAddress| {
         let Ok(endpoint) = find(server, Transport::Tcp, version, None) else { return true };
@@ -109,7 +104,7 @@ pub(crate) fn server_is_here(spec: &PlanSpec) -> bool {
         // Only an address of this host can be bound to.
         first.is_none_or(|first| UdpSocket::bind((first.ip(), 0)).is_ok())
     };
-    !spec.run.has_agents() && lists.flat_map(ServerList::addresses).all(is_here)
+    !spec.run.has_agents() && spec.server_lists().flat_map(|(_, list)| list.addresses()).all(is_here)
 }
 
 #[cfg(test)]
@@ -162,6 +157,7 @@ mod tests {
             ("server = '192.0.2.1'", false),
             ("server = ['127.0.0.1', '192.0.2.1']", false),
             ("[[class]]\nserver = '192.0.2.1'", false),
+            ("server = '127.0.0.1'\n[[class]]\nroute = [{ ops = ['set'], server = '192.0.2.1' }]", false),
             ("server = '127.0.0.1'\nagent = ['b']", false),
         ];
         for (toml, expected) in table {

@@ -14,9 +14,9 @@ use crate::terminal::print;
 use anyhow::Context;
 use brunt_fleet::credentials;
 use brunt_plan::plan::Protocol;
-use brunt_plan::spec::PlanSpec;
+use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::Count;
-use brunt_plan::url::{NamedServer, ServerList, ServerUrl};
+use brunt_plan::url::{NamedServer, ServerUrl};
 use std::path::Path;
 
 /// Prints what an engine takes.
@@ -65,14 +65,10 @@ fn planned(flags: &FleetPlan) -> Result<PlanSpec, Failure> {
 }
 
 fn has_password(spec: &PlanSpec) -> bool {
-    let classes = || spec.classes.iter().chain([&spec.base]);
-    let of_routes = classes().filter_map(|class| class.route.as_ref()).flatten().map(|route| &route.server);
-    let lists = classes().map(|class| &class.server).chain(of_routes).chain([&spec.run.server]);
-    let servers = lists.flatten().flat_map(|ServerList(servers)| servers);
     let is_secret = |server: &NamedServer| {
         matches!(server, NamedServer::Url(ServerUrl { password: Some(_), .. }) | NamedServer::Invalid(_))
     };
-    spec.run.password.is_some() || servers.into_iter().any(is_secret)
+    spec.run.password.is_some() || spec.server_lists().flat_map(|(_, list)| &list.0).any(is_secret)
 }
 
 /// The contents of a new folder for `--auth`, by the names of its files.
@@ -85,6 +81,13 @@ fn new_secrets() -> Result<Vec<(String, String)>, Failure> {
         std::fs::read_to_string(path).map(|text| (name, text)).map_err(Failure::failed)
     };
     credentials::files(&folder).iter().map(|path| read(path)).collect()
+}
+
+/// The options of an agent that name the target's files of TLS, each as `written` has it.
+fn target_options(spec: &PlanSpec, written: impl Fn(&str, &str) -> String) -> String {
+    let RunSpec { tls_ca, tls_cert, tls_key, .. } = &spec.run;
+    let files = [("--target-ca", tls_ca), ("--target-cert", tls_cert), ("--target-key", tls_key)];
+    files.into_iter().filter_map(|(option, path)| Some(written(option, path.as_ref()?))).collect()
 }
 
 /// The template with a value in the place of each `@NAME@`. What is in a value stays as it is.

@@ -2,7 +2,7 @@
 //!
 //! Pure but for files of TLS that the plan names. Invariant: every text is a block that keeps its lines, or is quoted.
 
-use super::filled;
+use super::{filled, target_options};
 use crate::cli::Kubernetes;
 use crate::exit::Failure;
 use crate::input;
@@ -68,9 +68,7 @@ pub(super) fn manifests(flags: &Kubernetes, spec: &PlanSpec, secrets: &[(String,
     let namespace = |before: &str| {
         flags.namespace.as_ref().map_or(String::new(), |namespace| format!("{before}{namespace}"))
     };
-    let target = [("ca", &spec.run.tls_ca), ("cert", &spec.run.tls_cert), ("key", &spec.run.tls_key)];
-    let target = target.into_iter().filter_map(|(what, path)| Some((what, path.as_ref()?)));
-    let target: String = target.map(|(what, path)| format!(", \"--target-{what}\", \"{path}\"")).collect();
+    let target = target_options(spec, |option, path| format!(", \"{option}\", \"{path}\""));
     let secrets: String = secrets.iter().map(|(name, text)| format!("  {name}: {}\n", block(text))).collect();
     let template = TEMPLATE.replace("@POD@", POD).replace("@CONTAINER@", CONTAINER);
     filled(

@@ -2,7 +2,7 @@
 //!
 //! Pure. Invariant: words of the user are quoted for the shell, and the plan is what its author wrote, whatever is in it.
 
-use super::filled;
+use super::{filled, target_options};
 use crate::cli::Slurm;
 use brunt_plan::spec::PlanSpec;
 
@@ -16,13 +16,7 @@ pub(super) fn script(flags: &Slurm, spec: &PlanSpec) -> String {
         value.as_ref().map_or(String::new(), |value| format!("#SBATCH --{name}={value}\n"))
     };
     let options = option("time", &flags.time) + &option("partition", &flags.partition);
-    let target = [
-        ("--target-ca", &spec.run.tls_ca),
-        ("--target-cert", &spec.run.tls_cert),
-        ("--target-key", &spec.run.tls_key),
-    ];
-    let target = target.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?)));
-    let target: String = target.map(|(option, path)| format!(" \\\n    {option} {}", quoted(path))).collect();
+    let target = target_options(spec, |option, path| format!(" \\\n    {option} {}", quoted(path)));
     let plan = spec.to_toml();
     let shared = flags.shared.as_ref().map(|path| quoted(&path.display().to_string()));
     filled(

@@ -5,7 +5,7 @@
 #SBATCH --nodes=@NODES@
 #SBATCH --ntasks=@AGENTS@
 #SBATCH --ntasks-per-node=@PER_NODE@
-# Nobody else loads the nodes that measure.
+# The nodes that measure run no other job.
 #SBATCH --exclusive
 # The job begins again on other nodes if one fails; the output of both attempts is kept.
 #SBATCH --requeue
