@@ -58,7 +58,7 @@ fn make(experiments: &[Experiments], io: Option<&str>, advice: &str) -> anyhow::
     let test = |of: &[&str], more: &[&str]| {
         let mut test = cargo::command(&[&["test", "--release"], of, more].concat());
         test.env("BRUNT_ACCURACY", "full").envs(io.map(|io| ("BRUNT_ACCURACY_IO", io)));
-        cargo::run(test.env("TMPDIR", scratch.path()))
+        programs::run(test.env("TMPDIR", scratch.path()))
     };
     for (of, _) in experiments {
         test(of, &["--no-run"])?;

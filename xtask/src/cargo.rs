@@ -1,7 +1,6 @@
 //! The cargo that runs this program, so that a chosen toolchain stays chosen, and what it builds.
 
-use crate::top;
-use anyhow::{Context, ensure};
+use crate::{programs, top};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,16 +9,6 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(top()).stdin(Stdio::null());
     command
-}
-
-/// Runs a command of cargo's to its end.
-///
-/// # Errors
-/// It cannot be run, or fails.
-pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().context("cannot run cargo")?;
-    ensure!(status.success(), "{command:?} ended with {status}");
-    Ok(())
 }
 
 /// Where cargo puts what it builds.
@@ -44,7 +33,7 @@ pub(crate) fn build(
     let mut build = command(&["build", "--quiet", "--profile", profile, "--target-dir"]);
     build.arg(target).args(arguments).env("CARGO_INCREMENTAL", "0");
     build.env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTFLAGS").envs(variables.iter().copied());
-    run(&mut build)
+    programs::run(&mut build)
 }
 
 /// Builds brunt and brunt-bench as released. Returns their paths.

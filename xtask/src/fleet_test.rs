@@ -51,7 +51,7 @@ PartitionName=load Nodes=n[1-4] Default=YES MaxTime=INFINITE State=UP
 /// Who refuses what.
 pub(crate) fn run() -> anyhow::Result<()> {
     programs::ensure_all(programs::FLEET)?;
-    cargo::run(&mut cargo::command(&["build", "--quiet", "-p", "brunt"]))?;
+    call(&mut cargo::command(&["build", "--quiet", "-p", "brunt"]))?;
     let folder = cargo::target_folder()?.join("fleet-test");
     fs::create_dir_all(&folder)?;
     let plan = folder.join("plan.toml");

@@ -155,7 +155,7 @@ impl Workshop {
         let own = ["xtask", "brunt-bench", "brunt-fuzz"].map(|name| format!("--exclude={name}"));
         let target = self.scratch("crates");
         let mut package = cargo::command(&["package", "--workspace", "--locked", "--target-dir"]);
-        cargo::run(package.arg(&target).args(own))?;
+        programs::run(package.arg(&target).args(own))?;
         for entry in fs::read_dir(target.join("package"))? {
             let path = entry?.path();
             if path.extension() == Some(OsStr::new("crate")) {

@@ -147,7 +147,10 @@ fn succeeds(command: &mut Command) -> bool {
 /// # Errors
 /// It cannot be run, or fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
-    output(command).map(|printed| print!("{printed}"))
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
 }
 
 /// What a command prints.

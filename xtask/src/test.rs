@@ -31,10 +31,10 @@ pub(crate) fn run(package: Option<&str>) -> anyhow::Result<()> {
         notes.extend(step("tests", || run_tests(package))?);
     } else {
         step("lock file", lock_file)?;
-        step("format", || cargo::run(&mut cargo::command(&["fmt", "--all", "--check"])))?;
+        step("format", || programs::run(&mut cargo::command(&["fmt", "--all", "--check"])))?;
         if !is_clippy_the_compiler() {
             let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-            step("clippy", || cargo::run(&mut cargo::command(&clippy)))?;
+            step("clippy", || programs::run(&mut cargo::command(&clippy)))?;
         }
         step("tidy", tidy::run)?;
         notes.extend(step("tests", || run_tests(None))?);
@@ -104,7 +104,7 @@ fn lock_file() -> anyhow::Result<()> {
 fn document() -> anyhow::Result<()> {
     let document = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     let mut document = cargo::command(&document);
-    cargo::run(document.env("RUSTDOCFLAGS", "-D warnings").env_remove("RUSTC_WORKSPACE_WRAPPER"))
+    programs::run(document.env("RUSTDOCFLAGS", "-D warnings").env_remove("RUSTC_WORKSPACE_WRAPPER"))
 }
 
 /// Builds and runs the tests of one crate or of all. Returns what must be known of those that passed. The folder for the files

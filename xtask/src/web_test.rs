@@ -7,8 +7,8 @@
 //! Pictures of the pages, light, dark, narrow and printed, stay in target/web-test for a person to look at.
 
 use crate::browser::{self, Browser};
-use crate::cargo;
 use crate::process::{ALLOW, Process, ReferenceServer, has_result, run_brunt};
+use crate::{cargo, programs};
 use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -37,7 +37,7 @@ const RUN_KINDS: [&str; 2] = ["percentile", "time"];
 /// What a page lacks.
 pub(crate) fn run() -> anyhow::Result<()> {
     browser::ready()?;
-    cargo::run(&mut cargo::command(&["build", "--quiet", "-p", "brunt"]))?;
+    programs::run(&mut cargo::command(&["build", "--quiet", "-p", "brunt"]))?;
     let pages = Pages::new()?;
     let open = ["-r", "2k", "--mix", "get=8,mget=1,set=1", "--assert", "p99 < 1s", "-t", "5s"];
     let runs = [

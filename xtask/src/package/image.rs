@@ -1,6 +1,6 @@
 //! An OCI image: the program, the C library that it is linked to, and nothing else.
 //!
-//! buildah makes it, without a daemon and without privileges. Invariant: no shell or package manager is in it, and its user is nobody.
+//! buildah makes it, without a daemon and without privileges. Invariant: no shell or package manager is in it, and its user has no privileges.
 
 use super::Workshop;
 use crate::programs;
