@@ -156,8 +156,9 @@ pub fn write_percentiles(summary: &Summary, out: &mut dyn Write) -> io::Result<(
 fn ladder(histogram: &Histogram, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)")?;
     let count = histogram.count();
-    let mut steps = 0;
-    for (values, up_to) in histogram.ranks() {
+    let (mut steps, mut up_to) = (0, 0);
+    for (values, held) in histogram.ranges() {
+        up_to += held;
         let value = *values.end() as f64 / US;
         // Several levels may lie in one bucket.
         while up_to < count && up_to as f64 >= level(steps) * count as f64 {

@@ -6,13 +6,14 @@
 //! requests`; the ends of histogram buckets count on the side that decides less.
 
 use crate::bound::{Bounds, Client, Decision, client_share_ns, decide};
-use crate::histogram::{Histogram, bucket_values};
+use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
 use crate::median::upper_median_of_sorted;
 use crate::op_summary::OpSummary;
 use brunt_plan::objective::{Comparison, Metric, Objective, Statistic};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
+use std::ops::RangeInclusive;
 
 /// A percentile holds where no request reached its bound and at least this many could have: of 300 requests a p99.
 const ALLOWED_MIN: u64 = 3;
@@ -346,19 +347,17 @@ impl Count<'_> {
 
 /// How many values may be `from` or above: buckets by their upper ends.
 fn at_most_from(histogram: &Histogram, from: u64) -> u64 {
-    let max = histogram.max().unwrap_or(0);
-    count_buckets(histogram, |bucket| (*bucket_values(bucket).end()).min(max) >= from)
+    count_where(histogram, |values| *values.end() >= from)
 }
 
 /// How many values are `from` or above, whatever they are within their buckets; the largest is known exactly.
 fn at_least_from(histogram: &Histogram, from: u64) -> u64 {
-    let min = histogram.min().unwrap_or(0);
-    let counted = count_buckets(histogram, |bucket| (*bucket_values(bucket).start()).max(min) >= from);
+    let counted = count_where(histogram, |values| *values.start() >= from);
     counted.max(u64::from(histogram.max().is_some_and(|max| max >= from)))
 }
 
-fn count_buckets(histogram: &Histogram, is_counted: impl Fn(usize) -> bool) -> u64 {
-    histogram.buckets().filter(|(bucket, _)| is_counted(*bucket)).map(|(_, count)| count).sum()
+fn count_where(histogram: &Histogram, is_counted: impl Fn(&RangeInclusive<u64>) -> bool) -> u64 {
+    histogram.ranges().filter(|(values, _)| is_counted(values)).map(|(_, count)| count).sum()
 }
 
 /// The number; `None` where the requests do not support it.

@@ -714,13 +714,9 @@ impl Histogram {
         self.at_rank(quantile.rank(self.count())).map(|values| *values.end())
     }
 
-    /// Ascending: the values of an occupied bucket, as far as they lie within minimum and maximum, and how many it and those below it hold.
-    pub fn ranks(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
-        let mut cumulative = 0;
-        self.buckets().map(move |(bucket, count)| {
-            cumulative += count;
-            (values_within(&self.moments, bucket), cumulative)
-        })
+    /// The values of each occupied bucket, as far as they lie within minimum and maximum, with their count; ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        self.buckets().map(|(bucket, count)| (values_within(&self.moments, bucket), count))
     }
 
     /// The values that may be the one of a rank, counted from 1: those of its bucket, as far as they lie within minimum

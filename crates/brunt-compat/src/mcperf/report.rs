@@ -9,7 +9,7 @@ use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::connection::FaultKind;
-use brunt_stats::histogram::{Histogram, Moments, bucket_values};
+use brunt_stats::histogram::{Histogram, Moments};
 use brunt_stats::summary::Summary;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -187,11 +187,8 @@ fn histogram(times: &Histogram, precision: Precision) -> String {
 fn steps(histogram: &Histogram, step_ns: u64) -> BTreeMap<u64, u64> {
     let last_step = LONGEST_NS / step_ns - 1;
     let mut steps = BTreeMap::new();
-    for (bucket, count) in histogram.buckets() {
-        let (start, end) = bucket_values(bucket).into_inner();
-        let start = start.max(histogram.min().unwrap_or(0));
-        let end = end.min(histogram.max().unwrap_or(u64::MAX));
-        let middle = (start as f64 + end as f64) / 2.0;
+    for (values, count) in histogram.ranges() {
+        let middle = (*values.start() as f64 + *values.end() as f64) / 2.0;
         let step = (middle / step_ns as f64).round_ties_even() as u64;
         *steps.entry(step.min(last_step)).or_insert(0) += count;
     }

@@ -6,7 +6,7 @@
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_stats::histogram::{Histogram, bucket_values};
+use brunt_stats::histogram::Histogram;
 use brunt_stats::store::IntervalStore;
 
 /// What is in the tables of gets.
@@ -62,10 +62,11 @@ impl Tally {
 
     /// The geometric mean in microseconds, every time taken for the middle of its bucket, 0.05 % off at most; 0 without operations.
     pub fn geometric_us(&self) -> f64 {
-        let (Some(least), Some(most)) = (self.latency.min(), self.latency.max()) else { return 0.0 };
-        let logarithms = self.latency.buckets().map(|(bucket, count)| {
-            let (start, end) = bucket_values(bucket).into_inner();
-            let middle = (start.max(least) as f64 + end.min(most) as f64) / 2.0;
+        if self.latency.count() == 0 {
+            return 0.0;
+        }
+        let logarithms = self.latency.ranges().map(|(values, count)| {
+            let middle = (*values.start() as f64 + *values.end() as f64) / 2.0;
             // A logarithm of nothing is none.
             count as f64 * (middle.max(1.0) / US).ln()
         });
@@ -81,8 +82,8 @@ impl Tally {
     /// are limits of the histogram's buckets, for 1000 · 2ⁱ has a factor 2ⁱ⁺³.
     pub fn powers(&self) -> Vec<u64> {
         let mut powers = Vec::new();
-        for (bucket, count) in self.latency.buckets() {
-            let power = power_of(*bucket_values(bucket).start());
+        for (values, count) in self.latency.ranges() {
+            let power = power_of(*values.start());
             powers.resize(powers.len().max(power + 1), 0);
             powers[power] += count;
         }
