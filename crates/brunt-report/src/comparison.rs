@@ -16,7 +16,7 @@ pub use json::SCHEMA;
 pub(crate) use assertion::AssertionRow;
 
 use crate::result::RunResult;
-use crate::stored::{Difference, differences, key_differences, shortened};
+use crate::stored::{Difference, key_differences};
 use brunt_plan::objective::{Metric, Requirement, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::each_once;
@@ -275,23 +275,14 @@ fn check_runs_differ(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
     Ok(())
 }
 
-/// Keys of a plan in which runs may differ and still be of one plan.
-const NOT_THE_PLAN: [&str; 2] = ["seed", "server"];
-
 /// The keys in which two plans differ, but for seeds and servers.
 pub fn plan_differences(a: &RunResult, b: &RunResult) -> Vec<Difference> {
-    key_differences(&a.result.plan, &b.result.plan, &NOT_THE_PLAN)
+    key_differences(&a.result.plan, &b.result.plan, &["seed", "server"])
 }
 
 /// The keys in which two runs of one side differ: there, the server counts, too.
 pub fn side_differences(one: &RunResult, other: &RunResult) -> Vec<Difference> {
-    let (server_a, server_b) = (one.result.plan.get("server"), other.result.plan.get("server"));
-    let mut found = plan_differences(one, other);
-    if server_a != server_b {
-        let (a, b) = (server_a.map(shortened), server_b.map(shortened));
-        found.push(Difference { key: "server".to_owned(), a, b });
-    }
-    found
+    key_differences(&one.result.plan, &other.result.plan, &["seed"])
 }
 
 /// What of the hosts and the tool differs.
@@ -301,5 +292,5 @@ fn environment(a: &RunResult, b: &RunResult) -> Vec<Difference> {
         let facts = run.result.host.facts.iter().chain([(&brunt, &run.result.version)]);
         facts.map(|(name, fact)| (name.clone(), Value::from(fact.as_str()))).collect::<Map<_, _>>()
     };
-    differences("", &with_version(a), &with_version(b), &[])
+    key_differences(&with_version(a), &with_version(b), &[])
 }

@@ -14,6 +14,7 @@ use brunt_plan::plan::Plan;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -237,7 +238,7 @@ impl fmt::Display for Difference {
 }
 
 /// The key of the classes in a plan.
-pub(crate) const CLASSES: &str = "class";
+const CLASSES: &str = "class";
 
 /// The classes of a plan, and what their keys begin with: the name of one of several.
 pub(crate) fn classes_of(plan: &Map<String, Value>) -> Vec<(String, &Map<String, Value>)> {
@@ -249,40 +250,39 @@ pub(crate) fn classes_of(plan: &Map<String, Value>) -> Vec<(String, &Map<String,
     listed.iter().filter_map(|class| Some((named(class), class.as_object()?))).collect()
 }
 
-/// The keys in which two plans differ, but for these.
+/// The keys of plans, each once, with what every plan has there; those of a class of several begin with its name.
+pub(crate) fn side_by_side<'a>(plans: &[&'a Map<String, Value>]) -> IndexMap<String, Vec<Option<&'a Value>>> {
+    let mut rows = IndexMap::new();
+    for (index, plan) in plans.iter().enumerate() {
+        let own = plan.iter().filter(|(key, _)| *key != CLASSES).map(|(key, value)| (key.clone(), value));
+        let of_classes = classes_of(plan).into_iter().flat_map(|(prefix, class)| {
+            class.iter().map(move |(key, value)| (format!("{prefix}{key}"), value))
+        });
+        for (key, value) in own.chain(of_classes) {
+            rows.entry(key).or_insert_with(|| vec![None; plans.len()])[index] = Some(value);
+        }
+    }
+    rows
+}
+
+/// The keys in which two plans differ, but for these. Of other numbers of classes none is compared.
 pub(crate) fn key_differences(
     a: &Map<String, Value>,
     b: &Map<String, Value>,
     exempt: &[&str],
 ) -> Vec<Difference> {
-    let mut found = differences("", a, b, &[exempt, &[CLASSES]].concat());
-    let [classes_a, classes_b] = [a, b].map(classes_of);
-    if classes_a.len() != classes_b.len() {
-        let count = |classes: &[_]| Some(quantity::things(classes.len() as u64, "class"));
-        found.push(Difference { key: CLASSES.to_owned(), a: count(&classes_a), b: count(&classes_b) });
-        return found;
-    }
-    for ((prefix, class_a), (_, class_b)) in classes_a.iter().zip(&classes_b) {
-        found.extend(differences(prefix, class_a, class_b, &[]));
-    }
-    found
-}
-
-pub(crate) fn differences(
-    prefix: &str,
-    a: &Map<String, Value>,
-    b: &Map<String, Value>,
-    exempt: &[&str],
-) -> Vec<Difference> {
-    let only_in_b = b.keys().filter(|key| !a.contains_key(*key));
-    let keys = a.keys().chain(only_in_b).filter(|key| !exempt.contains(&key.as_str()));
-    keys.filter(|key| a.get(*key) != b.get(*key))
-        .map(|key| Difference {
-            key: format!("{prefix}{key}"),
-            a: a.get(key).map(shortened),
-            b: b.get(key).map(shortened),
-        })
-        .collect()
+    let [of_a, of_b] = [a, b].map(|plan| classes_of(plan).len() as u64);
+    let mut rows = side_by_side(&[a, b]);
+    rows.retain(|key, held| held[0] != held[1] && !exempt.contains(&key.as_str()));
+    rows.retain(|key, _| of_a == of_b || a.contains_key(key) || b.contains_key(key));
+    let difference = |(key, held): (String, Vec<Option<&Value>>)| Difference {
+        key,
+        a: held[0].map(shortened),
+        b: held[1].map(shortened),
+    };
+    let count = |classes| Some(quantity::things(classes, "class"));
+    let counts = Difference { key: CLASSES.to_owned(), a: count(of_a), b: count(of_b) };
+    rows.into_iter().map(difference).chain((of_a != of_b).then_some(counts)).collect()
 }
 
 /// A value of another file, shortened for a message.

@@ -14,9 +14,10 @@ use crate::quantity::{self, rate};
 use crate::run_document::head;
 use crate::run_document::latency::{is_unacknowledged, is_unbounded};
 use crate::server;
-use crate::stored::{CLASSES, classes_of, shortened};
+use crate::stored::{shortened, side_by_side};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::change::{Design, runs_needed};
+use brunt_stats::op_summary::OpSummary;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use serde_json::{Map, Value};
@@ -70,6 +71,8 @@ fn run_facts(summary: &Summary) -> Vec<String> {
 
 /// A number with the ends of its interval, where it has one.
 type Estimate = (f64, Option<[f64; 2]>);
+/// A number of a run by its name, with how it is written.
+type Number = (String, fn(f64) -> String, Option<Estimate>);
 
 /// The numbers with their intervals, and how far those of the others are from the first.
 fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
@@ -79,19 +82,21 @@ fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
         columns.extend((index > 0).then(|| Column::of_numbers("change", 0)));
     }
     let mut grid = Grid::new(columns);
-    each_number(runs, |name, text, values| {
-        let text = |estimate: &Option<Estimate>| match estimate {
+    let of_runs: Vec<Vec<Number>> = runs.iter().map(|(_, summary)| numbers_of(summary)).collect();
+    for (index, (name, text, first)) in of_runs.iter().take(1).flatten().enumerate() {
+        let text = |estimate: Option<Estimate>| match estimate {
             None => "-".to_owned(),
-            Some((value, None)) => text(*value),
+            Some((value, None)) => text(value),
             Some((value, Some([low, high]))) => {
-                format!("{} ({} to {})", text(*value), text(*low), text(*high))
+                format!("{} ({} to {})", text(value), text(low), text(high))
             }
         };
-        let others = values[1..].iter().flat_map(|value| [text(value), change(values[0], *value)]);
-        if values.iter().any(Option::is_some) {
-            grid.push_texts([name, text(&values[0])].into_iter().chain(others), Style::Plain);
+        let values = || of_runs.iter().map(|numbers| numbers[index].2);
+        let others = values().skip(1).flat_map(|value| [text(value), change(*first, value)]);
+        if values().any(|value| value.is_some()) {
+            grid.push_texts([name.clone(), text(*first)].into_iter().chain(others), Style::Plain);
         }
-    });
+    }
     markup.section("numbers", "Numbers side by side", |markup| {
         const { assert!(runs_needed(Design::Apart) == 5) };
         markup.raw(
@@ -103,48 +108,39 @@ fn numbers(markup: &mut Markup, runs: &[(String, Summary)]) {
     });
 }
 
-/// Passes on each number of every run, with its name, and how it is written.
-fn each_number(
-    runs: &[(String, Summary)],
-    mut push: impl FnMut(String, fn(f64) -> String, Vec<Option<Estimate>>),
-) {
-    let mut row = |name: String, text: fn(f64) -> String, value: &dyn Fn(&Summary) -> Option<Estimate>| {
-        push(name, text, runs.iter().map(|(_, summary)| value(summary)).collect());
-    };
+/// The numbers of a run; every run has them in this order.
+fn numbers_of(summary: &Summary) -> Vec<Number> {
+    let OpSummary { latency, keys, requests, .. } = &summary.total;
+    let (response, service) = (&latency.response.summary, &latency.service.summary);
     let time: fn(f64) -> String = |ns| quantity::time(ns.round() as u64);
-    let exact = |value: Option<f64>| value.map(|value| (value, None));
-    row("done/s".to_owned(), rate, &|summary| {
-        exact((!is_unacknowledged(&summary.total)).then_some(summary.total.rate.completed))
-    });
-    for quantile in [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999] {
-        row(quantile.to_string(), time, &|summary| {
-            let value = summary.total.latency.response.summary.percentile_ns(quantile)? as f64;
-            let held = summary.total.interval(quantile).filter(|_| !is_unbounded(summary));
-            Some((value, held.and_then(|held| Some([held.low_ns as f64, held.high_ns? as f64]))))
-        });
-    }
-    row("max".to_owned(), time, &|summary| {
-        exact(summary.total.latency.response.summary.max_ns.map(|ns| ns as f64))
-    });
-    for quantile in [Quantile::P50, Quantile::P99] {
-        row(format!("service {quantile}"), time, &|summary| {
-            exact(summary.total.latency.service.summary.percentile_ns(quantile).map(|ns| ns as f64))
-        });
-    }
-    row("hit ratio".to_owned(), |share| format!("{:.2} %", share * 100.0), &|summary| {
-        let keys = &summary.total.keys;
-        exact((keys.requested > 0).then(|| keys.hit as f64 / keys.requested as f64))
-    });
-    row("client CPU/request".to_owned(), time, &|summary| {
-        exact(RequestCost::of(summary).map(|cost| cost.cpu_working_ns()))
-    });
-    row("server CPU/request".to_owned(), time, &|summary| {
-        exact(server::window(summary).and_then(|span| span.cpu_ns_per_request()))
-    });
-    row("failed".to_owned(), |count| format!("{count:.0}"), &|summary| {
-        let requests = &summary.total.requests;
-        exact(Some((requests.failed() + requests.abandoned) as f64))
-    });
+    let percentile = |quantile: Quantile| {
+        let held = summary.total.interval(quantile).filter(|_| !is_unbounded(summary));
+        let ends = held.and_then(|held| Some([held.low_ns as f64, held.high_ns? as f64]));
+        let value = response.percentile_ns(quantile).map(|ns| (ns as f64, ends));
+        (quantile.to_string(), time, value)
+    };
+    let exact = |name: &str, text: fn(f64) -> String, value: Option<f64>| {
+        (name.to_owned(), text, value.map(|value| (value, None)))
+    };
+    let of_service = |quantile: Quantile| {
+        exact(&format!("service {quantile}"), time, service.percentile_ns(quantile).map(|ns| ns as f64))
+    };
+    let done = (!is_unacknowledged(&summary.total)).then_some(summary.total.rate.completed);
+    let hit = (keys.requested > 0).then(|| keys.hit as f64 / keys.requested as f64);
+    let client_ns = RequestCost::of(summary).map(|cost| cost.cpu_working_ns());
+    let server_ns = server::window(summary).and_then(|span| span.cpu_ns_per_request());
+    let failed = (requests.failed() + requests.abandoned) as f64;
+    let mut numbers = vec![exact("done/s", rate, done)];
+    numbers.extend(Quantile::SHOWN.map(percentile));
+    numbers.push(exact("max", time, response.max_ns.map(|ns| ns as f64)));
+    numbers.extend([Quantile::P50, Quantile::P99].map(of_service));
+    numbers.extend([
+        exact("hit ratio", |share| format!("{:.2} %", share * 100.0), hit),
+        exact("client CPU/request", time, client_ns),
+        exact("server CPU/request", time, server_ns),
+        exact("failed", |count| format!("{count:.0}"), Some(failed)),
+    ]);
+    numbers
 }
 
 /// From one number to another: `+12.0 %, apart`.
@@ -187,23 +183,14 @@ fn courses(markup: &mut Markup, runs: &[(&str, &Summary)]) {
 
 /// A section with the plans of several results by name, which have the keys of a plan file.
 pub(crate) fn plans(markup: &mut Markup, plans: &[(String, Map<String, Value>)]) {
-    let values: Vec<Vec<(String, String)>> = plans.iter().map(|(_, plan)| plan_rows(plan)).collect();
     let names = plans.iter().map(|(name, _)| name.as_str());
     let mut differing = Grid::new(Column::all_of_words(["key"].into_iter().chain(names)));
     let mut equal = Grid::new(Column::all_of_words(["key", "value"]));
-    let mut keys: Vec<&str> = Vec::new();
-    for (key, _) in values.iter().flatten() {
-        if keys.contains(&key.as_str()) {
-            continue;
-        }
-        keys.push(key);
-        let value = |plan: &Vec<(String, String)>| {
-            plan.iter().find(|(held, _)| held == key).map_or("-".to_owned(), |(_, value)| value.clone())
-        };
-        let row: Vec<String> = [key.clone()].into_iter().chain(values.iter().map(value)).collect();
-        match row[1..].iter().all(|value| *value == row[1]) {
-            true => equal.push_texts(row.into_iter().take(2), Style::Plain),
-            false => differing.push_texts(row, Style::Plain),
+    let text = |value: &Option<&Value>| value.map_or("-".to_owned(), shortened);
+    for (key, values) in side_by_side(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()) {
+        match values.iter().all(|value| *value == values[0]) {
+            true => equal.push_texts([key, text(&values[0])], Style::Plain),
+            false => differing.push_texts([key].into_iter().chain(values.iter().map(text)), Style::Plain),
         }
     }
     markup.section("plans", "Plans side by side", |markup| {
@@ -215,14 +202,4 @@ pub(crate) fn plans(markup: &mut Markup, plans: &[(String, Map<String, Value>)])
         markup.grid("Keys with one value in all plans", &equal, None);
         markup.raw("</details>\n");
     });
-}
-
-/// The keys of a plan with their values; those of a class of several begin with its name.
-fn plan_rows(plan: &Map<String, Value>) -> Vec<(String, String)> {
-    let own = plan.iter().filter(|(key, _)| *key != CLASSES);
-    let mut rows: Vec<(String, String)> = own.map(|(key, value)| (key.clone(), shortened(value))).collect();
-    for (prefix, class) in classes_of(plan) {
-        rows.extend(class.iter().map(|(key, value)| (format!("{prefix}{key}"), shortened(value))));
-    }
-    rows
 }
