@@ -12,11 +12,6 @@ pub(crate) fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or("-".to_owned(), time)
 }
 
-/// An exact number of things.
-pub fn count(number: u64) -> String {
-    number.to_string()
-}
-
 /// A count with the name of what is counted.
 pub fn things(number: u64, name: &str) -> String {
     let plural = match number {

@@ -275,15 +275,14 @@ fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &HostFacts) -
 }
 
 fn open_files(needs: &Needs, facts: &HostFacts) -> HostFinding {
-    let needed = quantity::count(needs.open_files);
+    let needed = needs.open_files;
     match facts.open_files_hard {
         None => ok(format!("{needed} needed, no limit")),
         Some(hard) if needs.open_files > hard => fix(
-            format!("{needed} needed, hard limit {}", quantity::count(hard)),
+            format!("{needed} needed, hard limit {hard}"),
             format!("as root: prlimit --pid $$ --nofile={0}:{0}", needs.open_files),
         ),
         Some(hard) => {
-            let hard = quantity::count(hard);
             let raised = match facts.open_files_soft {
                 Some(soft) if needs.open_files > soft => " (the soft limit is raised at the start)",
                 _ => "",
@@ -297,8 +296,8 @@ fn local_ports(needs: &Needs, facts: &HostFacts) -> HostFinding {
     let (ports, had) = (facts.local_ports, facts.local_ports.count());
     let says = format!(
         "{} needed to each server, {} there ({}-{})",
-        quantity::count(needs.ports.max(needs.ports_expected)),
-        quantity::count(had),
+        needs.ports.max(needs.ports_expected),
+        had,
         ports.first,
         ports.last
     );
@@ -312,7 +311,7 @@ fn local_ports(needs: &Needs, facts: &HostFacts) -> HostFinding {
 
 /// Ports that rest matter only where connections come and go.
 fn time_wait(needs: &Needs, facts: &HostFacts) -> HostFinding {
-    let now = facts.time_wait.map(|count| format!(", {} now", quantity::count(count))).unwrap_or_default();
+    let now = facts.time_wait.map(|count| format!(", {count} now")).unwrap_or_default();
     let reuse = match facts.time_wait_reuse {
         TimeWaitReuse::Never => "never reused",
         TimeWaitReuse::Loopback => "reused on loopback",
@@ -332,14 +331,12 @@ fn queue(sysctl: &str, needs: &Needs, length: Option<u64>, is_local: bool) -> Ho
     let wanted = needs.connections.min(BURST_MAX);
     match length {
         None => ok("not told"),
-        Some(length) if !is_local => {
-            ok(format!("{} here; the servers' own matters", quantity::count(length)))
-        }
+        Some(length) if !is_local => ok(format!("{length} here; the servers' own matters")),
         Some(length) if length < wanted => warn(
-            format!("{} for {wanted} connections that may begin at once", quantity::count(length)),
+            format!("{length} for {wanted} connections that may begin at once"),
             format!("sudo sysctl -w {sysctl}=4096"),
         ),
-        Some(length) => ok(quantity::count(length)),
+        Some(length) => ok(length.to_string()),
     }
 }
 

@@ -11,7 +11,6 @@ use brunt_plan::plan::{Class, Load, OpenRate, Placement, Plan, Transport};
 use brunt_plan::resolve::PlanError;
 use brunt_plan::units::DurationNs;
 use brunt_report::metrics::HostCounters;
-use brunt_report::quantity;
 use brunt_stats::connection::MORE_PORTS;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -389,9 +388,9 @@ pub(crate) fn check_limits(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Res
     Ok(vec![format!(
         "about {} local ports will be taken at once, each for {} s after its connection, and there are {}: expect \
          faults of the kind no_port; {}",
-        quantity::count(needs.ports_expected),
+        needs.ports_expected,
         (needs.rest_s * 10.0).round() / 10.0,
-        quantity::count(had),
+        had,
         MORE_PORTS
     )])
 }
@@ -411,8 +410,7 @@ fn check_ports(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), Plan
         return Ok(());
     }
     let (first, last) = (ports.first, ports.last);
-    let range =
-        format!("{} local ports ({first}-{last}) to each address and port of a server", quantity::count(had));
+    let range = format!("{had} local ports ({first}-{last}) to each address and port of a server");
     if needs.connections_to_one > had {
         let most = (had as f64 * needs.connections as f64 / needs.connections_to_one as f64) as u64;
         let limit = format!("{most}: {range}; {MORE_PORTS}");
