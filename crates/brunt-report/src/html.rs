@@ -32,6 +32,7 @@ use brunt_stats::live_run::RunSoFar;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
 use over_time::Columns;
+pub use over_time::column_counts;
 use page::Markup;
 pub use page::Page;
 pub use several::RESULTS_MAX;

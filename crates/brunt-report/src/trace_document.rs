@@ -53,7 +53,8 @@ impl TraceReport {
     fn write_document(&self, document: &mut Document) {
         let held = &self.held;
         let of_requests = |count: u64| share(count, held.requests);
-        let (piece, lines) = (self.piece(), &self.lines);
+        let lines = &self.lines;
+        let piece = if self.layout == TraceLayout::Oracle { "record" } else { "line" };
         let read = [things(lines.lines, piece), things(held.requests, "request")];
         document
             .facts("trace", [format!("{}, {}", self.file, self.layout)].into_iter().chain(read).collect());
@@ -90,11 +91,6 @@ impl TraceReport {
         document.facts("hits of LRU", held.lru.iter().filter_map(hits).collect());
         document.facts("not known", self.unknown());
         self.write_sizes(document);
-    }
-
-    /// The name of what the file consists of.
-    fn piece(&self) -> &'static str {
-        if self.layout == TraceLayout::Oracle { "record" } else { "line" }
     }
 
     /// What the trace does not tell.

@@ -13,7 +13,7 @@ use brunt_plan::recorded_request::RecordedRequest;
 use brunt_report::file_type::FileType;
 use brunt_report::trace_document::{SCHEMA, TraceReport};
 use brunt_stats::trace_profile::TraceProfile;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Reads a trace and says what it holds.
 pub(crate) fn trace(flags: &cli::Trace) -> Result<Exit, Failure> {
@@ -34,13 +34,11 @@ pub(crate) fn trace(flags: &cli::Trace) -> Result<Exit, Failure> {
         profile.add(request);
         Ok(())
     };
-    let error = loop {
-        match file.advance(&mut add) {
-            Ok(true) => {}
-            Ok(false) => break None,
-            Err(error) => break Some(error.to_string()),
-        }
+    let mut read = || {
+        while file.advance(&mut add)? {}
+        io::Result::Ok(())
     };
+    let error = read().err().map(|error| error.to_string());
     let report = TraceReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

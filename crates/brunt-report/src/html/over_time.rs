@@ -751,7 +751,7 @@ pub(super) fn edges<'a>(responses: impl IntoIterator<Item = &'a SparseHistogram>
 }
 
 /// The numbers of values between the bounds of a histogram's buckets.
-pub(super) fn counts(buckets: impl Iterator<Item = (usize, u64)>) -> Vec<ColumnCount> {
+pub fn column_counts(buckets: impl Iterator<Item = (usize, u64)>) -> Vec<ColumnCount> {
     let count = |(bucket, count)| {
         let values = bucket_values(bucket);
         let [low, high] = [values.start(), values.end()].map(|ns| (*ns).max(1) as f64);
@@ -762,7 +762,10 @@ pub(super) fn counts(buckets: impl Iterator<Item = (usize, u64)>) -> Vec<ColumnC
 
 /// The heat map of columns that lie side by side.
 fn cells(columns: &[Column], edges: &[f64]) -> Cells {
-    heat_map(&columns.iter().map(|column| counts(column.response.buckets())).collect::<Vec<_>>(), edges)
+    heat_map(
+        &columns.iter().map(|column| column_counts(column.response.buckets())).collect::<Vec<_>>(),
+        edges,
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::chart::{
     Chart, Figure, LEAST, MOST, Mark, Note, Place, RESULT_CLASSES, Series, Values, result_stroke,
 };
-use super::over_time::{counts, edges, percentile_ns};
+use super::over_time::{column_counts, edges, percentile_ns};
 use super::page::Markup;
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::layout::{Layout, Style};
@@ -480,7 +480,7 @@ fn distributions(lines: &[(String, SparseHistogram)]) -> Chart {
 fn density(histogram: &SparseHistogram, low: f64, high: f64) -> Vec<f64> {
     let steps = ((high / low).log10() * STEPS_PER_DECADE).ceil().max(1.0);
     let mut shares = vec![0.0; steps as usize];
-    for count in counts(histogram.buckets()) {
+    for count in column_counts(histogram.buckets()) {
         let place = ((count.low * count.high).sqrt() / low).log10() / (high / low).log10() * steps;
         shares[(place.max(0.0) as usize).min(steps as usize - 1)] += count.count as f64;
     }

@@ -5,12 +5,13 @@
 
 use crate::progress::{Glance, status_line};
 use brunt_picture::Cells;
-use brunt_picture::heat_map::{ColumnCount, heat_map};
+use brunt_picture::heat_map::heat_map;
 use brunt_plan::quantile::Quantile;
+use brunt_report::html::column_counts;
 use brunt_report::layout::{Layout, Line, Span, Style as Face, TimeUnit};
 use brunt_report::quantity;
 use brunt_report::run_document::{OpRows, Part, SoFarText, so_far};
-use brunt_stats::histogram::{Histogram, SparseHistogram, bucket_values};
+use brunt_stats::histogram::Histogram;
 use brunt_stats::live_run::SECOND_NS;
 use brunt_stats::live_run::{RunSoFar, Second};
 use ratatui::buffer::Buffer;
@@ -299,19 +300,10 @@ impl<'a> HeatMap<'a> {
         let per_row = (most - least + 2).div_ceil(rows).max(1);
         let edge = |row: usize| 10f64.powf((least + row * per_row) as f64 / PER_DECADE);
         let edges: Vec<f64> = (0..=rows).map(edge).collect();
-        let counts: Vec<_> = seconds.iter().map(|second| counts(&second.response)).collect();
+        let counts: Vec<_> = seconds.iter().map(|second| column_counts(second.response.buckets())).collect();
         let low_ns = edges[..rows].iter().rev().copied().collect();
         Some(Self { cells: heat_map(&counts, &edges), seconds, low_ns })
     }
-}
-
-fn counts(response: &SparseHistogram) -> Vec<ColumnCount> {
-    let count = |(bucket, count)| {
-        let values = bucket_values(bucket);
-        let [low, high] = [values.start(), values.end()].map(|ns| (*ns).max(1) as f64);
-        ColumnCount { low, high, count }
-    };
-    response.buckets().map(count).collect()
 }
 
 /// Draws the right side of a large screen, which is theirs: percentiles as a curve, and servers, workers and checks one below the other. Lines
