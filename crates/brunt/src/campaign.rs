@@ -86,10 +86,8 @@ fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
 
 /// Its plan, which has every result that is asked for.
 fn planned(flags: &cli::Repeated, asked: &PlanRequest) -> Result<Plan, Failure> {
-    let plan = match asked.share {
-        None => asked.plan()?,
-        Some(_) => HostShare::plan(asked)?,
-    };
+    let plan = asked.plan();
+    let plan = if asked.share.is_some() { HostShare::checked(plan) } else { plan }?;
     match flags.repeat.repeat {
         1 => run::check_output(&flags.run.output, &plan),
         _ => run::check_assertions(&flags.run.output.assert, &plan),

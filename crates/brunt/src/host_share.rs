@@ -6,7 +6,6 @@
 use crate::cli::ShareFlags;
 use crate::exit::Failure;
 use crate::host;
-use crate::run::PlanRequest;
 use brunt_engine::coordinator::LocalPart;
 use brunt_engine::process::clock_error_ns;
 use brunt_fleet::rank::Rank;
@@ -54,14 +53,14 @@ impl HostShare {
         Ok(Some(Self { rank, start_unix_ns }))
     }
 
-    /// The whole plan.
+    /// The whole plan, as it was resolved.
     ///
     /// # Errors
     /// It is none for agents, or takes more than each of its hosts knows alone.
-    pub(crate) fn plan(asked: &PlanRequest) -> Result<Plan, Failure> {
+    pub(crate) fn checked(resolved: Result<Plan, Failure>) -> Result<Plan, Failure> {
         let of_rank =
             |failure: Failure| Failure::usage(failure.error.to_string().replace("--fleet", "--rank"));
-        let plan = asked.plan().map_err(of_rank)?;
+        let plan = resolved.map_err(of_rank)?;
         let refused = [
             (
                 PlanSplit::of(&plan, 1).is_ok_and(|split| split.controller.is_some()),
