@@ -78,6 +78,7 @@ impl Client {
             portion: Portion { first: 0, width: 1, of: 1 },
             connections: SHAPE.connections as u32,
             budget: None,
+            records: 0,
             seed: plan.seed,
             verify: 0.0,
             choices: Choices::of_session(class, StreamPart { index: 0, of: 1 }, plan.data_seed),

@@ -39,13 +39,18 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Opens a file whose layout is given, or which tells it. Refuses one of whose first lines none is a record.
+    /// Opens a file whose layout is given, or which tells it. Refuses one of whose first lines none is a record, where they are needed one
+    /// with a time.
     ///
     /// # Errors
     /// It cannot be read, is empty, tells no layout, or has another than is given.
-    pub fn open(path: &Path, layout: Option<TraceLayout>) -> io::Result<Self> {
+    pub fn open(path: &Path, layout: Option<TraceLayout>, needs_times: bool) -> io::Result<Self> {
+        let is_fit = |request: &RecordedRequest<'_>| match request.time_ns {
+            None if needs_times => Err(LineError::Untimed),
+            _ => Ok(()),
+        };
         let mut tried = Self::begin(path, layout)?;
-        while tried.counts.lines < TRIED_LINES && matches!(tried.advance(|_| Ok(())), Ok(true)) {
+        while tried.counts.lines < TRIED_LINES && matches!(tried.advance(is_fit), Ok(true)) {
             if tried.counts.unreadable + tried.counts.passed_over < tried.counts.lines {
                 return Self::begin(path, layout);
             }

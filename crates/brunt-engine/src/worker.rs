@@ -926,7 +926,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.recording.set_window(measure_ns, end_ns);
         let mut lanes = make_lanes(window);
         for lane in &mut lanes.lanes {
-            lane.feed = self.feeds.get_mut(usize::from(lane.session.class())).and_then(Option::take);
+            lane.feed = self.feeds.get_mut(usize::from(lane.session.class())).and_then(Iterator::next);
         }
         self.traffic.install(lanes);
         self.traffic.begin_audits(start_ns);

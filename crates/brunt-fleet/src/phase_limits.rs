@@ -77,6 +77,7 @@ fn longest_gap(class: &Class, agents: usize) -> Duration {
         Load::Open { rate: OpenRate::Constant(rate) | OpenRate::PerConnection(rate), .. } => {
             gaps(rate.as_f64())
         }
+        Load::Open { rate: OpenRate::Recorded, .. } => Duration::MAX,
         Load::Open { rate: OpenRate::Profile(profile), .. } => {
             let last = profile.points.last().map_or(Duration::ZERO, |last| Duration::from_nanos(last.at.0));
             let rates = profile.points.iter().map(|point| point.rate.as_f64()).filter(|rate| *rate > 0.0);

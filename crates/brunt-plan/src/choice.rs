@@ -248,6 +248,28 @@ words! {
 }
 
 words! {
+    /// In which order the records of a trace are sent.
+    pub enum TraceOrder {
+        /// Those of a key one behind the other, on one connection.
+        Keys = "keys",
+        /// One after the other: the next by whichever connection is free.
+        Lines = "lines",
+    }
+}
+
+words! {
+    /// What follows the last record of a trace.
+    pub enum TraceRepeat {
+        /// Nothing.
+        Once = "once",
+        /// The trace again, with its keys: what it has stored is there.
+        SameKeys = "same-keys",
+        /// The trace again, with other keys.
+        NewKeys = "new-keys",
+    }
+}
+
+words! {
     /// How a trace is written: lines, or records of a fixed length.
     pub enum TraceLayout {
         /// Twitter's cache-trace.
@@ -280,6 +302,16 @@ impl TraceLayout {
             Self::Monitor => &[Get, Set, Add, Replace, Append, Incr, Decr, Delete],
             Self::Twitter => &[Get, Gets, Set, Add, Replace, Append, Prepend, Cas, Incr, Decr, Delete],
         }
+    }
+
+    /// Have its records times of a known unit?
+    pub const fn has_times(self) -> bool {
+        !matches!(self, Self::MutilateAllGets | Self::MutilateReadWrite | Self::MutilateOneTwo)
+    }
+
+    /// How exact these are.
+    pub const fn unit_ns(self) -> u64 {
+        if matches!(self, Self::Monitor) { 1_000 } else { 1_000_000_000 }
     }
 
     /// The layouts that a file tells by itself.

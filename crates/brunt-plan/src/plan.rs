@@ -22,14 +22,33 @@ use crate::until::Until;
 use crate::warmup::Warmup;
 use std::collections::BTreeSet;
 
-/// A file that says what is requested, record by record. Its times are not kept: what a record says is sent when the class's load
-/// makes a request due.
+/// A file that says what is requested, record by record. Unless it is replayed a record is sent when the class's load makes a request
+/// due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Where it is.
     pub file: String,
     /// How it is written; `None` where the file says it.
     pub layout: Option<TraceLayout>,
+    /// What of it stays in order.
+    pub order: TraceOrder,
+    /// How it is sent at the times of its records.
+    pub replay: Option<Replay>,
+}
+
+/// How a trace is sent at its own times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// Seconds of the trace per second.
+    pub speed: Rate,
+    /// The part of its keys that is sent, with all of their records.
+    pub sample: Fraction,
+    /// How often each record is sent, with keys of its own each time; at least 1.
+    pub copies: u32,
+    /// What comes behind the end.
+    pub repeat: TraceRepeat,
+    /// Every record is sent as a get.
+    pub is_all_gets: bool,
 }
 
 impl Trace {
@@ -93,19 +112,22 @@ pub enum OpenRate {
     Profile(RateProfile),
     /// That of each connection, whose schedule begins with a call when the connection is established and ends with the connection.
     PerConnection(Rate),
+    /// That of a trace which is replayed. The arrival says how its records are spread over a second.
+    Recorded,
 }
 
 impl OpenRate {
-    /// Does the plan alone say how many requests are due? Not where that depends on how many connections are established.
+    /// Does the plan alone say how many requests are due? Not where that depends on how many connections are established, or on a file.
     pub fn is_known(&self) -> bool {
-        !matches!(self, Self::PerConnection(_))
+        !matches!(self, Self::PerConnection(_) | Self::Recorded)
     }
 
-    /// The highest rate that is ever reached, by one connection where each has its own.
+    /// The highest rate that is ever reached, by one connection where each has its own; 0 where only a file says it.
     pub fn highest(&self) -> Rate {
         match self {
             Self::Constant(rate) | Self::PerConnection(rate) => *rate,
             Self::Profile(profile) => profile.highest(),
+            Self::Recorded => Rate::per_second(0),
         }
     }
 
@@ -115,7 +137,7 @@ impl OpenRate {
         match self {
             Self::Constant(rate) => rate.as_f64() * to_ns.saturating_sub(from_ns) as f64 / 1e9,
             Self::Profile(profile) => profile.requests_between(from_ns, to_ns),
-            Self::PerConnection(_) => 0.0,
+            Self::PerConnection(_) | Self::Recorded => 0.0,
         }
     }
 }
@@ -287,6 +309,21 @@ impl Class {
     pub fn value_bytes_max(&self) -> u32 {
         let recorded = if self.trace.is_some() { Trace::VALUE_BYTES_MAX } else { 0 };
         self.keyspace.value_size.max().max(recorded)
+    }
+
+    /// Are all records of a key of its trace sent on one connection?
+    pub fn keeps_key_order(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.order == TraceOrder::Keys)
+    }
+
+    /// Is it the record of its trace that says when it is due, and the session only sends it then?
+    pub fn has_timed_records(&self) -> bool {
+        self.keeps_key_order() && matches!(self.load, Load::Open { .. })
+    }
+
+    /// How its trace is sent at its own times, if it is.
+    pub fn replay(&self) -> Option<&Replay> {
+        self.trace.as_ref()?.replay.as_ref()
     }
 
     /// How many connections the plan has for its sake.

@@ -146,6 +146,7 @@ fn build(mut spec: PlanSpec) -> Resolved<Plan> {
     class::assign_owners(&spec, &mut classes, &mut ways)?;
     let servers = destination::settle(ways, &mut classes);
     class::limit_mixes(&spec.run, &mut classes);
+    class::order_keys(spec.run.placement.unwrap_or(Placement::Modulo), &mut classes);
     let plan = plan_of(spec, default_destination, servers, classes)?;
     Ok(with_placement(plan))
 }
@@ -241,9 +242,9 @@ fn with_placement(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Connections that are counted would be used up by a warm-up.
+/// Connections that are counted would be used up by a warm-up, and what a trace begins with is a part of it.
 fn default_warmup(classes: &[Class]) -> Warmup {
-    let is_counted = classes.iter().any(|class| class.lifetime.total.is_some());
+    let is_counted = classes.iter().any(|class| class.lifetime.total.is_some() || class.replay().is_some());
     if is_counted { Warmup::NONE } else { Warmup::For(DEFAULT_WARMUP) }
 }
 
@@ -417,6 +418,9 @@ pub(crate) mod tests {
              ttl = '60s'\nkey-form = 'memaslap-printable'\nkey-size = 'ranges:16-100@0.2,101-250@0.8'\ncall-rate = 40\ndepth = 1",
             "trace = 't.csv'\ntrace-layout = 'twitter'\non-miss = 'set'\nrate = 500\nttl = '5s'",
             "protocol = 'resp2'\nserver = 'a'\ntrace = 't.zst'\ntrace-layout = 'twitter'\nrequests = 7\nhash-field = 2",
+            "trace = 't'\nreplay = true\ntrace-speed = 0.5\ntrace-sample = '1.5625%'\ntrace-copies = 3\ntrace-repeat = 'same-keys'\ntime = '5s'\n\
+             trace-gets = true\non-miss = 'set'\narrival = 'poisson'",
+            "trace = 't'\ntrace-order = 'lines'\nserver = ['a', 'b']\nconnections = 5",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();

@@ -4,7 +4,7 @@
 //! the worker keeps the whole rate and its portion of the arrivals (DESIGN of the schedule: evenly spaced arrivals are
 //! dealt out slot by slot, Poisson arrivals split into independent streams of a fraction of the rate).
 
-use crate::plan::{Class, DataSet, Load, Plan, Protocol};
+use crate::plan::{Class, DataSet, Load, Plan, Protocol, SessionScope};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -55,10 +55,24 @@ pub struct ClassShard {
     pub portion: Portion,
     /// Its connections, as numbers within the class.
     pub connections: Range<u32>,
-    /// Its share of the requests of the measured window, where the plan bounds them.
+    /// Its share of the requests of the measured window, where the plan bounds them and they are counted here.
     pub requests: Option<u64>,
     /// Its share of the connections begun in all, where the plan bounds them.
     pub connections_total: Option<u64>,
+}
+
+impl ClassShard {
+    /// Its sessions that share the records of a trace, and how many there are on all workers.
+    pub fn record_takers(&self, class: &Class) -> (Range<u32>, u32) {
+        match class.sessions {
+            _ if self.connections.is_empty() => (0..0, 1),
+            SessionScope::Worker => (self.part.index..self.part.index + 1, self.part.of),
+            SessionScope::Connection => (self.connections.clone(), class.connections),
+            SessionScope::Client { connections: each } => {
+                (self.connections.start / each..self.connections.end / each, class.connections / each)
+            }
+        }
+    }
 }
 
 /// A worker's slice of the plan.
@@ -90,6 +104,11 @@ pub fn share_of(total: u64, index: u32, of: u32) -> u64 {
     part.end - part.start
 }
 
+/// How many requests of a class are measured at most.
+pub fn requests_of(plan: &Plan, class: usize) -> Option<u64> {
+    plan.stop.requests.map(|total| share_of(total, class as u32, plan.classes.len() as u32))
+}
+
 /// Divides the plan among its workers, which all weigh the same.
 pub fn shards(plan: &Plan) -> Vec<Shard> {
     let part = |index| StreamPart { index, of: plan.threads };
@@ -106,9 +125,9 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
     let portion = if own == all { portion } else { Portion::even(part) };
     let carries = |class: &Class| class.protocol == protocol;
     let of_class = |(class_index, class): (usize, &Class)| {
-        // The requests of the plan are first divided among classes, then among workers.
-        let requests =
-            plan.stop.requests.map(|total| share_of(total, class_index as u32, plan.classes.len() as u32));
+        // The requests of the plan are first divided among classes, then among workers. Those
+        // of a trace that come with their times are counted where the file is read.
+        let requests = requests_of(plan, class_index).filter(|_| !class.has_timed_records());
         let whole = share_of_class(class, part, portion, requests);
         if carries(class) {
             return whole;

@@ -7,7 +7,7 @@
 use crate::arrival::{Arrival, RateProfile};
 use crate::choice::{
     Gather, HostRole, IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Protocol, Reconnect,
-    Refill, Timestamps, TraceLayout, Transport, ValueForm, Wait,
+    Refill, Timestamps, TraceLayout, TraceOrder, TraceRepeat, Transport, ValueForm, Wait,
 };
 use crate::cpus::CpuList;
 use crate::label::Label;
@@ -132,6 +132,12 @@ options! {
         purge: Count = text("N", "After half of --requests delete all keys but those whose number is a multiple of this, e.g. 10 [default: none]"),
         trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when [default: none]"),
         trace_layout: TraceLayout = text("LAYOUT", "How a trace is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]").words(&TraceLayout::NAMES),
+        trace_order: TraceOrder = text("ORDER", "What of a trace stays in order: keys (all records of a key on one connection) or lines (the next free connection takes the next line) [default: keys]").words(&TraceOrder::NAMES),
+        trace_speed: Rate = text("SPEED", "With --replay: seconds of the trace per second, e.g. 10 or 0.5 [default: 1]"),
+        trace_sample: Fraction = text("FRACTION", "With --replay: the part of the keys that is sent, by their hash, e.g. 10% [default: 100%]"),
+        trace_copies: Count = text("N", "With --replay: send each record as often, each time with another key, e.g. 4 [default: 1]"),
+        trace_repeat: TraceRepeat = text("HOW", "With --replay: what follows the end of the trace: once (nothing), same-keys or new-keys (the trace again); requires --time or --requests [default: once]").words(&TraceRepeat::NAMES),
+        trace_gets: bool = switch("With --replay: send every record as a get, as simulators of caches do"),
         runs_on: HostRole = text("HOST", "With --agent: who runs the class, agents or controller [default: agents]").words(&HostRole::NAMES),
     }
     flags "Target" run {
@@ -166,6 +172,7 @@ options! {
         connections: Count = text("N", "Connections in all [default: 16]").short('c'),
         depth: Count = text("N", "Requests in flight on one connection at most [default: 1]"),
         rate: Rate = text("RATE", "Open loop: requests per second in all, e.g. 200k [default: none, closed loop]").short('r'),
+        replay: bool = switch("Open loop: send a trace (--set trace=FILE) at the times of its records"),
     }
     flags "Load" run {
         time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s; no limit with --requests or connections-total]").short('t'),

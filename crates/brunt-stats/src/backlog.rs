@@ -120,7 +120,7 @@ impl Backlog {
 pub(crate) fn is_uneven(class: &Class) -> bool {
     match &class.load {
         Load::Open { rate, arrival, .. } => {
-            matches!(rate, OpenRate::Profile(_)) || matches!(arrival, Arrival::Mmpp(_))
+            matches!(rate, OpenRate::Profile(_) | OpenRate::Recorded) || matches!(arrival, Arrival::Mmpp(_))
         }
         Load::Closed { .. } => false,
     }

@@ -128,6 +128,7 @@ fn changes_by_plan(class: &Class) -> Option<&'static str> {
         Load::Open { rate: OpenRate::Profile(_), .. } => {
             Some("the offered load changes by plan (rate-profile)")
         }
+        Load::Open { rate: OpenRate::Recorded, .. } => Some("the offered load is that of a trace (replay)"),
         Load::Open { arrival: Arrival::Mmpp(_), .. } => {
             Some("the offered load changes by plan (arrival mmpp)")
         }

@@ -225,7 +225,7 @@ pub struct TraceRecord {
     pub file: String,
     /// Lines read.
     pub lines: u64,
-    /// Lines that are records.
+    /// Requests that its records became, on all hosts.
     pub records: u64,
     /// Lines that stand for no request: heads, commands of scripts, objects without bytes.
     pub passed_over: u64,
@@ -235,10 +235,31 @@ pub struct TraceRecord {
     pub unreadable: u64,
     /// The first of these.
     pub first_unreadable: Option<FirstUnreadable>,
-    /// Records whose values are longer than any that is sent, and were cut.
+    /// Requests left out because their keys are not in the sample.
+    #[serde(default)]
+    pub sampled_out: u64,
+    /// Sets left out because they followed a miss, and misses are filled.
+    #[serde(default)]
+    pub replaced_by_fills: u64,
+    /// Requests whose values are longer than any that is sent, and were cut.
     pub cut: u64,
-    /// Records whose operation the protocol lacks, and another was sent for.
+    /// Requests whose operation the protocol lacks, or all are sent as gets, and another was sent for.
     pub substituted: u64,
+    /// Requests whose key was too long, or had bytes that no key may have: a hash was sent for it.
+    #[serde(default)]
+    pub hashed_keys: u64,
+    /// Retrievals whose misses are not filled because nothing says how long the value is.
+    #[serde(default)]
+    pub unsized_retrievals: u64,
+    /// Requests whose time to live would be below a second, and was sent as one.
+    #[serde(default)]
+    pub raised_ttls: u64,
+    /// Records with a time before that of an earlier one, which they were given.
+    #[serde(default)]
+    pub clamped_times: u64,
+    /// Seconds with more records than are held, which were spread in parts.
+    #[serde(default)]
+    pub overfull_seconds: u64,
     /// It was read to its end.
     pub is_whole: bool,
     /// Why it could not be read any further.

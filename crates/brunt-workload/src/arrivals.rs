@@ -105,7 +105,7 @@ impl Arrivals {
                 Self::Poisson(PoissonArrivals::new(*rate, portion, own))
             }
             (Arrival::Uniform, _) => renewal(Gaps::Even(portion_cursor)),
-            (Arrival::Poisson, OpenRate::Profile(_)) => {
+            (Arrival::Poisson, OpenRate::Profile(_) | OpenRate::Recorded) => {
                 let mean = f64::from(portion.of) / f64::from(portion.width) * MASS_PER_REQUEST as f64;
                 renewal(Gaps::Exponential { mean, rng: own })
             }

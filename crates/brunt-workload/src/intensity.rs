@@ -46,6 +46,8 @@ impl Intensity {
             OpenRate::Constant(rate) | OpenRate::PerConnection(rate) => {
                 intensity.push(0, u64::MAX, *rate, *rate);
             }
+            // A trace has its own times.
+            OpenRate::Recorded => {}
             OpenRate::Profile(profile) => {
                 let (first, last) = (profile.points[0], profile.points[profile.points.len() - 1]);
                 intensity.push(0, lead_ns.saturating_add(first.at.0), first.rate, first.rate);

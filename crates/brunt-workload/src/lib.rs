@@ -17,6 +17,7 @@ pub mod trace;
 // What files of others say.
 mod monitor_line;
 pub mod trace_decoder;
+pub mod trace_schedule;
 
 // When.
 pub mod arrivals;

@@ -1,7 +1,7 @@
 //! Intended times of a session: the one place in which open loop and closed loop differ.
 //!
-//! Yields intended times on the engine's clock, in order (but see [`ClosedLoopSlots`] without a think time). A trace, or a loop that
-//! is partly open, would be further variants of [`Schedule`], without a change for its callers.
+//! Yields intended times on the engine's clock, in order (but see [`ClosedLoopSlots`] without a think time). A loop that
+//! is partly open would be a further variant of [`Schedule`], without a change for its callers.
 
 use crate::arrivals::Arrivals;
 use brunt_plan::arrival::Arrival;
@@ -15,6 +15,8 @@ pub enum Schedule {
     Open(Box<Calls>),
     /// Closed loop: a slot is due when the previous request of the slot is done, and thought over.
     Closed(ClosedLoopSlots),
+    /// The records of a trace come with their times: when that at hand is due, which the session sets with every record.
+    Recorded(u64),
 }
 
 impl Schedule {
@@ -24,6 +26,7 @@ impl Schedule {
         match self {
             Self::Open(calls) => calls.peek_ns(),
             Self::Closed(slots) => slots.peek_ns(),
+            Self::Recorded(due_ns) => *due_ns,
         }
     }
 
@@ -34,6 +37,7 @@ impl Schedule {
         match self {
             Self::Open(calls) => (None, calls.take()),
             Self::Closed(slots) => (slots.take(), slots.peek_ns()),
+            Self::Recorded(due_ns) => (None, *due_ns),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::rng::{Purpose, Rng};
 use crate::schedule::{Calls, ClosedLoopSlots, Schedule};
 pub use crate::source::{Choices, PreloadSpec};
 use crate::source::{Preload, Purge, Recorded, Source};
-use crate::trace::{Block, Replay};
+use crate::trace::{Block, TraceCursor};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{ErrorPersistence, Outcome};
 use brunt_plan::phase::Phase;
@@ -70,6 +70,8 @@ pub struct SessionSpec<'a> {
     pub budget: Option<u64>,
     /// The run's seed.
     pub seed: u64,
+    /// How many records of a trace may be in flight or wait.
+    pub records: usize,
     /// The share of reads of a window that are checked.
     pub verify: f64,
     /// Which keys, and by how much counters change.
@@ -159,6 +161,7 @@ impl Session {
                     SessionScope::Worker | SessionScope::Connection => calls,
                 }))
             }
+            Load::Open { .. } if spec.class.has_timed_records() => Schedule::Recorded(u64::MAX),
             Load::Open { rate, arrival } => {
                 let lead_ns = spec.window.measure_ns.saturating_sub(spec.window.start_ns);
                 let arrivals = Arrivals::new(arrival, rate, spec.portion, spec.seed, spec.class_id, lead_ns);
@@ -178,7 +181,8 @@ impl Session {
         let slots =
             if matches!(schedule, Schedule::Closed(_)) { slots } else { slots.max(WAITING_MULTIGETS) };
         let rng = Rng::for_stream(spec.seed, Purpose::Ops, spec.class_id, spec.part.index);
-        let source = Source::of_class(spec.class, spec.part, spec.choices, rng, slots, spec.verify);
+        let room = (slots, spec.records);
+        let source = Source::of_class(spec.class, spec.part, spec.choices, rng, room, spec.verify);
         let mut session =
             Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
         // A session that is to send nothing begins with its deletes, which have no place in a warm-up.
@@ -246,7 +250,7 @@ impl Session {
     /// Does a clock decide when this session sends, and not its replies?
     #[inline]
     pub fn is_open(&self) -> bool {
-        matches!(self.schedule, Schedule::Open(_))
+        matches!(self.schedule, Schedule::Open(_) | Schedule::Recorded(_))
     }
 
     /// Does its schedule begin anew with every connection?
@@ -360,8 +364,20 @@ impl Session {
         if !operations.has_next() {
             self.update_bound();
         }
+        let next_ns = self.next_recorded_ns().unwrap_or(next_ns);
         self.count_issued(intended_ns, next_ns);
         self.with_ids(op)
+    }
+
+    /// Brings the schedule of a replay up to date: when the record at hand is due.
+    fn next_recorded_ns(&mut self) -> Option<u64> {
+        match (&mut self.schedule, &self.source) {
+            (Schedule::Recorded(next_ns), Source::Recorded(recorded)) => {
+                *next_ns = self.window.start_ns.saturating_add(recorded.cursor.next_due_ns());
+                Some(*next_ns)
+            }
+            _ => None,
+        }
     }
 
     /// The op that gets the key `id`.
@@ -412,18 +428,18 @@ impl Session {
         self.with_ids(Op { value: ValueRef::Version(0), ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) })
     }
 
-    /// The op that stores what a retrieval by the record in this place missed. It counts against no budget, and the place is held
-    /// until it has ended, too.
-    pub fn fill_from_record(&mut self, place: u32) -> Op {
-        let op = self.recorded_mut().store_of(place);
-        self.with_ids(op)
+    /// The op that stores what a retrieval by the record in this place missed, if it is known how long that is. It counts against no
+    /// budget, and the place is held until it has ended, too.
+    pub fn fill_from_record(&mut self, place: u32) -> Option<Op> {
+        let op = self.recorded_mut().store_of(place)?;
+        Some(self.with_ids(op))
     }
 
     /// The records of its trace. Only a session that has one issues ops whose keys lie in places.
     #[inline]
-    pub fn records(&self) -> &Replay {
+    pub fn records(&self) -> &TraceCursor {
         match &self.source {
-            Source::Recorded(recorded) => &recorded.replay,
+            Source::Recorded(recorded) => &recorded.cursor,
             _ => unreachable!("a key in a place is that of a trace"),
         }
     }
@@ -438,19 +454,21 @@ impl Session {
     /// Does it need more of its trace to go on? Then [`Session::due_ns`] says when to look for it again.
     #[inline]
     pub fn needs_block(&self) -> bool {
-        matches!(&self.source, Source::Recorded(recorded) if recorded.replay.needs_block())
+        matches!(&self.source, Source::Recorded(recorded) if recorded.cursor.needs_block())
     }
 
     /// Goes on with this block of its trace, which it needs. Yields the one before.
     pub fn supply_block(&mut self, block: Block) -> Block {
-        let spent = self.recorded_mut().replay.supply_block(block);
+        let spent = self.recorded_mut().cursor.supply_block(block);
+        self.next_recorded_ns();
         self.update_bound();
         spent
     }
 
-    /// There is no block at hand: it is to be asked again at `at_ns`. What is due keeps its intended time.
-    pub fn retry_at(&mut self, at_ns: u64) {
-        self.idle_ns = at_ns;
+    /// There is no block at hand: it is to be asked again at `at_ns`, and not before `none_due_ns` from the start of the schedule. What is due
+    /// keeps its intended time.
+    pub fn retry_at(&mut self, at_ns: u64, none_due_ns: u64) {
+        self.idle_ns = at_ns.max(self.window.start_ns.saturating_add(none_due_ns));
         self.update_bound();
     }
 
@@ -461,6 +479,7 @@ impl Session {
             return false;
         }
         match &self.schedule {
+            Schedule::Recorded(_) => true,
             // Another connection may follow.
             Schedule::Open(calls) => {
                 // A window that waits for its writes goes on when one has ended.
@@ -480,7 +499,7 @@ impl Session {
 
     /// Has it issued as many measured ops as it was to, or all of its trace? Never so without either.
     pub fn has_spent_budget(&self) -> bool {
-        let is_over = |recorded: &Recorded| recorded.replay.is_over();
+        let is_over = |recorded: &Recorded| recorded.cursor.is_over();
         self.budget == 0 || matches!(&self.source, Source::Recorded(recorded) if is_over(recorded))
     }
 
@@ -672,6 +691,7 @@ mod tests {
             connections,
             budget,
             seed: 1,
+            records: 8,
             verify: 0.0,
             choices: Choices::of_session(class, StreamPart { index: part.0, of: part.1 }, 1),
             copies: 1,
@@ -1065,15 +1085,20 @@ mod tests {
     }
 
     fn recorded_class(load: Load) -> Class {
-        let trace = brunt_plan::plan::Trace { file: "t".to_owned(), layout: None };
+        let trace = brunt_plan::plan::Trace {
+            file: "t".to_owned(),
+            layout: None,
+            order: brunt_plan::plan::TraceOrder::Lines,
+            replay: None,
+        };
         Class { trace: Some(trace), ..class(load, 1, "get,gets,set,cas,incr") }
     }
 
     fn block(records: &[(OpKind, &[u8])], is_last: bool) -> Block {
-        let mut block = Block::new();
+        let mut block = Block::new(8);
         block.is_last = is_last;
         for (kind, key) in records {
-            assert!(block.push(b"", &crate::trace::Record { kind: *kind, key, value_len: 5 }));
+            assert!(block.push(b"", &crate::trace::Record::of(*kind, key, 5)));
         }
         block
     }
@@ -1082,7 +1107,7 @@ mod tests {
     fn a_closed_loop_goes_through_a_trace_and_waits_for_its_blocks() {
         let mut session = session(&recorded_class(closed(0)), (0, 1), 2, None, FOR_EVER);
         assert!(session.needs_block() && session.due_ns() == u64::MAX);
-        session.retry_at(30);
+        session.retry_at(30, 0);
         assert_eq!(session.due_ns(), 30, "to be asked again, for two slots are free");
         session
             .supply_block(block(&[(OpKind::Gets, b"a"), (OpKind::Cas, b"a"), (OpKind::Incr, b"b")], false));
@@ -1094,14 +1119,14 @@ mod tests {
         assert_eq!((cas.kind, cas.operand, cas.value), (OpKind::Cas, 77, ValueRef::Offset(1)));
         assert_eq!((session.records().key(1), session.due_ns()), (&b"a"[..], u64::MAX));
         // A store follows the gets, and its record stays until that has ended.
-        let store = session.fill_from_record(0);
+        let store = session.fill_from_record(0).unwrap();
         assert_eq!((store.kind, store.key, store.value), (OpKind::Set, gets.key, ValueRef::Offset(0)));
         session.record_outcome(gets.key, STORED);
         session.release(0, 50);
         let incr = session.take();
         assert_eq!((incr.intended_ns, incr.op.key, incr.op.operand), (50, KeyRef::Offset(2), 1));
         assert!(session.needs_block() && !session.is_exhausted());
-        session.retry_at(60);
+        session.retry_at(60, 0);
         assert_eq!(session.due_ns(), 60);
         session.record_outcome(incr.op.key, LOST);
         session.release(1, 55);
@@ -1129,7 +1154,7 @@ mod tests {
     #[test]
     fn ended_sessions_need_no_more_blocks() {
         let mut session = session(&recorded_class(UNIFORM_1K), (0, 1), 1, None, FOR_EVER);
-        session.retry_at(5);
+        session.retry_at(5, 0);
         session.end_at(5);
         assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
     }

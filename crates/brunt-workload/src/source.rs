@@ -9,11 +9,11 @@ use crate::client_window::ClientWindow;
 use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::rng::{Draw, Rng};
 use crate::size::{SizeOf, Sizes};
-use crate::trace::Replay;
+use crate::trace::TraceCursor;
 use brunt_plan::mix::Mix;
 use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
 use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass};
-use brunt_plan::plan::{Class, Load};
+use brunt_plan::plan::Class;
 use brunt_plan::popularity;
 use brunt_plan::shard::{StreamPart, share};
 use std::collections::VecDeque;
@@ -35,10 +35,6 @@ const PRELOAD_LATENESS_MAX_NS: f64 = 10e6;
 /// How many keys in a row a server that evicts may not have made room for, each alone and over 0.3 s: it makes room for one with the store
 /// itself.
 const OUT_OF_MEMORY_MAX: u32 = 5;
-
-/// Records of an open loop that may wait for a connection, beside those in flight. Memory that has not been
-/// touched takes no room.
-const WAITING_RECORDS: usize = 1 << 18;
 
 /// What drawn ops are chosen by, beside the session's own random numbers.
 #[derive(Clone, Debug)]
@@ -79,13 +75,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The source of a class's session, with `slots` slots in closed loop. `verify` is the share of reads that are checked.
+    /// The source of a class's session, with `slots` slots in closed loop, and of a trace with room for so many records that are in flight or
+    /// wait. `verify` is the share of reads that are checked.
     pub(crate) fn of_class(
         class: &Class,
         part: StreamPart,
         choices: Choices,
         rng: Rng,
-        slots: usize,
+        (slots, records): (usize, usize),
         verify: f64,
     ) -> Self {
         if let Some(window) = ClientWindow::new(class, part, rng.clone(), slots, verify) {
@@ -93,9 +90,8 @@ impl Source {
         }
         let uniques = Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) };
         if class.trace.is_some() {
-            let waiting = if matches!(class.load, Load::Open { .. }) { WAITING_RECORDS } else { 0 };
-            let replay = Replay::new(slots + waiting);
-            return Self::Recorded(Recorded { replay, ttl_s: class.ttl_s, uniques });
+            let (cursor, ttl_s) = (TraceCursor::new(records), class.ttl_s);
+            return Self::Recorded(Recorded { cursor, ttl_s, uniques });
         }
         Self::Drawn(Drawn {
             counters: if class.has_counters() { choices.chooser.keys() } else { 0 },
@@ -251,31 +247,36 @@ impl Operations for Drawn {
 /// Ops by the records of a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    pub(crate) replay: Replay,
+    pub(crate) cursor: TraceCursor,
     ttl_s: u32,
     uniques: Uniques,
 }
 
 impl Recorded {
-    /// The set that follows the miss of the record in this place. The place is held until that has ended, too.
-    pub(crate) fn store_of(&mut self, place: u32) -> Op {
-        self.replay.hold(place);
-        let op = Op { ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Offset(place)) };
-        Op { value: ValueRef::Offset(place), ..op }
+    /// The set that follows the miss of the record in this place, if it is known how long its value is. The place is held until that has
+    /// ended, too.
+    pub(crate) fn store_of(&mut self, place: u32) -> Option<Op> {
+        if !self.cursor.has_len(place) {
+            return None;
+        }
+        self.cursor.hold(place);
+        let op = Op { ttl_s: self.cursor.ttl_s(place), ..Op::of(OpKind::Set, KeyRef::Offset(place)) };
+        Some(Op { value: ValueRef::Offset(place), ..op })
     }
 }
 
 impl Operations for Recorded {
     fn next(&mut self, _since_ns: u64) -> Op {
-        let taken = self.replay.take();
+        let taken = self.cursor.take();
         let op = Op::of(taken.kind, KeyRef::Offset(taken.place));
-        let stored = Op { value: ValueRef::Offset(taken.place), ttl_s: self.ttl_s, ..op };
+        let ttl_s = self.cursor.ttl_s(taken.place);
+        let stored = Op { value: ValueRef::Offset(taken.place), ttl_s, ..op };
         match taken.kind {
             OpKind::Set | OpKind::Add | OpKind::Replace => stored,
             // The time to live stays.
             OpKind::Append | OpKind::Prepend => Op { ttl_s: 0, ..stored },
             OpKind::Cas => {
-                let (id, _) = self.replay.value(taken.place);
+                let (id, _) = self.cursor.value(taken.place);
                 // Of a key that this session has not read there is no unique: the server will say so.
                 Op { operand: self.uniques.take(id).unwrap_or(0), ..stored }
             }
@@ -286,16 +287,16 @@ impl Operations for Recorded {
     }
 
     fn has_next(&self) -> bool {
-        self.replay.has_next()
+        self.cursor.has_next()
     }
 
     fn may_have_more(&self) -> bool {
-        !self.replay.is_over()
+        !self.cursor.is_over()
     }
 
     fn record_outcome(&mut self, key: KeyRef, _outcome: Outcome) {
         let KeyRef::Offset(place) = key else { panic!("{key:?} is no key of a trace") };
-        self.replay.release_record(place);
+        self.cursor.release_record(place);
     }
 
     fn record_unique(&mut self, id: u64, unique: u64) {

@@ -1,7 +1,6 @@
 //! Traces as blocks of records, and the position of a session in them.
 //!
-//! The reader of the file fills blocks and hands them over, so that nothing here waits or allocates after the start. A
-//! record may have a time, which is ignored: the schedule says when it is sent. Invariant: records are taken in
+//! The reader of the file fills blocks and hands them over, so that nothing here waits or allocates after the start. Invariant: records are taken in
 //! the order in which they lie in the blocks, and each lies in a place of its own from then until all ops that came of it have
 //! ended, because a key that is sent again, or compared with a reply, is read once more.
 
@@ -21,8 +20,19 @@ pub struct Record<'a> {
     pub kind: OpKind,
     /// Of which key, the prefix not included.
     pub key: &'a [u8],
-    /// How long the value is that it stores, or that is stored where it misses, in bytes.
-    pub value_len: u32,
+    /// How long the value is that it stores, or that is stored where it misses, in bytes; `None` where nothing says it.
+    pub value_len: Option<u32>,
+    /// The time to live of that value, as it is sent; 0 is none.
+    pub ttl_s: u32,
+    /// When it is due, from the start of the schedule; 0 where the session says it.
+    pub due_ns: u64,
+}
+
+impl<'a> Record<'a> {
+    /// One of which nothing else is known.
+    pub const fn of(kind: OpKind, key: &'a [u8], value_len: u32) -> Self {
+        Self { kind, key, value_len: Some(value_len), ttl_s: 0, due_ns: 0 }
+    }
 }
 
 /// The kind that is sent for one that a mix may lack: another retrieval for gets, another way to add bytes for prepend, and
@@ -50,22 +60,19 @@ pub struct Block {
 struct Entry {
     kind: OpKind,
     key: Range<u32>,
-    value_len: u32,
+    value_len: Option<u32>,
+    ttl_s: u32,
+    due_ns: u64,
 }
 
 impl Block {
-    /// Records of a block at most…
-    pub const RECORDS: usize = 1024;
-    /// …and bytes of their keys.
-    pub const KEY_BYTES: usize = 64 << 10;
+    /// Bytes of keys for each record that a block has room for.
+    const KEY_BYTES: usize = 64;
 
-    /// An empty one with all of its memory.
-    pub fn new() -> Self {
-        Self {
-            entries: Vec::with_capacity(Self::RECORDS),
-            keys: Vec::with_capacity(Self::KEY_BYTES),
-            is_last: false,
-        }
+    /// An empty one with all of its memory: that of so many records.
+    pub fn new(records: usize) -> Self {
+        let key_bytes = (records * Self::KEY_BYTES).max(KEY_LEN_MAX);
+        Self { entries: Vec::with_capacity(records), keys: Vec::with_capacity(key_bytes), is_last: false }
     }
 
     /// Forgets what is in it.
@@ -82,7 +89,7 @@ impl Block {
 
     /// Has it the memory of a new one? The one that a session begins with has not.
     pub fn has_memory(&self) -> bool {
-        self.entries.capacity() >= Self::RECORDS
+        self.entries.capacity() > 0
     }
 
     /// Has it none?
@@ -94,13 +101,13 @@ impl Block {
     pub fn push(&mut self, prefix: &[u8], record: &Record<'_>) -> bool {
         let start = self.keys.len();
         let end = start + prefix.len() + record.key.len();
-        if self.entries.len() == Self::RECORDS || end > Self::KEY_BYTES {
+        if self.entries.len() == self.entries.capacity() || end > self.keys.capacity() {
             return false;
         }
         self.keys.extend_from_slice(prefix);
         self.keys.extend_from_slice(record.key);
-        let Record { kind, value_len, .. } = *record;
-        self.entries.push(Entry { kind, key: start as u32..end as u32, value_len });
+        let Record { kind, value_len, ttl_s, due_ns, .. } = *record;
+        self.entries.push(Entry { kind, key: start as u32..end as u32, value_len, ttl_s, due_ns });
         true
     }
 }
@@ -115,7 +122,8 @@ struct HeldRecord {
     key_len: u8,
     /// Ops that have not ended.
     holders: u8,
-    value_len: u32,
+    value_len: Option<u32>,
+    ttl_s: u32,
     /// What the values of its key are functions of.
     id: u64,
 }
@@ -131,7 +139,7 @@ pub struct TakenRecord {
 
 /// A session's way through a trace.
 #[derive(Clone, Debug)]
-pub struct Replay {
+pub struct TraceCursor {
     block: Block,
     /// The next record of the block.
     next: usize,
@@ -140,8 +148,8 @@ pub struct Replay {
     secrets: RapidSecrets,
 }
 
-impl Replay {
-    /// A replay without a block, with room for `places` records in flight.
+impl TraceCursor {
+    /// A cursor without a block, with room for `places` records in flight.
     pub fn new(places: usize) -> Self {
         Self {
             block: Block::default(),
@@ -157,6 +165,12 @@ impl Replay {
     #[inline]
     pub fn has_next(&self) -> bool {
         self.next < self.block.len()
+    }
+
+    /// When the record at hand is due, from the start of the schedule; `u64::MAX` without one.
+    #[inline]
+    pub fn next_due_ns(&self) -> u64 {
+        self.block.entries.get(self.next).map_or(u64::MAX, |entry| entry.due_ns)
     }
 
     /// Has the last record of all been taken?
@@ -187,6 +201,7 @@ impl Replay {
             key_len: key.len() as u8,
             holders: 1,
             value_len: entry.value_len,
+            ttl_s: entry.ttl_s,
             id: rapidhash_v3_nano_inline::<true, false>(key, &self.secrets) | NAMED_BY_TEXT,
         };
         held.key[..key.len()].copy_from_slice(key);
@@ -214,7 +229,18 @@ impl Replay {
     #[inline]
     pub fn value(&self, place: u32) -> (u64, u32) {
         let held = &self.held[place as usize];
-        (held.id, held.value_len)
+        (held.id, held.value_len.unwrap_or(0))
+    }
+
+    /// Is it known how long a value is to be stored where it misses?
+    pub fn has_len(&self, place: u32) -> bool {
+        self.held[place as usize].value_len.is_some()
+    }
+
+    /// The time to live of what it stores, in seconds.
+    #[inline]
+    pub fn ttl_s(&self, place: u32) -> u32 {
+        self.held[place as usize].ttl_s
     }
 
     /// One more op has come of a record in flight.
@@ -238,54 +264,54 @@ mod tests {
     use super::*;
 
     fn record(kind: OpKind, key: &[u8]) -> Record<'_> {
-        Record { kind, key, value_len: key.len() as u32 * 10 }
+        Record::of(kind, key, key.len() as u32 * 10)
     }
 
     #[test]
     fn records_come_in_order_and_places_are_used_again() {
-        let mut replay = Replay::new(4);
-        assert!(replay.needs_block() && !replay.has_next());
-        let mut first = Block::new();
+        let mut cursor = TraceCursor::new(4);
+        assert!(cursor.needs_block() && !cursor.has_next());
+        let mut first = Block::new(8);
         assert!(
             first.push(b"p:", &record(OpKind::Get, b"a")) && first.push(b"p:", &record(OpKind::Set, b"bb"))
         );
         assert_eq!(first.len(), 2);
-        replay.supply_block(first);
-        let (one, two) = (replay.take(), replay.take());
+        cursor.supply_block(first);
+        let (one, two) = (cursor.take(), cursor.take());
         assert_eq!(
             (one, two),
             (TakenRecord { kind: OpKind::Get, place: 0 }, TakenRecord { kind: OpKind::Set, place: 1 })
         );
-        assert!(replay.needs_block());
-        assert_eq!([replay.key(0), replay.key(1)], [&b"p:a"[..], b"p:bb"]);
-        assert_eq!((replay.value(0).1, replay.value(1).1), (10, 20));
+        assert!(cursor.needs_block());
+        assert_eq!([cursor.key(0), cursor.key(1)], [&b"p:a"[..], b"p:bb"]);
+        assert_eq!((cursor.value(0).1, cursor.value(1).1), (10, 20));
         // A store follows the get, so that its place is free when both have ended.
-        replay.hold(0);
-        replay.release_record(0);
-        let mut last = Block { is_last: true, ..Block::new() };
+        cursor.hold(0);
+        cursor.release_record(0);
+        let mut last = Block { is_last: true, ..Block::new(8) };
         for key in [b"p:a" as &[u8], b"d", b"e"] {
             assert!(last.push(b"", &record(OpKind::Get, key)));
         }
-        let spent = replay.supply_block(last);
+        let spent = cursor.supply_block(last);
         assert_eq!(spent.len(), 2);
-        assert_eq!(replay.take().place, 2);
-        assert_eq!(replay.value(2).0, replay.value(0).0, "values belong to keys");
-        assert_ne!(replay.value(2).0, replay.value(1).0);
-        replay.release_record(0);
-        assert_eq!(replay.take().place, 0);
-        replay.take();
-        assert!(replay.is_over() && !replay.needs_block());
+        assert_eq!(cursor.take().place, 2);
+        assert_eq!(cursor.value(2).0, cursor.value(0).0, "values belong to keys");
+        assert_ne!(cursor.value(2).0, cursor.value(1).0);
+        cursor.release_record(0);
+        assert_eq!(cursor.take().place, 0);
+        cursor.take();
+        assert!(cursor.is_over() && !cursor.needs_block());
     }
 
     #[test]
     fn a_block_has_bounds() {
-        let mut block = Block::new();
+        let mut block = Block::new(1024);
         let longest = [b'k'; KEY_LEN_MAX];
         let pushed = (0..2000).take_while(|_| block.push(b"", &record(OpKind::Get, &longest))).count();
-        assert_eq!(pushed, Block::KEY_BYTES / KEY_LEN_MAX);
+        assert_eq!(pushed, 1024 * Block::KEY_BYTES / KEY_LEN_MAX);
         block.clear();
         let pushed = (0..2000).take_while(|_| block.push(b"", &record(OpKind::Get, b"k"))).count();
-        assert_eq!((pushed, block.is_empty()), (Block::RECORDS, false));
+        assert_eq!((pushed, block.is_empty()), (1024, false));
     }
 
     #[test]

@@ -21,6 +21,8 @@ brunt_plan::named! {
         TooLong = "too many bytes for a line",
         /// A time that is no whole number.
         Time = "a time that is no whole number",
+        /// No time, where it is to be sent at that.
+        Untimed = "no time at which to replay it",
         /// A length that is no whole number.
         Length = "a length that is no whole number",
         /// A key of no bytes, or, where it is sent, of too many with its prefix, or of others than printable ASCII without spaces.

@@ -288,7 +288,9 @@ fn churn(class: &Class) -> [f64; 2] {
         Load::Open { rate: OpenRate::PerConnection(rate), .. } => {
             rate.as_f64() * f64::from(class.connections) / calls as f64
         }
-        Load::Open { rate: OpenRate::Profile(_), .. } | Load::Closed { .. } => f64::INFINITY,
+        Load::Open { rate: OpenRate::Profile(_) | OpenRate::Recorded, .. } | Load::Closed { .. } => {
+            f64::INFINITY
+        }
     });
     let natural = by_age.unwrap_or(0.0) + by_calls.unwrap_or(0.0);
     match lifetime.connect_rate {

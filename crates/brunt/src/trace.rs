@@ -25,7 +25,7 @@ pub(crate) fn trace(flags: &cli::Trace) -> Result<Exit, Failure> {
     }
     let path = flags.file.display();
     input::note(&flags.file);
-    let mut file = TraceFile::open(&flags.file, flags.trace_layout)
+    let mut file = TraceFile::open(&flags.file, flags.trace_layout, false)
         .map_err(|error| Failure::usage(format!("cannot read trace '{path}': {error}")))?;
     let outputs = Outputs::of(&FileFlags { output: flags.output.clone(), annotate: None })?;
     let capacities: Vec<u64> = flags.cache.iter().map(|size| size.0).collect();

@@ -10,7 +10,7 @@ use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{MeterKind, OnMiss, Placement, Protocol, TraceLayout, Wait};
+use brunt_plan::plan::{MeterKind, OnMiss, Placement, Protocol, TraceLayout, TraceOrder, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::size::SizeDistribution;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -116,7 +116,8 @@ impl Invocation {
         spec.run.warmup = Some(Warmup::NONE);
         spec.run.samples_max = None;
         // Nothing is asked for.
-        (spec.base.trace, spec.base.trace_layout, spec.base.purge) = (None, None, None);
+        (spec.base.trace, spec.base.trace_layout, spec.base.trace_order) = (None, None, None);
+        spec.base.purge = None;
         spec
     }
 
@@ -277,6 +278,8 @@ fn class_spec(
         purge: line.delete90.then_some(Count(10)),
         trace: line.read_file.clone(),
         trace_layout: line.read_file.as_ref().map(|_| layout(line)),
+        // As many lines as are asked for, whatever their keys.
+        trace_order: line.read_file.as_ref().map(|_| TraceOrder::Lines),
         on_miss: line.follows().then_some(OnMiss::Set),
         keys: Some(Count(records)),
         prefix: Some(line.prefix.clone()),
@@ -337,11 +340,11 @@ mod tests {
             -s h --getsetorset -N 500 => requests = 500; on-miss = "set"
             -s h --getset --delete90 -N 500 => requests = 500; purge = 10; on-miss = "set"
             -s h --getset --read_file f.csv --prefix p:
-                => trace = "f.csv"; trace-layout = "mutilate-all-gets"; key-size = "fixed:32"; prefix = "p:"; on-miss = "set"
-            -s h --read_file f.zst -N 7 => requests = 7; trace = "f.zst"; trace-layout = "mutilate-read-write"
+                => trace = "f.csv"; trace-layout = "mutilate-all-gets"; trace-order = "lines"; key-size = "fixed:32"; prefix = "p:"; on-miss = "set"
+            -s h --read_file f.zst -N 7 => requests = 7; trace = "f.zst"; trace-layout = "mutilate-read-write"; trace-order = "lines"
             -s h --getsetorset --read_file f --twitter_trace=1 -q 50
-                => trace = "f"; trace-layout = "twitter"; rate = "50/s"; arrival = "poisson"; on-miss = "set"
-            -s h --read_file f --twitter_trace=2 => trace = "f"; trace-layout = "mutilate-1-2"
+                => trace = "f"; trace-layout = "twitter"; trace-order = "lines"; rate = "50/s"; arrival = "poisson"; on-miss = "set"
+            -s h --read_file f --twitter_trace=2 => trace = "f"; trace-layout = "mutilate-1-2"; trace-order = "lines"
             -s h -B -w 3 -t 9 => time = "9s"; warmup = "3s"; wait = "sleep"
             -s h --no_nodelay => nodelay = false
             -s /tmp/mc.sock --unix_socket --no_nodelay => server = ["unix:/tmp/mc.sock"]; transport = "unix"

@@ -1,21 +1,18 @@
-//! Reads traces: one thread per file unpacks it, decodes its lines and distributes the records to workers.
+//! Reads traces: one thread per file unpacks it, decodes its lines and distributes the requests that they become to sessions.
 //!
-//! Record `i` of the file goes to worker `i` modulo the
-//! number of all workers of a run, so that a number of requests is divided evenly; a fast worker waits for the
-//! others when its blocks are used up. Invariant: memory is bounded: that of
-//! [`TraceFile`], and [`BLOCKS`] blocks per worker.
+//! A session that is ahead waits for the others when its blocks are used up, and one that gets little is given blocks that are not full.
+//! Invariants: memory is bounded: that of [`TraceFile`], of [`TraceSchedule`], and [`BLOCKS`] blocks per session; what is due before the time
+//! that a feed has reached is in its blocks.
 
 use crate::process::start_thread;
 use crate::run_error::TraceError;
-use crate::state::lane::{Feeds, TraceFeed};
+use crate::state::lane::{FeedProgress, Feeds, TraceFeed};
 use crate::trace_file::TraceFile;
-use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
-use brunt_plan::recorded_request::RecordedRequest;
-use brunt_plan::shard::{Shard, StreamPart};
+use brunt_plan::shard::{Shard, requests_of};
 use brunt_stats::run_record::{LineCounts, TraceRecord};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
-use brunt_workload::trace_decoder::LineError;
+use brunt_workload::trace::{Block, Record};
+use brunt_workload::trace_schedule::{ReplayRun, RequestCounts, TraceSchedule};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::Duration;
 
-/// Blocks per worker: records of 30 ms at 500 000 per second, longer than a busy host preempts this thread.
+/// Blocks per session: all of a worker have records of 250 ms at 500 000 per second, longer than a busy host preempts this thread.
 const BLOCKS: usize = 16;
+/// Records of a block of each session of a worker, together…
+const WORKER_RECORDS: usize = 8192;
+/// …and of one block.
+const BLOCK_RECORDS_MIN: usize = 128;
+const BLOCK_RECORDS_MAX: usize = 1024;
+/// A session with so few blocks gets one that is not full.
+const LOW_BLOCKS: usize = 1;
+/// How often, by the schedule, sessions that get little are given what there is.
+const SUPPLY_NS: u64 = 10_000_000;
 /// Polling period of a full ring: a block lasts longer at the highest rates.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -42,33 +48,40 @@ impl TraceReaders {
         let mut threads = Vec::new();
         for (index, class) in plan.classes.iter().enumerate() {
             let Some(trace) = &class.trace else {
-                feeds.iter_mut().for_each(|of_worker| of_worker.push(None));
+                feeds.iter_mut().for_each(|of_worker| of_worker.push(Vec::new().into_iter()));
                 continue;
             };
             let refused = |error| TraceError { file: trace.file.clone(), error };
-            let lines = open(trace).map_err(refused)?;
-            let (mut ends, mut workers) = (Vec::new(), 1);
+            let file = open(trace).map_err(refused)?;
+            let (mut ends, mut takers) = (Vec::new(), 1);
             for (shard, of_worker) in shards.iter().zip(&mut feeds) {
-                let slice = &shard.classes[index];
-                let connected = (!slice.connections.is_empty()).then(|| connect(slice.part));
-                let (end, feed) = connected.unzip();
-                workers = end.as_ref().map_or(workers, |_| u64::from(slice.part.of));
-                ends.extend(end);
-                of_worker.push(feed);
+                let (own, of) = shard.classes[index].record_takers(class);
+                takers = if own.is_empty() { takers } else { of };
+                let records = (WORKER_RECORDS / own.len().max(1)).clamp(BLOCK_RECORDS_MIN, BLOCK_RECORDS_MAX);
+                let (of_shard, feeds): (Vec<_>, Vec<_>) = own.map(|taker| connect(taker, records)).unzip();
+                ends.extend(of_shard);
+                of_worker.push(feeds.into_iter());
             }
             debug_assert!(
-                ends.windows(2).all(|pair| pair[1].index == pair[0].index + 1),
-                "workers of a host are neighbours"
+                ends.windows(2).all(|pair| pair[1].taker == pair[0].taker + 1),
+                "takers of a host are neighbours"
             );
+            let run = ReplayRun {
+                class_id: index as u16,
+                seed: plan.seed,
+                requests: requests_of(plan, index),
+                warmup_ns: plan.warmup.longest().0,
+                unit_ns: file.layout().unit_ns(),
+                unix_s: class.protocol.is_memcached().then(unix_time_s),
+            };
             let reader = Reader {
                 prefix: class.keyspace.prefix.clone().into_bytes(),
-                mix: class.mix.clone(),
-                workers,
-                ends,
-                is_over: is_over.clone(),
+                schedule: TraceSchedule::new(class, trace, takers, run),
+                ends: Ends { ends, is_over: is_over.clone() },
                 record: TraceRecord::new(&class.name, trace),
+                trace: trace.clone(),
             };
-            let thread = start_thread("brunt-trace", move || reader.read(lines));
+            let thread = start_thread("brunt-trace", move || reader.read(file));
             threads.push(thread.map_err(refused)?);
         }
         Ok((Self { threads, is_over }, feeds))
@@ -110,53 +123,41 @@ pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
 }
 
 fn open(trace: &Trace) -> io::Result<TraceFile> {
-    TraceFile::open(Path::new(&trace.file), trace.layout)
+    TraceFile::open(Path::new(&trace.file), trace.layout, trace.replay.is_some())
 }
 
-/// The reader's end of a worker's feed.
+fn unix_time_s() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
+}
+
+/// The reader's end of a session's feed.
 struct End {
-    /// The worker's number.
-    index: u64,
+    /// The session's number among those of all hosts.
+    taker: u32,
     block: Option<Block>,
     full: rtrb::Producer<Block>,
     spent: rtrb::Consumer<Block>,
-    is_sated: Arc<AtomicBool>,
+    progress: Arc<FeedProgress>,
 }
 
-fn connect(part: StreamPart) -> (End, TraceFeed) {
+fn connect(taker: u32, records: usize) -> (End, TraceFeed) {
     let (full, full_out) = rtrb::RingBuffer::new(BLOCKS);
     // The empty block of a new session comes back, too.
     let (mut spent, spent_out) = rtrb::RingBuffer::new(BLOCKS + 1);
     for _ in 1..BLOCKS {
         // The ring is new and has room for all.
-        let _ = spent.push(Block::new());
+        let _ = spent.push(Block::new(records));
     }
-    let is_sated = Arc::new(AtomicBool::new(false));
-    let end = End {
-        index: u64::from(part.index),
-        block: Some(Block::new()),
-        full,
-        spent: spent_out,
-        is_sated: is_sated.clone(),
-    };
-    (end, TraceFeed { full: full_out, spent, is_sated })
+    let progress = Arc::new(FeedProgress::default());
+    let block = Some(Block::new(records));
+    let end = End { taker, block, full, spent: spent_out, progress: progress.clone() };
+    (end, TraceFeed { full: full_out, spent, progress })
 }
 
 impl End {
-    /// The worker takes no more records.
+    /// The session takes no more records.
     fn is_closed(&self) -> bool {
-        self.is_sated.load(Ordering::Relaxed) || self.full.is_abandoned()
-    }
-
-    /// Adds a record to the current block, waiting for room.
-    fn add(&mut self, prefix: &[u8], record: &Record<'_>, is_over: &AtomicBool) {
-        while !self.is_closed() && !is_over.load(Ordering::Relaxed) {
-            match self.block.as_mut().map(|block| block.push(prefix, record)) {
-                Some(true) => return,
-                Some(false) => self.hand_over(),
-                None => self.find_block(),
-            }
-        }
+        self.progress.is_sated.load(Ordering::Relaxed) || self.full.is_abandoned()
     }
 
     fn hand_over(&mut self) {
@@ -164,93 +165,170 @@ impl End {
         let _ = self.block.take().map(|block| self.full.push(block));
     }
 
-    fn find_block(&mut self) {
-        match self.spent.pop() {
+    /// Takes a block that came back, if there is one.
+    fn find_block(&mut self) -> bool {
+        while self.block.is_none() {
+            let Ok(mut block) = self.spent.pop() else { return false };
+            block.clear();
             // The first block that comes back has no memory.
-            Ok(block) if block.has_memory() => {
-                let mut block = block;
-                block.clear();
-                self.block = Some(block);
+            self.block = Some(block).filter(Block::has_memory);
+        }
+        true
+    }
+
+    /// Hands over a block that is not full, where the session is about to need it, and says how far the file is read.
+    fn keep_supplied(&mut self, reached_ns: u64) {
+        let is_low = self.full.slots() + LOW_BLOCKS >= BLOCKS;
+        if is_low && self.block.as_ref().is_some_and(|block| !block.is_empty()) {
+            self.hand_over();
+            self.find_block();
+        }
+        if self.block.as_ref().is_some_and(Block::is_empty) {
+            self.progress.reached_ns.store(reached_ns, Ordering::Release);
+        }
+    }
+}
+
+/// The ends of all feeds of a host, whose sessions have consecutive numbers.
+struct Ends {
+    ends: Vec<End>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Ends {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Hands a record to its session, if it is one of this host, waiting for room.
+    fn add(&mut self, prefix: &[u8], taker: u32, record: &Record<'_>) {
+        let first = self.ends.first().map_or(0, |end| end.taker);
+        let Some(index) = taker.checked_sub(first).filter(|index| (*index as usize) < self.ends.len()) else {
+            return;
+        };
+        loop {
+            let end = &mut self.ends[index as usize];
+            if end.is_closed() || self.is_over.load(Ordering::Relaxed) {
+                return;
             }
-            Ok(_) => {}
-            Err(_) => park_timeout(LOOK),
+            if end.block.as_mut().is_some_and(|block| block.push(prefix, record)) {
+                return;
+            }
+            end.hand_over();
+            if !end.find_block() {
+                self.keep_supplied(record.due_ns);
+                park_timeout(LOOK);
+            }
         }
     }
 
-    /// Hands over the last block.
-    fn close(&mut self, is_over: &AtomicBool) {
-        while self.block.is_none() && !self.is_closed() && !is_over.load(Ordering::Relaxed) {
-            self.find_block();
+    fn keep_supplied(&mut self, reached_ns: u64) {
+        self.ends.iter_mut().for_each(|end| end.keep_supplied(reached_ns));
+    }
+
+    /// Hands over the last block of each.
+    fn close(&mut self) {
+        let mut open: Vec<&mut End> = self.ends.iter_mut().collect();
+        loop {
+            open.retain_mut(|end| {
+                let is_ready = end.find_block();
+                if let Some(block) = end.block.as_mut().filter(|_| is_ready) {
+                    block.is_last = true;
+                    end.hand_over();
+                }
+                !is_ready && !end.is_closed()
+            });
+            if open.is_empty() || self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            park_timeout(LOOK);
         }
-        if let Some(block) = &mut self.block {
-            block.is_last = true;
-        }
-        self.hand_over();
     }
 }
 
 /// A trace that is being read.
 struct Reader {
     prefix: Vec<u8>,
-    mix: Mix,
-    /// Number of workers of the whole run.
-    workers: u64,
-    ends: Vec<End>,
-    is_over: Arc<AtomicBool>,
+    schedule: TraceSchedule,
+    ends: Ends,
     record: TraceRecord,
+    trace: Trace,
 }
 
 impl Reader {
     fn read(mut self, mut file: TraceFile) -> TraceRecord {
         loop {
-            match file.advance(|request| self.take(request)) {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.record.is_whole = true;
-                    break;
-                }
+            let is_whole = self.read_file(&mut file);
+            add_lines(&mut self.record, file.counts());
+            if !is_whole {
+                break;
+            }
+            self.record.is_whole = true;
+            let Self { prefix, schedule, ends, .. } = &mut self;
+            if !schedule.end_round(&mut |taker, record| ends.add(prefix, taker, record)) {
+                break;
+            }
+            match open(&self.trace) {
+                Ok(again) => file = again,
                 Err(error) => {
                     self.record.error = Some(error.to_string());
                     break;
                 }
             }
-            if self.is_over.load(Ordering::Relaxed) || self.ends.iter().all(End::is_closed) {
-                break;
-            }
         }
-        for end in &mut self.ends {
-            end.close(&self.is_over);
-        }
-        let LineCounts { lines, passed_over, unsupported, unreadable, first_unreadable } =
-            file.counts().clone();
-        TraceRecord { lines, passed_over, unsupported, unreadable, first_unreadable, ..self.record }
+        self.ends.close();
+        with_requests(self.record, self.schedule.counts())
     }
 
-    fn take(&mut self, request: &RecordedRequest<'_>) -> Result<(), LineError> {
-        let key = request.key;
-        if key.len() > KEY_LEN_MAX - self.prefix.len() || !key.iter().all(u8::is_ascii_graphic) {
-            return Err(LineError::Key);
-        }
-        let kind = kind_in_mix(request.kind, &self.mix);
-        let (value_len, longest) = (request.value_len.unwrap_or(0), u64::from(Trace::VALUE_BYTES_MAX));
-        for _ in 0..request.repeats {
-            self.record.substituted += u64::from(kind != request.kind);
-            self.record.cut += u64::from(value_len > longest);
-            let worker = self.record.records % self.workers;
-            self.record.records += 1;
-            if let Some(end) = end_of(&mut self.ends, worker) {
-                let record = Record { kind, key, value_len: value_len.min(longest) as u32 };
-                end.add(&self.prefix, &record, &self.is_over);
+    /// Reads to the end of the file. False where it is not reached.
+    fn read_file(&mut self, file: &mut TraceFile) -> bool {
+        let Self { prefix, schedule, ends, record, .. } = self;
+        let mut reached_ns = 0;
+        loop {
+            match file.advance(|request| {
+                schedule.take(request, &mut |taker, record| ends.add(prefix, taker, record))
+            }) {
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(error) => {
+                    record.error = Some(error.to_string());
+                    return false;
+                }
+            }
+            if schedule.reached_ns() >= reached_ns + SUPPLY_NS {
+                reached_ns = schedule.reached_ns();
+                ends.keep_supplied(reached_ns);
+            }
+            if ends.is_over() || schedule.is_over() || ends.ends.iter().all(End::is_closed) {
+                return false;
             }
         }
-        Ok(())
     }
 }
 
-/// The feed of a worker, if it is local; local workers have consecutive numbers.
-fn end_of(ends: &mut [End], worker: u64) -> Option<&mut End> {
-    let first = ends.first()?.index;
-    ends.get_mut(worker.checked_sub(first)? as usize)
+/// Adds what became of the lines of a file, which may be read several times.
+fn add_lines(record: &mut TraceRecord, counts: &LineCounts) {
+    record.lines += counts.lines;
+    record.passed_over += counts.passed_over;
+    record.unsupported += counts.unsupported;
+    record.unreadable += counts.unreadable;
+    record.first_unreadable = record.first_unreadable.take().or_else(|| counts.first_unreadable.clone());
+}
+
+fn with_requests(record: TraceRecord, counts: &RequestCounts) -> TraceRecord {
+    TraceRecord {
+        records: counts.sent,
+        sampled_out: counts.sampled_out,
+        replaced_by_fills: counts.replaced_by_fills,
+        substituted: counts.substituted,
+        cut: counts.cut,
+        hashed_keys: counts.hashed_keys,
+        unsized_retrievals: counts.unsized_retrievals,
+        raised_ttls: counts.raised_ttls,
+        clamped_times: counts.clamped_times,
+        overfull_seconds: counts.overfull_seconds,
+        ..record
+    }
 }
 
 #[cfg(test)]
@@ -259,7 +337,8 @@ mod tests {
     use crate::loopback::plan as planned;
     use brunt_plan::op::OpKind;
     use brunt_plan::shard::shards;
-    use brunt_workload::trace::Replay;
+    use brunt_workload::trace::TraceCursor;
+    use std::collections::BTreeMap;
     use std::path::PathBuf;
     use std::thread::yield_now;
 
@@ -271,7 +350,10 @@ mod tests {
     }
 
     fn plan(path: &std::path::Path, layout: &str) -> Plan {
-        let text = format!("trace = '{}'\ntrace-layout = '{layout}'\nprefix = 'p:'", path.display());
+        let text = format!(
+            "trace = '{}'\ntrace-layout = '{layout}'\ntrace-order = 'lines'\nprefix = 'p:'",
+            path.display()
+        );
         planned(&text)
     }
 
@@ -282,17 +364,17 @@ mod tests {
 
     /// What a worker gets, as kinds, keys and lengths, until its last block; blocks go back as a session gives them back.
     fn all_of(feed: &mut TraceFeed) -> Vec<(OpKind, String, u32)> {
-        let (mut replay, mut records) = (Replay::new(1), Vec::new());
-        while !replay.is_over() {
+        let (mut cursor, mut records) = (TraceCursor::new(1), Vec::new());
+        while !cursor.is_over() {
             match feed.full.pop() {
-                Ok(block) => assert!(feed.spent.push(replay.supply_block(block)).is_ok()),
+                Ok(block) => assert!(feed.spent.push(cursor.supply_block(block)).is_ok()),
                 Err(_) => yield_now(),
             }
-            while replay.has_next() {
-                let taken = replay.take();
-                let key = String::from_utf8(replay.key(taken.place).to_vec()).unwrap();
-                records.push((taken.kind, key, replay.value(taken.place).1));
-                replay.release_record(taken.place);
+            while cursor.has_next() {
+                let taken = cursor.take();
+                let key = String::from_utf8(cursor.key(taken.place).to_vec()).unwrap();
+                records.push((taken.kind, key, cursor.value(taken.place).1));
+                cursor.release_record(taken.place);
             }
         }
         records
@@ -300,7 +382,7 @@ mod tests {
 
     fn feeds(plan: &Plan, of: u32) -> (TraceReaders, Vec<TraceFeed>) {
         let (readers, feeds) = TraceReaders::start(plan, &parts(plan, of)).unwrap();
-        (readers, feeds.into_iter().map(|mut of_worker| of_worker.remove(0).unwrap()).collect())
+        (readers, feeds.into_iter().flat_map(|mut of_worker| of_worker.remove(0)).collect())
     }
 
     /// Far more than all blocks hold, so that each comes round several times.
@@ -324,12 +406,47 @@ mod tests {
         std::fs::remove_file(path).unwrap();
     }
 
+    /// However many sessions there are: the same records of each key, in their order, in one of them.
+    #[test]
+    fn records_of_a_key_stay_together_and_in_order() {
+        let count = 30_000;
+        let lines: String = (0..count).map(|id| format!("1,1,read,k{},{id}\n", id * id % 301)).collect();
+        let path = file("keys", lines.as_bytes());
+        for (of, connections) in [(1, 1), (2, 7), (3, 16)] {
+            let text = format!(
+                "trace = '{}'\ntrace-layout = 'mutilate-read-write'\nconnections = {connections}\nthreads = {of}",
+                path.display()
+            );
+            let (readers, feeds) = TraceReaders::start(&planned(&text), &parts(&planned(&text), of)).unwrap();
+            let feeds: Vec<TraceFeed> = feeds.into_iter().flatten().flatten().collect();
+            assert_eq!(feeds.len(), connections);
+            let takers: Vec<_> =
+                feeds.into_iter().map(|mut feed| std::thread::spawn(move || all_of(&mut feed))).collect();
+            let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+            for taker in takers {
+                let mut own: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+                taker
+                    .join()
+                    .unwrap()
+                    .into_iter()
+                    .for_each(|(_, key, len)| own.entry(key).or_default().push(len));
+                assert!(own.keys().all(|key| !found.contains_key(key)), "a key has one session");
+                found.extend(own);
+            }
+            let mut expected: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+            (0..count).for_each(|id| expected.entry(format!("k{}", id * id % 301)).or_default().push(id));
+            assert!(found == expected, "{of} {connections}");
+            assert_eq!(readers.end()[0].records, 30_000);
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
     #[test]
     fn finished_workers_hold_up_no_other() {
         let lines: String = (0..80_000).map(|id| format!("1,1,read,k{id},1\n")).collect();
         let path = file("sated", lines.as_bytes());
         let (readers, mut feeds) = feeds(&plan(&path, "mutilate-read-write"), 2);
-        feeds[0].is_sated.store(true, Ordering::Relaxed);
+        feeds[0].progress.is_sated.store(true, Ordering::Relaxed);
         assert_eq!(all_of(&mut feeds[1]).len(), 40_000);
         assert_eq!(readers.end()[0].records, 80_000);
         // And a run that ends early ends the reading.
@@ -402,7 +519,8 @@ mod tests {
         std::io::Write::write_all(&mut packer, text).unwrap();
         let gzip = packer.finish().unwrap();
         let told = |path: &std::path::Path| {
-            let plan = planned(&format!("trace = '{}'\nprefix = 'p:'", path.display()));
+            let plan =
+                planned(&format!("trace = '{}'\ntrace-order = 'lines'\nprefix = 'p:'", path.display()));
             let (readers, mut feeds) = feeds(&plan, 1);
             (all_of(&mut feeds[0]), readers.end().remove(0))
         };

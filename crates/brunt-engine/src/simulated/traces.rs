@@ -116,6 +116,50 @@ fn the_schedule_says_when_a_line_is_due() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// A replay is due when its records say, whichever connection has their keys, and the requests of a key are sent in their order.
+#[test]
+fn replays_are_due_by_their_own_times() {
+    // Twitter's layout: 0 to 70 lines of a second, with values that number the lines of their key.
+    let counts: Vec<u64> = (1..41).map(|number| number * 37 % 71).collect();
+    let mut lines = String::new();
+    let mut numbers = [0_u32; 23];
+    for (second, count) in (100_u64..).zip(&counts) {
+        for nth in 0..*count {
+            let key = (nth * nth + second) as usize % 23;
+            numbers[key] += 1;
+            lines += &format!("{second},k{key},2,{},1,set,0\n", numbers[key]);
+        }
+    }
+    let path = std::env::temp_dir().join(format!("brunt-simulated-{}-replay", std::process::id()));
+    std::fs::write(&path, lines).unwrap();
+    for (speed, connections, depth) in [(1_u64, 1, 1), (10, 8, 4), (1_000, 5, 1)] {
+        let more = format!("connections = {connections}\ndepth = {depth}\ntrace-speed = {speed}");
+        let plan = format!("trace = '{}'\ntrace-layout = 'twitter'\nreplay = true\n{more}", path.display());
+        let outcome = simulate(&plan, SimOptions::default().latency(200 * US));
+        let mut intended: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.intended_ns).collect();
+        intended.sort_unstable();
+        let expected: Vec<u64> = (0..)
+            .zip(&counts)
+            .flat_map(|(second, count)| {
+                let due = move |nth| (2 * (second * count + nth) + 1) * 1_000 * MS / (2 * count * speed);
+                (0..*count).map(due)
+            })
+            .map(|due_ns| outcome.start_ns() + due_ns)
+            .collect();
+        assert!(intended == expected, "{more}");
+        let sent = String::from_utf8_lossy(&outcome.sent);
+        let mut last = [0; 23];
+        for set in sent.split("\r\n").filter_map(|line| line.strip_prefix("set k")) {
+            let words: Vec<usize> = set.split(' ').map(|word| word.parse().unwrap()).collect();
+            let [key, .., number] = words[..] else { panic!("{set}") };
+            assert_eq!(number, last[key] + 1, "{more}");
+            last[key] = number;
+        }
+        assert!(last.iter().zip(&numbers).all(|(last, number)| *last as u32 == *number));
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
 /// Half of the requests, then the deletes, then the other half, each on a schedule of its own.
 #[test]
 fn a_purge_comes_after_half_of_the_requests() {

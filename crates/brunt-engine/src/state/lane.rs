@@ -20,7 +20,7 @@ use brunt_workload::trace::Block;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A due operation that is not encoded.
 #[derive(Clone, Copy, Debug)]
@@ -425,24 +425,34 @@ const LOOK_AGAIN_NS: u64 = 50_000;
 pub(crate) struct TraceFeed {
     pub full: rtrb::Consumer<Block>,
     pub spent: rtrb::Producer<Block>,
-    /// No more records are wanted: the reader must not wait for this worker.
-    pub is_sated: Arc<AtomicBool>,
+    pub progress: Arc<FeedProgress>,
 }
 
-/// The feeds of a worker, one per class with a trace.
-pub(crate) type Feeds = Vec<Option<TraceFeed>>;
+/// How far both ends of a feed are.
+#[derive(Debug, Default)]
+pub(crate) struct FeedProgress {
+    /// No more records are wanted: the reader must not wait for this session.
+    pub is_sated: AtomicBool,
+    /// Every record that is due before this, from the start of the schedule, is in the blocks.
+    pub reached_ns: AtomicU64,
+}
+
+/// The feeds of a worker: by class, those of its sessions in their order.
+pub(crate) type Feeds = Vec<std::vec::IntoIter<TraceFeed>>;
 
 impl TraceFeed {
     /// Gives a block to a session that needs one. Not inlined, because most sessions have no trace.
     #[inline(never)]
     pub(crate) fn serve(&mut self, session: &mut Session, now_ns: u64) {
         if session.has_spent_budget() {
-            self.is_sated.store(true, Ordering::Relaxed);
+            self.progress.is_sated.store(true, Ordering::Relaxed);
             return;
         }
         while session.needs_block() {
+            // Read before the look: what is due earlier is in the blocks by then.
+            let reached_ns = self.progress.reached_ns.load(Ordering::Acquire);
             let Ok(block) = self.full.pop() else {
-                session.retry_at(now_ns + LOOK_AGAIN_NS);
+                session.retry_at(now_ns + LOOK_AGAIN_NS, reached_ns);
                 return;
             };
             // The ring has room for all blocks.

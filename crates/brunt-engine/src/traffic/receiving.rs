@@ -543,14 +543,15 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Issues the fill of a missed key, due now. In closed loop the slot of the retrieval is freed only at its end.
+    /// Issues the fill of a missed key, due now, unless it is a record's and nothing says how long its value is. In closed loop the slot of the retrieval is freed only at its end.
     fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         let lane_index = self.in_flight.get(head).lane();
         let lane = &mut self.dispatch.lanes[lane_index as usize];
         let op = match self.in_flight.get(head).key() {
             KeyRef::Offset(place) => lane.session.fill_from_record(place),
-            KeyRef::Id(_) | KeyRef::Drawn(_) => lane.session.fill(id),
+            KeyRef::Id(_) | KeyRef::Drawn(_) => Some(lane.session.fill(id)),
         };
+        let Some(op) = op else { return };
         let (binds_slots, is_open) = (lane.binds_slots, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
         let row = self.recording.row(phase, &op);

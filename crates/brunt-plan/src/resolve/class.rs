@@ -8,12 +8,16 @@ use super::destination::Ways;
 use super::{ErrorContext, IN_FLIGHT_MAX, RUN, Resolved, SERVERS_MAX, commands, keyspace};
 use crate::arrival::Arrival;
 use crate::mix::Mix;
+use crate::objective::Fraction;
 use crate::op::OpKind;
-use crate::plan::{Class, Lifetime, Load, OnMiss, OpenRate, Plan, Protocol, SessionScope, Trace};
+use crate::plan::{
+    Class, Lifetime, Load, OnMiss, OpenRate, Placement, Plan, Protocol, Replay, SessionScope, Trace,
+    TraceOrder, TraceRepeat,
+};
 use crate::popularity::Popularity;
 use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
-use crate::units::{Count, DurationNs};
+use crate::units::{Count, DurationNs, Rate};
 
 /// Options of connections, which a class does not have that uses those of another.
 const OF_CONNECTIONS: &str = "connections, depth, server, protocol, transport, route, reconnect, runs-on, connect-rate, \
@@ -23,6 +27,8 @@ pub(crate) const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
 const DEFAULT_CALLS_DEPTH: u64 = 128;
 const DEFAULT_MULTIGET: u64 = 10;
+/// Records times copies stay below what counts hold.
+const COPIES_MAX: u64 = 10_000;
 
 /// The classes, at least one.
 pub(super) fn resolve(spec: &mut PlanSpec) -> Resolved<Vec<Class>> {
@@ -167,6 +173,10 @@ fn resolve_load(spec: &mut ClassSpec) -> Load {
             let arrival = spec.call_arrival.get_or_insert(Arrival::Uniform).clone();
             return Load::Open { rate: OpenRate::PerConnection(rate), arrival };
         }
+        _ if spec.replay == Some(true) => {
+            let arrival = spec.arrival.get_or_insert(Arrival::Uniform).clone();
+            return Load::Open { rate: OpenRate::Recorded, arrival };
+        }
         (None, Some(rate), _) => OpenRate::Constant(rate),
         (None, None, Some(profile)) => OpenRate::Profile(profile.clone()),
         (None, None, None) => return Load::Closed { think: *spec.think.get_or_insert_default() },
@@ -191,14 +201,43 @@ fn sessions(context: &ErrorContext<'_>, spec: &ClassSpec, connections: u64) -> R
 fn resolve_trace(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Option<Trace>> {
     match (&spec.trace, spec.trace_layout) {
         (None, None) => Ok(None),
-        (Some(file), layout) if !file.is_empty() => Ok(Some(Trace { file: file.clone(), layout })),
+        (Some(file), layout) if !file.is_empty() => Ok(Some(Trace {
+            file: file.clone(),
+            layout,
+            order: spec.trace_order.unwrap_or(TraceOrder::Keys),
+            replay: (spec.replay == Some(true)).then(|| resolve_replay(context, spec)).transpose()?,
+        })),
         (Some(file), _) => Err(context.invalid("trace", file, "the path of a file")),
         (None, Some(_)) => Err(context.requires("trace-layout", "trace")),
     }
 }
 
+fn resolve_replay(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Replay> {
+    Ok(Replay {
+        speed: spec.trace_speed.unwrap_or(Rate::per_second(1)),
+        sample: spec.trace_sample.unwrap_or(Fraction { per_billion: 1_000_000_000 }),
+        copies: context.count("trace-copies", spec.trace_copies, 1, 1, COPIES_MAX)? as u32,
+        repeat: spec.trace_repeat.unwrap_or(TraceRepeat::Once),
+        is_all_gets: spec.trace_gets == Some(true),
+    })
+}
+
+/// Makes a session of each connection, or of one to each server, where the records of a key are to stay in order.
+pub(super) fn order_keys(placement: Placement, classes: &mut [Class]) {
+    for class in classes.iter_mut() {
+        let servers = class.paths.iter().map(|path| path.servers.len() as u32).max();
+        if class.keeps_key_order() {
+            let connections = servers.filter(|_| placement != Placement::ByThread).unwrap_or(1);
+            class.sessions = SessionScope::Client { connections };
+        }
+    }
+}
+
 /// What a trace may ask for, before the protocol is known.
 fn mix_of_trace(trace: &Trace) -> Mix {
+    if trace.replay.as_ref().is_some_and(|replay| replay.is_all_gets) {
+        return Mix::of([(OpKind::Get, 1)]);
+    }
     Mix::of(trace.kinds().iter().map(|kind| (*kind, 1)))
 }
 
@@ -249,7 +288,7 @@ pub(super) fn check_shared(plan: &Plan, index: usize) -> Resolved {
         );
     }
     let obstacles = [
-        ("call-rate or client-connections", owner.sessions != SessionScope::Worker),
+        ("call-rate, client-connections or a trace", owner.sessions != SessionScope::Worker),
         ("replicas", owner.replicas > 1),
         ("routes", owner.paths.len() > 1),
         (
@@ -298,6 +337,28 @@ mod tests {
             (
                 format!("{of_trace}verify = '5%'"),
                 "trace cannot be used with --verify, which checks the keys of a data set",
+            ),
+            ("replay = true".to_owned(), "--replay requires trace, by --set trace=FILE"),
+            (
+                format!("{of_trace}replay = true"),
+                "--replay cannot be used with a trace-layout whose times have no unit",
+            ),
+            (format!("{of_trace}trace-speed = 2"), "trace-speed requires --replay"),
+            (
+                "trace = 't'\nreplay = true\ntrace-repeat = 'new-keys'".to_owned(),
+                "trace-repeat new-keys requires --time or --requests",
+            ),
+            (
+                "trace = 't'\nreplay = true\narrival = 'fb_ia'".to_owned(),
+                "--replay with --arrival requires uniform or poisson, for the records of a second",
+            ),
+            (
+                "trace = 't'\nreplay = true\nrate = 5".to_owned(),
+                "--replay cannot be used with --rate: the trace says when requests are due",
+            ),
+            (
+                "trace = 't'\nserver = ['a', 'b']\nconnections = 5".to_owned(),
+                "trace requires a multiple of the number of servers for --connections, or trace-order = 'lines'",
             ),
         ] {
             let error = resolved(&toml).unwrap_err();
@@ -349,7 +410,7 @@ mod tests {
             calls-per-connection = 9\n
                 => 'one' => connections-of (class 'two') cannot be used with connect-rate, calls-per-connection, connections-total or reconnect-every of class 'one'
             call-rate = 9\n
-                => 'one' => connections-of (class 'two') cannot be used with call-rate or client-connections of class 'one'
+                => 'one' => connections-of (class 'two') cannot be used with call-rate, client-connections or a trace of class 'one'
             [[class]]\nname = 'three'\nconnections-of = 'one'\n
                 => 'three' => invalid value 'three' for connections-of (class 'two'): expected a class with its own connections
         ",

@@ -128,7 +128,7 @@ const COMMANDS_ON_STRINGS: &str = "BITCOUNT BITPOS COPY DEL DUMP EXISTS EXPIRE E
 pub(super) fn read_data_set(commands: &[CommandSpec], classes: &[Class]) -> bool {
     let needs =
         |(command, weight): (&CommandSpec, &u32)| *weight > 0 && needs_stored_string(&command.template);
-    classes.iter().any(|class| {
+    classes.iter().filter(|class| class.replay().is_none()).any(|class| {
         let has_others = class.kinds().into_iter().any(|kind| kind != OpKind::Raw);
         has_others || commands.iter().zip(&class.mix.commands).any(needs)
     })

@@ -103,7 +103,18 @@ static RULES: &[Rule] = &[
     pair("on-miss set, purge, trace", Conflicts, "call-rate", OWN_SCHEDULE),
     pair("rate-profile", Conflicts, "rate", ""),
     pair("think", Conflicts, "rate, rate-profile", ": an open loop does not wait for replies"),
-    pair("arrival", Requires, "rate, rate-profile", ": a closed loop has no arrivals"),
+    pair("arrival", Requires, "rate, rate-profile, replay", ": a closed loop has no arrivals"),
+    pair("replay", Requires, "trace", ", by --set trace=FILE"),
+    pair(
+        "replay",
+        Conflicts,
+        "rate, rate-profile, call-rate, think",
+        ": the trace says when requests are due",
+    ),
+    pair("replay", Conflicts, "trace-order lines, warmup auto", ""),
+    pair("trace-order", Requires, "trace", ""),
+    pair("trace-speed, trace-sample, trace-copies, trace-repeat, trace-gets", Requires, "replay", ""),
+    pair("trace-repeat same-keys, trace-repeat new-keys", Requires, "time, requests", ""),
     pair("connect-arrival", Requires, "connect-rate", ""),
     pair("connections-total", Requires, "calls-per-connection, reconnect-every", ""),
     pair("route", Conflicts, OF_LIFETIME, ""),
@@ -165,6 +176,19 @@ static RULES: &[Rule] = &[
         "--no-preload: every connection counts, and preload would open the first ones",
         |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
+    conflicts("replay", "a trace-layout whose times have no unit", |case| {
+        case.class.trace.as_ref().and_then(|trace| trace.layout).is_some_and(|layout| !layout.has_times())
+    }),
+    requires("replay with --arrival", "uniform or poisson, for the records of a second", |case| {
+        let is_spread = |arrival: &Arrival| matches!(arrival, Arrival::Uniform | Arrival::Poisson);
+        case.spec.arrival.as_ref().is_none_or(is_spread)
+    }),
+    requires(
+        "trace",
+        "a multiple of the number of servers for --connections, or trace-order = 'lines'",
+        |case| case.class.connections.is_multiple_of(case.class.sessions.connections_each()),
+    ),
+    conflicts("connections-of", "trace, unless trace-order is lines", |case| case.class.keeps_key_order()),
     conflicts("trace", "transport udp: requests must fit into datagrams", |case| {
         let is_udp = |kind| case.class.path_of(kind).transport == Transport::Udp;
         case.class.kinds().into_iter().any(is_udp)

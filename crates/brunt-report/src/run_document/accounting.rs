@@ -279,18 +279,29 @@ fn traces(summary: &Summary) -> Vec<String> {
             format!("{} skipped (first: line {line}, \"{text}\": {reason})", record.unreadable)
         });
         let error = record.error.as_ref().map(|error| format!("it cannot be read any further: {error}"));
-        let cut =
-            (record.cut > 0).then(|| format!("{} cut to 1000000 B", quantity::things(record.cut, "value")));
-        let substituted = (record.substituted > 0)
-            .then(|| format!("{} sent as another operation", quantity::things(record.substituted, "record")));
+        let changed = [
+            (record.sampled_out, "request", "not in the sample"),
+            (record.replaced_by_fills, "recorded set", "left to fills"),
+            (record.cut, "value", "cut to 1000000 B"),
+            (record.substituted, "record", "sent as another operation"),
+            (record.hashed_keys, "key", "replaced by a hash"),
+            (record.unsized_retrievals, "retrieval", "without a size to fill"),
+            (record.raised_ttls, "ttl", "raised to 1 s"),
+            (record.clamped_times, "time", "before an earlier one, raised to that"),
+            (record.overfull_seconds, "second", "with more than 1048576 records, spread in parts"),
+        ];
+        let changed = changed.into_iter().filter(|(count, ..)| *count > 0);
+        let changed = changed.map(|(count, noun, fate)| format!("{} {fate}", quantity::things(count, noun)));
         [
             record.file.clone(),
             format!("{} read {end}", quantity::things(record.lines, "line")),
-            quantity::things(record.records, "record"),
+            quantity::things(record.records, "request"),
         ]
         .into_iter()
         .chain(quantity::counted(passed_over))
-        .chain([unreadable, cut, substituted, error].into_iter().flatten())
+        .chain(unreadable)
+        .chain(changed)
+        .chain(error)
         .collect::<Vec<_>>()
     };
     summary.record.run.traces.iter().flat_map(of).collect()

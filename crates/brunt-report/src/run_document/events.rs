@@ -122,7 +122,8 @@ fn faults(summary: &Summary) -> Grid {
 
 /// The p99 of each piece of the window as a line of bars, where it is not the same all the time.
 pub(super) fn over_time(document: &mut Document, summary: &Summary) {
-    let is_profile = |load: &Load| matches!(load, Load::Open { rate: OpenRate::Profile(_), .. });
+    let is_profile =
+        |load: &Load| matches!(load, Load::Open { rate: OpenRate::Profile(_) | OpenRate::Recorded, .. });
     let has_outages = summary.server_outages().next().is_some();
     let is_shown = has_outages
         || summary.status.status_of(CheckId::Steady) > CheckStatus::Ok

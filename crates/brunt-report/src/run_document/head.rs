@@ -94,6 +94,7 @@ fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
                 OpenRate::Constant(_) if varied == Some("rate") => arrival_fact,
                 OpenRate::Constant(rate) => format!("{} {arrival_fact}", rate_text(*rate)),
                 OpenRate::Profile(profile) => format!("rate {profile} {arrival_fact}"),
+                OpenRate::Recorded => format!("times of the trace, {arrival_fact} within a second"),
                 OpenRate::PerConnection(rate) => {
                     format!("{} {arrival_fact} on each connection", rate_text(*rate))
                 }
@@ -113,7 +114,7 @@ fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
 fn connections(class: &Class, varied: Option<&str>) -> String {
     let connections = match (&class.connections_of, class.sessions) {
         (Some(owner), _) => format!("the connections of {owner}"),
-        (None, SessionScope::Client { connections }) => {
+        (None, SessionScope::Client { connections }) if class.trace.is_none() => {
             format!("{} connections, {connections} a client,", class.connections)
         }
         (None, _) => quantity::things(u64::from(class.connections), "connection"),
@@ -323,7 +324,7 @@ fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
     let idc = quantity::significant(mmpp.idc(rate.highest()));
     Some(match rate {
         OpenRate::Constant(_) | OpenRate::PerConnection(_) => format!("index of dispersion {idc}"),
-        OpenRate::Profile(_) => format!("index of dispersion {idc} at the highest rate"),
+        OpenRate::Profile(_) | OpenRate::Recorded => format!("index of dispersion {idc} at the highest rate"),
     })
 }
 

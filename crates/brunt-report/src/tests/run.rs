@@ -678,6 +678,13 @@ fn replayed() -> TraceRecord {
         }),
         cut: 3,
         substituted: 41,
+        sampled_out: 500,
+        replaced_by_fills: 6,
+        hashed_keys: 1,
+        unsized_retrievals: 7,
+        raised_ttls: 8,
+        clamped_times: 9,
+        overfull_seconds: 1,
         is_whole: false,
         error: Some("the frame ends early".to_owned()),
     }

@@ -68,6 +68,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
         portion: Portion { first: 0, width: 1, of: 1 },
         connections: 1,
         budget: Some(requests),
+        records: 0,
         seed: plan.seed,
         verify: 0.0,
         choices: Choices::of_session(class, part, plan.data_seed),

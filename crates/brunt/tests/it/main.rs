@@ -53,6 +53,7 @@ mod recognition;
 mod recorded_cases;
 mod redis;
 mod redis_info;
+mod replay;
 mod replies;
 mod report;
 mod results;

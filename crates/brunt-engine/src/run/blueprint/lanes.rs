@@ -306,6 +306,11 @@ impl Blueprint {
         let begins_taken = has_one_route && (awaits_connection || lacks_calls);
         let verify = self.plan.verify.filter(|_| !phase.is_unloaded);
         let spans = self.spans(class_index, &part);
+        let is_open = matches!(class.load, Load::Open { .. });
+        let room = self.route_room(class, connections, is_open, has_one_route, phase.routes);
+        // All that may be in flight, and wait.
+        let routes: usize = spans.iter().map(|span| span.ranges.len()).sum();
+        let records = count as usize * class.depth as usize + routes * room.waiting_max;
         let session = Session::new(SessionSpec {
             class_id: class_index as u16,
             session_id: lanes.lanes.len() as u32,
@@ -314,6 +319,7 @@ impl Blueprint {
             portion: part.portion,
             connections,
             budget: part.budget,
+            records,
             verify: verify.map_or(0.0, |share| share.as_f64()),
             seed: self.plan.seed,
             choices: Choices {
@@ -325,8 +331,6 @@ impl Blueprint {
             begins_taken,
             window: phase.window,
         });
-        let is_open = session.is_open();
-        let room = self.route_room(class, connections, is_open, has_one_route, phase.routes);
         let mut lane = self.lane(session, &self.data_sets[self.data_set_of_class[class_index]], false);
         lane.binds_slots = room.parks;
         lane.depth = class.depth;

@@ -1,0 +1,458 @@
+//! Which requests the records of a trace become: whose they are, when they are due, and what changes on the way.
+//!
+//! Not the file, and not the sending. In open loop every request has its time from here, by the rate of the class or by the trace, because
+//! sessions get as many records as their keys have; in closed loop none has. Records of a replay are held until those of their second are known, because whole seconds say how many
+//! requests are due, not when. Invariants: times never fall; all requests of a key have one taker and the order of the file; every host
+//! that reads the same file makes the same requests; whatever a rule changes or leaves out is counted, request by request.
+
+use crate::arrivals::Arrivals;
+use crate::rng::{Draw, Purpose, Rng};
+use crate::trace::{KEY_LEN_MAX, Record, kind_in_mix};
+use crate::trace_decoder::LineError;
+use brunt_plan::arrival::Arrival;
+use brunt_plan::mix::Mix;
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::plan::{Class, Load, OnMiss, Replay, Trace, TraceOrder, TraceRepeat};
+use brunt_plan::recorded_request::RecordedRequest;
+use brunt_plan::shard::{Portion, StreamPart};
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
+use std::ops::Range;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Records that are held at most: 100 MB with their keys. A second with more is spread in parts.
+const HELD_MAX: usize = 1 << 20;
+/// Keys whose last size is remembered, by their hash; a power of two.
+const SIZES: usize = 1 << 18;
+/// memcached takes a longer time to live for a Unix time.
+const TTL_MAX_S: u64 = 30 * 24 * 3600;
+
+/// What became of the requests of a file so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Those that are sent, by whichever host.
+    pub sent: u64,
+    /// Left out, as their keys are not in the sample.
+    pub sampled_out: u64,
+    /// Sets left out because a fill takes their place.
+    pub replaced_by_fills: u64,
+    /// Their operation is another than was recorded.
+    pub substituted: u64,
+    /// Their value was cut.
+    pub cut: u64,
+    /// Their key was too long or had bytes that no key may have.
+    pub hashed_keys: u64,
+    /// Retrievals of which nothing says how long a value to store would be.
+    pub unsized_retrievals: u64,
+    /// Their time to live would be below a second.
+    pub raised_ttls: u64,
+    /// Records whose time was before that of an earlier one.
+    pub clamped_times: u64,
+    /// Seconds with more records than are held.
+    pub overfull_seconds: u64,
+}
+
+/// What a replay needs to know of its run.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayRun {
+    /// Number of the class.
+    pub class_id: ClassId,
+    /// The run's seed.
+    pub seed: u64,
+    /// How many requests are due after the warm-up, at most.
+    pub requests: Option<u64>,
+    /// How long the warm-up is.
+    pub warmup_ns: u64,
+    /// How exact the times of the records are.
+    pub unit_ns: u64,
+    /// The Unix time at the start, where a long time to live is sent as a date.
+    pub unix_s: Option<u64>,
+}
+
+/// Takes a request: the number of its taker, and what is sent.
+pub type Hand<'a> = dyn FnMut(u32, &Record<'_>) + 'a;
+
+/// A record of the second that is being read.
+#[derive(Clone, Debug)]
+struct HeldRecord {
+    kind: OpKind,
+    key: Range<usize>,
+    hash: u64,
+    value_len: Option<u64>,
+    ttl_s: u32,
+    repeats: u32,
+    at_ns: u64,
+}
+
+/// A replay of a class's trace.
+#[derive(Clone, Debug)]
+struct Pace {
+    replay: Replay,
+    run: ReplayRun,
+    is_poisson: bool,
+    fills: bool,
+    held: Vec<HeldRecord>,
+    keys: Vec<u8>,
+    /// The latest time of a record so far, and the one that rounds of the file count from.
+    latest_ns: u64,
+    round_ns: u64,
+    round: u64,
+    sizes: Vec<(u64, u32)>,
+    /// Reused for each second.
+    fractions: Vec<u64>,
+    missed: Vec<u64>,
+}
+
+/// Makes requests of records.
+#[derive(Clone, Debug)]
+pub struct TraceSchedule {
+    mix: Mix,
+    prefix_len: usize,
+    order: TraceOrder,
+    takers: u32,
+    ttl_s: u32,
+    /// Of an open loop that has a rate.
+    arrivals: Option<Box<Arrivals>>,
+    pace: Option<Box<Pace>>,
+    warmup_ns: u64,
+    /// When the last request is due.
+    due_ns: u64,
+    key: Vec<u8>,
+    counts: RequestCounts,
+    left: u64,
+    deals: RapidSecrets,
+    samples: RapidSecrets,
+}
+
+impl TraceSchedule {
+    /// The schedule of a class that has this trace, for so many takers on all hosts.
+    pub fn new(class: &Class, trace: &Trace, takers: u32, run: ReplayRun) -> Self {
+        let pace = trace.replay.as_ref().map(|replay| {
+            let arrival = if let Load::Open { arrival, .. } = &class.load { Some(arrival) } else { None };
+            let fills = class.on_miss == OnMiss::Set;
+            Box::new(Pace {
+                replay: replay.clone(),
+                run,
+                is_poisson: arrival == Some(&Arrival::Poisson),
+                fills,
+                held: Vec::new(),
+                keys: Vec::new(),
+                latest_ns: 0,
+                round_ns: 0,
+                round: 0,
+                sizes: vec![(0, 0); if fills { SIZES } else { 1 }],
+                fractions: Vec::new(),
+                missed: Vec::new(),
+            })
+        });
+        let arrivals = match &class.load {
+            Load::Open { rate, arrival } if pace.is_none() => {
+                let all = Portion::even(StreamPart { index: 0, of: 1 });
+                let arrivals = Arrivals::new(arrival, rate, all, run.seed, run.class_id, run.warmup_ns);
+                Some(Box::new(arrivals))
+            }
+            Load::Open { .. } | Load::Closed { .. } => None,
+        };
+        Self {
+            mix: class.mix.clone(),
+            prefix_len: class.keyspace.prefix.len(),
+            order: trace.order,
+            takers,
+            ttl_s: class.ttl_s,
+            arrivals: arrivals.filter(|_| class.has_timed_records()),
+            left: run.requests.filter(|_| class.has_timed_records()).unwrap_or(u64::MAX),
+            pace,
+            warmup_ns: run.warmup_ns,
+            due_ns: 0,
+            key: Vec::with_capacity(2 * KEY_LEN_MAX),
+            counts: RequestCounts::default(),
+            // Not the hash of values, and not of each other: what is in a sample must not have one taker.
+            deals: RapidSecrets::seed(1),
+            samples: RapidSecrets::seed(2),
+        }
+    }
+
+    /// What became of all requests.
+    pub const fn counts(&self) -> &RequestCounts {
+        &self.counts
+    }
+
+    /// Are there as many requests as there are to be?
+    pub const fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// No request that is still to come is due before this, from the start of the schedule.
+    pub const fn reached_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// Takes a record, and hands over the requests that are known then.
+    ///
+    /// # Errors
+    /// It has a key that is not sent, or no time although it is replayed.
+    pub fn take(&mut self, request: &RecordedRequest<'_>, hand: &mut Hand<'_>) -> Result<(), LineError> {
+        if self.pace.is_some() {
+            return self.hold(request, hand);
+        }
+        let key = request.key;
+        if !self.is_sendable(key) {
+            return Err(LineError::Key);
+        }
+        let taker = |count: u64| match self.order {
+            TraceOrder::Keys => {
+                part_of(rapidhash_v3_nano_inline::<true, false>(key, &self.deals), self.takers)
+            }
+            TraceOrder::Lines => (count % u64::from(self.takers)) as u32,
+        };
+        let kind = kind_in_mix(request.kind, &self.mix);
+        let (len, is_cut) = limited(request.value_len.unwrap_or(0));
+        for _ in 0..request.repeats {
+            if let Some(arrivals) = &mut self.arrivals {
+                self.due_ns = arrivals.peek_ns();
+                arrivals.advance();
+            }
+            let due_ns = self.due_ns;
+            if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
+                break;
+            }
+            let record = Record { ttl_s: self.ttl_s, due_ns, ..Record::of(kind, key, len) };
+            hand(taker(self.counts.sent), &record);
+            self.counts.sent += 1;
+            self.counts.substituted += u64::from(kind != request.kind);
+            self.counts.cut += u64::from(is_cut);
+        }
+        Ok(())
+    }
+
+    /// The file has ended: hands over the requests of its last second. Is it to be read again? Then what follows is a unit of time later.
+    pub fn end_round(&mut self, hand: &mut Hand<'_>) -> bool {
+        self.hand_over_second(hand);
+        let Some(pace) = &mut self.pace else { return false };
+        pace.round += 1;
+        pace.round_ns = pace.latest_ns + pace.run.unit_ns;
+        pace.replay.repeat != TraceRepeat::Once
+    }
+
+    /// Has a key, as it is behind the prefix, bytes that may be sent?
+    fn is_sendable(&self, key: &[u8]) -> bool {
+        key.len() + self.prefix_len <= KEY_LEN_MAX && key.iter().all(u8::is_ascii_graphic)
+    }
+
+    /// Adds a record to its second; what was held before is handed over when that is over.
+    fn hold(&mut self, request: &RecordedRequest<'_>, hand: &mut Hand<'_>) -> Result<(), LineError> {
+        let hash = rapidhash_v3_nano_inline::<true, false>(request.key, &self.samples);
+        let Some(pace) = &mut self.pace else { return Ok(()) };
+        let time_ns = request.time_ns.ok_or(LineError::Untimed)?.saturating_add(pace.round_ns);
+        let at_ns = time_ns.max(pace.latest_ns);
+        let is_of_next = at_ns / SECOND_NS != pace.latest_ns / SECOND_NS;
+        let is_full = pace.held.len() == HELD_MAX;
+        self.counts.clamped_times += u64::from(time_ns < at_ns);
+        self.counts.overfull_seconds += u64::from(is_full && !is_of_next);
+        if is_of_next || is_full {
+            self.hand_over_second(hand);
+        }
+        let Some(pace) = &mut self.pace else { return Ok(()) };
+        pace.latest_ns = at_ns;
+        let requests = u64::from(request.repeats) * u64::from(pace.replay.copies);
+        if !is_in_sample(hash, pace.replay.sample.per_billion) {
+            self.counts.sampled_out += requests;
+            return Ok(());
+        }
+        let kind = match pace.replay.is_all_gets {
+            true => OpKind::Get,
+            false => kind_in_mix(request.kind, &self.mix),
+        };
+        let ttl_ns = request.ttl_ns.map(|ttl_ns| scaled_ns(ttl_ns.into(), 1, &pace.replay));
+        self.counts.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
+        let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| pace.sent_ttl_s(ttl_ns.div_ceil(SECOND_NS), at_ns));
+        self.counts.substituted += if kind == request.kind { 0 } else { requests };
+        let start = pace.keys.len();
+        pace.keys.extend_from_slice(request.key);
+        let key = start..pace.keys.len();
+        let (value_len, repeats) = (request.value_len, request.repeats);
+        pace.held.push(HeldRecord { kind, key, hash, value_len, ttl_s, repeats, at_ns });
+        Ok(())
+    }
+
+    /// Hands over all that is held, which are requests of one second.
+    fn hand_over_second(&mut self, hand: &mut Hand<'_>) {
+        let Some(mut pace) = self.pace.take() else { return };
+        pace.remember_sizes();
+        let replaced = pace.drop_replaced();
+        self.counts.replaced_by_fills += replaced;
+        let copies = pace.replay.copies;
+        let count: u64 = pace.held.iter().map(|record| u64::from(record.repeats) * u64::from(copies)).sum();
+        pace.draw_fractions(count);
+        let mut nth = 0;
+        let held = std::mem::take(&mut pace.held);
+        'second: for record in &held {
+            let (value_len, is_cut) = pace.len_of(record);
+            for copy in 0..copies {
+                let is_hashed = self.write_key(&pace.keys[record.key.clone()], copy, &pace);
+                let taker =
+                    part_of(rapidhash_v3_nano_inline::<true, false>(&self.key, &self.deals), self.takers);
+                for _ in 0..record.repeats {
+                    self.due_ns = self.due_ns.max(pace.time_ns(record, nth, count));
+                    nth += 1;
+                    let due_ns = self.due_ns;
+                    if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
+                        break 'second;
+                    }
+                    let &HeldRecord { kind, ttl_s, .. } = record;
+                    hand(taker, &Record { kind, key: &self.key, value_len, ttl_s, due_ns });
+                    self.counts.sent += 1;
+                    self.counts.cut += u64::from(is_cut);
+                    self.counts.hashed_keys += u64::from(is_hashed);
+                    self.counts.unsized_retrievals += u64::from(pace.fills && value_len.is_none());
+                }
+            }
+        }
+        pace.held = held;
+        pace.held.clear();
+        pace.keys.clear();
+        self.pace = Some(pace);
+    }
+
+    /// Writes the key of a copy of a record as it is sent. Returns whether it had to be hashed.
+    fn write_key(&mut self, recorded: &[u8], copy: u32, pace: &Pace) -> bool {
+        use std::io::Write;
+        self.key.clear();
+        self.key.extend_from_slice(recorded);
+        // Writing into memory does not fail.
+        if pace.round > 0 && pace.replay.repeat == TraceRepeat::NewKeys {
+            let _ = write!(self.key, "+{}", pace.round);
+        }
+        if copy > 0 {
+            let _ = write!(self.key, ".{copy}");
+        }
+        let is_sendable = self.key.len() + self.prefix_len <= KEY_LEN_MAX
+            && self.key.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
+        if !is_sendable {
+            let hash = rapidhash_v3_nano_inline::<true, false>(&self.key, &self.samples);
+            self.key.clear();
+            let _ = write!(self.key, "~{hash:016x}");
+        }
+        !is_sendable
+    }
+}
+
+impl Pace {
+    /// A time to live from then on, as it is sent.
+    fn sent_ttl_s(&self, ttl_s: u64, at_ns: u64) -> u32 {
+        let sent = match self.run.unix_s {
+            Some(unix_s) if ttl_s > TTL_MAX_S => {
+                unix_s + scaled_ns(at_ns.into(), 1, &self.replay) / SECOND_NS + ttl_s
+            }
+            _ => ttl_s.max(1),
+        };
+        u32::try_from(sent).unwrap_or(u32::MAX)
+    }
+
+    /// Remembers how long the values of keys are.
+    fn remember_sizes(&mut self) {
+        for record in self.held.iter().filter(|_| self.fills) {
+            if let Some(len) = record.value_len {
+                self.sizes[record.hash as usize % SIZES] = (record.hash, limited(len).0);
+            }
+        }
+    }
+
+    /// Leaves out the sets of this second that followed the misses of it, where misses are filled. Returns of how many requests.
+    fn drop_replaced(&mut self) -> u64 {
+        if !self.fills {
+            return 0;
+        }
+        let is_missed = |record: &&HeldRecord| record.kind.is_retrieval() && record.value_len.is_none();
+        self.missed.clear();
+        self.missed.extend(self.held.iter().filter(is_missed).map(|record| record.hash));
+        self.missed.sort_unstable();
+        let (missed, mut replaced) = (&self.missed, 0);
+        let copies = u64::from(self.replay.copies);
+        self.held.retain(|record| {
+            let stays = record.kind != OpKind::Set || missed.binary_search(&record.hash).is_err();
+            replaced += if stays { 0 } else { u64::from(record.repeats) * copies };
+            stays
+        });
+        replaced
+    }
+
+    /// How long the value is that a record stores, or that is stored where it misses, and whether that was cut.
+    fn len_of(&self, record: &HeldRecord) -> (Option<u32>, bool) {
+        match record.value_len {
+            Some(len) => {
+                let (len, is_cut) = limited(len);
+                (Some(len), is_cut)
+            }
+            None if !record.kind.is_retrieval() => (Some(0), false),
+            None if self.fills => {
+                let (hash, len) = self.sizes[record.hash as usize % SIZES];
+                ((hash == record.hash).then_some(len), false)
+            }
+            None => (None, false),
+        }
+    }
+
+    /// Draws where in the second its requests are due, if that is drawn.
+    fn draw_fractions(&mut self, count: u64) {
+        if !self.is_poisson || self.run.unit_ns < SECOND_NS {
+            return;
+        }
+        // A second has the numbers that belong to it, whoever reads the file.
+        let second = self.held.first().map_or(0, |record| record.at_ns / SECOND_NS);
+        let seed = self.run.seed ^ second.rotate_left(32);
+        let mut rng = Rng::for_stream(seed, Purpose::SharedArrivals, self.run.class_id, second as u32);
+        self.fractions.clear();
+        self.fractions.extend((0..count).map(|_| rng.below(SECOND_NS)));
+        self.fractions.sort_unstable();
+    }
+
+    /// When the nth of the requests of a second is due.
+    fn time_ns(&self, record: &HeldRecord, nth: u64, count: u64) -> u64 {
+        if self.run.unit_ns < SECOND_NS {
+            return scaled_ns(record.at_ns.into(), 1, &self.replay);
+        }
+        let second_ns = record.at_ns - record.at_ns % SECOND_NS;
+        match self.is_poisson {
+            true => scaled_ns((second_ns + self.fractions[nth as usize]).into(), 1, &self.replay),
+            // In the middle of the nth of so many parts.
+            false => {
+                let parts = 2 * u128::from(count);
+                let numerator =
+                    u128::from(second_ns) * parts + u128::from(2 * nth + 1) * u128::from(SECOND_NS);
+                scaled_ns(numerator, parts, &self.replay)
+            }
+        }
+    }
+}
+
+/// Is a request one of those that are left? It is taken off them if it counts; without a bound there are more than any run takes.
+fn count_down(left: &mut u64, counts: bool) -> bool {
+    let is_left = *left > 0;
+    *left -= u64::from(is_left && counts);
+    is_left
+}
+
+/// A time of the trace that is a fraction, in nanoseconds of the run, rounded down.
+fn scaled_ns(numerator: u128, denominator: u128, replay: &Replay) -> u64 {
+    let scaled =
+        numerator.saturating_mul(1_000_000) / (denominator * u128::from(replay.speed.micro_per_second));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// A length as it is sent, and whether it was cut.
+fn limited(len: u64) -> (u32, bool) {
+    let longest = u64::from(Trace::VALUE_BYTES_MAX);
+    (len.min(longest) as u32, len > longest)
+}
+
+/// Which of so many equal parts of all hashes this one is in.
+fn part_of(hash: u64, parts: u32) -> u32 {
+    ((u128::from(hash) * u128::from(parts)) >> 64) as u32
+}
+
+fn is_in_sample(hash: u64, per_billion: u64) -> bool {
+    u128::from(hash) * u128::from(SECOND_NS) < u128::from(per_billion) << 64
+}
+
+#[cfg(test)]
+mod tests;
