@@ -465,6 +465,16 @@ impl Session {
         spent
     }
 
+    /// Do its records say when they are due?
+    pub fn has_timed_records(&self) -> bool {
+        matches!(self.schedule, Schedule::Recorded(_))
+    }
+
+    /// Time 0 of its schedule.
+    pub const fn start_ns(&self) -> u64 {
+        self.window.start_ns
+    }
+
     /// There is no block at hand: it is to be asked again at `at_ns`, and not before `none_due_ns` from the start of the schedule. What is due
     /// keeps its intended time.
     pub fn retry_at(&mut self, at_ns: u64, none_due_ns: u64) {

@@ -160,6 +160,24 @@ fn replays_are_due_by_their_own_times() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// More is due than a slow server takes: what was due by the end of the window is counted, sent or not.
+#[test]
+fn late_records_are_counted_when_time_ends_a_replay() {
+    let lines: String =
+        (0..12_000).map(|nth| format!("{},k{},2,9,1,get,0\n", nth / 3_000, nth % 100)).collect();
+    let path = std::env::temp_dir().join(format!("brunt-simulated-{}-late", std::process::id()));
+    std::fs::write(&path, lines).unwrap();
+    let plan = format!(
+        "trace = '{}'\ntrace-layout = 'twitter'\nreplay = true\nconnections = 4\ntime = '3s'\ndrain = '100ms'",
+        path.display()
+    );
+    let outcome = simulate(&plan, SimOptions::default().latency(5 * MS));
+    let requests = outcome.op_counts(Phase::Measure).requests;
+    assert_eq!(requests.offered(), 9_000);
+    assert!(requests.unsent > 5_000, "{}", requests.unsent);
+    std::fs::remove_file(path).unwrap();
+}
+
 /// Half of the requests, then the deletes, then the other half, each on a schedule of its own.
 #[test]
 fn a_purge_comes_after_half_of_the_requests() {

@@ -327,6 +327,19 @@ impl Lane {
         }
     }
 
+    /// Waits until the next record that was due by the end of a run is at hand, if there is one: none may go uncounted.
+    pub(crate) fn await_records(&mut self, end_ns: u64) {
+        let Some(feed) = &mut self.feed else { return };
+        while self.session.has_timed_records() && self.session.needs_block() {
+            let has_all = feed.has_all_before(&self.session, end_ns);
+            feed.serve(&mut self.session, end_ns);
+            if has_all {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// The place of a connection in its session.
     #[inline]
     pub(crate) fn place_of(&self, connection: u32) -> u32 {
@@ -441,6 +454,12 @@ pub(crate) struct FeedProgress {
 pub(crate) type Feeds = Vec<std::vec::IntoIter<TraceFeed>>;
 
 impl TraceFeed {
+    /// Is all in the blocks that is due before then, or all that will ever be?
+    fn has_all_before(&self, session: &Session, end_ns: u64) -> bool {
+        let reached_ns = self.progress.reached_ns.load(Ordering::Acquire);
+        self.full.is_abandoned() || session.start_ns().saturating_add(reached_ns) >= end_ns
+    }
+
     /// Gives a block to a session that needs one. Not inlined, because most sessions have no trace.
     #[inline(never)]
     pub(crate) fn serve(&mut self, session: &mut Session, now_ns: u64) {

@@ -269,6 +269,7 @@ impl<C: Codec> Traffic<C> {
             self.close_redirected(&picked, now_ns);
         }
         for lane in 0..self.dispatch.lanes.len() {
+            self.dispatch.lanes[lane].await_records(window.end_ns);
             // Still in the schedule behind a full queue.
             while self.dispatch.lanes[lane].session.is_open()
                 && self.dispatch.lanes[lane].session.due_ns() < window.end_ns
@@ -276,6 +277,7 @@ impl<C: Codec> Traffic<C> {
             {
                 let issue = self.dispatch.lanes[lane].session.take();
                 self.close_due(lane, &issue, now_ns);
+                self.dispatch.lanes[lane].await_records(window.end_ns);
             }
         }
         for index in 0..self.connections.all.len() as u32 {
