@@ -1118,7 +1118,7 @@ mod tests {
         let is_key = |flag: &&str| keys.iter().any(|key| key == flag.strip_prefix("no-").unwrap_or(flag));
         let mut beside: Vec<&str> = flags.filter(|flag| !is_key(flag)).collect();
         beside.sort_unstable();
-        let expected = "allow annotate assert auth between color http listen of output preset print-plan progress quiet rank repeat report set start-at strict unit";
+        let expected = "allow annotate assert auth between color http journal listen of output preset print-plan progress quiet rank repeat report set start-at strict unit";
         assert_eq!(beside.join(" "), expected);
         let shown = run.get_arguments().filter(|argument| !argument.is_hide_set()).count();
         assert!(shown <= 80, "{shown} options");
