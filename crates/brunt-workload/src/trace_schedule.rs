@@ -397,7 +397,7 @@ impl Pace {
         if !self.is_poisson || self.run.unit_ns < SECOND_NS {
             return;
         }
-        // A second has the numbers that belong to it, whoever reads the file.
+        // The numbers depend on the second alone, so every host that reads the file draws the same.
         let second = self.held.first().map_or(0, |record| record.at_ns / SECOND_NS);
         let seed = self.run.seed ^ second.rotate_left(32);
         let mut rng = Rng::for_stream(seed, Purpose::SharedArrivals, self.run.class_id, second as u32);
@@ -451,7 +451,7 @@ fn part_of(hash: u64, parts: u32) -> u32 {
 }
 
 fn is_in_sample(hash: u64, per_billion: u64) -> bool {
-    u128::from(hash) * u128::from(SECOND_NS) < u128::from(per_billion) << 64
+    u128::from(hash) * 1_000_000_000 < u128::from(per_billion) << 64
 }
 
 #[cfg(test)]

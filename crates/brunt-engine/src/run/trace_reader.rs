@@ -4,6 +4,7 @@
 //! Invariants: memory is bounded: that of [`TraceFile`], of [`TraceSchedule`], and [`BLOCKS`] blocks per session; what is due before the time
 //! that a feed has reached is in its blocks.
 
+use crate::clock::unix_ns;
 use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{FeedProgress, Feeds, TraceFeed};
@@ -64,7 +65,7 @@ impl TraceReaders {
             }
             debug_assert!(
                 ends.windows(2).all(|pair| pair[1].taker == pair[0].taker + 1),
-                "takers of a host are neighbours"
+                "takers of a host have consecutive numbers"
             );
             let run = ReplayRun {
                 class_id: index as u16,
@@ -72,7 +73,7 @@ impl TraceReaders {
                 requests: requests_of(plan, index),
                 warmup_ns: plan.warmup.longest().0,
                 unit_ns: file.layout().unit_ns(),
-                unix_s: class.protocol.is_memcached().then(unix_time_s),
+                unix_s: class.protocol.is_memcached().then(|| unix_ns() / 1_000_000_000),
             };
             let reader = Reader {
                 prefix: class.keyspace.prefix.clone().into_bytes(),
@@ -124,10 +125,6 @@ pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
 
 fn open(trace: &Trace) -> io::Result<TraceFile> {
     TraceFile::open(Path::new(&trace.file), trace.layout, trace.replay.is_some())
-}
-
-fn unix_time_s() -> u64 {
-    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
 }
 
 /// The reader's end of a session's feed.

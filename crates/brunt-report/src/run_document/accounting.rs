@@ -12,6 +12,7 @@ use crate::text::{beginning, printable};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use brunt_plan::plan::Trace;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use brunt_stats::run_record::TraceRecord;
@@ -279,16 +280,17 @@ fn traces(summary: &Summary) -> Vec<String> {
             format!("{} skipped (first: line {line}, \"{text}\": {reason})", record.unreadable)
         });
         let error = record.error.as_ref().map(|error| format!("it cannot be read any further: {error}"));
+        let cut = format!("cut to {} B", Trace::VALUE_BYTES_MAX);
         let changed = [
             (record.sampled_out, "request", "not in the sample"),
             (record.replaced_by_fills, "recorded set", "left to fills"),
-            (record.cut, "value", "cut to 1000000 B"),
+            (record.cut, "value", &cut),
             (record.substituted, "record", "sent as another operation"),
             (record.hashed_keys, "key", "replaced by a hash"),
             (record.unsized_retrievals, "retrieval", "without a size to fill"),
             (record.raised_ttls, "ttl", "raised to 1 s"),
             (record.clamped_times, "time", "before an earlier one, raised to that"),
-            (record.overfull_seconds, "second", "with more than 1048576 records, spread in parts"),
+            (record.overfull_seconds, "second", "with more records than are held, spread in parts"),
         ];
         let changed = changed.into_iter().filter(|(count, ..)| *count > 0);
         let changed = changed.map(|(count, noun, fate)| format!("{} {fate}", quantity::things(count, noun)));

@@ -198,7 +198,7 @@ fn shown(counts: &RequestCounts) -> String {
     )
 }
 
-/// Requests are records times repeats times copies times rounds, each sent or left out; the keys of a sample are the same whoever takes them.
+/// Requests are records times repeats times copies times rounds, each sent or left out; the keys of a sample are the same for any number of takers.
 #[test]
 fn requests_add_up() {
     let line = |id: u64| {
@@ -221,7 +221,7 @@ fn requests_add_up() {
         let recorded = |key: &str| key.split(['.', '+']).next().unwrap().to_owned();
         let kept: BTreeSet<String> = sent.iter().map(|one| recorded(&one.key)).collect();
         assert!((90..190).contains(&kept.len()), "{}", kept.len());
-        assert!(keys.is_empty() || keys == kept, "the same keys, whoever takes them");
+        assert!(keys.is_empty() || keys == kept, "the same keys for any number of takers");
         keys = kept;
         let mut taker_of = BTreeMap::new();
         assert!(sent.iter().all(|one| *taker_of.entry(&one.key).or_insert(one.taker) == one.taker));

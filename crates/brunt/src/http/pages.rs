@@ -29,7 +29,7 @@ pub(super) struct Pages {
     pages: Vec<Page>,
     hosts: Hosts,
     shown: Mutex<Shown>,
-    /// Somebody follows no more.
+    /// A follower has left.
     left: Condvar,
     /// Held while a page is written.
     writes: Mutex<()>,

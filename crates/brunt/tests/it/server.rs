@@ -580,7 +580,7 @@ thread_local! {
     static HELD: RefCell<Option<Machine>> = const { RefCell::new(None) };
 }
 
-/// Whoever starts a process may do so beside others, unless the test has the machine already.
+/// A process may be started beside others, unless the test has the machine already.
 fn beside_others() {
     // The harness names the threads of tests.
     if std::thread::current().name().is_some() {

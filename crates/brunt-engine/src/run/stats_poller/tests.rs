@@ -39,7 +39,7 @@ fn ask_all(address: SocketAddr) -> ServerRecord {
     pollers.poll_after_preload();
     let record = pollers.finish().remove(0);
     let heard: Vec<Snapshot> = heard.try_iter().map(|(_, snapshot)| snapshot).collect();
-    assert_eq!(heard, record.snapshots(), "whoever listens hears every answer");
+    assert_eq!(heard, record.snapshots(), "each listener hears every answer");
     record
 }
 
