@@ -112,7 +112,7 @@ fn a_seed_repeats_a_run() {
 #[test]
 fn closed_ports_are_unreachable() {
     let free = unserved();
-    ended(&format!("run -s {free}")).is(5, &[&free, "refused"]);
+    ended(&format!("run -s {free}")).is(5, &[free, "refused"]);
     ended("run -s no-such-host.invalid").is(5, &["no-such-host.invalid:11211"]);
 }
 

@@ -192,7 +192,7 @@ fn parts_without_a_controller_add_up() {
     let folder = Directory::new();
     let files: Vec<String> = (0..3).map(|rank| folder.path(&format!("r{rank}.json"))).collect();
     let load = "-r 1001 --arrival uniform -t 1s --warmup 0s -c 7 --keys 700 --seed 5 --threads 4";
-    let start_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 4;
+    let start_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 10;
     let part = |rank: usize, start: u64, load: &str| {
         let usual = format!("--progress=none --wait sleep --allow={ALL} -s {server} -o {}", files[rank]);
         brunt(&format!("run {usual} {load} --rank {rank} --of 3 --start-at {start}"))
@@ -216,9 +216,9 @@ fn parts_without_a_controller_add_up() {
 
     let refused = ended(&format!("report --merge {} {}", files[0], files[2]));
     refused.is(2, &["no result has workers 2 to 2 of 4; accepted: all parts of a run"]);
-    let late = Ended::from(part(0, start_s - 3, load));
+    let late = Ended::from(part(0, start_s - 10, load));
     late.is(2, &["--start-at", "within a day"]);
-    let soon_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 1;
+    let soon_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3;
     let unready = Ended::from(part(0, soon_s, "--keys 3000000"));
     unready.is(1, &["this host was not ready at the common start"]);
 }

@@ -134,7 +134,7 @@ fn failed_attempts_are_results() {
     let plan = "-c 40 --set connections-total=60 --calls-per-connection 2 --set call-rate=2";
     let counted = "--connect-rate 1000 --set reconnect=never --no-preload --mix get";
     for (limit, address, kind, errno) in [
-        ("100", Some(&*nowhere), "refused", None),
+        ("100", Some(nowhere), "refused", None),
         ("100", Some("unix:/nowhere/no.sock"), "other", Some(2)),
         ("20", Some(&*server.address), "no_descriptor", None),
         ("100", None, "no_port", None),

@@ -255,15 +255,15 @@ fn threads_share_the_work_and_a_seed_repeats_it() {
 fn runs_without_replies_fail() {
     let file = File::of("[[workload]]\nrate = 20\nparameter = [{}]");
     let nowhere = unserved();
-    let run = file.run(&nowhere, "-d 1 -w 1", 1);
-    assert!(run.said.contains("rpc-perf: ") && run.said.contains(&nowhere) && !run.out.contains("Window: "));
+    let run = file.run(nowhere, "-d 1 -w 1", 1);
+    assert!(run.said.contains("rpc-perf: ") && run.said.contains(nowhere) && !run.out.contains("Window: "));
     // One that never answers.
     let mute = silent();
     let run = file.run(&mute, "-d 1 -w 1 --request-timeout 100", 1);
     assert!(run.said.contains("\nrpc-perf: window 1: no request succeeded\n"));
     assert_eq!(run.windows("Rate:", "Success"), [0.0]);
     let timeouts = run.sum("Responses:", "Timeout");
-    assert!((8.0..=11.0).contains(&timeouts));
+    assert!((3.0..=11.0).contains(&timeouts), "{timeouts}");
     let run = file.run(&mute, "-d 1 -w 1 --request-timeout 100 --legacy-exit --quiet", 0);
     assert!(run.out.contains("Window: 1"));
     // A server whose name has no address of the version that is asked for.
