@@ -208,39 +208,6 @@ impl RateProfile {
         Rate { micro_per_second: highest }
     }
 
-    /// Requests per second at an instant.
-    pub fn rate_at(&self, at_ns: u64) -> f64 {
-        let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
-        // The last point at or before the instant: of a step, the side that goes on.
-        match self.points.iter().rposition(|point| point.at.0 <= at_ns) {
-            None => first.rate.as_f64(),
-            Some(index) => match self.points.get(index + 1) {
-                None => last.rate.as_f64(),
-                Some(next) => {
-                    let (from, part) = (self.points[index], (at_ns - self.points[index].at.0) as f64);
-                    let length = (next.at.0 - from.at.0) as f64;
-                    from.rate.as_f64() + (next.rate.as_f64() - from.rate.as_f64()) * part / length
-                }
-            },
-        }
-    }
-
-    /// How many requests are due in a span, on average: the integral of the rate.
-    pub fn requests_between(&self, from_ns: u64, to_ns: u64) -> f64 {
-        let bends =
-            self.points.iter().map(|point| point.at.0).filter(|at_ns| (from_ns..to_ns).contains(at_ns));
-        let mut edges: Vec<u64> = [from_ns, to_ns].into_iter().chain(bends).collect();
-        edges.sort_unstable();
-        edges.dedup();
-        // Between two neighbouring edges the rate is a straight line, so that its middle is its mean; half a nanosecond
-        // of a step is lost to rounding.
-        let area = |span: &[u64]| {
-            let middle_ns = span[0] + (span[1] - span[0]) / 2;
-            self.rate_at(middle_ns) * (span[1] - span[0]) as f64 / 1e9
-        };
-        edges.windows(2).map(area).sum()
-    }
-
     fn of_text(text: &str) -> Result<Self, String> {
         let mut points: Vec<RatePoint> = Vec::new();
         let items =
@@ -304,18 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn rates_and_their_integrals() {
+    fn the_highest_rate_of_a_profile_is_that_of_a_point() {
         let profile: RateProfile = "1s=100,3s=300,3s=50,4s=50".parse().unwrap();
-        let at = |ms: u64| profile.rate_at(ms * 1_000_000);
-        assert_eq!([at(0), at(1_000), at(2_000), at(3_000), at(9_000)], [100.0, 100.0, 200.0, 50.0, 50.0]);
-        let between = |from: u64, to: u64| profile.requests_between(from * 1_000_000_000, to * 1_000_000_000);
-        // 100, then a ramp with the mean 200 over two seconds, then 50 a second.
-        assert!((between(0, 5) - (100.0 + 400.0 + 100.0)).abs() < 1e-3, "{}", between(0, 5));
-        assert!((between(2, 3) - 250.0).abs() < 1e-3);
-        assert_eq!(between(3, 3), 0.0);
         assert_eq!(profile.highest(), Rate::per_second(300));
-        // A triangle of 10 requests, a pause, and 5 a second.
-        let paused: RateProfile = "0s=0,2s=10,2s=0,3s=0,3s=5".parse().unwrap();
-        assert_eq!([paused.requests_between(0, 3_000_000_000), paused.rate_at(2_500_000_000)], [10.0, 0.0]);
     }
 }

@@ -130,16 +130,6 @@ impl OpenRate {
             Self::Recorded => Rate::per_second(0),
         }
     }
-
-    /// How many requests are due in a span of the measured window, on average, as far as that is known; nanoseconds from its
-    /// beginning.
-    pub fn requests_between(&self, from_ns: u64, to_ns: u64) -> f64 {
-        match self {
-            Self::Constant(rate) => rate.as_f64() * to_ns.saturating_sub(from_ns) as f64 / 1e9,
-            Self::Profile(profile) => profile.requests_between(from_ns, to_ns),
-            Self::PerConnection(_) | Self::Recorded => 0.0,
-        }
-    }
 }
 
 /// How long connections live, where they do not live for the whole run. An end by plan waits for the replies that are

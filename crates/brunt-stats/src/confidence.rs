@@ -177,14 +177,6 @@ fn make_monotone(intervals: &mut [PercentileInterval]) {
     }
 }
 
-/// How many requests it takes until half the interval of a percentile is this share of it, where latencies beyond the
-/// percentile fall off exponentially: `deff · (1.96 / (h · ln(1/(1 − p))))² · p/(1 − p)`. For planning, not for judging.
-pub fn requests_for(quantile: Quantile, half_width: f64, design_effect: f64) -> f64 {
-    let p = fraction(quantile);
-    let tail = -(1.0 - p).ln();
-    design_effect * (NORMAL / (half_width * tail)).powi(2) * p / (1.0 - p)
-}
-
 fn fraction(quantile: Quantile) -> f64 {
     f64::from(quantile.millionths()) / 1e6
 }

@@ -9,7 +9,6 @@ use crate::backlog::Backlog;
 use crate::bottleneck::{Limit, LimitFacts};
 use crate::bound::Client;
 use crate::change_point::Steadiness;
-use crate::client_budget::ClientBudget;
 use crate::confidence::BATCHES;
 use crate::connection::{ConnectionCounts, FaultTable};
 use crate::convergence::UntilResult;
@@ -183,11 +182,6 @@ impl Summary {
             0 => ClientBasis::Incomplete,
             _ => ClientBasis::Timestamps,
         }
-    }
-
-    /// What became of the client's time, on the host that lost most of it.
-    pub fn client_budget(&self) -> ClientBudget {
-        ClientBudget::of(&self.record, &self.window)
     }
 
     /// What the workers counted beside their intervals.

@@ -141,14 +141,6 @@ pub struct WorkerUsage {
     pub backlog: WorkerBacklog,
 }
 
-impl WorkerUsage {
-    /// Had it no time left?
-    pub fn is_busy(&self) -> bool {
-        let taken_ns = self.busy_ns + self.run_delay_ns.unwrap_or(0);
-        self.wall_ns > 0 && taken_ns as f64 >= BUSY * self.wall_ns as f64
-    }
-}
-
 /// What the client used during the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientUsage {

@@ -346,6 +346,7 @@ mod tests {
     use crate::goodness_of_fit::{
         anderson_darling, exceedance, kolmogorov_smirnov, ks_critical, lag_1_correlation, mean_above_zero,
     };
+    use crate::intensity::tests::requests_between;
     use brunt_plan::distribution::Distribution;
     use proptest::prelude::*;
 
@@ -681,7 +682,7 @@ mod tests {
         for (request, due_ns) in (0..).zip(&times).skip(201).step_by(101) {
             let (before, after) = (due_ns - lead_ns, due_ns - lead_ns + 1);
             // As exact as the plan's integral in floating point is; the exact floor is shown where it is computed.
-            let due = |at_ns| 200.0 + profile.requests_between(0, at_ns) - f64::from(request);
+            let due = |at_ns| 200.0 + requests_between(&profile, 0, at_ns) - f64::from(request);
             assert!(due(before) < 1e-4 && due(after) > -1e-4, "request {request} at {due_ns}");
         }
     }
@@ -722,7 +723,7 @@ mod tests {
             let stream = |index| times_before(profiled(&arrival, RAMP, stream_of(index, of), 0), end_ns);
             let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
             union.sort_unstable();
-            let gaps_ns = union.windows(2).map(|pair| profile.requests_between(pair[0], pair[1]) * 1e9);
+            let gaps_ns = union.windows(2).map(|pair| requests_between(&profile, pair[0], pair[1]) * 1e9);
             let places = places(gaps_ns, &distribution.parse().unwrap(), 1e9);
             let distance = kolmogorov_smirnov(&places);
             assert!(places.len() > 500_000 && distance < ks_critical(places.len()), "{arrival}: {distance}");

@@ -40,6 +40,14 @@ fn check_near(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{found} is not {expected} to {tolerance}");
 }
 
+/// How many requests it takes until half the interval of a percentile is this share of it, where latencies beyond the percentile fall off
+/// exponentially: `deff · (1.96 / (h · ln(1/(1 − p))))² · p/(1 − p)`, which docs/method.md has a table of.
+fn requests_for(quantile: Quantile, half_width: f64, design_effect: f64) -> f64 {
+    let p = fraction(quantile);
+    let tail = -(1.0 - p).ln();
+    design_effect * (NORMAL / (half_width * tail)).powi(2) * p / (1.0 - p)
+}
+
 #[test]
 fn requests_needed_for_a_width() {
     let table = [
