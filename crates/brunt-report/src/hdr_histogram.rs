@@ -12,7 +12,7 @@ use brunt_plan::op::OpId;
 use brunt_stats::histogram::{Histogram, SparseHistogram, VALUE_BITS};
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::SliceRow;
-use brunt_stats::window::{MeasuredWindow, RunTimes};
+use brunt_stats::window::RunTimes;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -40,7 +40,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let timeline = summary.timeline();
     let ops: BTreeSet<OpId> =
         timeline.slices().flat_map(|slice| &slice.rows).filter(has_responses).map(|row| row.op).collect();
-    let MeasuredWindow { measure_ns, end_ns, .. } = summary.window;
+    let RunTimes { measure_ns, end_ns, .. } = summary.window;
     // The last measured request may have been answered in the drain.
     let last = timeline
         .slices_by_cell()

@@ -10,7 +10,7 @@ use crate::request_counts::CountEntry;
 use crate::store::IntervalStore;
 use crate::timeline::Timeline;
 use crate::usage::{AgentRecord, WorkerUsage};
-use crate::window::{MeasuredWindow, WindowCounts};
+use crate::window::{RunTimes, WindowCounts};
 use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
@@ -68,7 +68,7 @@ pub struct Backlog {
 impl Backlog {
     /// The backlog of each class of an open loop, in the order of the plan; a closed loop has none. No level is above `Caution` for a
     /// class whose rate the plan changes.
-    pub fn of(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow) -> Vec<Self> {
+    pub fn of(plan: &Plan, store: &IntervalStore, window: &RunTimes) -> Vec<Self> {
         let classes = plan.classes.iter().enumerate();
         let open = classes.filter(|(_, class)| matches!(class.load, Load::Open { .. }));
         let of_class = |(index, class): (usize, &Class)| {
@@ -81,7 +81,7 @@ impl Backlog {
     }
 
     /// The backlog of each of several agents. Its level is that of the counts alone: the course of the window is known of classes only.
-    pub fn of_agents(agents: &[AgentRecord], workers: &[WorkerUsage], window: &MeasuredWindow) -> Vec<Self> {
+    pub fn of_agents(agents: &[AgentRecord], workers: &[WorkerUsage], window: &RunTimes) -> Vec<Self> {
         let of_agent = |agent: &AgentRecord| {
             let numbers = agent.first_worker..agent.first_worker.saturating_add(agent.workers);
             let its =
@@ -143,7 +143,7 @@ struct History {
 }
 
 impl History {
-    fn of(class: ClassId, store: &IntervalStore, window: &MeasuredWindow) -> Self {
+    fn of(class: ClassId, store: &IntervalStore, window: &RunTimes) -> Self {
         let timeline = store.timeline();
         let entries: Vec<CountEntry> =
             store.request_counts().entries().filter(|entry| entry.class == class).collect();
@@ -181,7 +181,7 @@ impl History {
         }
     }
 
-    fn backlog(&self, class: &str, window: &MeasuredWindow) -> Backlog {
+    fn backlog(&self, class: &str, window: &RunTimes) -> Backlog {
         let growth = self.growth();
         let per_request_ns = window.duration_ns() as f64 / self.ended.max(1) as f64;
         let (at, peak) = self.held.iter().enumerate().rev().max_by_key(|(_, held)| **held).unwrap_or((0, &0));

@@ -9,7 +9,7 @@ use crate::check::rounded;
 use crate::op_summary::OpSummary;
 use crate::run_record::RunRecord;
 use crate::usage::{BUSY, HostEvidence, WorkerUsage};
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::quantity::time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub struct Limit {
 
 impl LimitFacts {
     /// The facts of a run; `total` are its measured requests.
-    pub fn of(record: &RunRecord, window: &MeasuredWindow, total: &OpSummary) -> Self {
+    pub fn of(record: &RunRecord, window: &RunTimes, total: &OpSummary) -> Self {
         let (plan, run) = (&record.plan, &record.run);
         let span = run.servers_in(window);
         let share = |part_ns: u64, wall_ns: u64| (part_ns as f64 / wall_ns.max(1) as f64).min(1.0);

@@ -10,7 +10,7 @@ use crate::confidence::{Batch, batches};
 use crate::median::median;
 use crate::request_counts::KeyCounts;
 use crate::store::IntervalStore;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
@@ -70,7 +70,7 @@ pub enum Steadiness {
 
 impl Steadiness {
     /// Looks at the batches of the window that none of the spans `left_out`, those of outages, touches.
-    pub fn of(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow, left_out: &[Range<u64>]) -> Self {
+    pub fn of(plan: &Plan, store: &IntervalStore, window: &RunTimes, left_out: &[Range<u64>]) -> Self {
         if let Some(reason) = plan.classes.iter().find_map(changes_by_plan) {
             return Self::Unjudged(reason);
         }

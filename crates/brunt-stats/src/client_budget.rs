@@ -6,7 +6,7 @@
 use crate::counts::share;
 use crate::run_record::RunRecord;
 use crate::usage::{AgentRecord, StallCounts, WorkerUsage};
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::plan::{Transport, Wait};
 use brunt_plan::quantity::{percent, time};
 
@@ -81,7 +81,7 @@ pub struct ClientBudget {
 
 impl ClientBudget {
     /// The budget of the host that lost the largest share of its workers' time.
-    pub(crate) fn of(record: &RunRecord, window: &MeasuredWindow) -> Self {
+    pub(crate) fn of(record: &RunRecord, window: &RunTimes) -> Self {
         let agents = &record.agents;
         let number_of =
             |agent: &AgentRecord| agent.first_worker..agent.first_worker.saturating_add(agent.workers);

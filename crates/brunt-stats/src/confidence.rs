@@ -9,7 +9,7 @@
 
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::timeline::Timeline;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
 use schemars::JsonSchema;
@@ -19,8 +19,6 @@ use std::ops::RangeInclusive;
 /// Standard deviations to either end of a 95 % interval whose variance is that of 30 batches: Student's t with 29 degrees of freedom. With
 /// the normal distribution's 1.96 the p99 of M/M/1 at a load of 0.8 was held in 91 % of runs only.
 const DEVIATIONS: f64 = 2.045;
-/// The normal distribution's quantile that belongs to it, for planning.
-const NORMAL: f64 = 1.96;
 /// Fewer independent requests above a percentile leave its interval open: no upper end is known.
 const EFFECTIVE_ABOVE_MIN: f64 = 10.0;
 
@@ -207,7 +205,7 @@ pub struct Batch {
 /// [`SLICES_MIN`]. `start_ns` is the beginning of the window, or that of a later slice where only its rest is looked at.
 pub fn batches(
     timeline: &Timeline,
-    window: &MeasuredWindow,
+    window: &RunTimes,
     start_ns: u64,
     of: impl Fn(ClassId, OpId) -> bool,
 ) -> Vec<Batch> {

@@ -10,7 +10,7 @@ use crate::check::{CheckId, CheckStatus};
 use crate::confidence::PercentileInterval;
 use crate::op_summary::{OpRow, OpSummary, RowSums};
 use crate::store::IntervalStore;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use crate::{change_point, op_summary};
 use brunt_plan::plan::Plan;
 use brunt_plan::quantity::{percent, time};
@@ -92,7 +92,7 @@ impl Convergence {
     pub fn is_enough(
         &mut self,
         now_ns: u64,
-        started: &MeasuredWindow,
+        started: &RunTimes,
         plan: &Plan,
         store: &IntervalStore,
         unread_ns: u64,
@@ -104,7 +104,7 @@ impl Convergence {
             let at_ns = self.looks_ns[due as usize - 1];
             self.taken = due;
             let end_ns = started.measure_ns + at_ns;
-            let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
+            let window = RunTimes { end_ns, drained_ns: end_ns, ..*started };
             let rows = RowSums::new(plan, store, &window, unread_ns);
             let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
             let checks = checks(plan, &Steadiness::of(plan, store, &window, &[]), &total);
@@ -120,7 +120,7 @@ impl Convergence {
         plan: &Plan,
         rows: (&OpSummary, &[OpRow]),
         steady: &Steadiness,
-        window: &MeasuredWindow,
+        window: &RunTimes,
         is_interrupted: bool,
     ) -> UntilResult {
         let checks = checks(plan, steady, rows.0);

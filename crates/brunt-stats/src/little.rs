@@ -5,7 +5,7 @@
 
 use crate::occupancy::OccupancyTotal;
 use crate::run_record::RunRecord;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::plan::{Class, Load, OnMiss};
 use brunt_plan::quantity::percent;
 
@@ -35,7 +35,7 @@ struct ClosedLoop {
 }
 
 /// Which of its two forms a run breaks, with both sides; `None` where it breaks none.
-pub(crate) fn violation(record: &RunRecord, window: &MeasuredWindow) -> Option<String> {
+pub(crate) fn violation(record: &RunRecord, window: &RunTimes) -> Option<String> {
     let OccupancyTotal { integral, sum } = record.run.counts.occupancy;
     let (integral, sum) = (integral as f64, sum as f64);
     let of_all = violation_in_system(integral, sum, window.duration_ns() as f64);
@@ -56,7 +56,7 @@ fn violation_in_system(integral: f64, sum: f64, window_ns: f64) -> Option<String
 }
 
 /// Of each class whose slots are always taken: its slots, and how many of them rate x (response + think) makes.
-pub fn slots_taken(record: &RunRecord, window: &MeasuredWindow) -> Vec<(u64, f64)> {
+pub fn slots_taken(record: &RunRecord, window: &RunTimes) -> Vec<(u64, f64)> {
     closed_loops(record, window).iter().map(|held| (held.slots, held.taken())).collect()
 }
 
@@ -89,7 +89,7 @@ impl ClosedLoop {
 /// The classes whose slots are always taken. Where connections come and go, or are lost, slots wait for them; a follow-up
 /// shares a slot; without a reply there is no response time; and where the run ends by number, or by hand, workers do not
 /// end together.
-fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> {
+fn closed_loops(record: &RunRecord, window: &RunTimes) -> Vec<ClosedLoop> {
     let RunRecord { plan, run, .. } = record;
     let store = &run.intervals;
     let ends_by_time = plan.stop.time.is_some_and(|time| window.duration_ns() >= time.0);

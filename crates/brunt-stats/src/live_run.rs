@@ -12,7 +12,7 @@ use crate::server_stats::{ServerRecord, SizeShare, Snapshot};
 use crate::store::IntervalStore;
 use crate::summary::Summary;
 use crate::usage::ClientTime;
-use crate::window::{MeasuredWindow, RunTimes};
+use crate::window::RunTimes;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -93,7 +93,7 @@ pub struct RunSoFar {
     /// The phase that it lies in.
     pub phase: Phase,
     /// The schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
-    pub window: Option<MeasuredWindow>,
+    pub window: Option<RunTimes>,
     /// The seconds up to then, the last one at the end.
     pub seconds: Vec<Arc<Second>>,
     summary: LazyLock<Summary, Box<dyn FnOnce() -> Summary + Send>>,
@@ -107,12 +107,11 @@ impl RunSoFar {
         at_ns: u64,
         seconds: Vec<Arc<Second>>,
     ) -> Self {
-        let window = times.as_ref().map(MeasuredWindow::of);
-        let phase = phase_at(window.as_ref(), &record.run.intervals, at_ns);
+        let phase = phase_at(times.as_ref(), &record.run.intervals, at_ns);
         record.run.times = times_until(at_ns, times);
         record.run.interrupted = true;
         let summary: Box<dyn FnOnce() -> Summary + Send> = Box::new(|| Summary::so_far(record));
-        Self { at_ns, phase, window, seconds, summary: LazyLock::new(summary) }
+        Self { at_ns, phase, window: times, seconds, summary: LazyLock::new(summary) }
     }
 
     /// What it comes to so far: made by the first who asks, for all.
@@ -215,8 +214,8 @@ impl LiveRun {
     }
 
     /// The schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
-    pub fn window(&self) -> Option<MeasuredWindow> {
-        self.times.as_ref().map(MeasuredWindow::of)
+    pub fn window(&self) -> Option<RunTimes> {
+        self.times
     }
 
     /// The last seconds, the latest one at the end.
@@ -246,7 +245,7 @@ impl LiveRun {
     }
 }
 
-fn phase_at(window: Option<&MeasuredWindow>, recorded: &IntervalStore, at_ns: u64) -> Phase {
+fn phase_at(window: Option<&RunTimes>, recorded: &IntervalStore, at_ns: u64) -> Phase {
     let has_preloaded = || {
         recorded
             .request_counts()

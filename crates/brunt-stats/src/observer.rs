@@ -12,7 +12,7 @@ use crate::recorder::Layout;
 use crate::store::IntervalStore;
 use crate::summary::Summary;
 use crate::timeline::TimelinePoint;
-use crate::window::{MeasuredWindow, RunTimes};
+use crate::window::RunTimes;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
@@ -133,7 +133,7 @@ pub struct Periods {
     layout: Layout,
     every_ns: u64,
     /// When the phases begin, as far as that is known.
-    window: Option<MeasuredWindow>,
+    window: Option<RunTimes>,
     /// By the beginning of each.
     open: BTreeMap<u64, IntervalStore>,
     /// From when on what is recorded can still be counted where it belongs.
@@ -150,7 +150,7 @@ impl Periods {
     }
 
     /// The schedule has its times. They may be told again, where the window begins earlier than was foreseen.
-    pub fn start(&mut self, window: MeasuredWindow) {
+    pub fn start(&mut self, window: RunTimes) {
         self.window = Some(window);
     }
 
@@ -205,8 +205,13 @@ mod tests {
     use brunt_plan::plan::MeterKind;
 
     const MS: u64 = 1_000_000;
-    const WINDOW: MeasuredWindow =
-        MeasuredWindow { start_ns: 1_050 * MS, measure_ns: 1_800 * MS, end_ns: 4_300 * MS, drained_ns: 0 };
+    const WINDOW: RunTimes = RunTimes {
+        start_ns: 1_050 * MS,
+        measure_ns: 1_800 * MS,
+        end_ns: 4_300 * MS,
+        drained_ns: 0,
+        ..RunTimes::NONE
+    };
 
     fn layout() -> Layout {
         Layout {
@@ -276,7 +281,7 @@ mod tests {
         for now_ns in (0..5_000).map(|tick| tick * 10 * MS).take_while(|now_ns| *now_ns <= 4_900 * MS) {
             if now_ns == 1_050 * MS {
                 // Foreseen: a longer warm-up.
-                periods.start(MeasuredWindow { measure_ns: 2_500 * MS, end_ns: 5_000 * MS, ..WINDOW });
+                periods.start(RunTimes { measure_ns: 2_500 * MS, end_ns: 5_000 * MS, ..WINDOW });
             }
             if now_ns == 1_700 * MS {
                 periods.start(WINDOW);

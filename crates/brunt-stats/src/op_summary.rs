@@ -12,7 +12,7 @@ use crate::request_counts::{KeyCounts, OpCounts, RequestCounts};
 use crate::stack_delay::StackDelay;
 use crate::store::IntervalStore;
 use crate::store::RowTotals;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use crate::window::WindowCounts;
 use brunt_plan::op::{ClassId, OpId, OpName};
 use brunt_plan::phase::Phase;
@@ -55,7 +55,7 @@ impl OpSummary {
     pub(crate) fn of(
         counts: OpCounts,
         mut totals: RowTotals,
-        window: &MeasuredWindow,
+        window: &RunTimes,
         batches: &[Batch],
         quantiles: &[Quantile],
         lag_fraction: f64,
@@ -242,7 +242,7 @@ pub(crate) fn is_most(error: &ClientError) -> bool {
 pub(crate) struct RowSums<'a> {
     plan: &'a Plan,
     store: &'a IntervalStore,
-    window: &'a MeasuredWindow,
+    window: &'a RunTimes,
     stack_delay: StackDelay,
     /// What was summed up before, by the (class, op) that it holds: with one class the total is also the class's, with one
     /// kind of op also the kind's.
@@ -254,7 +254,7 @@ impl<'a> RowSums<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         store: &'a IntervalStore,
-        window: &'a MeasuredWindow,
+        window: &'a RunTimes,
         unread_ns: u64,
     ) -> Self {
         let stack_delay =

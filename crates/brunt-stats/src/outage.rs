@@ -10,7 +10,7 @@ use crate::interval::SLICE_NS;
 use crate::server::{OutageKind, OutageKinds, OutageSpan};
 use crate::timeline::{Slice, Timeline};
 use crate::usage::WorkerUsage;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -39,12 +39,12 @@ impl Outage {
     }
 
     /// From its start to its end, or to that of the run.
-    pub(crate) fn span(&self, window: &MeasuredWindow) -> Range<u64> {
+    pub(crate) fn span(&self, window: &RunTimes) -> Range<u64> {
         self.start_ns..self.end_ns.unwrap_or(window.drained_ns).max(self.start_ns)
     }
 
     /// From its start until the server answered as fast as before, as far as that lies in the measured window.
-    pub(crate) fn disturbed(&self, window: &MeasuredWindow) -> Range<u64> {
+    pub(crate) fn disturbed(&self, window: &RunTimes) -> Range<u64> {
         let end_ns = self.span(window).end;
         let recovered_ns = self.recovered_ns.unwrap_or(end_ns).max(end_ns);
         let within = |ns: u64| ns.clamp(window.measure_ns, window.end_ns.max(window.measure_ns));
@@ -158,7 +158,7 @@ const STARVED_MIN: f64 = 0.5;
 pub(crate) fn of_servers<'a>(
     outages: &'a [Outage],
     servers: usize,
-    window: &MeasuredWindow,
+    window: &RunTimes,
     workers: &[WorkerUsage],
 ) -> impl Iterator<Item = &'a Outage> {
     let at = |outage: &Outage| outage.span(window);

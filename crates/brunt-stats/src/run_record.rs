@@ -13,7 +13,7 @@ use crate::server_stats::{ServerRecord, ServerSpan, SizeShare};
 use crate::store::IntervalStore;
 use crate::usage::{AgentRecord, ClientUsage, HostEvidence};
 use crate::warmup::WarmupEnd;
-use crate::window::{MeasuredWindow, RunTimes};
+use crate::window::RunTimes;
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::plan::Plan;
 use brunt_plan::plan::{Trace, Wait};
@@ -161,7 +161,7 @@ impl RunData {
     }
 
     /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.
-    pub fn servers_in(&self, window: &MeasuredWindow) -> Option<ServerSpan> {
+    pub fn servers_in(&self, window: &RunTimes) -> Option<ServerSpan> {
         ServerSpan::sum(self.server_records.iter().map(|record| record.span_of_window(window)))
     }
 

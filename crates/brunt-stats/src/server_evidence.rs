@@ -7,7 +7,7 @@
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::run_record::RunRecord;
 use crate::server_stats::{CounterReset, Growth, ServerRecord, ServerSpan, ServerStat};
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::{Plan, Protocol};
@@ -32,7 +32,7 @@ pub struct ServerEvidence {
 
 impl ServerEvidence {
     /// What the servers said, beside what we did.
-    pub(crate) fn of(record: &RunRecord, window: &MeasuredWindow) -> Self {
+    pub(crate) fn of(record: &RunRecord, window: &RunTimes) -> Self {
         let RunRecord { plan, run, .. } = record;
         let records = &run.server_records;
         let span = run.servers_in(window);

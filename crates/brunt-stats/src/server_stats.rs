@@ -5,7 +5,7 @@
 //! back (the server restarted, or its counters were reset) makes no difference but `None`; what is read back from a file is what was
 //! written.
 
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -485,7 +485,7 @@ impl ServerRecord {
     /// What went on in the measured window: between the snapshots that are nearest to its ends, however far they are,
     /// because there is only one window and the span says its own times. Of a window so short that both are the same
     /// one, between that and the next snapshot on the other side of the window; `None` where there is none.
-    pub fn span_of_window(&self, window: &MeasuredWindow) -> Option<ServerSpan> {
+    pub fn span_of_window(&self, window: &RunTimes) -> Option<ServerSpan> {
         self.span(window.measure_ns, window.end_ns, u64::MAX).or_else(|| {
             let one = self.nearest(window.measure_ns, u64::MAX)?;
             let is_before = one.at_ns <= window.measure_ns;

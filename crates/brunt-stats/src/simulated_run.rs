@@ -6,7 +6,7 @@
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use crate::store::IntervalStore;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -108,10 +108,10 @@ pub(crate) fn record(
     requests: &[Request],
     seconds: f64,
     room: usize,
-) -> (IntervalStore, MeasuredWindow) {
+) -> (IntervalStore, RunTimes) {
     let layout = Layout::of(plan);
     let (start_ns, end_ns) = (MEASURE_NS - S, MEASURE_NS + (seconds * 1e9) as u64);
-    let window = MeasuredWindow { start_ns, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
+    let window = RunTimes { start_ns, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns, ..RunTimes::NONE };
     let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
     set.set_window(MEASURE_NS, end_ns);
     store.align(MEASURE_NS);

@@ -23,7 +23,7 @@ use crate::outage::Outage;
 use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
 use crate::usage::AgentRecord;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::percent;
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ impl From<CheckStatus> for Status {
 #[derive(Clone, Debug)]
 pub(crate) struct Facts<'a> {
     pub record: &'a RunRecord,
-    pub window: &'a MeasuredWindow,
+    pub window: &'a RunTimes,
     /// All measured requests.
     pub total: &'a OpSummary,
     pub classes: &'a [ClassSummary],

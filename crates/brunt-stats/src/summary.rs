@@ -28,7 +28,7 @@ use crate::status::{Facts, RunStatus};
 use crate::store::IntervalStore;
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::{ClientTime, StallCounts, WorkerUsage};
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use crate::worker_counts::{DatagramCounts, WorkerCounts};
 use brunt_plan::objective::Objective;
 use brunt_plan::op::OpName;
@@ -58,7 +58,7 @@ pub struct Summary {
     /// What it was built from.
     pub record: RunRecord,
     /// The times.
-    pub window: MeasuredWindow,
+    pub window: RunTimes,
     /// Whether it was a steady state, and how it began.
     pub steady: Steadiness,
     /// All measured ops.
@@ -108,7 +108,7 @@ impl Summary {
 
     fn judged(record: RunRecord, is_over: bool) -> Self {
         let RunRecord { plan, run, .. } = &record;
-        let (store, window) = (&run.intervals, MeasuredWindow::of(&run.times));
+        let (store, window) = (&run.intervals, run.times);
         let rows = RowSums::new(plan, store, &window, run.unread_ns(plan.has_open_loop()));
         let total = rows.sum(|_, _| true);
         let ops = rows.by_op(|_| true);
@@ -286,7 +286,7 @@ impl Summary {
     /// The measured window in rows of a table over time: as long as was asked for, or else no shorter than `least_ns` and as
     /// little longer as the slices let them be.
     pub fn intervals(&self, least_ns: u64) -> Vec<TimelinePoint> {
-        let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
+        let RunTimes { measure_ns, end_ns, .. } = self.window;
         let timeline = self.timeline();
         timeline.points(measure_ns..end_ns, timeline.row_ns(measure_ns, least_ns))
     }
@@ -294,7 +294,7 @@ impl Summary {
     /// The rows of the warm-up, counted from its beginning as those of a run that goes on are, and those of the window. Each has the span of
     /// time that its slices begin in.
     pub fn rows(&self, least_ns: u64) -> impl Iterator<Item = (Phase, Range<u64>, TimelinePoint)> + '_ {
-        let MeasuredWindow { start_ns, measure_ns, .. } = self.window;
+        let RunTimes { start_ns, measure_ns, .. } = self.window;
         let timeline = self.timeline();
         let width_ns = timeline.row_ns(start_ns, least_ns);
         let mut sum = Histogram::new();
@@ -311,7 +311,7 @@ impl Summary {
 
     /// What the client did in the measured window, as far as workers have told.
     pub fn client_time(&self) -> ClientTime {
-        let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
+        let RunTimes { measure_ns, end_ns, .. } = self.window;
         self.timeline().client_time(measure_ns..end_ns)
     }
 }

@@ -148,24 +148,48 @@ impl WindowEdges {
     }
 }
 
-/// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MeasuredWindow {
-    /// The schedule began: connections are established, preload is over.
+/// The times of a run on its own clock, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTimes {
+    /// Connections were established and preload was over: the schedule began.
     pub start_ns: u64,
     /// The measured window began.
     pub measure_ns: u64,
-    /// It ended.
+    /// It ended; `u64::MAX` while that is open.
     pub end_ns: u64,
-    /// The last op had ended or was given up.
+    /// The last operation had ended or was given up.
     pub drained_ns: u64,
+    /// From the first attempt to connect until every key was confirmed.
+    pub prepare_ns: u64,
+    /// The wall clock where this clock is at 0, in microseconds since 1970.
+    pub epoch_us: Option<u64>,
 }
 
-impl MeasuredWindow {
-    /// The window of a run with these times.
-    pub const fn of(times: &RunTimes) -> Self {
-        let RunTimes { start_ns, measure_ns, end_ns, drained_ns, .. } = *times;
-        Self { start_ns, measure_ns, end_ns, drained_ns }
+impl Default for RunTimes {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl RunTimes {
+    /// Those of no worker, which every worker's replace.
+    pub const NONE: Self = Self {
+        start_ns: u64::MAX,
+        measure_ns: u64::MAX,
+        end_ns: 0,
+        drained_ns: 0,
+        prepare_ns: 0,
+        epoch_us: None,
+    };
+
+    /// From the first worker's to the last one's.
+    pub fn merge(&mut self, other: &Self) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.measure_ns = self.measure_ns.min(other.measure_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.drained_ns = self.drained_ns.max(other.drained_ns);
+        self.prepare_ns = self.prepare_ns.max(other.prepare_ns);
+        self.epoch_us = [self.epoch_us, other.epoch_us].into_iter().flatten().min();
     }
 
     /// The phase of an instant and the span of time of that phase; what lies before the schedule is preload.
@@ -195,49 +219,6 @@ impl MeasuredWindow {
     /// `count` per second of the window; 0 for a window without length.
     pub(crate) fn rate(&self, count: u64) -> f64 {
         if self.duration_ns() == 0 { 0.0 } else { count as f64 / self.seconds() }
-    }
-}
-
-/// The times of a run on its own clock, nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunTimes {
-    /// Preload was over and the schedule began.
-    pub start_ns: u64,
-    /// The measured window began.
-    pub measure_ns: u64,
-    /// It ended.
-    pub end_ns: u64,
-    /// The last operation had ended or was given up.
-    pub drained_ns: u64,
-    /// From the first attempt to connect until every key was confirmed.
-    pub prepare_ns: u64,
-    /// The wall clock where this clock is at 0, in microseconds since 1970.
-    pub epoch_us: Option<u64>,
-}
-
-impl Default for RunTimes {
-    /// Those of no worker, which every worker's replace.
-    fn default() -> Self {
-        Self {
-            start_ns: u64::MAX,
-            measure_ns: u64::MAX,
-            end_ns: 0,
-            drained_ns: 0,
-            prepare_ns: 0,
-            epoch_us: None,
-        }
-    }
-}
-
-impl RunTimes {
-    /// From the first worker's to the last one's.
-    pub fn merge(&mut self, other: &Self) {
-        self.start_ns = self.start_ns.min(other.start_ns);
-        self.measure_ns = self.measure_ns.min(other.measure_ns);
-        self.end_ns = self.end_ns.max(other.end_ns);
-        self.drained_ns = self.drained_ns.max(other.drained_ns);
-        self.prepare_ns = self.prepare_ns.max(other.prepare_ns);
-        self.epoch_us = [self.epoch_us, other.epoch_us].into_iter().flatten().min();
     }
 }
 

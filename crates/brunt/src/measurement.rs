@@ -33,7 +33,6 @@ use brunt_stats::observer::RunPosition;
 use brunt_stats::run_record::{Environment, PreloadResult, RunRecord};
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
-use brunt_stats::window::MeasuredWindow;
 use rustix::event::{Timespec, poll};
 use std::cell::RefCell;
 use std::io;
@@ -407,7 +406,7 @@ fn carry_out(
     let mut observe = |observed: RunEvent<'_>| {
         let is_enough = match (&observed, started, &mut convergence) {
             (RunEvent::Started(known), ..) => {
-                started = Some((MeasuredWindow::of(&known.times), known.unread_ns(plan.has_open_loop())));
+                started = Some((known.times, known.unread_ns(plan.has_open_loop())));
                 false
             }
             (RunEvent::Tick { now_ns, intervals }, Some((started, unread_ns)), Some(convergence)) => {

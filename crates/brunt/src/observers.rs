@@ -19,7 +19,6 @@ use brunt_stats::recorder::Layout;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
-use brunt_stats::window::MeasuredWindow;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -115,10 +114,7 @@ impl ObservedRun<'_, '_> {
     pub(crate) fn observe(&mut self, observed: &RunEvent<'_>) {
         match observed {
             RunEvent::Started(known) => {
-                self.periods
-                    .iter_mut()
-                    .flatten()
-                    .for_each(|periods| periods.start(MeasuredWindow::of(&known.times)));
+                self.periods.iter_mut().flatten().for_each(|periods| periods.start(known.times));
                 self.live.iter_mut().for_each(|live| live.start(known));
                 self.observers.tell(&Event::Started(known.times));
             }

@@ -238,7 +238,7 @@ impl Glance {
             _ => None,
         };
         // The first requests, all at once, are no rate yet.
-        let is_new = window.start_ns > 0 && now_ns < window.start_ns.saturating_add(RATE_MIN_NS);
+        let is_new = run.window().is_some_and(|window| now_ns < window.start_ns.saturating_add(RATE_MIN_NS));
         let rate = run.last_second(0).rate().filter(|_| phase != Phase::Connect && !is_new);
         let by_count = done.and_then(|(done, wanted, _)| time_for(wanted.saturating_sub(done), rate?));
         let by_time = end_ns.and_then(|end_ns| end_ns.checked_sub(now_ns)).filter(|ns| *ns > 0);

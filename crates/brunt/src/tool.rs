@@ -437,7 +437,6 @@ mod tests {
     use brunt_stats::histogram::Histogram;
     use brunt_stats::observer::RunPosition;
     use brunt_stats::request_counts::OpCounts;
-    use brunt_stats::window::MeasuredWindow;
 
     /// A tool whose report is what it was told.
     #[derive(Default)]
@@ -475,7 +474,7 @@ mod tests {
             let told = match event {
                 Event::Run { place, .. } => format!("run {} of {:?}", place.before, place.of),
                 Event::Started(times) => {
-                    format!("started for {} ms", MeasuredWindow::of(times).duration_ns() / 1_000_000)
+                    format!("started for {} ms", times.duration_ns() / 1_000_000)
                 }
                 Event::Ended { summary, .. } => format!("ended {}", summary.is_some()),
                 Event::Period(period) => {

@@ -21,7 +21,6 @@ use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Period, RunPosition};
 use brunt_stats::summary::Summary;
-use brunt_stats::window::MeasuredWindow;
 use std::io::{self, Write};
 
 const TRACE: &str = "--trace";
@@ -109,7 +108,7 @@ impl FrontEnd for Loader {
         match event {
             Event::Note(note) => self.say(console, &format!("note: {note}")),
             Event::Started(times) => {
-                self.course.start(MeasuredWindow::of(times));
+                self.course.start(*times);
                 let lines = log::scheduled(&self.invocation, &self.sent);
                 self.print(console, Level::Info, &lines);
             }

@@ -14,7 +14,7 @@ use brunt_stats::histogram::bucket_values;
 use brunt_stats::live_run::SECOND_NS;
 use brunt_stats::observer::Period;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::window::MeasuredWindow;
+use brunt_stats::window::RunTimes;
 
 /// A window, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -204,7 +204,7 @@ impl WindowHistory {
     }
 
     /// Says when the schedule begins.
-    pub fn start(&mut self, window: MeasuredWindow) {
+    pub fn start(&mut self, window: RunTimes) {
         self.start_ns = window.start_ns;
         self.slices.iter_mut().for_each(|slices| slices.start_ns = window.start_ns);
     }
@@ -354,11 +354,12 @@ mod tests {
     }
 
     fn started(course: &mut WindowHistory, measure_s: u64, end_s: u64) {
-        course.start(MeasuredWindow {
+        course.start(RunTimes {
             start_ns: 10 * SECOND_NS,
             measure_ns: measure_s * SECOND_NS,
             end_ns: end_s * SECOND_NS,
             drained_ns: 0,
+            ..RunTimes::NONE
         });
     }
 

@@ -4,7 +4,7 @@ use super::run::{self, MS, S};
 use crate::ndjson;
 use brunt_stats::observer::Periods;
 use brunt_stats::recorder::Layout;
-use brunt_stats::window::{MeasuredWindow, RunTimes};
+use brunt_stats::window::RunTimes;
 use serde_json::Value;
 
 const PIECE_MS: u64 = 100;
@@ -28,7 +28,7 @@ fn every_piece_of_a_long_run_has_its_line() {
         let mut lines = ndjson::LiveLines::new(plan, 1);
         let mut written = Vec::new();
         let mut periods = Periods::new(Layout::of(plan), PIECE_MS * MS);
-        periods.start(MeasuredWindow::of(&times));
+        periods.start(times);
         lines.start(&times);
         let mut write = |period| lines.write_period(&period, &mut written).unwrap();
         for interval in &run.intervals {

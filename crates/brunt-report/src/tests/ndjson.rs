@@ -7,7 +7,7 @@ use brunt_plan::warmup::Warmup;
 use brunt_stats::observer::Periods;
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
-use brunt_stats::window::{MeasuredWindow, RunTimes};
+use brunt_stats::window::RunTimes;
 use serde_json::Value;
 
 fn text_of(run: &Run) -> String {
@@ -25,13 +25,13 @@ fn live(run: &Run, first: RunTimes) -> (String, usize) {
     let mut periods = Periods::new(Layout::of(&record.plan), LiveLines::period_ns(&record.plan));
     let mut out = Vec::new();
     lines.start(&first);
-    periods.start(MeasuredWindow::of(&first));
+    periods.start(first);
     for interval in &run.intervals {
         if first.measure_ns != record.run.times.measure_ns
             && interval.start_ns + 200 * MS >= record.run.times.measure_ns
         {
             lines.start(&record.run.times);
-            periods.start(MeasuredWindow::of(&record.run.times));
+            periods.start(record.run.times);
         }
         periods.push(interval);
         while let Some(period) = periods.take(interval.end_ns + 150 * MS) {

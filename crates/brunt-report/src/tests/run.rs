@@ -25,7 +25,7 @@ use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::{ClientUsage, ClockEvidence, Colocation, HostEvidence, StallCounts, WorkerUsage};
 use brunt_stats::verification::{FaultExample, ValueFault};
-use brunt_stats::window::{MeasuredWindow, RunTimes};
+use brunt_stats::window::RunTimes;
 use brunt_stats::worker_counts::{
     DatagramCounts, RecacheCounts, RedirectionCounts, StampCounts, StampLoss, WorkerCounts,
 };
@@ -71,7 +71,7 @@ pub(super) fn times(intended_ns: u64, picked: u64, sent: u64, polled: u64, done:
 /// One worker that records. The clock of its run is at 100 s when the schedule begins.
 struct Scene {
     plan: Plan,
-    window: MeasuredWindow,
+    window: RunTimes,
     set: Box<RecorderSet>,
     store: IntervalStore,
     intervals: Vec<Interval>,
@@ -89,11 +89,13 @@ impl Scene {
         let layout = Layout::of(&plan);
         let start_ns = 100 * S;
         let end_ns = start_ns + warmup_ns + measure_ns;
-        let window = MeasuredWindow {
+        let window = RunTimes {
             start_ns,
             measure_ns: start_ns + warmup_ns,
             end_ns,
             drained_ns: end_ns + drain_ns,
+            prepare_ns: 0,
+            epoch_us: Some(1_795_132_799_000_000),
         };
         let mut set = RecorderSet::new(&layout);
         set.set_window(window.measure_ns, end_ns);
@@ -248,17 +250,9 @@ impl Scene {
         self.take_interval(end_ns);
         let facts = [("kernel", "6.1.0"), ("processor", "Made-up 9000"), ("allowed_cpus", "0-1")];
         let samples: Vec<Sample> = self.measured.iter().take(3).copied().collect();
-        let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = self.window;
         let run = RunData {
             intervals: self.store,
-            times: RunTimes {
-                start_ns,
-                measure_ns,
-                end_ns,
-                drained_ns,
-                prepare_ns: 0,
-                epoch_us: Some(1_795_132_799_000_000),
-            },
+            times: self.window,
             counts: WorkerCounts {
                 samples_kept: samples.len() as u64,
                 occupancy: OccupancyTotal { integral: 903_400_000, sum: 903_400_000 },

@@ -7,7 +7,7 @@ use crate::request_counts::OpCounts;
 use crate::simulated_run::Random;
 use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ fn row(times_ns: impl Iterator<Item = u64>, part_ns: u64) -> OpSummary {
         counts.requests.outcomes[OutcomeClass::Done as usize] += 1;
         counts.in_window.outcomes[OutcomeClass::Done as usize] += 1;
     }
-    let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
+    let window = RunTimes { start_ns: 0, measure_ns: 0, end_ns: S, ..RunTimes::NONE };
     OpSummary::of(counts, totals, &window, &[], &Quantile::PRINTED, 0.0, StackDelay::default())
 }
 

@@ -6,7 +6,7 @@
 use super::*;
 use crate::simulated_run::{MS, Request, S, markovian, plan, record};
 use crate::usage::{AgentRecord, WorkerBacklog};
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 
 const RUNS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
 
@@ -131,7 +131,7 @@ fn the_worst_agent_is_named() {
         ..AgentRecord::default()
     };
     let agents = [agent("a", 0), agent("b", 2)];
-    let window = MeasuredWindow { start_ns: 0, measure_ns: 0, end_ns: S, drained_ns: S };
+    let window = RunTimes { start_ns: 0, measure_ns: 0, end_ns: S, drained_ns: S, ..RunTimes::NONE };
     for (backlogs, name, level) in [
         ([(0, 1_000), (10, 1_000), (30, 1_000), (80, 1_000)], "b", BacklogLevel::Invalid),
         ([(40, 1_000), (10, 1_000), (0, 1_000), (0, 1_000)], "a", BacklogLevel::Caution),
@@ -179,7 +179,7 @@ fn levels() {
             medians_ns: [Some(first_ms * MS), Some(last_ms * MS)],
         };
         let end_ns = due * MS;
-        let window = MeasuredWindow { start_ns: 0, measure_ns: 0, end_ns, drained_ns: end_ns };
+        let window = RunTimes { start_ns: 0, measure_ns: 0, end_ns, drained_ns: end_ns, ..RunTimes::NONE };
         let found = history.backlog("default", &window);
         assert_eq!(history.level(&found), expected, "{growth} of {due}, p99 {p99_ms} ms");
     }

@@ -10,11 +10,12 @@ use ClientPart::{OwnWork, WokenLate};
 const MS: u64 = 1_000_000;
 /// Length of the window.
 const WALL_MS: u64 = 10_000;
-const WINDOW: MeasuredWindow = MeasuredWindow {
+const WINDOW: RunTimes = RunTimes {
     start_ns: MS,
     measure_ns: MS,
     end_ns: (WALL_MS + 1) * MS,
     drained_ns: (WALL_MS + 1) * MS,
+    ..RunTimes::NONE
 };
 
 /// One worker on one of two processors, sleeping, with a server of this host; in milliseconds.

@@ -13,7 +13,7 @@ use crate::interval::{IntervalRow, Latencies, SLICE_NS};
 use crate::recorder::{Layout, RecorderSet};
 use crate::simulated_run::Random;
 use crate::store::IntervalStore;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -103,8 +103,8 @@ impl Queue {
     }
 }
 
-fn window(until_ns: u64) -> MeasuredWindow {
-    MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns: until_ns, drained_ns: until_ns }
+fn window(until_ns: u64) -> RunTimes {
+    RunTimes { start_ns: 0, measure_ns: MEASURE_NS, end_ns: until_ns, drained_ns: until_ns, ..RunTimes::NONE }
 }
 
 /// The intervals of everything so far, as a report has them.

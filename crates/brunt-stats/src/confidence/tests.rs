@@ -45,7 +45,7 @@ fn check_near(found: f64, expected: f64, tolerance: f64) {
 fn requests_for(quantile: Quantile, half_width: f64, design_effect: f64) -> f64 {
     let p = fraction(quantile);
     let tail = -(1.0 - p).ln();
-    design_effect * (NORMAL / (half_width * tail)).powi(2) * p / (1.0 - p)
+    design_effect * (1.96 / (half_width * tail)).powi(2) * p / (1.0 - p)
 }
 
 #[test]
@@ -197,11 +197,12 @@ const MEASURE_NS: u64 = 5_057 * MS;
 
 /// A window of `length_ns` in which a get and a set complete every millisecond, 7 ms after they were intended, up to
 /// the last one in the drain. The get whose turn it is takes 7 ms and that many nanoseconds.
-fn timeline(length_ns: u64) -> (Timeline, MeasuredWindow) {
+fn timeline(length_ns: u64) -> (Timeline, RunTimes) {
     let ops = vec![vec![OpKind::Get.into(), OpKind::Set.into()]];
     let layout = Layout { ops, servers: 1, ..Layout::default() };
     let end_ns = MEASURE_NS + length_ns;
-    let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
+    let window =
+        RunTimes { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns, ..RunTimes::NONE };
     let mut timeline = Timeline::default();
     timeline.align(MEASURE_NS);
     let mut set = RecorderSet::new(&layout);

@@ -26,7 +26,7 @@ fn interval(low_ns: u64, high_ns: Option<u64>, effective_count: f64) -> Percenti
 
 /// Requests of which nothing is known but the interval.
 fn row(interval: Option<PercentileInterval>) -> OpSummary {
-    let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
+    let window = RunTimes { start_ns: 0, measure_ns: 0, end_ns: S, ..RunTimes::NONE };
     let (counts, totals, delay) = (OpCounts::default(), RowTotals::default(), StackDelay::default());
     let nothing = OpSummary::of(counts, totals, &window, &[], &Quantile::PRINTED, 0.0, delay);
     OpSummary { intervals: interval.into_iter().collect(), ..nothing }
@@ -81,7 +81,7 @@ struct Run {
     plan: Plan,
     store: IntervalStore,
     set: Box<RecorderSet>,
-    started: MeasuredWindow,
+    started: RunTimes,
     until_ns: u64,
     spread_ns: u64,
     late_ns: u64,
@@ -92,7 +92,8 @@ impl Run {
         let plan = plan(&format!("rate = '10k'\nmix = 'get'\n{options}"));
         let layout = Layout::of(&plan);
         let mut store = IntervalStore::new(&layout);
-        let started = MeasuredWindow { start_ns: S, measure_ns: 2 * S, end_ns: 1_000 * S, drained_ns: 0 };
+        let started =
+            RunTimes { start_ns: S, measure_ns: 2 * S, end_ns: 1_000 * S, drained_ns: 0, ..RunTimes::NONE };
         store.align(started.measure_ns);
         let set = RecorderSet::new(&layout);
         Self { plan, store, set, started, until_ns: started.measure_ns, spread_ns, late_ns }
@@ -125,7 +126,7 @@ impl Run {
 
     fn look(&self, at_ns: u64) -> (OpSummary, Vec<OpRow>, [(CheckId, CheckStatus); 2]) {
         let end_ns = self.started.measure_ns + at_ns;
-        let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..self.started };
+        let window = RunTimes { end_ns, drained_ns: end_ns, ..self.started };
         let rows = RowSums::new(&self.plan, &self.store, &window, 0);
         let steady = Steadiness::of(&self.plan, &self.store, &window, &[]);
         let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
@@ -138,7 +139,7 @@ impl Run {
     }
 
     fn end(&self, convergence: Convergence) -> UntilResult {
-        let window = MeasuredWindow { end_ns: self.until_ns, ..self.started };
+        let window = RunTimes { end_ns: self.until_ns, ..self.started };
         let rows = RowSums::new(&self.plan, &self.store, &window, 0);
         let steady = Steadiness::of(&self.plan, &self.store, &window, &[]);
         let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
@@ -184,7 +185,7 @@ fn a_look_sees_the_same_before_and_after_slices_are_merged() {
             assert!((one / other - 1.0).abs() < 0.1, "{at_ms}: {one} {other}");
         }
         let steadiness = |run: &Run| {
-            let window = MeasuredWindow { end_ns: run.started.measure_ns + at_ms * MS, ..run.started };
+            let window = RunTimes { end_ns: run.started.measure_ns + at_ms * MS, ..run.started };
             change_point::check(&Steadiness::of(&run.plan, &run.store, &window, &[])).status
                 == CheckStatus::Ok
         };

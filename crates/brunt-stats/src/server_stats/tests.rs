@@ -4,7 +4,7 @@ use super::*;
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::server_evidence::{StatComparison, agreement, kept_of_preload};
 use crate::simulated_run::plan;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -54,7 +54,7 @@ fn numbers_and_times_are_parsed_and_others_skipped() {
 fn a_window_has_a_span_of_its_own() {
     let record = record(&["cmd_get 0 cmd_set 0", "cmd_get 7 cmd_set 0", "cmd_get 9 cmd_set 0"]);
     let requests = |measure_ns, end_ns| {
-        let window = MeasuredWindow { start_ns: 0, measure_ns, end_ns, drained_ns: end_ns };
+        let window = RunTimes { start_ns: 0, measure_ns, end_ns, drained_ns: end_ns, ..RunTimes::NONE };
         record.span_of_window(&window).map(|span| span.requests.unwrap())
     };
     assert_eq!(requests(S, 3 * S), Some(9));

@@ -13,7 +13,7 @@ use crate::op_summary::{ClassSummary, OpRow};
 use crate::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use crate::usage::AgentRecord;
 use crate::verification::ValueFault;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -76,7 +76,7 @@ fn lost_agents(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// From when to when the load is missing of an agent whose last interval ended so long after the schedule began.
-fn missing_time(window: &MeasuredWindow, after_ns: u64) -> String {
+fn missing_time(window: &RunTimes, after_ns: u64) -> String {
     let from_ns = (window.start_ns + after_ns).saturating_sub(window.measure_ns);
     let end_ns = window.duration_ns();
     match from_ns {

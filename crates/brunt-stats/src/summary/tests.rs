@@ -27,8 +27,13 @@ use brunt_plan::spec::PlanSpec;
 
 pub(crate) const MS: u64 = 1_000_000;
 /// The measured window of every run here, at the end of one second of warm-up that begins at no round time.
-pub(crate) const WINDOW: MeasuredWindow =
-    MeasuredWindow { start_ns: 57 * MS, measure_ns: 1_057 * MS, end_ns: 3_057 * MS, drained_ns: 3_500 * MS };
+pub(crate) const WINDOW: RunTimes = RunTimes {
+    start_ns: 57 * MS,
+    measure_ns: 1_057 * MS,
+    end_ns: 3_057 * MS,
+    drained_ns: 3_500 * MS,
+    ..RunTimes::NONE
+};
 
 pub(crate) fn plan(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
@@ -92,12 +97,7 @@ pub(crate) fn intervals(layout: &Layout, events: &[Event], workers: u32) -> Vec<
     intervals_within(&WINDOW, layout, events, workers)
 }
 
-fn intervals_within(
-    window: &MeasuredWindow,
-    layout: &Layout,
-    events: &[Event],
-    workers: u32,
-) -> Vec<Interval> {
+fn intervals_within(window: &RunTimes, layout: &Layout, events: &[Event], workers: u32) -> Vec<Interval> {
     let mut taken = Vec::new();
     for worker in 0..workers {
         let mut set = RecorderSet::new(layout);
@@ -132,7 +132,7 @@ pub(crate) fn summary(plan: &Plan, intervals: &[Interval]) -> Summary {
 }
 
 pub(crate) fn record(plan: &Plan, intervals: &[Interval]) -> RunRecord {
-    let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = WINDOW;
+    let RunTimes { start_ns, measure_ns, end_ns, drained_ns, .. } = WINDOW;
     let mut store = IntervalStore::new(&Layout::of(plan));
     store.align(measure_ns);
     intervals.iter().for_each(|interval| store.push(interval));
@@ -557,7 +557,7 @@ fn a_run_by_number_has_its_number() {
 /// in 8 ms for the first second of six, and in 2 ms from then on.
 #[test]
 fn a_cold_beginning_is_in_every_number() {
-    let window = MeasuredWindow { end_ns: 7_057 * MS, drained_ns: 7_500 * MS, ..WINDOW };
+    let window = RunTimes { end_ns: 7_057 * MS, drained_ns: 7_500 * MS, ..WINDOW };
     let cold_end_ns = window.measure_ns + 1_000 * MS;
     let of_slot = |slot: u64| {
         let service_ns = move |at_ns: u64| if at_ns < cold_end_ns { 8 * MS } else { 2 * MS };

@@ -11,7 +11,7 @@ use crate::request_counts::{CountEntry, OpCounts};
 use crate::server::{OutageSpans, ServerCounts};
 use crate::simulated_run::Random;
 use crate::store::HISTOGRAM_BYTES_MAX;
-use crate::window::MeasuredWindow;
+use crate::window::RunTimes;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -559,7 +559,8 @@ fn confidence_intervals_from_wide_slices_are_those_from_narrow_ones() {
     let (mut wide, mut narrow) = (timeline(None, []), unbounded([]));
     for tenths in [601, 777, 1_199, 1_200, 1_999, 3_333, 6_000, 9_601, 19_199, 36_000] {
         let end_ns = MEASURE + tenths * SLICE_NS;
-        let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE, end_ns, drained_ns: end_ns };
+        let window =
+            RunTimes { start_ns: 0, measure_ns: MEASURE, end_ns, drained_ns: end_ns, ..RunTimes::NONE };
         for interval in &intervals[pushed..tenths as usize] {
             wide.push(interval);
             push_unmerged(&mut narrow, interval);
