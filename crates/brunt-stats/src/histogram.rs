@@ -322,6 +322,16 @@ impl SparseHistogram {
         at_rank(&self.moments, self.buckets(), quantile.rank(self.count())).map(|values| *values.end())
     }
 
+    /// The same, where enough values lie above it.
+    pub fn percentile(&self, quantile: Quantile) -> Option<u64> {
+        self.quantile(quantile).filter(|_| quantile.is_supported_by(self.count()))
+    }
+
+    /// The smallest value, exact.
+    pub fn min(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.moments.min)
+    }
+
     /// The largest value, exact.
     pub fn max(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.moments.max)

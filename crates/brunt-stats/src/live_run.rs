@@ -16,7 +16,6 @@ use crate::window::RunTimes;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
-use brunt_plan::quantile::Quantile;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock};
@@ -70,11 +69,6 @@ impl Second {
     pub fn answered_per_s(&self) -> Vec<f64> {
         let recorded_ns = self.recorded_ns().unwrap_or(1e9);
         self.answered.iter().map(|answered| *answered as f64 * 1e9 / recorded_ns).collect()
-    }
-
-    /// A percentile of the response times; `None` where too few support it.
-    pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
-        quantile.is_supported_by(self.response.count()).then(|| self.response.quantile(quantile)).flatten()
     }
 
     /// How long workers recorded, on average. Intervals are tenths of a second, so that it is a second only about.

@@ -5,7 +5,6 @@
 
 use crate::histogram::{Histogram, RecordingHistogram, SparseHistogram};
 use brunt_plan::plan::MeterKind;
-use brunt_plan::quantile::Quantile;
 use serde::{Deserialize, Serialize};
 
 /// Steps of Σ ln in a unit.
@@ -76,26 +75,6 @@ impl Meter {
         (self.positive > 0).then(|| (self.sum_ln() / self.positive as f64).exp())
     }
 
-    /// The numbers to print.
-    pub fn summary(&self) -> MeterSummary {
-        let moments = self.histogram.moments();
-        let given = |value: u64| (moments.count > 0).then_some(value);
-        let percentile = |quantile: Quantile| {
-            let is_given = quantile.is_supported_by(moments.count);
-            (quantile, is_given.then(|| self.histogram.quantile(quantile)).flatten())
-        };
-        MeterSummary {
-            count: moments.count,
-            sum: moments.sum,
-            mean: moments.mean(),
-            stddev: moments.stddev(),
-            geometric_mean: self.geometric_mean(),
-            min: given(moments.min),
-            max: given(moments.max),
-            percentiles: Quantile::PRINTED.map(percentile),
-        }
-    }
-
     /// Adds another meter of the same kind.
     pub fn merge(&mut self, other: &Self) {
         self.add(other, |ours, theirs| *ours = ours.merged(theirs));
@@ -125,30 +104,10 @@ impl Meter<Histogram> {
     }
 }
 
-/// A metered quantity as it is printed, in the unit of its kind. Everything is `None` without values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MeterSummary {
-    /// How many values.
-    pub count: u64,
-    /// Σ v, exact.
-    pub sum: u128,
-    /// Exact mean.
-    pub mean: Option<f64>,
-    /// Exact standard deviation.
-    pub stddev: Option<f64>,
-    /// Geometric mean of the values above 0.
-    pub geometric_mean: Option<f64>,
-    /// Exact minimum.
-    pub min: Option<u64>,
-    /// Exact maximum.
-    pub max: Option<u64>,
-    /// p50, p90, p95, p99, p99.9, p99.99; `None` where fewer than ten values lie above.
-    pub percentiles: [(Quantile, Option<u64>); Quantile::PRINTED.len()],
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_plan::quantile::Quantile;
 
     #[test]
     fn sums_and_means() {
@@ -167,17 +126,18 @@ mod tests {
         // ln 1 + ln 10 + ln 100 + ln 1000 = 6 ln 10; the geometric mean of the four is 10^1.5.
         assert!((meter.sum_ln() - 6.0 * 10f64.ln()).abs() < 1e-9);
         assert!((meter.geometric_mean().unwrap() - 10f64.powf(1.5)).abs() < 1e-6);
-        let empty = Meter::new(MeterKind::Oversleep).summary();
-        assert_eq!((empty.count, empty.mean, empty.geometric_mean, empty.min), (0, None, None, None));
+        assert_eq!(Meter::new(MeterKind::Oversleep).geometric_mean(), None);
     }
 
     #[test]
-    fn meter_summaries() {
+    fn percentiles_of_a_meter_need_ten_values_above() {
         let mut recorder = MeterRecorder::new(MeterKind::RequestSize, true);
         (1..=100).for_each(|value| recorder.record(value));
-        let summary = recorder.take().summary();
-        assert_eq!((summary.count, summary.sum, summary.mean), (100, 5_050, Some(50.5)));
-        assert_eq!((summary.min, summary.max), (Some(1), Some(100)));
-        assert_eq!(summary.percentiles.map(|(_, value)| value), [Some(50), Some(90), None, None, None, None]);
+        let values = recorder.take().histogram;
+        let given = Quantile::PRINTED.map(|quantile| values.percentile(quantile));
+        assert_eq!(given, [Some(50), Some(90), None, None, None, None]);
+        assert_eq!((values.min(), values.max()), (Some(1), Some(100)));
+        let empty = recorder.take().histogram;
+        assert_eq!((empty.min(), empty.max(), empty.percentile(Quantile::P50)), (None, None, None));
     }
 }

@@ -49,16 +49,12 @@ pub struct PointLatency {
 
 impl PointLatency {
     fn of(response: &SparseHistogram) -> Self {
-        let count = response.count();
-        let given = |quantile: Quantile| {
-            quantile.is_supported_by(count).then(|| response.quantile(quantile)).flatten()
-        };
         Self {
-            p50_ns: given(Quantile::P50),
-            p90_ns: given(Quantile::P90),
-            p99_ns: given(Quantile::P99),
-            p999_ns: given(Quantile::P999),
-            max_ns: (count > 0).then_some(response.moments().max),
+            p50_ns: response.percentile(Quantile::P50),
+            p90_ns: response.percentile(Quantile::P90),
+            p99_ns: response.percentile(Quantile::P99),
+            p999_ns: response.percentile(Quantile::P999),
+            max_ns: response.max(),
         }
     }
 }

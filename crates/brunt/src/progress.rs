@@ -183,7 +183,7 @@ const COURSE_MAX: usize = 8;
 type Tail = Option<(&'static str, u64)>;
 
 fn tail(second: &Second) -> Tail {
-    let p99 = second.quantile(Quantile::P99).map(|ns| ("p99", ns));
+    let p99 = second.response.percentile(Quantile::P99).map(|ns| ("p99", ns));
     p99.or_else(|| Some(("max", second.response.max()?)))
 }
 

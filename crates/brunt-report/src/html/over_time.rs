@@ -202,7 +202,7 @@ impl<'a> Course<'a> {
             let name = "share of a column's requests, light to dark";
             own.push(Series::new("heat", name, columns.chunks(usize::MAX).map(map).collect()));
         }
-        let p50 = columns.pieces(|column| column.percentile_ns(Quantile::P50).map(|ns| ns as f64));
+        let p50 = columns.pieces(|column| column.response.percentile(Quantile::P50).map(|ns| ns as f64));
         own.push(Series::new("p50", "p50", Mark::steps(p50, P50, has_heat)));
         let (name, tail) = columns.tail();
         own.push(Series::new("p99", name, Mark::steps(tail.into_iter(), P99, has_heat)));
@@ -329,8 +329,8 @@ impl<'a> Course<'a> {
         let mut table = TimeTable::new(headings);
         for column in self.columns.all() {
             let activity = &column.activity;
-            let times_ns =
-                [Quantile::P50, Quantile::P99, Quantile::P999].map(|quantile| column.percentile_ns(quantile));
+            let times_ns = [Quantile::P50, Quantile::P99, Quantile::P999]
+                .map(|quantile| column.response.percentile(quantile));
             let counts = [activity.scheduled, activity.sent, activity.completed];
             let mut row = vec![Value::Text(format!("{:.decimals$}", column.start_s + 0.0))];
             row.extend(times_ns.into_iter().chain([column.response.max()]).map(Value::Time));
@@ -578,11 +578,6 @@ impl Column {
         Self { start_s, end_s, response, activity, in_system, client }
     }
 
-    /// A percentile in nanoseconds, if there are enough requests.
-    fn percentile_ns(&self, quantile: Quantile) -> Option<u64> {
-        percentile_ns(&self.response, quantile)
-    }
-
     /// A count as a rate.
     fn per_second(&self, count: u64) -> f64 {
         count as f64 / (self.end_s - self.start_s)
@@ -591,11 +586,6 @@ impl Column {
     fn middle_s(&self) -> f64 {
         f64::midpoint(self.start_s, self.end_s)
     }
-}
-
-/// A percentile, if there are enough requests.
-pub(super) fn percentile_ns(response: &SparseHistogram, quantile: Quantile) -> Option<u64> {
-    response.quantile(quantile).filter(|_| quantile.is_supported_by(response.count()))
 }
 
 /// The columns of a run in the order of time, from the beginning of the schedule until the last operation had ended.
@@ -682,7 +672,7 @@ impl Columns {
             let piece = |held: &[Column]| {
                 let response =
                     SparseHistogram::merge_all(held.iter().map(|column| &column.response), &mut sum);
-                let ns = percentile_ns(&response, quantile).map(|ns| ns as f64);
+                let ns = response.percentile(quantile).map(|ns| ns as f64);
                 (held[0].start_s, held[held.len() - 1].end_s, ns)
             };
             self.chunks(columns).map(piece).collect::<Vec<Piece>>()

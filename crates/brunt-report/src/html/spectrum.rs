@@ -6,7 +6,7 @@
 use super::chart::{
     Chart, Figure, LEAST, MOST, Mark, Note, Place, RESULT_CLASSES, Series, Values, result_stroke,
 };
-use super::over_time::{column_counts, edges, percentile_ns};
+use super::over_time::{column_counts, edges};
 use super::page::Markup;
 use crate::grid::{Column, Grid, TimeTable, Value};
 use crate::layout::{Layout, Style};
@@ -436,7 +436,7 @@ pub(super) fn by_op(markup: &mut Markup, summary: &Summary) {
     columns.extend(Column::all_of_numbers(["requests", "p50", "p99"]));
     let mut table = TimeTable::new(columns);
     for (name, histogram) in &lines {
-        let times_ns = [Quantile::P50, Quantile::P99].map(|quantile| percentile_ns(histogram, quantile));
+        let times_ns = [Quantile::P50, Quantile::P99].map(|quantile| histogram.percentile(quantile));
         let head = [name.clone(), histogram.count().to_string()].map(Value::Text);
         table.push(Style::Plain, head.into_iter().chain(times_ns.map(Value::Time)).collect());
     }
@@ -465,7 +465,7 @@ fn distributions(lines: &[(String, SparseHistogram)]) -> Chart {
         let ends = [(low, bottom), (high, bottom)];
         let mut marks = vec![Mark::Area([ends[0]].into_iter().chain(tops).chain([ends[1]]).collect(), AREA)];
         for (quantile, stroke) in [(Quantile::P50, P50), (Quantile::P99, P99)] {
-            let ns = percentile_ns(histogram, quantile).map(|ns| ns as f64);
+            let ns = histogram.percentile(quantile).map(|ns| ns as f64);
             marks.extend(ns.map(|ns| Mark::Line(vec![(ns, bottom + SHAPE), (ns, bottom)], stroke)));
         }
         marks.push(Mark::Line(ends.to_vec(), BASE));

@@ -11,7 +11,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::connection::ConnectionCounts;
-use brunt_stats::meter::{Meter, MeterSummary};
+use brunt_stats::meter::Meter;
 use brunt_stats::op_summary::ClassSummary;
 use brunt_stats::run_record::TraceRecord;
 use brunt_stats::summary::Summary;
@@ -216,19 +216,19 @@ impl Connections {
 
 impl MeterRow {
     fn of(meter: &Meter) -> Self {
-        let summary = meter.summary();
-        let float = || Number::from_f64(summary.sum as f64).unwrap_or_else(|| Number::from(u64::MAX));
-        let percentiles = summary.percentiles.iter();
+        let (values, moments) = (&meter.histogram, meter.histogram.moments());
+        let float = || Number::from_f64(moments.sum as f64).unwrap_or_else(|| Number::from(u64::MAX));
+        let percentile = |quantile: Quantile| (quantile.to_string(), values.percentile(quantile));
         Self {
             unit: unit_of(meter.kind).to_owned(),
-            count: summary.count,
-            sum: u64::try_from(summary.sum).map_or_else(|_| float(), Number::from),
-            mean: summary.mean,
-            stddev: summary.stddev,
-            geometric_mean: summary.geometric_mean,
-            min: summary.min,
-            percentiles: percentiles.map(|(quantile, value)| (quantile.to_string(), *value)).collect(),
-            max: summary.max,
+            count: moments.count,
+            sum: u64::try_from(moments.sum).map_or_else(|_| float(), Number::from),
+            mean: moments.mean(),
+            stddev: moments.stddev(),
+            geometric_mean: meter.geometric_mean(),
+            min: values.min(),
+            percentiles: Quantile::PRINTED.into_iter().map(percentile).collect(),
+            max: values.max(),
         }
     }
 }
@@ -344,13 +344,8 @@ pub(crate) const fn unit_of(kind: MeterKind) -> &'static str {
     }
 }
 
-/// A percentile of a meter; `None` where fewer than ten values lie above it.
-pub(crate) fn percentile(summary: &MeterSummary, quantile: Quantile) -> Option<u64> {
-    summary.percentiles.iter().find(|(held, _)| *held == quantile).and_then(|(_, value)| *value)
-}
-
 /// A percentile of what one send cost, in nanoseconds: metered in every run, asked for or not.
 pub(crate) fn send_cost_ns(summary: &Summary, quantile: Quantile) -> Option<u64> {
     let meter = summary.meters.iter().find(|meter| meter.kind == MeterKind::SendCost)?;
-    percentile(&meter.summary(), quantile)
+    meter.histogram.percentile(quantile)
 }

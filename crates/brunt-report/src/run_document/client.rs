@@ -5,7 +5,7 @@ use super::latency::times_table;
 use crate::document::Document;
 use crate::grid::{Column, Grid, Rows};
 use crate::instant::date;
-use crate::json::client::{RequestCost, busiest, percentile, send_cost_ns, unit_of};
+use crate::json::client::{RequestCost, busiest, send_cost_ns, unit_of};
 use crate::layout::{Layout, Style};
 use crate::quantity;
 use brunt_plan::plan::{MeterKind, Refill};
@@ -215,24 +215,25 @@ fn stamp_facts(counts: &StampCounts) -> Vec<String> {
 /// The quantities that the plan asks for. Others that were metered anyway are in JSON.
 fn meters(summary: &Summary) -> Grid {
     let is_asked = |meter: &&Meter| summary.record.plan.meters.contains(&meter.kind);
-    let meters = summary.meters.iter().filter(is_asked).map(|meter| (meter.kind, meter.summary()));
+    let meters = summary.meters.iter().filter(is_asked);
     let scale = |kind: MeterKind| match unit_of(kind) {
         "ns" => (1e3, "us"),
         other => (1.0, other),
     };
-    let cell = |kind: MeterKind, value: Option<f64>| {
-        value.map_or("-".to_owned(), |value| quantity::significant(value / scale(kind).0))
+    let cell = |meter: &Meter, value: Option<f64>| {
+        value.map_or("-".to_owned(), |value| quantity::significant(value / scale(meter.kind).0))
     };
-    let whole = |kind: MeterKind, value: Option<u64>| cell(kind, value.map(|value| value as f64));
+    let whole = |meter: &Meter, value: Option<u64>| cell(meter, value.map(|value| value as f64));
+    let percentile = |meter: &Meter, quantile| whole(meter, meter.histogram.percentile(quantile));
     Rows::of(meters, |_| Style::Plain)
-        .texts(Column::of_words("meter", 13), |(kind, _)| kind.name())
-        .texts(Column::of_words("unit", 0), |(kind, _)| scale(*kind).1)
-        .texts(Column::spaced("count", 8), |(_, of)| of.count)
-        .texts(Column::spaced("mean", 8), |(kind, of)| cell(*kind, of.mean))
-        .texts(Column::spaced("min", 8), |(kind, of)| whole(*kind, of.min))
-        .texts(Column::spaced("p50", 8), |(kind, of)| whole(*kind, percentile(of, Quantile::P50)))
-        .texts(Column::spaced("p99", 8), |(kind, of)| whole(*kind, percentile(of, Quantile::P99)))
-        .texts(Column::spaced("max", 8), |(kind, of)| whole(*kind, of.max))
+        .texts(Column::of_words("meter", 13), |meter| meter.kind.name())
+        .texts(Column::of_words("unit", 0), |meter| scale(meter.kind).1)
+        .texts(Column::spaced("count", 8), |meter| meter.histogram.count())
+        .texts(Column::spaced("mean", 8), |meter| cell(meter, meter.histogram.moments().mean()))
+        .texts(Column::spaced("min", 8), |meter| whole(meter, meter.histogram.min()))
+        .texts(Column::spaced("p50", 8), |meter| percentile(meter, Quantile::P50))
+        .texts(Column::spaced("p99", 8), |meter| percentile(meter, Quantile::P99))
+        .texts(Column::spaced("max", 8), |meter| whole(meter, meter.histogram.max()))
         .grid(None)
 }
 

@@ -152,7 +152,8 @@ const HELP: &[&str] = &[
 fn last_second(view: &View) -> String {
     let second = view.so_far.as_ref().and_then(|so_far| so_far.last_second());
     let times = second.map(|second| {
-        let [p50_ns, p99_ns] = [Quantile::P50, Quantile::P99].map(|quantile| second.quantile(quantile));
+        let [p50_ns, p99_ns] =
+            [Quantile::P50, Quantile::P99].map(|quantile| second.response.percentile(quantile));
         [("p50", p50_ns), ("p99", p99_ns), ("max", second.response.max())]
     });
     let known = times.into_iter().flatten();
