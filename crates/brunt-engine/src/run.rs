@@ -53,6 +53,8 @@ pub enum RunEvent<'a> {
     Started(&'a RunData),
     /// An interval of a worker, preload included.
     Interval(&'a Interval),
+    /// Something happened on another host that a user should know at once, in one line.
+    Note(&'a str),
     /// Statistics of a server. Those of after the workers' end are in the result alone.
     Statistics {
         /// Index of the server among the polled servers of the plan.

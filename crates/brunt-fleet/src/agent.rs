@@ -586,7 +586,7 @@ impl Coordinator for AgentSide<'_> {
         match (&self.lost, self.has_left) {
             (Some(why), _) => Err(host_error(why.clone())),
             (None, true) => Err(host_error(ABORTED.to_owned())),
-            (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop }),
+            (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop, ..RemoteStatus::default() }),
         }
     }
 

@@ -19,8 +19,10 @@ use brunt_engine::coordinator::{
 use brunt_engine::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, run_part};
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
+use brunt_plan::quantity::{percent, time};
 use brunt_plan::resolve::fleet::{PlanSplit, SubPlan};
 use brunt_plan::shard::Portion;
+use brunt_stats::agent_requests::AgentTotals;
 use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use brunt_stats::usage::AgentRecord;
@@ -35,6 +37,8 @@ use std::time::{Duration, Instant};
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Questions to a clock, of which the one counts that was answered fastest.
 const PING_COUNT: u64 = 16;
+/// Agents whose clocks are asked at a time: an answer that waits behind others makes its clock less well known.
+const CLOCKS_AT_ONCE: usize = 32;
 /// How long the agents are waited for at a time, all together.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The schedule begins this long after word of it is sent: longer than word takes to an agent that is looked at every 10 ms.
@@ -81,6 +85,8 @@ struct LostLink {
     why: String,
     /// It had been ordered to stop, because the run was interrupted.
     after_interruption: bool,
+    /// The user has been told.
+    is_told: bool,
 }
 
 /// Questions to an agent's clock.
@@ -118,6 +124,8 @@ struct Peer {
     began_ns: u64,
     /// Up to when each of its workers has sent what it recorded, on our clock.
     recorded_until_ns: Vec<u64>,
+    /// What its requests came to in the last run.
+    totals: AgentTotals,
     /// The user has ended the run.
     is_interrupted: bool,
     /// What it was told to do; what a replacement is told, too.
@@ -244,6 +252,18 @@ impl Fleet {
         polled.and_then(|()| self.peers.iter_mut().try_for_each(Peer::listen)).map_err(|blame| blame.reason)
     }
 
+    /// Divides the workers of the next run among the agents.
+    pub fn divide_workers(&mut self, shares: &PlanSplit) {
+        self.own_workers = shares.controller.as_ref().map_or(0, |own| own.plan.threads);
+        let threads: Vec<u32> = self.peers.iter().map(|peer| peer.info.threads).collect();
+        let mut next = 0;
+        for (peer, workers) in self.peers.iter_mut().zip(divided(shares.agents.plan.threads, &threads)) {
+            (peer.workers, peer.lost) = (next..next + workers, None);
+            (peer.recorded_until_ns, peer.totals) = (vec![0; workers as usize], AgentTotals::default());
+            next += workers;
+        }
+    }
+
     /// What is known of them; workers and clocks are those of the last run.
     pub fn records(&self) -> Vec<AgentRecord> {
         let record = |peer: &Peer| AgentRecord {
@@ -257,11 +277,19 @@ impl Fleet {
             lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
             lost_after_ns: peer.lost.as_ref().map(|_| peer.recorded_ns()),
             lost_after_interruption: peer.lost.as_ref().is_some_and(|lost| lost.after_interruption),
+            requests: Some(peer.totals.requests()),
+            start_unix_us: None,
         };
         self.peers.iter().map(record).collect()
     }
 
-    /// Carries out a plan: the agents their classes, and we ours, if there are any. As [`brunt_engine::run::run`].
+    /// What the user has not been told yet of agents that were lost while they measured.
+    fn losses(&mut self) -> Vec<String> {
+        self.peers.iter_mut().filter_map(Peer::loss).collect()
+    }
+
+    /// Carries out a plan, whose workers are divided: the agents their classes, and we ours, if there are any. As
+    /// [`brunt_engine::run::run`].
     pub fn run(
         &mut self,
         plan: &Plan,
@@ -271,8 +299,7 @@ impl Fleet {
         stop: &AtomicBool,
         observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
     ) -> Result<RunData, RunError> {
-        let own_workers = shares.controller.as_ref().map_or(0, |own| own.plan.threads);
-        self.own_workers = own_workers;
+        let own_workers = self.own_workers;
         let mut leader = ControllerSide::new(self, shares, data);
         let part = match &shares.controller {
             Some(own) => LocalPart {
@@ -308,6 +335,7 @@ impl Peer {
             lost: None,
             began_ns: 0,
             recorded_until_ns: Vec::new(),
+            totals: AgentTotals::default(),
             is_interrupted: false,
             assignment: None,
             data: None,
@@ -337,6 +365,23 @@ impl Peer {
     fn recorded_ns(&self) -> u64 {
         let until_ns = self.recorded_until_ns.iter().min().copied().unwrap_or(0);
         until_ns.saturating_sub(self.began_ns)
+    }
+
+    /// What its loss means for the load, the first time that it is asked for.
+    fn loss(&mut self) -> Option<String> {
+        let from_ns = self.recorded_ns();
+        let Portion { width, of, .. } = self.assignment.as_ref()?.portion;
+        let lost = self.lost.as_mut().filter(|lost| !lost.is_told)?;
+        lost.is_told = true;
+        let share = f64::from(width) * self.workers.len() as f64 / f64::from(of.max(1));
+        Some(format!(
+            "agent {} on {} was lost ({}): {} of the agents' load is missing from {} of the schedule on",
+            self.name,
+            self.info.host,
+            lost.why,
+            percent(share),
+            time(from_ns)
+        ))
     }
 
     /// Goes on finding out what its clock shows, until then. Returns whether that is known.
@@ -472,7 +517,7 @@ impl Peer {
                 self.state = State::Vacant { until: Instant::now() + REPLACEMENT_MAX };
             }
             State::Measuring => {
-                let lost = LostLink { why, after_interruption: self.is_interrupted };
+                let lost = LostLink { why, after_interruption: self.is_interrupted, is_told: false };
                 (self.state, self.lost) = (State::Ended, Some(lost));
             }
             State::Ended if self.data.is_some() => self.state = State::Left,
@@ -609,7 +654,7 @@ impl<'a> ControllerSide<'a> {
         Self { fleet, shares, layout, begun_ns, unprepared: Some(data), stop_sent: None, limits }
     }
 
-    /// Deals out the workers, and has everyone connect and store its share.
+    /// Has everyone connect and store its share.
     fn prepare(&mut self, data: DataSets) -> Result<(), RemoteError> {
         let PlanSplit { agents: SubPlan { plan, .. }, .. } = self.shares;
         let password = plan.login.password.as_ref().map(|password| password.secret().to_owned());
@@ -619,7 +664,11 @@ impl<'a> ControllerSide<'a> {
         spec.run.password = password.clone().map(Password::verbatim);
         spec.run.take("tls-ca, tls-cert, tls-key");
         let text = spec.to_toml();
-        self.divide_workers(plan.threads);
+        for peer in &mut self.fleet.peers {
+            (peer.state, peer.questions, peer.limit) = (State::Preparing, Some(ClockQuestions::NEW), None);
+            peer.limit_to(self.limits.preparation);
+            (peer.data, peer.intervals, peer.is_interrupted) = (None, Vec::new(), false);
+        }
         let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
         let portions = arrival_portions(capacities).ok_or_else(|| RemoteError {
             is_server_error: false,
@@ -682,20 +731,6 @@ impl<'a> ControllerSide<'a> {
         }
     }
 
-    /// Divides this number of workers among the agents.
-    fn divide_workers(&mut self, total: u32) {
-        let threads: Vec<u32> = self.fleet.peers.iter().map(|peer| peer.info.threads).collect();
-        let mut next = 0;
-        for (peer, workers) in self.fleet.peers.iter_mut().zip(divided(total, &threads)) {
-            (peer.workers, peer.state) = (next..next + workers, State::Preparing);
-            (peer.questions, peer.limit) = (Some(ClockQuestions::NEW), None);
-            peer.limit_to(self.limits.preparation);
-            (peer.data, peer.intervals, peer.lost, peer.is_interrupted) = (None, Vec::new(), None, false);
-            peer.recorded_until_ns = vec![0; workers as usize];
-            next += workers;
-        }
-    }
-
     fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         self.replace()?;
         let Fleet { peers, door, .. } = &mut *self.fleet;
@@ -717,13 +752,13 @@ impl<'a> ControllerSide<'a> {
 
     /// Reads the clocks of the agents, all of which are ready. Returns whether they are known.
     fn read_clocks(&mut self) -> Result<bool, RemoteError> {
-        let until = Instant::now() + POLL_INTERVAL;
-        for peer in &mut self.fleet.peers {
-            if !peer.read_clock(until)? {
-                return Ok(false);
-            }
+        let now = Instant::now();
+        let unknown = self.fleet.peers.iter_mut().filter(|peer| peer.questions.is_some());
+        for peer in unknown.take(CLOCKS_AT_ONCE) {
+            // What it answers is heard with all else.
+            peer.read_clock(now)?;
         }
-        Ok(true)
+        Ok(self.fleet.peers.iter().all(|peer| peer.questions.is_none()))
     }
 
     /// Ends what has not ended, without a result.
@@ -751,7 +786,7 @@ impl Coordinator for ControllerSide<'_> {
             self.prepare(data)?;
         }
         let are_ready = is_ready && self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
-        self.listen(if is_ready && !are_ready { POLL_INTERVAL } else { Duration::ZERO })?;
+        self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
         Ok(if are_ready && self.read_clocks()? { ReadyState::Ready } else { ReadyState::Wait })
     }
 
@@ -811,11 +846,13 @@ impl Coordinator for ControllerSide<'_> {
                 if let Some(until_ns) = peer.recorded_until_ns.get_mut(worker) {
                     *until_ns = interval.end_ns.max(*until_ns);
                 }
+                peer.totals.add(&interval);
                 on_interval(interval);
             }
             is_over &= matches!(peer.state, State::Ended | State::Left);
         }
-        Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted) })
+        let notes = if self.fleet.ends_with_loss { Vec::new() } else { self.fleet.losses() };
+        Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted), notes })
     }
 
     fn has_lost(&self) -> bool {

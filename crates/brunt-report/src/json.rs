@@ -267,6 +267,8 @@ struct SerializedRun<'a> {
     convergence: Cow<'a, Option<Convergence>>,
     calibration: Cow<'a, Lookup>,
     judgement: Cow<'a, Judgement>,
+    #[serde(default)]
+    is_cut: bool,
     run: Cow<'a, RunData>,
     intervals: SerializedStore,
 }
@@ -311,6 +313,7 @@ fn packed_record(record: &RunRecord) -> serde_json::Result<String> {
         convergence: Cow::Borrowed(&record.convergence),
         calibration: Cow::Borrowed(&record.calibration),
         judgement: Cow::Borrowed(&record.judgement),
+        is_cut: record.is_cut,
         run: Cow::Borrowed(run),
         intervals: SerializedStore::from(&run.intervals),
     })
@@ -345,6 +348,7 @@ pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
         convergence: carried.convergence.into_owned(),
         calibration: carried.calibration.into_owned(),
         judgement: carried.judgement.into_owned(),
+        is_cut: carried.is_cut,
     })
 }
 

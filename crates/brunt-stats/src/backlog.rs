@@ -83,9 +83,8 @@ impl Backlog {
     /// The backlog of each of several agents. Its level is that of the counts alone: the course of the window is known of classes only.
     pub fn of_agents(agents: &[AgentRecord], workers: &[WorkerUsage], window: &RunTimes) -> Vec<Self> {
         let of_agent = |agent: &AgentRecord| {
-            let numbers = agent.first_worker..agent.first_worker.saturating_add(agent.workers);
             let its =
-                workers.iter().filter(|usage| numbers.contains(&usage.worker)).map(|usage| usage.backlog);
+                workers.iter().filter(|usage| agent.has_worker(usage.worker)).map(|usage| usage.backlog);
             let (growth, due) = its.fold((0, 0), |sum, its| (sum.0 + its.growth, sum.1 + its.due));
             let ended = (due as i64 - growth).max(1) as f64;
             let found = Self::grown(growth, due, window.duration_ns() as f64 / ended);

@@ -5,7 +5,7 @@
 
 use crate::counts::share;
 use crate::run_record::RunRecord;
-use crate::usage::{AgentRecord, StallCounts, WorkerUsage};
+use crate::usage::{StallCounts, WorkerUsage};
 use crate::window::RunTimes;
 use brunt_plan::plan::{Transport, Wait};
 use brunt_plan::quantity::{percent, time};
@@ -83,15 +83,11 @@ impl ClientBudget {
     /// The budget of the host that lost the largest share of its workers' time.
     pub(crate) fn of(record: &RunRecord, window: &RunTimes) -> Self {
         let agents = &record.agents;
-        let number_of =
-            |agent: &AgentRecord| agent.first_worker..agent.first_worker.saturating_add(agent.workers);
-        let is_agents =
-            |worker: &WorkerUsage| agents.iter().any(|agent| number_of(agent).contains(&worker.worker));
+        let is_agents = |worker: &WorkerUsage| agents.iter().any(|agent| agent.has_worker(worker.worker));
         let workers = || record.run.usage.workers.iter();
         let own = workers().filter(|worker| !is_agents(worker)).collect();
         let of_agents = agents.iter().map(|agent| {
-            let numbers = number_of(agent);
-            (Some(agent.name.clone()), workers().filter(|worker| numbers.contains(&worker.worker)).collect())
+            (Some(agent.name.clone()), workers().filter(|worker| agent.has_worker(worker.worker)).collect())
         });
         let server_cpu_ns = record.run.servers_in(window).and_then(|span| span.cpu_ns);
         let hosts = std::iter::once((None, own)).chain(of_agents);

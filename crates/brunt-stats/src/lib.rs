@@ -12,6 +12,7 @@
 pub mod connection;
 mod counts;
 pub mod histogram;
+pub mod hosts;
 pub mod meter;
 pub mod recorder;
 pub mod request_counts;
@@ -64,6 +65,7 @@ pub mod server_evidence;
 pub mod status;
 
 // What is decided by several runs, or about a user's objectives.
+pub mod agent_requests;
 pub mod assertion;
 pub mod calibration;
 pub mod capacity;

@@ -254,7 +254,7 @@ fn phase_at(window: Option<&RunTimes>, recorded: &IntervalStore, at_ns: u64) -> 
 }
 
 /// The times of a schedule that ends at an instant, if not before.
-fn times_until(at_ns: u64, times: Option<RunTimes>) -> RunTimes {
+pub fn times_until(at_ns: u64, times: Option<RunTimes>) -> RunTimes {
     let none = RunTimes { end_ns: at_ns, ..RunTimes::default() };
     let times = times.unwrap_or(none);
     RunTimes {

@@ -32,7 +32,7 @@ pub struct RunPosition {
 
 /// What an observer is told.
 pub enum Event<'a> {
-    /// Something that a user should know of the run to come, in one line.
+    /// Something that a user should know of the run to come, or of the one that goes on, in one line.
     Note(&'a str),
     /// A run begins to connect, and then to store its data set.
     Run {

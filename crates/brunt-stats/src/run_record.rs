@@ -4,6 +4,7 @@
 //! merging the parts of a run in any order comes to what one host with all the workers would have yielded, but for what only one host can
 //! say of itself.
 
+use crate::agent_requests::AgentTotals;
 use crate::calibration::Lookup;
 use crate::check::Judgement;
 use crate::convergence::Convergence;
@@ -43,6 +44,8 @@ pub struct RunRecord {
     pub calibration: Lookup,
     /// How the run is to be judged.
     pub judgement: Judgement,
+    /// It is what was received of a run whose end is not known.
+    pub is_cut: bool,
 }
 
 impl RunRecord {
@@ -59,6 +62,7 @@ impl RunRecord {
             convergence: None,
             calibration: Lookup::Absent,
             judgement: Judgement::default(),
+            is_cut: false,
         }
     }
 
@@ -69,6 +73,8 @@ impl RunRecord {
     /// # Errors
     /// What the two do not have in common.
     pub fn merge(&mut self, mut other: Self) -> Result<(), &'static str> {
+        self.sum_up_agent();
+        other.sum_up_agent();
         let clock_shift_ns = self.run.times.measure_ns as i64 - other.run.times.measure_ns as i64;
         let first_worker = self.run.usage.workers.len() as u32;
         let place = HostMapping { clock_shift_ns, first_worker, ..HostMapping::default() };
@@ -80,6 +86,13 @@ impl RunRecord {
         self.run.merge(other.run);
         self.agents.extend(other.agents);
         Ok(())
+    }
+
+    /// Says what the requests of its agent came to, where it is the part of one.
+    fn sum_up_agent(&mut self) {
+        if let [AgentRecord { requests: requests @ None, .. }] = &mut self.agents[..] {
+            *requests = Some(AgentTotals::of(&self.run.intervals).requests());
+        }
     }
 }
 

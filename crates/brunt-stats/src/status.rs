@@ -88,9 +88,9 @@ impl Facts<'_> {
         Backlog::is_overload(&self.backlogs)
     }
 
-    /// Was an agent lost, with counts that it had not handed over yet?
-    fn is_agent_lost(&self) -> bool {
-        self.record.agents.iter().any(|agent| agent.lost.is_some())
+    /// Are counts missing that an agent, which was lost, or the run had not handed over yet?
+    fn is_incomplete(&self) -> bool {
+        self.record.is_cut || self.record.agents.iter().any(|agent| agent.lost.is_some())
     }
 
     /// The agents that were lost before they were to end, each with why.

@@ -4,7 +4,8 @@
 //! Measured elsewhere; here it is data for the checks and the report. A number that a host does not tell is `None`, which is not 0.
 //! Everything covers the measured window but for what says otherwise. Invariant: pieces of time add up to longer ones in any order.
 
-use crate::counts::{Most, counts};
+use crate::agent_requests::AgentRequests;
+use crate::counts::{Most, counts, share};
 use crate::interval::{CpuTime, Interval, SLICE_NS, WorkerTime};
 use brunt_plan::op::ClassId;
 use schemars::JsonSchema;
@@ -141,6 +142,13 @@ pub struct WorkerUsage {
     pub backlog: WorkerBacklog,
 }
 
+impl WorkerUsage {
+    /// The share of its time in which it worked or waited for a processor.
+    pub fn busy_share(&self) -> f64 {
+        share(self.busy_ns + self.run_delay_ns.unwrap_or(0), self.wall_ns)
+    }
+}
+
 /// What the client used during the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientUsage {
@@ -201,6 +209,17 @@ pub struct AgentRecord {
     pub lost_after_ns: Option<u64>,
     /// It was lost while it ended its part after the run was interrupted.
     pub lost_after_interruption: bool,
+    /// What its measured requests came to; null of the only part of a run.
+    pub requests: Option<AgentRequests>,
+    /// When it was told to begin, by its own clock, in microseconds since 1970; null with a controller.
+    pub start_unix_us: Option<u64>,
+}
+
+impl AgentRecord {
+    /// Is this worker of the run one of its own?
+    pub fn has_worker(&self, worker: u32) -> bool {
+        (self.first_worker..self.first_worker.saturating_add(self.workers)).contains(&worker)
+    }
 }
 
 /// Clocksources that are read without a system call and tick in nanoseconds, on x86, Arm, RISC-V, Power and in guests of

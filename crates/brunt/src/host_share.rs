@@ -93,7 +93,8 @@ impl HostShare {
 
     /// What the result says of this host.
     pub(crate) fn record(&self, plan: &Plan) -> AgentRecord {
-        record(format!("rank-{}", self.rank.index), self.workers(plan))
+        let start_unix_us = Some(self.start_unix_ns / 1_000);
+        AgentRecord { start_unix_us, ..record(format!("rank-{}", self.rank.index), self.workers(plan)) }
     }
 }
 

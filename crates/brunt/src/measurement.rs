@@ -312,6 +312,9 @@ impl Runner<'_> {
             (_, None) => check_limits(plan, &servers.endpoints),
         }?;
         notes.iter().chain(&note).for_each(|note| self.observers.note(note));
+        if let (Some(fleet), Some(shares)) = (&servers.fleet, &shares) {
+            fleet.borrow_mut().divide_workers(shares);
+        }
         let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
         let record = |run| RunRecord {
             agents: match &servers.share {

@@ -59,7 +59,7 @@ impl<'a> Observers<'a> {
         self.0.push(Box::new(observer));
     }
 
-    /// Says what should be known of the run to come.
+    /// Says what should be known of the run to come, or of the one that goes on.
     pub(crate) fn note(&mut self, text: &str) {
         self.tell(&Event::Note(text));
     }
@@ -123,6 +123,7 @@ impl ObservedRun<'_, '_> {
                 self.live.iter_mut().for_each(|live| live.push(interval));
                 self.observers.tell(&Event::Interval(interval));
             }
+            RunEvent::Note(note) => self.observers.note(note),
             RunEvent::Statistics { server, snapshot } => {
                 self.live.iter_mut().for_each(|live| live.push_stats(*server, snapshot));
             }

@@ -59,7 +59,7 @@ impl ProgressStyle {
 #[derive(Debug)]
 pub(crate) struct Progress {
     style: Option<ProgressStyle>,
-    /// Notes are not wanted.
+    /// Notes are not wanted, or have another place.
     is_quiet: bool,
     layout: Layout,
     /// That of the present run.
@@ -83,7 +83,7 @@ impl Progress {
     pub(crate) fn new(flags: &ProgressFlags) -> Self {
         let style = ProgressStyle::of(flags, io::stderr().is_terminal(), &variable);
         let layout = flags.presentation().layout(true);
-        Self { style, is_quiet: flags.quiet, layout, line: None }
+        Self { style, is_quiet: flags.quiet || flags.has_tui(), layout, line: None }
     }
 }
 
@@ -94,7 +94,10 @@ impl Observer for Progress {
 
     fn observe(&mut self, event: &Event<'_>) {
         match (event, &mut self.line) {
-            (Event::Note(text), _) if !self.is_quiet => say(format_args!("note: {text}")),
+            (Event::Note(text), line) if !self.is_quiet => {
+                line.iter_mut().for_each(ProgressLine::clear);
+                say(format_args!("note: {text}"));
+            }
             (Event::Run { place, .. }, line) => {
                 let (layout, label) = (self.layout, place.label.clone());
                 *line =
@@ -165,13 +168,18 @@ impl ProgressLine {
             }
         };
     }
+
+    /// Leaves the terminal's line to others, until it is drawn again.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            let _ = write!(io::stderr(), "{CLEAR}");
+        }
+    }
 }
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if self.is_drawn {
-            let _ = write!(io::stderr(), "{CLEAR}");
-        }
+        self.clear();
     }
 }
 

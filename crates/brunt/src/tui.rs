@@ -34,11 +34,16 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Tui {
     layout: Layout,
     stop: Arc<AtomicBool>,
+    /// Notes are not wanted.
+    is_quiet: bool,
     run: Option<ShownRun>,
+    /// Notes that wait for the terminal.
+    notes: Vec<String>,
 }
 
 /// One run.
 struct ShownRun {
+    /// Which run of its command it is, or the last note.
     label: String,
     so_far: Option<Arc<RunSoFar>>,
     /// When the next view is due.
@@ -56,7 +61,8 @@ impl Tui {
             (false, _) => "standard error is not a terminal",
             (true, true) => "TERM names no terminal with a screen",
             (true, false) => {
-                return Ok(Self { layout: flags.presentation().layout(true), stop, run: None });
+                let (layout, is_quiet) = (flags.presentation().layout(true), flags.quiet);
+                return Ok(Self { layout, stop, is_quiet, run: None, notes: Vec::new() });
             }
         };
         Err(Failure::usage(format!(
@@ -72,6 +78,12 @@ impl Observer for Tui {
 
     fn observe(&mut self, event: &Event<'_>) {
         match (event, &mut self.run) {
+            (Event::Note(_), _) if self.is_quiet => {}
+            (Event::Note(text), None) => say(format_args!("note: {text}")),
+            (Event::Note(text), Some(shown)) => {
+                shown.label = (*text).to_owned();
+                self.notes.push(shown.label.clone());
+            }
             (Event::Run { place, .. }, run) => {
                 let (views, drawn) = sync_channel(1);
                 let drawer = start(drawn, self.layout, self.stop.clone());
@@ -88,7 +100,10 @@ impl Observer for Tui {
                 }
             }
             // The terminal is given back before anything is printed.
-            (Event::Ended { .. }, run) => *run = None,
+            (Event::Ended { .. }, run) => {
+                *run = None;
+                self.notes.drain(..).for_each(|text| say(format_args!("note: {text}")));
+            }
             _ => {}
         }
     }

@@ -244,8 +244,11 @@ impl<'a> ControlThread<'a> {
                 (false, RunDecision::Finish) => Some(Stop::Enough),
                 (false, RunDecision::Continue) => None,
             };
-            let RemoteStatus { is_over, stop: theirs } =
+            let RemoteStatus { is_over, stop: theirs, notes } =
                 self.poll_coordinator(have_ours_ended, ours).map_err(RunError::Remote)?;
+            for note in &notes {
+                (self.observe)(RunEvent::Note(note));
+            }
             interrupted |= theirs == Some(Stop::Interrupted);
             if ours.or(theirs).is_some() {
                 self.orders.stop.store(true, Ordering::Relaxed);

@@ -32,12 +32,14 @@ pub enum ReadyState {
 }
 
 /// State of the other hosts during a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteStatus {
     /// All other hosts have finished.
     pub is_over: bool,
     /// The controller ends the schedule.
     pub stop: Option<Stop>,
+    /// What a user should know at once, a line each.
+    pub notes: Vec<String>,
 }
 
 /// Why a schedule ends early.
@@ -118,7 +120,7 @@ impl Coordinator for LocalOnly {
         _: Option<Stop>,
         _: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
-        Ok(RemoteStatus { is_over: true, stop: None })
+        Ok(RemoteStatus { is_over: true, ..RemoteStatus::default() })
     }
 
     fn collect_results(&mut self) -> Vec<RunData> {

@@ -160,6 +160,7 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
     let ((mut fleet, agents), its) = (fleet(conducts), layout.clone());
     let memory = resident_bytes();
     let far = std::thread::spawn(move || be_agents(agents, &its));
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     let (mut heard, since) = (IntervalStore::new(&layout), Instant::now());
     side.limits =
@@ -172,11 +173,11 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
         assert!(since.elapsed() < PATIENCE, "agents that are never ready");
     }
     let prepared = since.elapsed();
+    // More than the kernel takes.
+    let reason = "x".repeat(64 << 20);
     side.begin().unwrap();
     for peer in side.fleet.peers.iter_mut().zip(conducts).filter(|(_, conduct)| **conduct == Conduct::Deaf) {
-        // More than the kernel takes.
-        let reason = "x".repeat(64 << 20);
-        peer.0.link.send_message(&ToAgent::Refuse { reason }).unwrap();
+        peer.0.link.send_message(&ToAgent::Refuse { reason: reason.clone() }).unwrap();
     }
     let (cpu_ns, since, mut longest) = (thread_cpu_ns(), Instant::now(), Duration::ZERO);
     loop {

@@ -134,6 +134,7 @@ fn agents_that_are_never_ready_are_named() {
     let mut fleet = fake_agent(pong).unwrap();
     let name = fleet.peers[0].name.clone();
     let shares = split_plan("");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     side.limits.preparation = SHORT;
     assert_eq!(prepare(&mut side), Err(format!("agent {name} was not ready within 0.3 s")));
@@ -159,6 +160,7 @@ fn replacements_that_die_at_once_leave_the_rank_vacant() {
     let rank = Rank { index: 0, of: 1, attempt: 1 };
     let mut fleet = fake_agent(pong).unwrap();
     let shares = split_plan("");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     side.poll_ready(true).unwrap();
     let told = side.fleet.peers[0].assignment.clone();
@@ -184,6 +186,7 @@ fn agents_that_get_on_are_awaited() {
     })
     .unwrap();
     let shares = split_plan("");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     (side.limits.preparation, side.limits.progress) = (SHORT, SHORT);
     let since = Instant::now();
@@ -201,6 +204,7 @@ fn agents_that_never_end_are_lost() {
     {
         let mut fleet = fake_agent(ready).unwrap();
         let shares = split_plan("");
+        fleet.divide_workers(&shares);
         let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
         side.limits = limits;
         assert_eq!(measure(&mut side, stop).as_deref(), Some("did not end within 0.3 s"), "{limits:?}");
@@ -224,6 +228,7 @@ fn agents_that_do_not_answer_are_awaited_for_four_seconds() {
 fn signals_end_the_wait_for_results() {
     let mut fleet = fake_agent(ready).unwrap();
     let shares = split_plan("");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     side.limits = PhaseLimits { preparation: LONG, progress: LONG, run: None, stop: LONG };
     assert_eq!(measure(&mut side, Some(Stop::Interrupted)).as_deref(), Some("did not end within 4 s"));
@@ -246,6 +251,7 @@ fn clocks_that_stop_before_the_start_are_named() {
     .unwrap();
     let name = fleet.peers[0].name.clone();
     let shares = split_plan("");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     assert_eq!(prepare(&mut side), Err(format!("agent {name} did not answer in time")));
 }
@@ -265,6 +271,7 @@ fn messages_of_an_earlier_run_are_ignored() {
     })
     .unwrap();
     let shares = split_plan("");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     assert_eq!(measure(&mut side, None), None);
     assert_eq!(side.collect_results().len(), 1);
@@ -281,6 +288,7 @@ fn plans_for_agents_name_no_files() {
     })
     .unwrap();
     let shares = split_plan("transport = 'tls'\ntls-ca = 'ca.pem'\ntls-cert = 'c.pem'\ntls-key = 'k.pem'");
+    fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     prepare(&mut side).unwrap();
     let Assignment { plan, shows_certificate, .. } = receiver.recv().unwrap();

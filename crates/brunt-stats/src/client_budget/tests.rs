@@ -4,6 +4,7 @@ use super::*;
 use crate::run_record::RunData;
 use crate::server_stats::{ServerRecord, Snapshot};
 use crate::simulated_run::plan;
+use crate::usage::AgentRecord;
 use crate::usage::{ClientUsage, Colocation, HostEvidence};
 use ClientPart::{OwnWork, WokenLate};
 

@@ -28,7 +28,8 @@ const REPORT: &str = "please report this defect of the tool, with the plan and t
 type Find = fn(&Facts<'_>) -> Option<Finding>;
 
 /// What is looked for, in the order of sentences, and whether only the end of a run shows it.
-const DEFECTS: [(Find, bool); 9] = [
+const DEFECTS: [(Find, bool); 10] = [
+    (cut_journal, true),
     (lost_agents, true),
     (unended_agent, true),
     (malformed, false),
@@ -51,6 +52,15 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
     let is_tolerated = found.len() == 1 && (1..=tolerated).contains(&(facts.agents_lost().count() as u64));
     let status = if is_tolerated { CheckStatus::Caution } else { CheckStatus::Invalid };
     Check::found(CheckId::Broken, status, texts.join("; ")).with_fix(*fix).with_value(*count as f64, 0.0)
+}
+
+/// Is it what a journal holds whose run never ended?
+fn cut_journal(facts: &Facts<'_>) -> Option<Finding> {
+    let until = time(facts.window.duration_ns());
+    let text =
+        format!("the journal ends before its run: this is what was received up to {until} of the window");
+    let fix = "see what ended brunt (its log, its host), and run again";
+    facts.record.is_cut.then_some((text, fix, 1))
 }
 
 /// Lost agents that are named.
@@ -199,7 +209,7 @@ fn unbalanced_in_window(entry: &CountEntry) -> String {
 }
 
 fn little(facts: &Facts<'_>) -> Option<Finding> {
-    let of_agent = facts.is_agent_lost();
+    let of_agent = facts.is_incomplete();
     let violation = little::violation(facts.record, facts.window).filter(|_| !of_agent)?;
     Some((format!("Little's law does not hold: {violation}"), REPORT, 1))
 }
@@ -209,7 +219,7 @@ fn fewer_counted(facts: &Facts<'_>) -> Option<Finding> {
     let (text, missing) = facts.servers.fewer_than_ours()?;
     let fix =
         "see what answers in place of the server: a proxy, a cache before it, or counters that were reset";
-    (!facts.is_agent_lost()).then_some((text, fix, missing))
+    (!facts.is_incomplete()).then_some((text, fix, missing))
 }
 
 /// Were fewer requests issued than the plan asks for by number?
@@ -231,7 +241,7 @@ fn requests_missing(facts: &Facts<'_>) -> Option<Finding> {
         ),
     };
     // Those of a lost agent are said already.
-    (missing > 0 && !is_time_up && !facts.is_agent_lost())
+    (missing > 0 && !is_time_up && !facts.is_incomplete())
         .then(|| (format!("of {asked} requests asked for {issued} were issued: {reason}"), fix, missing))
 }
 

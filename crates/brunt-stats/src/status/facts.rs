@@ -58,7 +58,7 @@ fn servers(facts: &Facts<'_>) -> Vec<String> {
         )
     });
     // What a lost agent did not hand over is ours all the same.
-    let more = servers.more_than_ours().filter(|_| !facts.is_agent_lost());
+    let more = servers.more_than_ours().filter(|_| !facts.is_incomplete());
     let plan = &facts.record.plan;
     let is_unverified = plan.uses_transport(Transport::Tls) && plan.tls.is_insecure;
     let unverified =

@@ -1,0 +1,75 @@
+//! What the requests of one agent came to, beside those of the others.
+//!
+//! Not its part of the run, which is in the totals. Invariant: what is kept does not grow with the length of the run.
+
+use crate::histogram::Histogram;
+use crate::interval::Interval;
+use crate::request_counts::CountEntry;
+use crate::store::IntervalStore;
+use brunt_plan::phase::Phase;
+use brunt_plan::quantile::Quantile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Measured requests of an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentRequests {
+    /// Completed.
+    pub completed: u64,
+    /// Failed, or abandoned while a server was down.
+    pub failed: u64,
+    /// Median response time in nanoseconds; null with too few.
+    pub p50_ns: Option<u64>,
+    /// The same at the 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+}
+
+/// Adds up the measured requests of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct AgentTotals {
+    response: Histogram,
+    completed: u64,
+    failed: u64,
+}
+
+impl AgentTotals {
+    /// Adds what one of its workers recorded.
+    pub fn add(&mut self, interval: &Interval) {
+        interval.request_counts.iter().for_each(|entry| self.count(entry));
+        interval.rows.iter().for_each(|row| self.response.merge_sparse(&row.latencies.response));
+    }
+
+    /// What all of its workers recorded.
+    pub(crate) fn of(store: &IntervalStore) -> Self {
+        let mut totals = Self::default();
+        store.request_counts().entries().for_each(|entry| totals.count(&entry));
+        store.rows().for_each(|(_, _, row)| totals.response.merge(&row.latencies.response));
+        totals
+    }
+
+    fn count(&mut self, CountEntry { phase, counts, .. }: &CountEntry) {
+        if *phase == Phase::Measure {
+            self.completed += counts.requests.completed();
+            self.failed += counts.requests.failed() + counts.requests.abandoned;
+        }
+    }
+
+    /// What they come to.
+    pub fn requests(&self) -> AgentRequests {
+        let percentile = |quantile: Quantile| {
+            quantile
+                .is_supported_by(self.response.count())
+                .then(|| self.response.quantile(quantile))
+                .flatten()
+        };
+        AgentRequests {
+            completed: self.completed,
+            failed: self.failed,
+            p50_ns: percentile(Quantile::P50),
+            p99_ns: percentile(Quantile::P99),
+            max_ns: self.response.max(),
+        }
+    }
+}
