@@ -22,12 +22,14 @@ use crate::run_document::latency::Row;
 use crate::run_document::latency::rows;
 use crate::run_document::latency::{full_tables, is_unbounded};
 use crate::run_document::{
-    accounting as counts, client, conclusion, events as incidents, fact_lines, head as run_head, servers,
+    accounting as counts, client, conclusion, events as incidents, fact_lines, head as run_head,
+    hosts as host_rows, servers,
 };
 use brunt_picture::{Area, Fill, Ink, Picture, Scale, Stroke, Texture};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::agent_requests::AgentRequests;
 use brunt_stats::live_run::RunSoFar;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
@@ -59,6 +61,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     spectrum::by_op(&mut markup, summary);
     events(&mut markup, summary);
     accounting(&mut markup, summary);
+    hosts(&mut markup, summary);
     environment(&mut markup, summary);
     let mut result = page::packed(&ResultTree::with_intervals(summary)?)?;
     let sections = markup.into_text();
@@ -196,6 +199,30 @@ fn accounting(markup: &mut Markup, summary: &Summary) {
     markup.section("accounting", "Request accounting", |markup| markup.document(&document));
 }
 
+/// Hosts of a run that has several, the worst first: a row each, in which a strip has their p50 to their maximum and a tick at the p99.
+fn hosts(markup: &mut Markup, summary: &Summary) {
+    let hosts = summary.hosts();
+    if hosts.is_empty() {
+        return;
+    }
+    let strips: Vec<Option<Whisker>> = hosts.iter().map(|row| Whisker::of_host(&row.requests)).collect();
+    let (axis_ns, (grid, more)) =
+        (axis_of(strips.iter().flatten()), host_rows::table(&hosts, &Layout::default()));
+    markup.section("hosts", "Hosts", |markup| {
+        markup.raw("<p>The worst first. Strips go from the p50 to the longest response, on one axis; the tick is the p99.</p>\n");
+        markup.raw("<div class=\"wide\"><table aria-label=Hosts>");
+        markup.rows(&grid, |markup, row, index, cell, is_words| {
+            markup.raw(if index == 0 { "<tr><th scope=row>" } else if is_words { "<td class=words>" } else { "<td>" });
+            markup.text(cell);
+            if let (0, Some(strip)) = (index, &strips[row]) {
+                draw_whisker(markup, strip, axis_ns);
+            }
+        });
+        markup.raw("</table></div>\n");
+        more.iter().for_each(|more| markup.element("p", more));
+    });
+}
+
 /// Every due request is in exactly one outcome.
 fn equations(document: &mut Document, summary: &Summary) {
     let requests = &summary.total.requests;
@@ -318,9 +345,7 @@ fn latency(markup: &mut Markup, summary: &Summary) {
 /// One table, whose percentiles are those from a place on. Returns how many these are.
 fn table(markup: &mut Markup, grid: &Grid, whiskers: &[Vec<Option<Whisker>>], shown: usize) -> usize {
     let times = grid.headings().skip(1).take_while(|(heading, _)| heading.starts_with('p')).count();
-    let all = whiskers.iter().flatten().flatten();
-    let ends = all.flat_map(|held| [held.low_ns, held.value_ns, held.high_ns.unwrap_or(held.value_ns)]);
-    let (low_ns, high_ns) = ends.fold((u64::MAX, 1), |(low, high), ns| (ns.clamp(1, low), ns.max(high)));
+    let axis_ns = axis_of(whiskers.iter().flatten().flatten());
     let mut rows = whiskers.iter();
     let mut of_row: &[Option<Whisker>] = &[];
     markup.raw("<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">");
@@ -336,9 +361,7 @@ fn table(markup: &mut Markup, grid: &Grid, whiskers: &[Vec<Option<Whisker>>], sh
         markup.raw(if index <= times + 1 { "<td class=time>" } else { "<td>" });
         markup.text(cell);
         if let Some(Some(held)) = of_row.get(index - 1) {
-            markup.raw("<span class=whisker aria-hidden=true>");
-            markup.picture(&whisker(held, (low_ns as f64, high_ns as f64)));
-            markup.raw("</span>");
+            draw_whisker(markup, held, axis_ns);
         }
     });
     markup.raw("</table></div>\n");
@@ -362,6 +385,25 @@ impl Whisker {
         let client_ns = row.summary.client_error_ns(quantile).unwrap_or(0);
         Some(Self { value_ns, low_ns: held.low_ns, high_ns: held.high_ns, client_ns })
     }
+
+    /// Of a host: from its p50 to its maximum.
+    fn of_host(AgentRequests { p50_ns, p99_ns, max_ns, .. }: &AgentRequests) -> Option<Self> {
+        Some(Self { value_ns: (*p99_ns)?, low_ns: (*p50_ns)?, high_ns: *max_ns, client_ns: 0 })
+    }
+}
+
+/// The ends of an axis that all of these share.
+fn axis_of<'a>(whiskers: impl Iterator<Item = &'a Whisker>) -> (f64, f64) {
+    let ends = whiskers.flat_map(|held| [held.low_ns, held.value_ns, held.high_ns.unwrap_or(held.value_ns)]);
+    let (low_ns, high_ns) = ends.fold((u64::MAX, 1), |(low, high), ns| (ns.clamp(1, low), ns.max(high)));
+    (low_ns as f64, high_ns as f64)
+}
+
+/// Puts it below the text of a cell.
+fn draw_whisker(markup: &mut Markup, held: &Whisker, axis_ns: (f64, f64)) {
+    markup.raw("<span class=whisker aria-hidden=true>");
+    markup.picture(&whisker(held, axis_ns));
+    markup.raw("</span>");
 }
 
 /// Draws it on an axis from one latency to another.

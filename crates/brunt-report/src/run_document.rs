@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub(crate) mod conclusion;
 pub(crate) mod events;
 pub(crate) mod head;
+pub(crate) mod hosts;
 pub(crate) mod latency;
 pub(crate) mod servers;
 pub mod so_far;
@@ -43,6 +44,7 @@ pub(crate) fn document(summary: &Summary, layout: &Layout, rows: OpRows) -> Docu
     servers::connections_part(&mut document, summary);
     servers::part(&mut document, summary, layout);
     client::part(&mut document, summary, layout);
+    hosts::part(&mut document, summary, layout);
     conclusion::steady(&mut document, summary);
     conclusion::checks(&mut document, summary);
     head::part(&mut document, summary);
@@ -73,6 +75,7 @@ pub(crate) fn fact_lines(summary: &Summary) -> Vec<(&'static str, u8, Vec<String
         ("udp", 5, servers::udp(summary)),
         ("server", 2, servers::server(summary)),
         ("client", 2, client::client(summary)),
+        ("hosts", 4, hosts::worst(summary)),
         ("slowest 1 %", 1, client::slowest(summary.slowest().map(|slowest| slowest.parts()))),
         ("until", 0, summary.until.iter().map(ToString::to_string).collect()),
     ]

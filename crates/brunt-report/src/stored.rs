@@ -14,6 +14,7 @@ use brunt_plan::plan::Plan;
 use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::AgentRecord;
+use brunt_stats::window::RunTimes;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,7 @@ impl StoredResult {
         let mut records = records.into_iter();
         let (first, workers, mut whole) = records.next().ok_or("no result to merge")?;
         let mut end = check_place(first, workers, 0, &whole.plan)?;
+        let start = StartInstant::of(&whole);
         for (source, workers, record) in records {
             let differs = |reason: String| format!("{first} and {source} are no parts of one run: {reason}");
             if let Some(option) = difference(&whole.plan, &record.plan) {
@@ -130,6 +132,7 @@ impl StoredResult {
                 )));
             }
             end = check_place(source, workers, end, &whole.plan)?;
+            start.check(&StartInstant::of(&record)).map_err(differs)?;
             whole.merge(record).map_err(|reason| differs(reason.to_owned()))?;
         }
         match end == whole.plan.threads {
@@ -138,6 +141,9 @@ impl StoredResult {
         }
     }
 }
+
+/// Clocks of hosts are read at other instants than those at which their runs begin, and may be set between.
+const START_READ_NS: u64 = 100_000_000;
 
 /// A result of one host of several: its source, and its workers in the whole plan.
 fn part_of(StoredResult { source, value }: &StoredResult) -> Result<(&str, Range<u32>, RunRecord), String> {
@@ -152,6 +158,42 @@ fn part_of(StoredResult { source, value }: &StoredResult) -> Result<(&str, Range
         _ => Err(format!(
             "{source}: it is the result of a whole run; accepted: parts, of brunt run --rank or of brunt agent -o"
         )),
+    }
+}
+
+/// When a part began, by the clock of its host.
+struct StartInstant {
+    /// Microseconds since 1970; `None` where that is not known.
+    unix_us: Option<u64>,
+    /// The user told the host the instant, so that it is the same for all parts.
+    is_told: bool,
+    clock_error_ns: u64,
+}
+
+impl StartInstant {
+    fn of(record: &RunRecord) -> Self {
+        let RunTimes { epoch_us, start_ns, .. } = record.run.times;
+        let (told, errors) =
+            record.agents.first().map_or((None, 0), |part| (part.start_unix_us, part.clock_error_ns));
+        let found = epoch_us.map(|epoch_us| epoch_us.saturating_add(start_ns / 1_000));
+        Self { unix_us: told.or(found), is_told: told.is_some(), clock_error_ns: errors }
+    }
+
+    /// May the other be the same instant?
+    fn check(&self, other: &Self) -> Result<(), String> {
+        let Some((one_us, other_us)) = self.unix_us.zip(other.unix_us) else { return Ok(()) };
+        let apart_ns = one_us.abs_diff(other_us).saturating_mul(1_000);
+        let known_ns = match self.is_told && other.is_told {
+            true => 0,
+            false => START_READ_NS.saturating_add(self.clock_error_ns).saturating_add(other.clock_error_ns),
+        };
+        if apart_ns <= known_ns {
+            return Ok(());
+        }
+        let (apart, known) = (quantity::time(apart_ns), quantity::time(known_ns));
+        Err(format!(
+            "they began {apart} apart, and their clocks agree to {known}; accepted: parts with one start"
+        ))
     }
 }
 

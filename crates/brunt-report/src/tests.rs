@@ -5,6 +5,7 @@ mod client_basis;
 mod comparison;
 mod hdr_histogram;
 mod hostile;
+mod hosts;
 mod html;
 mod integration;
 mod laws;

@@ -23,7 +23,9 @@ use brunt_stats::server::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
-use brunt_stats::usage::{ClientUsage, ClockEvidence, Colocation, HostEvidence, StallCounts, WorkerUsage};
+use brunt_stats::usage::{
+    AgentRecord, ClientUsage, ClockEvidence, Colocation, HostEvidence, StallCounts, WorkerUsage,
+};
 use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_stats::window::RunTimes;
 use brunt_stats::worker_counts::{
@@ -731,6 +733,29 @@ pub(super) fn stopped(judgement: Judgement) -> Run {
     scene.finish(|record| {
         record.run.host.stolen_ns = Some(800_000_000);
         record.judgement = judgement;
+    })
+}
+
+/// What one of two hosts had of a run of two seconds, all of whose responses take so much longer than 100 us; the user told it this start.
+pub(super) fn part(rank: u32, slower_ns: u64, start_unix_us: Option<u64>) -> Run {
+    let text = "rate = '1k/s'\narrival = 'uniform'\ntime = '2s'\nwarmup = 0\npreload = false\nkeys = 1000\nmix = 'get'\nseed = 9\nthreads = 2\n";
+    let mut scene = Scene::new(text, 0, 2 * S, 150_000);
+    for index in (0..2_000u64).filter(|index| index % 2 == u64::from(rank)) {
+        let done = 100_000 + slower_ns + index * 25;
+        let times = times(100 * S + index * MS, 200, 3_000, done - 1_500, done);
+        scene.replied(OpKind::Get, ReplyKind::Value, times);
+    }
+    scene.finish(|record| {
+        record.agents = vec![AgentRecord {
+            name: format!("rank {rank}"),
+            host: format!("load{rank}"),
+            first_worker: rank,
+            workers: 1,
+            weight: 1,
+            clock_error_ns: 20 * MS,
+            start_unix_us,
+            ..AgentRecord::default()
+        }];
     })
 }
 
