@@ -20,6 +20,8 @@ use brunt_fleet::frame::FrameReader;
 use brunt_fleet::message::{FromAgent, ToAgent, decode, encode};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Protocol;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
 use brunt_proto::memcached::binary::BinaryCodec;
 use brunt_proto::memcached::datagram::DatagramCodec;
 use brunt_proto::memcached::meta::MetaCodec;
@@ -36,9 +38,12 @@ use brunt_proto::template::{Template, Templates};
 use brunt_proto::{Codec, DatagramAction, Event, Keys, Request};
 use brunt_report::comparison::Comparison;
 use brunt_report::document::Level;
+use brunt_report::journal;
 use brunt_report::stored::StoredResult;
 use brunt_report::subject::Subject;
+use brunt_stats::live_run::RunSoFar;
 use brunt_stats::recorder::Layout;
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::summary::Summary;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,7 +54,7 @@ use transcript::Transcript;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub static TARGETS: [Target; 18] = [
+pub static TARGETS: [Target; 19] = [
     // Replies in memcached's text, meta and binary protocols, and in Redis's.
     ("memcached_text", |data| check_cuts(&TextCodec::default(), data)),
     ("memcached_meta", |data| check_cuts(&MetaCodec::default(), data)),
@@ -63,6 +68,7 @@ pub static TARGETS: [Target; 18] = [
     ("message", message),
     ("fleet", fleet),
     ("result", result),
+    ("journal", journal),
     ("plan_file", plan_file),
     ("options", options),
     ("trace", trace),
@@ -336,6 +342,32 @@ pub fn result(data: &[u8]) {
                 .expect("memory takes everything");
         }
     }
+    check_summary(&stored);
+}
+
+/// A journal as it is, and one of a run of gets with these entries: a length in two bytes, then the entry, without its checksum. It is
+/// refused in one sentence, or its result is reported, as any other.
+pub fn journal(data: &[u8]) {
+    let spec = PlanSpec::from_toml("mix = 'get'\ntime = '1s'\nwarmup = '0s'\n").expect("it is a plan");
+    let plan = resolve(&spec, &Host::of(vec![0], 1)).expect("it is complete");
+    let run = RunSoFar::new(RunRecord::of(plan), None, 0, Vec::new());
+    let mut made = journal::begin(&run).expect("memory takes everything");
+    let mut rest = data;
+    while let Some((len, behind)) = rest.split_first_chunk() {
+        let (entry, behind) = behind.split_at(behind.len().min(usize::from(u16::from_le_bytes(*len))));
+        made.extend(journal::framed(entry).expect("it is short"));
+        rest = behind;
+    }
+    for mut bytes in [data, &made] {
+        match journal::read(&mut bytes, "it") {
+            Err(reason) => assert!(!reason.is_empty()),
+            Ok(stored) => check_summary(&stored),
+        }
+    }
+}
+
+/// It is refused in one sentence, or reported, and its report is a result that is reported alike.
+fn check_summary(stored: &StoredResult) {
     match stored.summary() {
         Err(reason) => assert!(!reason.is_empty()),
         Ok(summary) => {

@@ -2,21 +2,23 @@
 //!
 //! Not a result, which is made when a run ends and stands at the end of its journal. After the magic come frames of a length and a checksum
 //! of four bytes each, lowest first, and an entry. Invariant: whatever the bytes are, a journal is read up to its first frame that is not
-//! whole, or refused in one sentence; what is read comes to the counts and histograms of the intervals that it holds, exactly.
+//! whole, or refused in one sentence; what is read comes to the counts and histograms of the intervals that it holds, exactly, and takes the
+//! memory of one result.
 
 use crate::json::{self, run_record};
-use crate::quantity;
 use crate::stored::StoredResult;
+use brunt_stats::agent_requests::AgentTotals;
 use brunt_stats::interval::Interval;
-use brunt_stats::live_run::RunSoFar;
+use brunt_stats::live_run::{RunSoFar, times_until};
 use brunt_stats::recorder::Layout;
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use brunt_stats::window::RunTimes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, ErrorKind, Read};
 
 /// What every journal begins with.
 pub const MAGIC: &[u8] = b"brunt journal 1\n";
@@ -40,7 +42,7 @@ enum Entry<'a> {
 /// # Errors
 /// It cannot be written as JSON.
 pub fn begin(run: &RunSoFar) -> io::Result<Vec<u8>> {
-    let frame = framed(&Entry::Begin(text_of(run.summary())?.into()))?;
+    let frame = entry(&Entry::Begin(text_of(run.summary())?.into()))?;
     Ok([MAGIC, &frame].concat())
 }
 
@@ -49,7 +51,7 @@ pub fn begin(run: &RunSoFar) -> io::Result<Vec<u8>> {
 /// # Errors
 /// None in practice.
 pub fn times(times: RunTimes) -> io::Result<Vec<u8>> {
-    framed(&Entry::Times(times))
+    entry(&Entry::Times(times))
 }
 
 /// An interval, as an entry.
@@ -57,7 +59,7 @@ pub fn times(times: RunTimes) -> io::Result<Vec<u8>> {
 /// # Errors
 /// None in practice.
 pub fn interval(interval: &Interval) -> io::Result<Vec<u8>> {
-    framed(&Entry::Interval(Box::new(Cow::Borrowed(interval))))
+    entry(&Entry::Interval(Box::new(Cow::Borrowed(interval))))
 }
 
 /// The end of a journal: the result.
@@ -65,7 +67,7 @@ pub fn interval(interval: &Interval) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It cannot be written as JSON.
 pub fn end(summary: &Summary) -> io::Result<Vec<u8>> {
-    framed(&Entry::End(text_of(summary)?.into()))
+    entry(&Entry::End(text_of(summary)?.into()))
 }
 
 fn text_of(summary: &Summary) -> io::Result<String> {
@@ -74,66 +76,112 @@ fn text_of(summary: &Summary) -> io::Result<String> {
     String::from_utf8(text).map_err(io::Error::other)
 }
 
-fn framed(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
-    let payload = postcard::to_stdvec(entry).map_err(io::Error::other)?;
+fn entry(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
+    framed(&postcard::to_stdvec(entry).map_err(io::Error::other)?)
+}
+
+/// An entry's bytes with what stands before them.
+///
+/// # Errors
+/// They are longer than an entry may be.
+pub fn framed(payload: &[u8]) -> io::Result<Vec<u8>> {
     let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
-    Ok([&length.to_le_bytes()[..], &crc32fast::hash(&payload).to_le_bytes(), &payload].concat())
+    Ok([&length.to_le_bytes()[..], &crc32fast::hash(payload).to_le_bytes(), payload].concat())
 }
 
-/// The first entry, and what is behind it; `None` where it is not whole.
-fn first_entry(bytes: &[u8]) -> Option<(Entry<'static>, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
-    let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let (payload, rest) = rest.split_at_checked(number(0) as usize)?;
-    if crc32fast::hash(payload) != number(4) {
-        return None;
+/// The next entry; `None` where it is not whole.
+fn next_entry(journal: &mut impl Read) -> io::Result<Option<Entry<'static>>> {
+    let mut head = [0; HEAD_BYTES];
+    if let Err(error) = journal.read_exact(&mut head) {
+        return if error.kind() == ErrorKind::UnexpectedEof { Ok(None) } else { Err(error) };
     }
-    Some((postcard::from_bytes(payload).ok()?, rest))
+    let [length, checksum] =
+        [0, 4].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    // Memory is taken for what is there, whatever the length says.
+    let mut payload = Vec::new();
+    journal.take(length.into()).read_to_end(&mut payload)?;
+    let is_whole = payload.len() as u64 == u64::from(length) && crc32fast::hash(&payload) == checksum;
+    Ok(if is_whole { postcard::from_bytes(&payload).ok() } else { None })
 }
 
-/// The result that a journal comes to: the one at its end, or else that of what was received, with a note that says how far that reaches.
-/// `source` names it.
+/// What was received of a run, as far as its journal has been read.
+struct Received {
+    record: RunRecord,
+    layout: Layout,
+    store: IntervalStore,
+    schedule: Option<RunTimes>,
+    until_ns: u64,
+    /// Of each agent.
+    totals: Vec<AgentTotals>,
+}
+
+impl Received {
+    /// Nothing yet, of a run whose result says so.
+    fn begin(text: &str) -> Result<Self, String> {
+        let begun: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let record = run_record(&begun)?;
+        let layout = Layout::of(&record.plan);
+        let store = IntervalStore::new(&layout).with_slices(record.plan.interval.map(|width| width.0));
+        let totals = vec![AgentTotals::default(); record.agents.len()];
+        Ok(Self { record, layout, store, schedule: None, until_ns: 0, totals })
+    }
+
+    fn set_times(&mut self, times: RunTimes) {
+        self.schedule = Some(times);
+        self.store.align(times.measure_ns);
+        self.store.set_schedule(times.start_ns..times.end_ns);
+    }
+
+    fn push(&mut self, interval: &Interval) -> Result<(), String> {
+        interval.check(&self.layout).map_err(|why| format!("a journal with {why}"))?;
+        let agents = self.record.agents.iter().zip(&mut self.totals);
+        for (_, totals) in agents.filter(|(agent, _)| agent.has_worker(interval.worker)) {
+            totals.add(interval);
+        }
+        self.until_ns = self.until_ns.max(interval.end_ns);
+        self.store.push(interval);
+        Ok(())
+    }
+
+    /// The result that it comes to.
+    fn cut(mut self, source: &str) -> Result<StoredResult, String> {
+        self.store.end_lost();
+        let record = &mut self.record;
+        for (agent, totals) in record.agents.iter_mut().zip(&self.totals) {
+            agent.requests = Some(totals.requests());
+        }
+        (record.run.intervals, record.is_cut) = (self.store, true);
+        (record.run.times, record.run.interrupted) = (times_until(self.until_ns, self.schedule), false);
+        let text = text_of(&Summary::build(self.record)).map_err(|error| error.to_string())?;
+        StoredResult::parse(&text, source)
+    }
+}
+
+/// The result that a journal comes to: the one at its end, or else that of what was received, which says so. `source` names it.
 ///
 /// # Errors
 /// What is wrong with it, in one sentence; for a user.
-pub fn read(bytes: &[u8], source: &str) -> Result<(StoredResult, Option<String>), String> {
-    let named = |error: &str| format!("{}: {error}", crate::text::printable(source));
-    let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| named("no journal"))?;
-    let (mut begun, mut schedule, mut intervals) = (None, None, Vec::new());
-    while let Some((entry, behind)) = first_entry(rest) {
-        rest = behind;
+pub fn read(journal: &mut impl Read, source: &str) -> Result<StoredResult, String> {
+    let named = |error: String| format!("{}: {error}", crate::text::printable(source));
+    let unread = |error: io::Error| named(error.to_string());
+    let mut magic = Vec::new();
+    journal.take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(unread)?;
+    if magic != MAGIC {
+        return Err(named("no journal".to_owned()));
+    }
+    let Some(Entry::Begin(text)) = next_entry(journal).map_err(unread)? else {
+        return Err(named("a journal without its first entry".to_owned()));
+    };
+    let mut received = Received::begin(&text).map_err(named)?;
+    while let Some(entry) = next_entry(journal).map_err(unread)? {
         match entry {
-            Entry::Begin(text) => begun = Some(text),
-            Entry::Times(times) => schedule = Some(times),
-            Entry::Interval(interval) => intervals.push(interval.into_owned()),
-            Entry::End(text) => return StoredResult::parse(&text, source).map(|result| (result, None)),
+            Entry::Begin(_) => return Err(named("a journal of two runs".to_owned())),
+            Entry::Times(times) => received.set_times(times),
+            Entry::Interval(interval) => received.push(&interval).map_err(named)?,
+            Entry::End(text) => return StoredResult::parse(&text, source),
         }
     }
-    let begun = begun.ok_or_else(|| named("a journal without its first entry"))?;
-    let begun: Value = serde_json::from_str(&begun).map_err(|error| named(&error.to_string()))?;
-    let mut record = run_record(&begun).map_err(|error| named(&error))?;
-    let layout = Layout::of(&record.plan);
-    let mut store = IntervalStore::new(&layout).with_slices(record.plan.interval.map(|width| width.0));
-    if let Some(times) = schedule {
-        store.align(times.measure_ns);
-        store.set_schedule(times.start_ns..times.end_ns);
-    }
-    for interval in &intervals {
-        interval.check(&layout).map_err(|why| named(&format!("a journal with {why}")))?;
-        store.push(interval);
-    }
-    store.end_lost();
-    let until_ns = intervals.iter().map(|interval| interval.end_ns).max().unwrap_or(0);
-    record.run.intervals = store;
-    let so_far = RunSoFar::new(record, schedule, until_ns, Vec::new());
-    let summary = Summary::build(so_far.summary().record.clone());
-    let note = format!(
-        "the journal ends before its run: this is what was received up to {} of the window, of {}",
-        quantity::time(summary.window.duration_ns()),
-        quantity::things(intervals.len() as u64, "interval"),
-    );
-    StoredResult::parse(&text_of(&summary).map_err(|error| named(&error.to_string()))?, source)
-        .map(|result| (result, Some(note)))
+    received.cut(source).map_err(named)
 }
 
 #[cfg(test)]
@@ -144,8 +192,8 @@ mod tests {
     use brunt_plan::phase::Phase;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
+    use brunt_stats::check::{CheckId, CheckStatus};
     use brunt_stats::recorder::RecorderSet;
-    use brunt_stats::run_record::RunRecord;
     use brunt_stats::sample::{Sample, Times};
 
     const MS: u64 = 1_000_000;
@@ -216,8 +264,7 @@ mod tests {
                 [(*end, &b""[..]), (next - 1, b""), (*end, b"\x05\0\0\0\0\0\0\0hello"), (*end, &[0xff; 40])]
             {
                 let held = [&bytes[..cut.min(bytes.len())], behind].concat();
-                let (result, note) = read(&held, "j").unwrap();
-                let summary = result.summary().unwrap();
+                let summary = read(&mut held.as_slice(), "j").unwrap().summary().unwrap();
                 let requests = &summary.total.requests;
                 assert_eq!(
                     (requests.scheduled, requests.completed()),
@@ -226,12 +273,12 @@ mod tests {
                 );
                 assert_eq!((requests.in_flight, summary.window.duration_ns()), (whole, whole * 100 * MS));
                 assert!(requests.adds_up());
-                let note = note.unwrap();
-                assert!(
-                    note.starts_with("the journal ends before its run: ")
-                        && note.contains(&format!("of {whole} interval")),
-                    "{note}"
+                let check = summary.status.check(CheckId::Broken).unwrap();
+                let until = brunt_plan::quantity::time(whole * 100 * MS);
+                let expected = format!(
+                    "the journal ends before its run: this is what was received up to {until} of the window"
                 );
+                assert_eq!((check.status, &check.message), (CheckStatus::Invalid, &expected));
             }
         }
     }
@@ -239,12 +286,10 @@ mod tests {
     #[test]
     fn whole_journals_are_their_results() {
         let (mut bytes, _) = journal();
-        let summary = read(&bytes, "j").unwrap().0.summary().unwrap();
-        bytes.extend(end(&summary).unwrap());
-        let (result, note) = read(&bytes, "j").unwrap();
-        let mut again = Vec::new();
-        json::write(&result.summary().unwrap(), &mut again).unwrap();
-        assert_eq!((String::from_utf8(again).unwrap(), note), (text_of(&summary).unwrap(), None));
+        let summary = |bytes: &[u8]| read(&mut &*bytes, "j").unwrap().summary().unwrap();
+        let result = summary(&bytes);
+        bytes.extend(end(&result).unwrap());
+        assert_eq!(text_of(&summary(&bytes)).unwrap(), text_of(&result).unwrap());
     }
 
     #[test]
@@ -254,8 +299,9 @@ mod tests {
             (&b"{}"[..], "j: no journal"),
             (MAGIC, "j: a journal without its first entry"),
             (&bytes[..MAGIC.len() + 100], "j: a journal without its first entry"),
+            (&[&bytes[..], &bytes[MAGIC.len()..]].concat(), "j: a journal of two runs"),
         ] {
-            assert_eq!(read(held, "j").map(|_| ()), Err(expected.to_owned()));
+            assert_eq!(read(&mut &*held, "j").map(|_| ()), Err(expected.to_owned()));
         }
     }
 }

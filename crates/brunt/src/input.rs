@@ -11,7 +11,7 @@ use brunt_plan::spec::OPTIONS;
 use brunt_plan::spec::PlanOption;
 use std::cmp::Reverse;
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -43,6 +43,17 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// The bytes of a result, which are JSON or a journal.
 pub(crate) fn read_result(path: &Path) -> io::Result<Vec<u8>> {
     read_within(path, RESULT_BYTES_MAX, RESULT_WAIT_MAX)
+}
+
+/// A file, from its beginning on, if it is a regular one that begins like this.
+pub(crate) fn file_with_magic(path: &Path, magic: &[u8]) -> io::Result<Option<impl Read>> {
+    if !fs::metadata(opened(path))?.is_file() {
+        return Ok(None);
+    }
+    let mut file = BufReader::new(File::open(opened(path))?);
+    note(path);
+    let has_magic = file.fill_buf()?.starts_with(magic);
+    Ok(has_magic.then_some(file))
 }
 
 fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<Vec<u8>> {

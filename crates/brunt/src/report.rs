@@ -11,7 +11,6 @@ use crate::input;
 use crate::output::Outputs;
 use crate::presentation::Presentation;
 use crate::run::{check_assertions, exit_of};
-use crate::terminal::say;
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
@@ -123,14 +122,16 @@ fn read(path: &Path) -> Result<StoredResult, Failure> {
     let unread = |error: io::Error| {
         Failure::usage(format!("cannot read '{source}' ({error}): expected a result in JSON, or a journal"))
     };
-    let bytes = input::read_result(path).map_err(unread)?;
-    if !bytes.starts_with(journal::MAGIC) {
-        let text = input::decoded(bytes).map_err(unread)?;
-        return StoredResult::parse(&text, &source).map_err(Failure::usage);
+    // A journal may be longer than memory.
+    if let Some(mut file) = input::file_with_magic(path, journal::MAGIC).map_err(unread)? {
+        return journal::read(&mut file, &source).map_err(Failure::usage);
     }
-    let (result, note) = journal::read(&bytes, &source).map_err(Failure::usage)?;
-    note.iter().for_each(|note| say(format_args!("note: {source}: {note}")));
-    Ok(result)
+    let bytes = input::read_result(path).map_err(unread)?;
+    let result = match bytes.starts_with(journal::MAGIC) {
+        true => journal::read(&mut bytes.as_slice(), &source),
+        false => StoredResult::parse(&input::decoded(bytes).map_err(unread)?, &source),
+    };
+    result.map_err(Failure::usage)
 }
 
 /// Beside what is asserted now, or else what was when it was measured.
