@@ -8,6 +8,7 @@ use crate::process::{Process, ReferenceServer, has_result};
 use crate::programs::{self, output, run as call};
 use anyhow::{Context, ensure};
 use std::fs;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -72,10 +73,82 @@ pub(crate) fn run() -> anyhow::Result<()> {
     println!("shellcheck accepts {}", script.display());
     let options = ["--image", "registry.example/brunt:1", "--namespace", "load"];
     validate(&folder, &print("kubernetes", &options, "fleet.yaml")?)?;
+    println!("{}", many(&brunt, &plan)?);
     let slurm = Slurm::start(&folder.join("slurm"))?;
     println!("sbatch --test-only: {}", slurm.judge(&script)?);
     println!("{}", slurm.carry_out(&script)?);
     Ok(())
+}
+
+/// Agents of a fleet on this host, a process each.
+const MANY: usize = 200;
+
+/// Carries out the plan with many agents. Returns what that took of the controller.
+fn many(brunt: &Path, plan: &Path) -> anyhow::Result<String> {
+    let size = MANY.to_string();
+    let mut command = Process::command(brunt);
+    command.args([
+        "run",
+        "--progress=none",
+        "--wait=sleep",
+        "--allow=LOAD,CLIENT,DATA,STEADY",
+        "--fleet",
+        &size,
+    ]);
+    command.args(["--listen", "127.0.0.1:0", "--set", "connections=200", "-o", "json:-"]).arg(plan);
+    let mut controller = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let said = controller.0.stderr.take().context("it has a standard error")?;
+    let mut lines = BufReader::new(said).lines();
+    let is_address = |line: &io::Result<String>| line.as_ref().is_ok_and(|line| line.contains("waiting for"));
+    let line = lines.find(is_address).context("the controller does not wait")??;
+    let (_, address) = line.rsplit_once(" at ").context("it names no address")?;
+    let since = Instant::now();
+    let agent = |rank: usize| {
+        let mut agent = Process::command(brunt);
+        agent.args([
+            "agent",
+            "--join",
+            address,
+            "--rank",
+            &rank.to_string(),
+            "--of",
+            &size,
+            "--threads",
+            "1",
+        ]);
+        Process::start(agent.stdout(Stdio::null()).stderr(Stdio::null()))
+    };
+    let agents = (0..MANY).map(agent).collect::<anyhow::Result<Vec<_>>>()?;
+    // The last line before it measures says what it stores.
+    lines
+        .find(|line| line.as_ref().is_ok_and(|line| line.contains("storing")))
+        .context("it stores nothing")??;
+    let arrived = since.elapsed();
+    let folder = format!("/proc/{}", controller.0.id());
+    let mut out = controller.0.stdout.take().context("it has a standard output")?;
+    let json = std::thread::spawn(move || io::read_to_string(&mut out));
+    let (mut memory, mut cpu) = (String::new(), String::new());
+    let end = Instant::now() + PATIENCE;
+    let status = loop {
+        let read = |name: &str| fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();
+        let peak = read("status")
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:").map(|kib| kib.trim().to_owned()));
+        memory = peak.unwrap_or(memory);
+        let times: Vec<String> =
+            read("stat").split_whitespace().skip(13).take(2).map(str::to_owned).collect();
+        cpu = if times.len() == 2 { times.join(" + ") } else { cpu };
+        if let Some(status) = controller.await_end(Instant::now() + Duration::from_millis(100))? {
+            break status;
+        }
+        ensure!(Instant::now() < end, "{MANY} agents: no end within {} s", PATIENCE.as_secs());
+    };
+    let result = json.join().map_err(|_| anyhow::anyhow!("its output cannot be read"))??;
+    ensure!(has_result(status) && result.contains("\"rank 199 ("), "{MANY} agents: {status}\n{result}");
+    drop(agents);
+    Ok(format!(
+        "{MANY} agents: all there after {arrived:.1?}; controller: {cpu} ticks of CPU, user and system, peak {memory}"
+    ))
 }
 
 /// Holds manifests against the schemas, unknown fields refused.

@@ -220,6 +220,11 @@ fn check_degraded(measured: &Measured, agent: &Agent, reason: &str, status: &str
     let named = format!("agent {agent} was lost ({reason}): 50.0 % of the agents' load is missing from ");
     assert!(found == status && message.starts_with(&named), "{found}: {message}");
     assert!(message.ends_with(&format!(" to {SECONDS}.00 s of the window")), "{message}");
+    // It was said at once, too.
+    assert!(
+        words.contains(&format!("note: agent {agent} on "))
+            && words.contains("): 50.0 % of the agents' load is missing from ")
+    );
     assert_eq!(measured.fact("others use the server"), None);
     let agents = measured.at("client.agents").as_array().unwrap();
     let lost: Vec<bool> = agents.iter().map(|agent| agent["lost"] == reason).collect();
@@ -271,14 +276,26 @@ fn journals_survive_their_controller() {
     run.kill().unwrap();
     run.wait().unwrap();
     let report = ended(&format!("report {journal} -o json:-"));
-    assert!(report.said.contains("the journal ends before its run: this is what was received up to "));
+    assert_eq!(report.exit, 0);
     let held: Value = serde_json::from_str(&report.out).unwrap();
     let counts = &held["counts"]["requests"];
     let of = |key: &str| counts[key].as_u64().unwrap();
     // What of 300 gets had not come yet is of less than two intervals.
     assert!(of("scheduled") >= 150, "{counts}");
     assert_eq!(of("scheduled"), of("sent") + of("unsent"));
-    assert_eq!(held["window"]["interrupted"], true);
+    assert_eq!(held["window"]["interrupted"], false);
+    let broken = &held["status"]["checks"][0];
+    let message = broken["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the journal ends before its run: this is what was received up to "),
+        "{broken}"
+    );
+    // Which is allowed here.
+    assert_eq!(broken["status"], "caution");
+    let agents = held["client"]["agents"].as_array().unwrap();
+    assert!(agents.iter().all(|agent| agent["workers"] == 1), "{agents:?}");
+    let completed = agents.iter().map(|agent| agent["requests"]["completed"].as_u64().unwrap());
+    assert_eq!(completed.sum::<u64>(), of("completed"));
     // Of a run that ends it is the result.
     let flags = format!("-n 100 -c 2 --keys 10 --warmup 0s --journal {journal}");
     let measured = measured(&server, &[&one, &other], &flags);
