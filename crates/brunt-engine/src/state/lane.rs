@@ -314,9 +314,10 @@ impl Lane {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
     }
 
-    /// Was its next operation kept in the schedule by a full queue, which has room now?
+    /// Was its next operation kept in the schedule by a full queue, which has room now? Without a block nobody knows it.
     pub(crate) fn is_kept_in_schedule(&self) -> bool {
-        self.full_routes == 0 && self.session.due_ns() <= self.kept_ns.1
+        let is_known = !self.session.needs_block();
+        self.full_routes == 0 && is_known && self.session.due_ns() <= self.kept_ns.1
     }
 
     /// Passes trace records to the session, or schedules the next try.
