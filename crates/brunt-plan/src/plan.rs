@@ -17,6 +17,7 @@ use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::sockets::{SocketOptions, TlsOptions};
 use crate::spec::PlanSpec;
+use crate::time_law::TimeLaw;
 use crate::units::{DurationNs, Rate};
 use crate::until::Until;
 use crate::warmup::Warmup;
@@ -256,6 +257,8 @@ pub struct Class {
     pub lifetime: Lifetime,
     /// What follows when one is lost.
     pub reconnect: Reconnect,
+    /// How long the database takes that is asked after a miss, before what follows; without one nothing is waited for.
+    pub miss_delay: Option<TimeLaw>,
     /// The hosts that carry it out, where there are agents.
     pub host_role: HostRole,
 }

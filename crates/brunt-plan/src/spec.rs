@@ -19,6 +19,7 @@ use crate::popularity::{Drift, Popularity};
 use crate::quantile::Percentiles;
 use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
+use crate::time_law::TimeLaw;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::ServerList;
@@ -213,6 +214,7 @@ options! {
     }
     flags "Data" run {
         verify: Fraction = PlanOption { alone: Some("100%"), ..text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%") },
+        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
         preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
     } class {
         drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },

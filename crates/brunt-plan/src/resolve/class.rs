@@ -138,6 +138,7 @@ fn resolve_class(
         ttl_s: (spec.ttl.unwrap_or_default().0 / DurationNs::from_secs(1).0) as u32,
         noreply: spec.noreply == Some(true),
         on_miss: spec.on_miss.unwrap_or(OnMiss::Ignore),
+        miss_delay: spec.miss_delay,
         lifetime: Lifetime {
             connect_rate: spec.connect_rate,
             connect_arrival: spec.connect_arrival.clone().filter(|arrival| *arrival != Arrival::Uniform),

@@ -94,6 +94,7 @@ static RULES: &[Rule] = &[
     pair("popularity window", Conflicts, "value-form zeros", ": values hold their versions"),
     pair("popularity window", Conflicts, "drift, purge, agent, hash-field", ""),
     pair("popularity window", Conflicts, "noreply", ": the objects of a window depend on the replies"),
+    pair("miss-delay", Requires, "on-miss set", ""),
     pair("popularity window", Conflicts, "on-miss set", ": a window stores its objects itself"),
     pair("client-connections", Conflicts, OF_LIFETIME, ""),
     pair("client-connections", Conflicts, "trace, purge", ""),

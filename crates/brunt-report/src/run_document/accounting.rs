@@ -57,6 +57,7 @@ pub(super) fn requests(summary: &Summary) -> Vec<String> {
     }
     facts.extend(quantity::counted(outcomes(requests)));
     facts.extend((requests.followup > 0).then(|| format!("{} fills after misses", requests.followup)));
+    facts.extend(quantity::counted(summary.counts().fills.rows()));
     facts
 }
 
