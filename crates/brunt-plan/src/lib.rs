@@ -30,6 +30,7 @@ pub mod size;
 pub mod split_mix;
 pub mod sweep;
 pub mod time_law;
+pub mod trace_identity;
 pub mod until;
 pub mod warmup;
 

@@ -20,6 +20,7 @@ use crate::quantile::Percentiles;
 use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::time_law::TimeLaw;
+use crate::trace_identity::TraceIdentity;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::ServerList;
@@ -131,7 +132,7 @@ options! {
     files "Class" class {
         name: String = text("NAME", "Name of the class in reports, e.g. reads [default: main; of several class-1, class-2 ...]"),
         purge: Count = text("N", "After half of --requests delete all keys but those whose number is a multiple of this, e.g. 10 [default: none]"),
-        trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when [default: none]"),
+        trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when; agents have it by brunt agent --trace [default: none]"),
         trace_layout: TraceLayout = text("LAYOUT", "How a trace is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]").words(&TraceLayout::NAMES),
         trace_order: TraceOrder = text("ORDER", "What of a trace stays in order: keys (all records of a key on one connection) or lines (the next free connection takes the next line) [default: keys]").words(&TraceOrder::NAMES),
         trace_speed: Rate = text("SPEED", "With --replay: seconds of the trace per second, e.g. 10 or 0.5 [default: 1]"),
@@ -212,9 +213,9 @@ options! {
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
         noreply: bool = switch("Send writes without requesting a reply"),
     }
+        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
     flags "Data" run {
         verify: Fraction = PlanOption { alone: Some("100%"), ..text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%") },
-        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
         preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
     } class {
         drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },
@@ -340,16 +341,17 @@ impl PlanSpec {
         servers.chain(routes.filter_map(|route| Some(("route", route.server.as_ref()?))))
     }
 
-    /// The first option that names a file, which an agent would open.
+    /// The first option that names a file, which an agent would open; a trace that tells its contents names none.
     pub fn first_file(&self) -> Option<&'static str> {
         let RunSpec { password, tls_ca, tls_cert, tls_key, .. } = &self.run;
         let mut classes = self.classes.iter().chain([&self.base]);
         let named = [
             ("tls-ca", tls_ca.is_some()),
+        let is_path = |trace: &String| trace.parse::<TraceIdentity>().is_err();
             ("tls-cert", tls_cert.is_some()),
             ("tls-key", tls_key.is_some()),
             ("password", password.as_ref().is_some_and(|password| password.unread().is_some())),
-            ("trace", classes.any(|class| class.trace.is_some())),
+            ("trace", classes.any(|class| class.trace.as_ref().is_some_and(is_path))),
         ];
         let has_socket = |list: &ServerList| list.addresses().any(ServerAddress::is_unix);
         let sockets = self.server_lists().map(|(option, list)| (option, has_socket(list)));

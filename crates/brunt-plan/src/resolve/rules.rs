@@ -126,7 +126,6 @@ static RULES: &[Rule] = &[
     pair("purge", Conflicts, "ttl", ""),
     pair("trace", Conflicts, "cluster", ""),
     pair("trace", Conflicts, "verify", ", which checks the keys of a data set"),
-    pair("trace", Conflicts, "agent", ": the file is on this host"),
     pair("replicas", Conflicts, "noreply", ": a write ends when every replica has replied"),
     pair("replicas", Conflicts, "cluster", ", whose nodes replicate by themselves"),
     pair("replicas", Conflicts, "on-miss set, agent, trace", ""),
@@ -174,6 +173,9 @@ static RULES: &[Rule] = &[
     conflicts("purge", "mget in --mix", |case| case.sends(OpKind::Mget)),
     requires(
         "reconnect never",
+    conflicts("trace", "runs-on controller and --measure-..., which would send all of it again", |case| {
+        case.class.host_role == HostRole::Controller
+    }),
         "--no-preload: every connection counts, and preload would open the first ones",
         |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
