@@ -50,6 +50,10 @@ pub struct Replay {
     pub repeat: TraceRepeat,
     /// Every record is sent as a get.
     pub is_all_gets: bool,
+    /// In place of its requests those are sent, in closed loop, that store what it finds at its beginning.
+    pub is_preload: bool,
+    /// Seconds of the trace per second of the warm-up, where that has a speed of its own.
+    pub warmup_speed: Option<Rate>,
 }
 
 impl Trace {
@@ -253,12 +257,12 @@ pub struct Class {
     pub noreply: bool,
     /// What follows a miss.
     pub on_miss: OnMiss,
+    /// How long the database takes that is asked after a miss, before what follows; without one nothing is waited for.
+    pub miss_delay: Option<TimeLaw>,
     /// How long its connections live.
     pub lifetime: Lifetime,
     /// What follows when one is lost.
     pub reconnect: Reconnect,
-    /// How long the database takes that is asked after a miss, before what follows; without one nothing is waited for.
-    pub miss_delay: Option<TimeLaw>,
     /// The hosts that carry it out, where there are agents.
     pub host_role: HostRole,
 }

@@ -420,6 +420,8 @@ pub(crate) mod tests {
             "protocol = 'resp2'\nserver = 'a'\ntrace = 't.zst'\ntrace-layout = 'twitter'\nrequests = 7\nhash-field = 2",
             "trace = 't'\nreplay = true\ntrace-speed = 0.5\ntrace-sample = '1.5625%'\ntrace-copies = 3\ntrace-repeat = 'same-keys'\ntime = '5s'\n\
              trace-gets = true\non-miss = 'set'\narrival = 'poisson'",
+            "trace = 't'\nreplay = true\nwarmup = '5s'\ntrace-warmup-speed = 100\non-miss = 'set'\nmiss-delay = 'exp:1ms'",
+            "trace = 't'\nreplay = true\ntrace-preload = true\non-miss = 'set'",
             "trace = 't'\ntrace-order = 'lines'\nserver = ['a', 'b']\nconnections = 5",
         ];
         for text in texts {

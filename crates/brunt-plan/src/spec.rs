@@ -140,6 +140,8 @@ options! {
         trace_copies: Count = text("N", "With --replay: send each record as often, each time with another key, e.g. 4 [default: 1]"),
         trace_repeat: TraceRepeat = text("HOW", "With --replay: what follows the end of the trace: once (nothing), same-keys or new-keys (the trace again); requires --time or --requests [default: once]").words(&TraceRepeat::NAMES),
         trace_gets: bool = switch("With --replay: send every record as a get, as simulators of caches do"),
+        trace_warmup_speed: Rate = text("SPEED", "With --replay: seconds of the trace per second of --warmup, e.g. 100 [default: trace-speed]"),
+        trace_preload: bool = switch("With --replay: instead of it store what it finds at its beginning, as fast as connections allow: each key whose first record is a retrieval that tells the length of its value"),
         runs_on: HostRole = text("HOST", "With --agent: who runs the class, agents or controller [default: agents]").words(&HostRole::NAMES),
     }
     flags "Target" run {
@@ -211,9 +213,9 @@ options! {
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
+        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
         noreply: bool = switch("Send writes without requesting a reply"),
     }
-        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
     flags "Data" run {
         verify: Fraction = PlanOption { alone: Some("100%"), ..text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%") },
         preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
@@ -345,9 +347,9 @@ impl PlanSpec {
     pub fn first_file(&self) -> Option<&'static str> {
         let RunSpec { password, tls_ca, tls_cert, tls_key, .. } = &self.run;
         let mut classes = self.classes.iter().chain([&self.base]);
+        let is_path = |trace: &String| trace.parse::<TraceIdentity>().is_err();
         let named = [
             ("tls-ca", tls_ca.is_some()),
-        let is_path = |trace: &String| trace.parse::<TraceIdentity>().is_err();
             ("tls-cert", tls_cert.is_some()),
             ("tls-key", tls_key.is_some()),
             ("password", password.as_ref().is_some_and(|password| password.unread().is_some())),

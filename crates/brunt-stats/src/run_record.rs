@@ -271,6 +271,9 @@ pub struct TraceRecord {
     /// Seconds with more records than are held, which were spread in parts.
     #[serde(default)]
     pub overfull_seconds: u64,
+    /// With `trace-preload`: requests of keys that need not be stored, or are already.
+    #[serde(default)]
+    pub not_stored: u64,
     /// It was read to its end.
     pub is_whole: bool,
     /// Why it could not be read any further.
@@ -309,9 +312,6 @@ impl FirstUnreadable {
 }
 
 impl TraceRecord {
-    /// Nothing has been read.
-    pub fn new(class: &str, trace: &Trace) -> Self {
-        Self { class: class.to_owned(), file: trace.file.clone(), ..Self::default() }
     /// Adds what another host read of the same file, which each reads as far as it gets.
     fn merge(&mut self, other: Self) {
         let is_whole = self.is_whole && other.is_whole;
@@ -322,6 +322,9 @@ impl TraceRecord {
         (self.is_whole, self.error) = (is_whole, error);
     }
 
+    /// Nothing has been read.
+    pub fn new(class: &str, trace: &Trace) -> Self {
+        Self { class: class.to_owned(), file: trace.file.clone(), ..Self::default() }
     }
 }
 

@@ -326,6 +326,7 @@ fn with_requests(record: TraceRecord, counts: &RequestCounts) -> TraceRecord {
         raised_ttls: counts.raised_ttls,
         clamped_times: counts.clamped_times,
         overfull_seconds: counts.overfull_seconds,
+        not_stored: counts.not_stored,
         ..record
     }
 }

@@ -114,7 +114,9 @@ static RULES: &[Rule] = &[
     ),
     pair("replay", Conflicts, "trace-order lines, warmup auto", ""),
     pair("trace-order", Requires, "trace", ""),
-    pair("trace-speed, trace-sample, trace-copies, trace-repeat, trace-gets", Requires, "replay", ""),
+    pair(OF_REPLAY, Requires, "replay", ""),
+    pair("trace-warmup-speed", Requires, "warmup", ""),
+    pair("trace-preload", Conflicts, "trace-repeat, trace-gets, trace-warmup-speed", ""),
     pair("trace-repeat same-keys, trace-repeat new-keys", Requires, "time, requests", ""),
     pair("connect-arrival", Requires, "connect-rate", ""),
     pair("connections-total", Requires, "calls-per-connection, reconnect-every", ""),
@@ -164,18 +166,18 @@ static RULES: &[Rule] = &[
         !case.sends(OpKind::Cas) || case.sends(OpKind::Gets) || case.plan.trailing_blank
     }),
     requires("on-miss set", "a retrieval in --mix, e.g. get=9,set=1", |case| {
-        case.sends_any(OpKind::is_retrieval)
+        case.sends_any(OpKind::is_retrieval) || case.class.replay().is_some_and(|replay| replay.is_preload)
     }),
     requires("delta", "incr or decr in --mix, e.g. get=9,incr=1", |case| case.class.mix.has_counters()),
     requires("noreply", "writes in --mix, e.g. get=9,set=1", |case| {
         case.sends_any(|kind| !kind.is_retrieval())
     }),
     conflicts("purge", "mget in --mix", |case| case.sends(OpKind::Mget)),
-    requires(
-        "reconnect never",
     conflicts("trace", "runs-on controller and --measure-..., which would send all of it again", |case| {
         case.class.host_role == HostRole::Controller
     }),
+    requires(
+        "reconnect never",
         "--no-preload: every connection counts, and preload would open the first ones",
         |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
@@ -210,6 +212,8 @@ static RULES: &[Rule] = &[
 
 const NAMES_OPERATIONS: &str = ", which names the operations";
 const OF_LIFETIME: &str = "connect-rate, calls-per-connection, connections-total, reconnect-every";
+const OF_REPLAY: &str =
+    "trace-speed, trace-sample, trace-copies, trace-repeat, trace-gets, trace-warmup-speed, trace-preload";
 /// Those of `MeterKind::OF_TIMESTAMPS`.
 const OF_TIMESTAMPS: &str = "meter stack-out, meter wire-and-server, meter stack-in, meter without-client";
 const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";
