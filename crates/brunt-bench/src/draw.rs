@@ -55,7 +55,7 @@ impl Draw {
     /// As `worker` has it, but for the keys.
     fn plan(&self) -> Plan {
         let Self { keys, popularity, .. } = self;
-        SHAPE.plan(1, &format!("keys = {keys}\npopularity = '{popularity}'"))
+        SHAPE.plan(1, &format!("mix = 'get'\nkeys = {keys}\npopularity = '{popularity}'"))
     }
 }
 

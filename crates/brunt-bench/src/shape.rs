@@ -48,7 +48,7 @@ impl Shape {
     /// with further options in TOML.
     pub(crate) fn plan(self, workers: usize, options: &str) -> Plan {
         let toml = format!(
-            "threads = {workers}\nconnections = {}\ndepth = {}\nseed = 1\nmix = 'get'\nkey-size = 30\nvalue-size = 200\n{options}",
+            "threads = {workers}\nconnections = {}\ndepth = {}\nseed = 1\nkey-size = 30\nvalue-size = 200\n{options}",
             self.connections * workers,
             self.depth
         );

@@ -15,7 +15,7 @@ const OPS_MAX: u64 = 1 << 53;
 const THREADS_MAX: i64 = 64;
 
 /// Options of the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Worker {
     /// Connections of a worker and the requests in flight on each, as in 64x32; after a slash, how many completions a wait
     /// brings at most, as in 16x1/1 [without one: all that there are]; ',uring' behind it lets the wait tell what became of
@@ -31,27 +31,33 @@ pub(crate) struct Worker {
     /// Check every key in full, as --verify of a run does
     #[arg(long = "verify")]
     verifies: bool,
+    /// Send the gets and sets of this trace, in Twitter's layout, whose keys are numbers below 10000 of 30 digits
+    #[arg(long, conflicts_with_all = ["verifies", "threads"])]
+    trace: Option<String>,
 }
 
 impl Worker {
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
-    fn plan(self) -> Plan {
-        let Self { shape, ops, threads, verifies } = self;
-        let verify = if verifies { "verify = '100%'\n" } else { "" };
+    fn plan(&self) -> Plan {
+        let Self { shape, ops, threads, verifies, trace } = self;
+        let verify = if *verifies { "verify = '100%'\n" } else { "" };
         let options = format!("{verify}keys = 10000\nwarmup = '0s'\nrequests = {ops}");
-        shape.plan(threads as usize, &options)
+        let of_trace = |path| format!("trace = '{path}'\ntrace-layout = 'twitter'");
+        let load = trace.as_ref().map_or("mix = 'get'".to_owned(), of_trace);
+        shape.plan(*threads as usize, &format!("{options}\n{load}"))
     }
 
     /// Runs and reports the counts.
     ///
     /// # Errors
     /// A get was no hit, or counts do not add up.
-    pub(crate) fn run(self) -> Result<String, String> {
+    pub(crate) fn run(&self) -> Result<String, String> {
         let InProcessRun { measured, is_balanced, intervals, calls } =
             run_in_virtual_time(&self.plan(), self.shape.interface);
         let hits = measured.requests.outcome(OutcomeClass::Hit);
-        if !is_balanced || hits != self.ops {
+        let of_trace = self.trace.as_ref().map(|_| measured.requests.completed());
+        if !is_balanced || of_trace.unwrap_or(hits) != self.ops {
             return Err(format!("not every get was a hit, or counts do not add up: {measured:?}"));
         }
         Ok(format!(
@@ -107,7 +113,8 @@ mod tests {
         ];
         for (shape, threads) in table {
             let verifies = threads == 2;
-            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads, verifies }.run();
+            let (parsed, trace) = (shape.parse().unwrap(), None);
+            let said = Worker { shape: parsed, ops: 5_000, threads, verifies, trace }.run();
             assert!(
                 said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
                 "{shape}: {said:?}"

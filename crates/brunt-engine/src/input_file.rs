@@ -111,7 +111,7 @@ fn read_bounded(file: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// It cannot be opened, or is something else.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+pub fn open_regular(path: &Path) -> io::Result<File> {
     open(path, false)
 }
 

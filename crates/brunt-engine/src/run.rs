@@ -182,7 +182,9 @@ impl RunSetup<'_> {
             *record = map_poller.end();
             record.refreshes += refreshes;
         }
-        Ok(RunData { server_records: pollers.finish(), traces: readers.end(), ..data })
+        // Of this host or of agents: no class is carried out by both.
+        let traces = readers.end().into_iter().chain(data.traces).collect();
+        Ok(RunData { server_records: pollers.finish(), traces, ..data })
     }
 }
 

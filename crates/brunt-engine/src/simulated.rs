@@ -72,6 +72,7 @@ use brunt_stats::summary::Summary;
 use brunt_stats::usage::StallCounts;
 use brunt_stats::verification::ObjectFaults;
 use brunt_stats::warmup::WarmupEnd;
+use brunt_stats::worker_counts::FillCounts;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::placement::Router;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! the connections between them in `connections`; each keeps its own invariants. This file takes due operations and queues
 //! their bytes. `fast_path` has the short ways of simple gets; `routing` chooses servers, `sending` passes
 //! bytes to the Io, `receiving` makes samples of replies, `matching` finds their operations, `connecting` covers a
-//! connection's life, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
+//! connection's life, `filling` stores what was missed, `datagrams` assembles replies over UDP, `verifying` checks values, `redirecting` follows a cluster,
 //! `failure_handling` covers lost connections and timeouts, `abandoning` ends operations whose server is down. Invariant:
 //! every operation taken from a session is in exactly one place, waiting or parked on a route or on one connection's
 //! chain (each part of a split one), until it is recorded as ended or unsent.
@@ -14,6 +14,7 @@ mod connecting;
 mod datagrams;
 mod failure_handling;
 mod fast_path;
+mod filling;
 mod matching;
 mod receiving;
 mod redirecting;
@@ -221,6 +222,9 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
         self.dispatch.dispatched_ns = now_ns;
+        if self.dispatch.has_due_fills(now_ns) {
+            self.issue_due_fills(now_ns);
+        }
         let mut flush_first = !self.dispatch.backlogged.is_empty() && self.dispatch_backlog(now_ns);
         while let Some((lane, due_ns)) = self.dispatch.deadlines.first() {
             if due_ns > now_ns || flush_first {

@@ -318,7 +318,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let (mut due_ns, mut timer_ns) = (u64::MAX, self.timers_ns);
         if let Some((lane, at_ns)) = self.traffic.dispatch.deadlines.first() {
             // Only deadlines of open loops are worth spinning for.
-            match self.traffic.dispatch.lanes[lane as usize].session.is_open() {
+            let lane = self.traffic.dispatch.lanes.get(lane as usize);
+            // Behind the lanes is the deadline of delayed fills.
+            match lane.is_none_or(|lane| lane.session.is_open()) {
                 true => due_ns = at_ns,
                 false => timer_ns = timer_ns.min(at_ns),
             }

@@ -6,6 +6,7 @@
 //! because a controller names it.
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
+use crate::agent_traces::{AgentTrace, with_paths};
 use crate::credentials::AgentCredentials;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent, printable};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connect, connection_error};
@@ -90,6 +91,8 @@ pub struct Agent<'a> {
     pub sleeps: bool,
     /// What it has for TLS with the servers.
     pub target: TargetFiles,
+    /// What it has of traces.
+    pub traces: Vec<AgentTrace>,
     /// Finds the servers of a plan.
     pub open: Open,
     /// Keeps a part of a plan, before the controller has it.
@@ -369,6 +372,7 @@ impl Agent<'_> {
             let reason = "has no certificate for the servers: start it with --target-cert and --target-key";
             return Err(host_error(reason.to_owned()));
         }
+        let plan = with_paths(plan, &self.traces).map_err(host_error)?;
         let own = plan.changed(|spec| {
             spec.run.tls_ca.clone_from(ca);
             spec.run.tls_cert = identity.map(|identity| identity.certificate.clone());
@@ -616,6 +620,7 @@ mod tests {
             },
             cpus: Vec::new(),
             sleeps: false,
+            traces: Vec::new(),
             target: TargetFiles::default(),
             open,
             keep: &|_, _, _, _| (),

@@ -10,7 +10,7 @@
 use ring::hmac;
 
 /// Of the protocol: two versions do not talk.
-pub const VERSION: u16 = 13;
+pub const VERSION: u16 = 14;
 
 /// Bytes by which ZeroMQ is known.
 pub(crate) const ZEROMQ_BYTES: usize = 10;

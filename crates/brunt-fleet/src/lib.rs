@@ -5,12 +5,13 @@
 //! side. Invariant: what agents recorded is added up exactly, as if one host had all the workers.
 //!
 //! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `credentials` is who may; `door` and `newcomer` let agents in,
-//! whichever side dialled; `agent` and `controller` are the two ends.
+//! whichever side dialled; `agent_traces` finds the files of a plan that names none; `agent` and `controller` are the two ends.
 
 #![forbid(unsafe_code)]
 
 mod agent;
 pub mod agent_handshake;
+pub mod agent_traces;
 pub mod clock_offset;
 mod controller;
 pub mod credentials;

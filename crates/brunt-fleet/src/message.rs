@@ -9,6 +9,7 @@ use brunt_engine::coordinator::{RemoteError, Stop};
 use brunt_engine::run::RunData;
 use brunt_plan::shard::Portion;
 use brunt_stats::interval::Interval;
+use brunt_stats::run_record::TraceRecord;
 use brunt_stats::sample::Sample;
 use brunt_stats::worker_counts::ErrorReplies;
 use serde::de::DeserializeOwned;
@@ -160,7 +161,7 @@ fn failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RemoteError, D:
     Ok(RemoteError { is_server_error, reason: printable(&reason) })
 }
 
-/// For what an agent counted. What only the controller has to say, of servers and traces, is not taken from it.
+/// For what an agent counted. What only the controller has to say, of servers, is not taken from it.
 fn run_data<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RunData>, D::Error> {
     let mut data = Box::<RunData>::deserialize(deserializer)?;
     let usage = &mut data.usage;
@@ -177,7 +178,12 @@ fn run_data<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RunData>, 
         replies.count(printable(word).into(), times);
     }
     data.counts.error_replies = replies;
-    (data.server_records, data.traces) = (Vec::new(), Vec::new());
+    for TraceRecord { class, file, first_unreadable, error, .. } in &mut data.traces {
+        let of_line = first_unreadable.iter_mut().flat_map(|first| [&mut first.text, &mut first.reason]);
+        let texts = [class, file].into_iter().chain(of_line).chain(error);
+        texts.for_each(|text| *text = printable(text));
+    }
+    data.server_records = Vec::new();
     Ok(data)
 }
 

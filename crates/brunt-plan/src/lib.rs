@@ -29,6 +29,8 @@ pub mod recorded_request;
 pub mod size;
 pub mod split_mix;
 pub mod sweep;
+pub mod time_law;
+pub mod trace_identity;
 pub mod until;
 pub mod warmup;
 

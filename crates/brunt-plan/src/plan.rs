@@ -17,6 +17,7 @@ use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::sockets::{SocketOptions, TlsOptions};
 use crate::spec::PlanSpec;
+use crate::time_law::TimeLaw;
 use crate::units::{DurationNs, Rate};
 use crate::until::Until;
 use crate::warmup::Warmup;
@@ -49,6 +50,10 @@ pub struct Replay {
     pub repeat: TraceRepeat,
     /// Every record is sent as a get.
     pub is_all_gets: bool,
+    /// In place of its requests those are sent, in closed loop, that store what it finds at its beginning.
+    pub is_preload: bool,
+    /// Seconds of the trace per second of the warm-up, where that has a speed of its own.
+    pub warmup_speed: Option<Rate>,
 }
 
 impl Trace {
@@ -252,6 +257,8 @@ pub struct Class {
     pub noreply: bool,
     /// What follows a miss.
     pub on_miss: OnMiss,
+    /// How long the database takes that is asked after a miss, before what follows; without one nothing is waited for.
+    pub miss_delay: Option<TimeLaw>,
     /// How long its connections live.
     pub lifetime: Lifetime,
     /// What follows when one is lost.

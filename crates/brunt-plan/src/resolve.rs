@@ -396,7 +396,7 @@ pub(crate) mod tests {
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
             "until = 'p99=2%,get.p50=0.01,max=1m'\ntime = '2s'\ninterval = '1.5s'",
-            "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
+            "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'\nmiss-delay = 'exp:5ms'",
             "timestamps = 'kernel'\nmeter = ['stack-in']",
             "meter = ['stack-out', 'without-client']",
             "protocol = 'resp2'\nserver = 'a'\ndatabase = 3\nclient-name = 'b'\nuser = 'u'\npassword = '@f'",
@@ -420,6 +420,8 @@ pub(crate) mod tests {
             "protocol = 'resp2'\nserver = 'a'\ntrace = 't.zst'\ntrace-layout = 'twitter'\nrequests = 7\nhash-field = 2",
             "trace = 't'\nreplay = true\ntrace-speed = 0.5\ntrace-sample = '1.5625%'\ntrace-copies = 3\ntrace-repeat = 'same-keys'\ntime = '5s'\n\
              trace-gets = true\non-miss = 'set'\narrival = 'poisson'",
+            "trace = 't'\nreplay = true\nwarmup = '5s'\ntrace-warmup-speed = 100\non-miss = 'set'\nmiss-delay = 'exp:1ms'",
+            "trace = 't'\nreplay = true\ntrace-preload = true\non-miss = 'set'",
             "trace = 't'\ntrace-order = 'lines'\nserver = ['a', 'b']\nconnections = 5",
         ];
         for text in texts {
@@ -539,7 +541,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_plans_are_refused() {
         let table = cases(include_str!("resolve/refused.txt"));
-        assert_eq!(table.len(), 209);
+        assert_eq!(table.len(), 210);
         for [toml, message] in table {
             assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
         }

@@ -19,6 +19,8 @@ use crate::popularity::{Drift, Popularity};
 use crate::quantile::Percentiles;
 use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
+use crate::time_law::TimeLaw;
+use crate::trace_identity::TraceIdentity;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::ServerList;
@@ -130,7 +132,7 @@ options! {
     files "Class" class {
         name: String = text("NAME", "Name of the class in reports, e.g. reads [default: main; of several class-1, class-2 ...]"),
         purge: Count = text("N", "After half of --requests delete all keys but those whose number is a multiple of this, e.g. 10 [default: none]"),
-        trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when [default: none]"),
+        trace: String = text("FILE", "Send the requests of this file, plain, .zst or .gz, e.g. trace.csv; the load says when; agents have it by brunt agent --trace [default: none]"),
         trace_layout: TraceLayout = text("LAYOUT", "How a trace is written, e.g. twitter [default: what the file says of itself, which meta and monitor do]").words(&TraceLayout::NAMES),
         trace_order: TraceOrder = text("ORDER", "What of a trace stays in order: keys (all records of a key on one connection) or lines (the next free connection takes the next line) [default: keys]").words(&TraceOrder::NAMES),
         trace_speed: Rate = text("SPEED", "With --replay: seconds of the trace per second, e.g. 10 or 0.5 [default: 1]"),
@@ -138,6 +140,8 @@ options! {
         trace_copies: Count = text("N", "With --replay: send each record as often, each time with another key, e.g. 4 [default: 1]"),
         trace_repeat: TraceRepeat = text("HOW", "With --replay: what follows the end of the trace: once (nothing), same-keys or new-keys (the trace again); requires --time or --requests [default: once]").words(&TraceRepeat::NAMES),
         trace_gets: bool = switch("With --replay: send every record as a get, as simulators of caches do"),
+        trace_warmup_speed: Rate = text("SPEED", "With --replay: seconds of the trace per second of --warmup, e.g. 100 [default: trace-speed]"),
+        trace_preload: bool = switch("With --replay: instead of it store what it finds at its beginning, as fast as connections allow: each key whose first record is a retrieval that tells the length of its value"),
         runs_on: HostRole = text("HOST", "With --agent: who runs the class, agents or controller [default: agents]").words(&HostRole::NAMES),
     }
     flags "Target" run {
@@ -209,6 +213,7 @@ options! {
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
+        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
         noreply: bool = switch("Send writes without requesting a reply"),
     }
     flags "Data" run {
@@ -338,16 +343,17 @@ impl PlanSpec {
         servers.chain(routes.filter_map(|route| Some(("route", route.server.as_ref()?))))
     }
 
-    /// The first option that names a file, which an agent would open.
+    /// The first option that names a file, which an agent would open; a trace that tells its contents names none.
     pub fn first_file(&self) -> Option<&'static str> {
         let RunSpec { password, tls_ca, tls_cert, tls_key, .. } = &self.run;
         let mut classes = self.classes.iter().chain([&self.base]);
+        let is_path = |trace: &String| trace.parse::<TraceIdentity>().is_err();
         let named = [
             ("tls-ca", tls_ca.is_some()),
             ("tls-cert", tls_cert.is_some()),
             ("tls-key", tls_key.is_some()),
             ("password", password.as_ref().is_some_and(|password| password.unread().is_some())),
-            ("trace", classes.any(|class| class.trace.is_some())),
+            ("trace", classes.any(|class| class.trace.as_ref().is_some_and(is_path))),
         ];
         let has_socket = |list: &ServerList| list.addresses().any(ServerAddress::is_unix);
         let sockets = self.server_lists().map(|(option, list)| (option, has_socket(list)));

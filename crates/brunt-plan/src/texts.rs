@@ -47,6 +47,7 @@ check_all!(
     quantile::Quantile,
     server::ServerAddress,
     size::SizeDistribution,
+    time_law::TimeLaw,
     units::ByteSize,
     units::Count,
     units::DurationNs,

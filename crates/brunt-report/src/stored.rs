@@ -148,9 +148,6 @@ const START_READ_NS: u64 = 100_000_000;
 /// A result of one host of several: its source, and its workers in the whole plan.
 fn part_of(StoredResult { source, value }: &StoredResult) -> Result<(&str, Range<u32>, RunRecord), String> {
     let record = run_of(value).map_err(|error| format!("{source}: {error}"))?;
-    if record.plan.classes.iter().any(|class| class.trace.is_some()) {
-        return Err(format!("{source}: it replays a trace; accepted: parts of a run that replays none"));
-    }
     match record.agents[..] {
         [AgentRecord { first_worker, workers, .. }] => {
             Ok((source, first_worker..first_worker.saturating_add(workers), record))

@@ -73,6 +73,12 @@ impl RunRecord {
     /// # Errors
     /// What the two do not have in common.
     pub fn merge(&mut self, mut other: Self) -> Result<(), &'static str> {
+        let differ = |(one, other): (&TraceRecord, &TraceRecord)| {
+            one.is_whole && other.is_whole && one.lines != other.lines
+        };
+        if self.run.traces.iter().zip(&other.run.traces).any(differ) {
+            return Err("they replayed files of different lengths");
+        }
         self.sum_up_agent();
         other.sum_up_agent();
         let clock_shift_ns = self.run.times.measure_ns as i64 - other.run.times.measure_ns as i64;
@@ -149,7 +155,7 @@ pub struct RunData {
     pub interrupted: bool,
     /// What it saw of the cluster that its servers are nodes of, if they are.
     pub cluster: Option<ClusterRecord>,
-    /// What became of the files that were replayed, in the order of their classes. Agents replay none.
+    /// What became of the files that were replayed, in the order of their classes.
     pub traces: Vec<TraceRecord>,
     /// Median service time of up to 50 requests that one worker asked one at a time before the schedule, of all servers together; `None`
     /// where none did. Agents ask none.
@@ -225,6 +231,11 @@ impl RunData {
             ours.refreshes += theirs.refreshes;
         }
         self.server_records.extend(other.server_records);
+        if self.traces.is_empty() {
+            self.traces = other.traces;
+        } else {
+            self.traces.iter_mut().zip(other.traces).for_each(|(ours, theirs)| ours.merge(theirs));
+        }
     }
 }
 
@@ -273,6 +284,9 @@ pub struct TraceRecord {
     /// Seconds with more records than are held, which were spread in parts.
     #[serde(default)]
     pub overfull_seconds: u64,
+    /// With `trace-preload`: requests of keys that need not be stored, or are already.
+    #[serde(default)]
+    pub not_stored: u64,
     /// It was read to its end.
     pub is_whole: bool,
     /// Why it could not be read any further.
@@ -311,6 +325,16 @@ impl FirstUnreadable {
 }
 
 impl TraceRecord {
+    /// Adds what another host read of the same file, which each reads as far as it gets.
+    fn merge(&mut self, other: Self) {
+        let is_whole = self.is_whole && other.is_whole;
+        let error = self.error.take().or_else(|| other.error.clone());
+        if other.lines > self.lines {
+            *self = other;
+        }
+        (self.is_whole, self.error) = (is_whole, error);
+    }
+
     /// Nothing has been read.
     pub fn new(class: &str, trace: &Trace) -> Self {
         Self { class: class.to_owned(), file: trace.file.clone(), ..Self::default() }

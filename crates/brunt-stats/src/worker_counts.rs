@@ -23,6 +23,8 @@ pub struct WorkerCounts {
     pub connections_abandoned: u64,
     /// Replicas that a change was not made on, or not as far as is known, for no connection to them was left.
     pub replicas_missed: u64,
+    /// Stores after misses for which a database was asked.
+    pub fills: FillCounts,
     /// Workers that ended before their time because they had none left.
     pub workers_cut_off: u64,
     /// Replies that no operation waited for, where replies carry tokens.
@@ -64,6 +66,7 @@ impl WorkerCounts {
         self.connections_most += other.connections_most;
         self.connections_abandoned += other.connections_abandoned;
         self.replicas_missed += other.replicas_missed;
+        self.fills.merge(&other.fills);
         self.workers_cut_off += other.workers_cut_off;
         self.unmatched_replies += other.unmatched_replies;
         self.values_foreign += other.values_foreign;
@@ -219,6 +222,32 @@ impl StampCounts {
     /// Has everything that was asked for become something?
     pub fn adds_up(&self) -> bool {
         self.requested == self.matched + self.discarded.iter().sum::<u64>()
+    }
+}
+
+counts! {
+    /// Stores after misses, with `miss-delay`, of which a worker sees its own.
+    pub struct FillCounts {
+        /// Keys that were missed again before the set of their first miss had ended.
+        pub stampedes: u64,
+        /// Misses beyond the first in these.
+        pub stampede_misses: u64,
+        /// Sets sent without delay, as too many waited.
+        pub undelayed: u64,
+        /// Sets that were not due when the run ended.
+        pub unfinished: u64,
+    }
+}
+
+impl FillCounts {
+    /// Each count with the words behind it.
+    pub const fn rows(&self) -> [(&'static str, u64); 4] {
+        [
+            ("stampedes", self.stampedes),
+            ("misses of keys whose fill was outstanding", self.stampede_misses),
+            ("fills not delayed, for want of room", self.undelayed),
+            ("fills not due before the end", self.unfinished),
+        ]
     }
 }
 

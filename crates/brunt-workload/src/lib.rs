@@ -27,6 +27,7 @@ pub mod schedule;
 
 // Which key, and on which server.
 mod alias;
+pub mod miss_delays;
 pub mod placement;
 pub mod popularity;
 mod zipf;

@@ -53,6 +53,8 @@ pub enum Purpose {
     Calls = 6,
     /// When the rate of a connection's calls changes.
     CallStates = 7,
+    /// How long the database takes after misses.
+    MissDelays = 8,
 }
 
 /// The generator of a session: xoshiro256++ (Blackman, Vigna, ACM TOMS 2021).

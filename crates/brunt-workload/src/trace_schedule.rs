@@ -15,7 +15,10 @@ use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Replay, Trace, TraceOrder, TraceRepeat};
 use brunt_plan::recorded_request::RecordedRequest;
 use brunt_plan::shard::{Portion, StreamPart};
+use brunt_plan::units::Rate;
+use rapidhash::fast::GlobalState;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
+use std::collections::HashSet;
 use std::ops::Range;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -49,6 +52,8 @@ pub struct RequestCounts {
     pub clamped_times: u64,
     /// Seconds with more records than are held.
     pub overfull_seconds: u64,
+    /// In a preload, those of keys that need not be there, or are already.
+    pub not_stored: u64,
 }
 
 /// What a replay needs to know of its run.
@@ -97,6 +102,8 @@ struct Pace {
     round_ns: u64,
     round: u64,
     sizes: Vec<(u64, u32)>,
+    /// The keys so far, by their hash, in a preload: about 10 bytes of each.
+    seen: HashSet<u64, GlobalState>,
     /// Reused for each second.
     fractions: Vec<u64>,
     missed: Vec<u64>,
@@ -140,6 +147,7 @@ impl TraceSchedule {
                 round_ns: 0,
                 round: 0,
                 sizes: vec![(0, 0); if fills { SIZES } else { 1 }],
+                seen: HashSet::default(),
                 fractions: Vec::new(),
                 missed: Vec::new(),
             })
@@ -230,7 +238,7 @@ impl TraceSchedule {
         let Some(pace) = &mut self.pace else { return false };
         pace.round += 1;
         pace.round_ns = pace.latest_ns + pace.run.unit_ns;
-        pace.replay.repeat != TraceRepeat::Once
+        pace.replay.repeat != TraceRepeat::Once && !pace.replay.is_preload
     }
 
     /// Has a key, as it is behind the prefix, bytes that may be sent?
@@ -253,23 +261,35 @@ impl TraceSchedule {
         }
         let Some(pace) = &mut self.pace else { return Ok(()) };
         pace.latest_ns = at_ns;
-        let requests = u64::from(request.repeats) * u64::from(pace.replay.copies);
+        let mut requests = u64::from(request.repeats) * u64::from(pace.replay.copies);
         if !is_in_sample(hash, pace.replay.sample.per_billion) {
             self.counts.sampled_out += requests;
             return Ok(());
+        }
+        let mut repeats = request.repeats;
+        if pace.replay.is_preload {
+            let is_found =
+                pace.seen.insert(hash) && request.kind.is_retrieval() && request.value_len.is_some();
+            repeats = u32::from(is_found);
+            let stored = u64::from(repeats) * u64::from(pace.replay.copies);
+            self.counts.not_stored += requests - stored;
+            requests = stored;
+            if !is_found {
+                return Ok(());
+            }
         }
         let kind = match pace.replay.is_all_gets {
             true => OpKind::Get,
             false => kind_in_mix(request.kind, &self.mix),
         };
-        let ttl_ns = request.ttl_ns.map(|ttl_ns| scaled_ns(ttl_ns.into(), 1, &pace.replay));
+        let ttl_ns = request.ttl_ns.map(|ttl_ns| pace.sent_ttl_ns(ttl_ns, at_ns));
         self.counts.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
         let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| pace.sent_ttl_s(ttl_ns.div_ceil(SECOND_NS), at_ns));
-        self.counts.substituted += if kind == request.kind { 0 } else { requests };
+        self.counts.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
         let start = pace.keys.len();
         pace.keys.extend_from_slice(request.key);
         let key = start..pace.keys.len();
-        let (value_len, repeats) = (request.value_len, request.repeats);
+        let value_len = request.value_len;
         pace.held.push(HeldRecord { kind, key, hash, value_len, ttl_s, repeats, at_ns });
         Ok(())
     }
@@ -337,12 +357,35 @@ impl TraceSchedule {
 }
 
 impl Pace {
+    /// A time of the trace that is a fraction, in nanoseconds of the run: the warm-up may have a speed of its own.
+    fn run_ns(&self, numerator: u128, denominator: u128) -> u64 {
+        let (warmup_ns, speed) = (self.run.warmup_ns, self.replay.speed);
+        let head = self.head_ns() * denominator;
+        match self.replay.warmup_speed {
+            None => scaled_ns(numerator, denominator, speed),
+            Some(of_warmup) if numerator < head => scaled_ns(numerator, denominator, of_warmup),
+            Some(_) => warmup_ns.saturating_add(scaled_ns(numerator - head, denominator, speed)),
+        }
+    }
+
+    /// How much of the trace the warm-up takes, where that has a speed of its own.
+    fn head_ns(&self) -> u128 {
+        let speed = self.replay.warmup_speed.map_or(0, |speed| speed.micro_per_second);
+        u128::from(self.run.warmup_ns) * u128::from(speed) / 1_000_000
+    }
+
+    /// How long what is stored at a time of the trace is to live in the run.
+    fn sent_ttl_ns(&self, ttl_ns: u64, at_ns: u64) -> u64 {
+        match u128::from(at_ns) < self.head_ns() {
+            true => self.run_ns(u128::from(at_ns) + u128::from(ttl_ns), 1) - self.run_ns(at_ns.into(), 1),
+            false => scaled_ns(ttl_ns.into(), 1, self.replay.speed),
+        }
+    }
+
     /// A time to live from then on, as it is sent.
     fn sent_ttl_s(&self, ttl_s: u64, at_ns: u64) -> u32 {
         let sent = match self.run.unix_s {
-            Some(unix_s) if ttl_s > TTL_MAX_S => {
-                unix_s + scaled_ns(at_ns.into(), 1, &self.replay) / SECOND_NS + ttl_s
-            }
+            Some(unix_s) if ttl_s > TTL_MAX_S => unix_s + self.run_ns(at_ns.into(), 1) / SECOND_NS + ttl_s,
             _ => ttl_s.max(1),
         };
         u32::try_from(sent).unwrap_or(u32::MAX)
@@ -409,17 +452,17 @@ impl Pace {
     /// When the nth of the requests of a second is due.
     fn time_ns(&self, record: &HeldRecord, nth: u64, count: u64) -> u64 {
         if self.run.unit_ns < SECOND_NS {
-            return scaled_ns(record.at_ns.into(), 1, &self.replay);
+            return self.run_ns(record.at_ns.into(), 1);
         }
         let second_ns = record.at_ns - record.at_ns % SECOND_NS;
         match self.is_poisson {
-            true => scaled_ns((second_ns + self.fractions[nth as usize]).into(), 1, &self.replay),
+            true => self.run_ns((second_ns + self.fractions[nth as usize]).into(), 1),
             // In the middle of the nth of so many parts.
             false => {
                 let parts = 2 * u128::from(count);
                 let numerator =
                     u128::from(second_ns) * parts + u128::from(2 * nth + 1) * u128::from(SECOND_NS);
-                scaled_ns(numerator, parts, &self.replay)
+                self.run_ns(numerator, parts)
             }
         }
     }
@@ -432,10 +475,9 @@ fn count_down(left: &mut u64, counts: bool) -> bool {
     is_left
 }
 
-/// A time of the trace that is a fraction, in nanoseconds of the run, rounded down.
-fn scaled_ns(numerator: u128, denominator: u128, replay: &Replay) -> u64 {
-    let scaled =
-        numerator.saturating_mul(1_000_000) / (denominator * u128::from(replay.speed.micro_per_second));
+/// A time of the trace that is a fraction, in nanoseconds at this speed, rounded down.
+fn scaled_ns(numerator: u128, denominator: u128, speed: Rate) -> u64 {
+    let scaled = numerator.saturating_mul(1_000_000) / (denominator * u128::from(speed.micro_per_second));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 

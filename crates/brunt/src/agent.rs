@@ -15,13 +15,14 @@ use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::process::cannot;
 use brunt_engine::run::RunData;
+use brunt_fleet::agent_traces::{AgentTrace, tell_contents};
 use brunt_fleet::message::AgentInfo;
 use brunt_fleet::rank::Rank;
 use brunt_fleet::{AgentCredentials, ControllerCredentials, Fleet, PORT, TargetFiles, credentials};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::{is_this_host, split};
 use brunt_plan::sockets::{Identity, TlsOptions};
-use brunt_plan::spec::RunSpec;
+use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::Count;
 use brunt_report::file_type::{FileRequest, FileType};
 use brunt_stats::run_record::RunRecord;
@@ -68,12 +69,14 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
         }
     };
     host::raise_open_files();
+    let traces = flags.trace.iter().map(|path| trace_of(path)).collect::<Result<_, _>>()?;
     let is_open = credentials.is_open();
     let agent = brunt_fleet::Agent {
         credentials,
         info,
         cpus,
         sleeps: false,
+        traces,
         target,
         open: Arc::new(open),
         keep: &keep,
@@ -93,6 +96,25 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // The port may have been chosen by the kernel.
     show(format!("listening on {address}\n"), false);
     agent.serve(&listener)
+}
+
+/// A trace that this host has. All of it is read.
+fn trace_of(path: &str) -> Result<AgentTrace, Failure> {
+    let trace = std::path::absolute(path).and_then(|path| AgentTrace::read(path.display().to_string()));
+    trace.map_err(|error| {
+        Failure::usage(format!("trace: cannot read '{path}' ({error}): expected the path of a file"))
+    })
+}
+
+/// Lets a plan for agents tell what is in its traces instead of where they are. Returns where that is.
+pub(crate) fn tell_traces(spec: &mut PlanSpec) -> Result<Vec<String>, Failure> {
+    let mut paths = Vec::new();
+    tell_contents(spec, |path| {
+        let AgentTrace { path, identity } = trace_of(path)?;
+        paths.push(path);
+        Ok::<_, Failure>(identity)
+    })?;
+    Ok(paths)
 }
 
 /// The rank of an agent that joins a fleet: that of its options, else that of its engine.

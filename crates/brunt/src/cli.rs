@@ -428,6 +428,9 @@ pub(crate) struct Agent {
     /// Pin workers to these CPUs, in turn, e.g. 1-3
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
+    /// A trace of this host (repeatable), which a plan finds by size and SHA-256, e.g. /data/t.zst
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<String>,
     /// Write this host's part of each run as JSON, e.g. host-a.json; brunt report --merge adds several
     #[arg(long, short, value_name = "[json:]PATH", value_hint = ValueHint::FilePath)]
     pub output: Option<FileRequest>,
@@ -437,7 +440,7 @@ pub(crate) struct Agent {
     #[command(flatten)]
     pub trust: AuthFlags,
     /// Make a folder for --auth, with a new token and certificate, and end; no other option may be set
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "join", "threads", "cpus", "output", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Several hosts")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "join", "threads", "cpus", "output", "trace", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Several hosts")]
     pub new_auth: Option<PathBuf>,
     /// TLS to the servers: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]
     #[arg(long, value_name = "FILE", help_heading = "Target")]

@@ -6,6 +6,7 @@
 mod kubernetes;
 mod slurm;
 
+use crate::agent::tell_traces;
 use crate::asking;
 use crate::cli::{Fleet, FleetPlan};
 use crate::exit::{Exit, Failure};
@@ -24,9 +25,9 @@ pub(crate) fn fleet(flags: &Fleet) -> Result<Exit, Failure> {
     let text = match flags {
         Fleet::Slurm(slurm) => slurm::script(slurm, &planned(&slurm.fleet)?),
         Fleet::Kubernetes(kubernetes) => {
-            let mut spec = planned(&kubernetes.fleet)?;
-            let target = kubernetes::take_target_files(&mut spec)?;
-            kubernetes::manifests(kubernetes, &spec, &[new_secrets()?, target].concat())
+            let mut planned = planned(&kubernetes.fleet)?;
+            let target = kubernetes::take_target_files(&mut planned.spec)?;
+            kubernetes::manifests(kubernetes, &planned, &[new_secrets()?, target].concat())
         }
     };
     let printed = print(text.as_bytes(), false).context("cannot write standard output");
@@ -34,8 +35,16 @@ pub(crate) fn fleet(flags: &Fleet) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The plan of a fleet, and the files that its agents have.
+struct Planned {
+    /// It names no trace, but tells what is in it.
+    spec: PlanSpec,
+    /// Where all agents have the traces.
+    traces: Vec<String>,
+}
+
 /// The plan of a fleet of this size, which could run.
-fn planned(flags: &FleetPlan) -> Result<PlanSpec, Failure> {
+fn planned(flags: &FleetPlan) -> Result<Planned, Failure> {
     let mut asked = PlanRequest::read(Some(&flags.plan), PlanSpec::default())?;
     if has_password(&asked.spec) {
         return Err(Failure::usage(
@@ -48,6 +57,7 @@ fn planned(flags: &FleetPlan) -> Result<PlanSpec, Failure> {
         *file = absolute.display().to_string();
     }
     run.fleet = Some(Count(flags.agents.into()));
+    let traces = tell_traces(&mut asked.spec)?;
     let mut sent = asked.spec.clone();
     (sent.run.tls_ca, sent.run.tls_cert, sent.run.tls_key) = (None, None, None);
     if let Some(option) = sent.first_file() {
@@ -61,7 +71,7 @@ fn planned(flags: &FleetPlan) -> Result<PlanSpec, Failure> {
         trial.plan().map(drop)
     };
     judged(Protocol::MemcachedText).or_else(|failure| judged(Protocol::Resp2).map_err(|_| failure))?;
-    Ok(asked.spec)
+    Ok(Planned { spec: asked.spec, traces })
 }
 
 fn has_password(spec: &PlanSpec) -> bool {
@@ -83,11 +93,13 @@ fn new_secrets() -> Result<Vec<(String, String)>, Failure> {
     credentials::files(&folder).iter().map(|path| read(path)).collect()
 }
 
-/// The options of an agent that name the target's files of TLS, each as `written` has it.
-fn target_options(spec: &PlanSpec, written: impl Fn(&str, &str) -> String) -> String {
+/// The options of an agent that name the target's files of TLS, and traces, each as `written` has it.
+fn file_options(Planned { spec, traces }: &Planned, written: impl Fn(&str, &str) -> String) -> String {
     let RunSpec { tls_ca, tls_cert, tls_key, .. } = &spec.run;
     let files = [("--target-ca", tls_ca), ("--target-cert", tls_cert), ("--target-key", tls_key)];
-    files.into_iter().filter_map(|(option, path)| Some(written(option, path.as_ref()?))).collect()
+    let files = files.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?)));
+    let traces = traces.iter().map(|path| ("--trace", path));
+    files.chain(traces).map(|(option, path)| written(option, path)).collect()
 }
 
 /// The template with a value in the place of each `@NAME@`. What is in a value stays as it is.

@@ -250,6 +250,9 @@ impl PlanRequest {
             asking::ask(&mut self.spec)?;
         }
         if self.share.is_none() {
+            if self.spec.run.has_agents() {
+                agent::tell_traces(&mut self.spec)?;
+            }
             self.fleet = agent::connect_agents(&mut self.spec.run, &flags.hosts)?;
         }
         let planned = planned(&self)?;

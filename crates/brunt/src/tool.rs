@@ -397,6 +397,7 @@ fn serve_controllers(mode: &AgentMode) -> Result<Infallible, Failure> {
         info: agent::info(mode.threads, mode.lambda_mul),
         cpus,
         sleeps: mode.blocking,
+        traces: Vec::new(),
         target: TargetFiles::default(),
         open: Arc::new(agent::open),
         keep: &|_, _, _, _| {},

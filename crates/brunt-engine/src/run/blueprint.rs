@@ -594,6 +594,7 @@ fn capacities(
 mod tests {
     use super::*;
     use crate::loopback::plan;
+    use brunt_workload::session::PhaseTimes;
 
     /// What is far behind is sent in few pieces, and connections by the thousand take little memory.
     #[test]
@@ -675,6 +676,20 @@ mod tests {
             plans.iter().map(|index| index.server).collect()
         };
         shards.iter().map(of_worker).collect()
+    }
+
+    /// A lane that looks for records again has none that a full queue could have kept.
+    #[test]
+    fn lanes_without_a_block_keep_nothing() {
+        let plan = plan("trace = 't'\ntrace-layout = 'twitter'\nreplay = true");
+        let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new(), tls: None };
+        let shard = brunt_plan::shard::shards(&plan).remove(0);
+        let blueprint = Blueprint::new(plan, vec![endpoint], DataSets::ToStore);
+        let window = PhaseTimes { start_ns: 0, measure_ns: 0, end_ns: 1_000 };
+        let mut lane = blueprint.schedule_lanes(&blueprint.part_of(shard), window).lanes.remove(0);
+        lane.kept_ns = (0, 100);
+        lane.session.retry_at(50, 0);
+        assert_eq!((lane.session.due_ns(), lane.is_kept_in_schedule()), (50, false));
     }
 
     /// As memaslap's manual prints it: threads 0 and 3 have the first server, 1 and 4 the second, 2 and 5 the third.

@@ -9,6 +9,7 @@ use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
 use crate::io::canned::{Canned, Replies};
 use crate::run::blueprint::{Blueprint, DataSets, build};
+use crate::run::trace_reader::TraceReaders;
 use crate::state::recording::{Exchange, Filled};
 use crate::transport::Endpoint;
 use crate::worker::pace::Cpus;
@@ -47,7 +48,7 @@ pub struct InProcessRun {
 ///
 /// # Panics
 /// When the plan has several classes, another protocol than memcached's text protocol, or operations other than get and
-/// set (mget is several gets).
+/// set (mget is several gets); or when its trace cannot be read.
 pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
     run_with_replies(plan, interface, Replies::TEXT)
 }
@@ -93,7 +94,10 @@ impl CodecVisitor for InProcessJob<'_> {
         let orders = Arc::new(Orders::default());
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
-        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
+        let (readers, mut feeds) = TraceReaders::start(&blueprint.plan, std::slice::from_ref(&shard))
+            .unwrap_or_else(|error| panic!("{}: {}", error.file, error.error));
+        let worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
+        let mut worker = worker.with_feeds(feeds.pop().unwrap_or_default());
         let mut store = IntervalStore::new(&blueprint.layout);
         let mut intervals = 0;
         while worker.is_running() {
@@ -116,6 +120,7 @@ impl CodecVisitor for InProcessJob<'_> {
             }
         }
         store_interval(&mut store, &mut worker.end().last);
+        readers.end();
         let mut measured = OpCounts::default();
         let counts = store.request_counts();
         let in_measure = counts.entries().filter(|entry| entry.phase == Phase::Measure);

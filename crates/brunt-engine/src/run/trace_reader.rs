@@ -48,7 +48,9 @@ impl TraceReaders {
         let mut feeds: Vec<Feeds> = shards.iter().map(|_| Vec::new()).collect();
         let mut threads = Vec::new();
         for (index, class) in plan.classes.iter().enumerate() {
-            let Some(trace) = &class.trace else {
+            // Agents read what a controller only leads.
+            let is_here = |shard: &Shard| !shard.classes[index].record_takers(class).0.is_empty();
+            let Some(trace) = class.trace.as_ref().filter(|_| shards.iter().any(is_here)) else {
                 feeds.iter_mut().for_each(|of_worker| of_worker.push(Vec::new().into_iter()));
                 continue;
             };
@@ -324,6 +326,7 @@ fn with_requests(record: TraceRecord, counts: &RequestCounts) -> TraceRecord {
         raised_ttls: counts.raised_ttls,
         clamped_times: counts.clamped_times,
         overfull_seconds: counts.overfull_seconds,
+        not_stored: counts.not_stored,
         ..record
     }
 }

@@ -66,6 +66,9 @@ fn as_many_stores_follow_as_keys_were_missed() {
         ("rate = 8000", 3, 3, 4),
         ("calls-per-connection = 3", 1, 3, 2),
         ("calls-per-connection = 1", 3, 3, 1),
+        ("miss-delay = '100us'", 3, 6, 2),
+        ("rate = 8000\nmiss-delay = 'exp:1ms'", 3, 3, 4),
+        ("calls-per-connection = 3\nmiss-delay = 'uniform:10us,1ms'", 1, 3, 2),
     ] {
         for mix in ["get=3,delete=1", "gets,mget,delete", "mget=2,set,delete"] {
             let multiget = if mix.contains("mget") { "multiget = 5" } else { "" };
@@ -82,7 +85,9 @@ fn as_many_stores_follow_as_keys_were_missed() {
             );
             let op_counts = outcome.op_counts(Phase::Measure);
             assert_eq!(op_counts.requests.offered(), 1_500, "{load} {mix}");
-            assert_eq!(op_counts.requests.followup, op_counts.keys.miss, "{load} {mix}");
+            let late = outcome.op_counts(Phase::Drain).requests.followup;
+            assert_eq!(op_counts.requests.followup + late, op_counts.keys.miss, "{load} {mix}");
+            assert!(late == 0 || load.contains("miss-delay"), "{load} {mix}");
             assert_eq!(
                 (op_counts.requests.failed(), op_counts.requests.unsent, op_counts.requests.in_flight),
                 (0, 0, 0)
@@ -157,4 +162,60 @@ fn expired_keys_are_stored_again() {
     }
     assert!(misses >= 19, "{misses} in 20 s");
     assert_eq!(outcome.measured(OpKind::Set).requests.followup, misses);
+}
+
+/// A set is due when its database has answered, and its response time counts from then; misses of the key before the set has ended are a
+/// stampede, each of which is filled.
+#[test]
+fn stores_wait_for_the_database() {
+    let outcome = simulate(
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 64\ntime = '500ms'\nkeys = 10\nmix = 'get'\n\
+         popularity = 'sequential'\npreload = false\non-miss = 'set'\nmiss-delay = '25ms'",
+        SimOptions::default().latency(5 * MS),
+    );
+    let of = |kind| outcome.samples.iter().filter(move |sample| sample.op.kind() == kind);
+    // Of one key every 10 ms: the first is answered after 10 ms, its set due 25 ms later and there another 5 ms later.
+    let missed = of(OpKind::Get).filter(|get| get.outcome.class == OutcomeClass::Miss);
+    let gets: Vec<u64> = missed.map(|get| get.times.done_ns).collect();
+    let fills: Vec<&Sample> = of(OpKind::Set).collect();
+    assert_eq!((gets.len(), fills.len()), (40, 40));
+    for (got_ns, fill) in gets.iter().zip(&fills) {
+        assert_eq!(fill.times.intended_ns, got_ns + 25 * MS);
+        assert_eq!(fill.times.response_ns(), 10 * MS);
+    }
+    let counts = outcome.end.data.counts.fills;
+    assert_eq!(counts, FillCounts { stampedes: 10, stampede_misses: 30, ..FillCounts::default() });
+}
+
+/// In closed loop the slot waits, too; fills that come due after the end are made in the drain, and those that never do are counted.
+#[test]
+fn the_slot_is_taken_while_the_database_is_asked() {
+    for (drain, unfinished) in [("2s", 0), ("20ms", 3)] {
+        let outcome = simulate(
+            &format!(
+                "connections = 3\ntime = '450ms'\nkeys = 1000\nmix = 'get'\npopularity = 'sequential'\n\
+                 preload = false\non-miss = 'set'\nmiss-delay = '100ms'\ndrain = '{drain}'"
+            ),
+            SimOptions::default().latency(US),
+        );
+        let all = outcome.op_counts(Phase::Measure);
+        assert_eq!((all.requests.offered(), all.keys.miss), (15, 15), "{drain}");
+        let drained = outcome.op_counts(Phase::Drain).requests.followup;
+        assert_eq!((all.requests.followup, drained), (12, 3 - unfinished), "{drain}");
+        assert_eq!(outcome.end.data.counts.fills.unfinished, unfinished, "{drain}");
+    }
+}
+
+/// More than may wait: the others are made at once, and counted.
+#[test]
+fn fills_beyond_the_room_are_not_delayed() {
+    let outcome = simulate(
+        "rate = 400000\narrival = 'uniform'\nconnections = 4\ndepth = 256\ntime = '500ms'\nkeys = 1000000\nmix = 'get'\n\
+         popularity = 'sequential'\npreload = false\non-miss = 'set'\nmiss-delay = 'exp:30s'\ndrain = '1ms'",
+        SimOptions::default().latency(20 * US),
+    );
+    let (counts, all) = (outcome.end.data.counts.fills, outcome.op_counts(Phase::Measure));
+    let late = outcome.op_counts(Phase::Drain).requests.followup;
+    assert_eq!(all.requests.followup + late + counts.unfinished, all.keys.miss);
+    assert!(counts.undelayed > 60_000 && counts.unfinished > 120_000, "{counts:?}");
 }

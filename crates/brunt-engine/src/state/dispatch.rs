@@ -9,6 +9,7 @@
 //! [`STOPS_MAX`] stops within one wait only the latest lengthen it.
 
 use crate::state::RouteId;
+use crate::state::delayed_fills::DelayedFills;
 use crate::state::lane::{Lane, Lanes, Picked, Route};
 use brunt_stats::usage::STALL_MIN_NS;
 use brunt_workload::session::PhaseTimes;
@@ -26,6 +27,8 @@ pub(crate) struct Dispatch {
     pub deadlines: DeadlineQueue,
     /// Routes with waiting operations, or with such that their full queue kept in the schedule.
     pub backlogged: Vec<RouteId>,
+    /// Fills that are not due yet, which have the deadline behind those of the lanes.
+    pub fills: Option<Box<DelayedFills>>,
     /// When the loop last woke, or should have woken by its timer…
     pub iteration_start_ns: u64,
     /// …and when it then began to take due operations.
@@ -43,6 +46,7 @@ impl Dispatch {
             routes: Vec::new(),
             deadlines: DeadlineQueue::new(0),
             backlogged: Vec::new(),
+            fills: None,
             iteration_start_ns: u64::MAX,
             dispatched_ns: 0,
             absences: Absences::new(),
@@ -51,10 +55,13 @@ impl Dispatch {
     }
 
     /// Replaces the lanes; [`Dispatch::begin`] makes them due.
-    pub(crate) fn install(&mut self, Lanes { lanes, routes }: Lanes) {
+    pub(crate) fn install(&mut self, Lanes { lanes, routes, miss_delays }: Lanes) {
         self.backlogged = Vec::with_capacity(routes.len());
         self.absences.stop();
-        self.deadlines = DeadlineQueue::new(lanes.len() as u32);
+        let fills_max = lanes.iter().map(|lane| lane.waiting_fills_max as usize).sum();
+        let has_fills = !miss_delays.is_empty();
+        self.fills = has_fills.then(|| Box::new(DelayedFills::new(miss_delays, fills_max)));
+        self.deadlines = DeadlineQueue::new(lanes.len() as u32 + u32::from(has_fills));
         (self.lanes, self.routes) = (lanes, routes);
     }
 
@@ -68,9 +75,37 @@ impl Dispatch {
         (0..).zip(&self.lanes).for_each(|(index, lane)| self.deadlines.set(index, lane.due_ns()));
     }
 
-    /// Due operations that were not sent.
+    /// Due operations that were not sent, and fills that will be due.
     pub(crate) fn backlog(&self) -> usize {
-        self.routes.iter().map(Route::backlog).sum()
+        let fills = self.fills.as_ref().map_or(0, |fills| fills.len());
+        self.routes.iter().map(Route::backlog).sum::<usize>() + fills
+    }
+
+    /// Are there fills that are due?
+    #[inline]
+    pub(crate) fn has_due_fills(&self, now_ns: u64) -> bool {
+        self.fills.as_ref().is_some_and(|fills| fills.due_ns() <= now_ns)
+    }
+
+    /// Lets a fill wait for the database of its class. False if its lane has no room.
+    pub(crate) fn defer_fill(&mut self, fill: &Picked) -> bool {
+        let lane = &mut self.lanes[fill.op.session as usize];
+        let Some(fills) = self.fills.as_mut().filter(|_| lane.waiting_fills < lane.waiting_fills_max) else {
+            return false;
+        };
+        lane.waiting_fills += 1;
+        fills.push(fill);
+        self.deadlines.set(self.lanes.len() as u32, fills.due_ns());
+        true
+    }
+
+    /// Takes a fill that is due.
+    pub(crate) fn take_due_fill(&mut self, now_ns: u64) -> Option<Picked> {
+        let fills = self.fills.as_mut()?;
+        let fill = fills.pop_due(now_ns);
+        self.deadlines.set(self.lanes.len() as u32, fills.due_ns());
+        self.lanes[fill.as_ref()?.op.session as usize].waiting_fills -= 1;
+        fill
     }
 
     /// Does every key have several servers?

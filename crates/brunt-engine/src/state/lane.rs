@@ -13,6 +13,7 @@ use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::RowHandle;
 use brunt_workload::keys::KeyGenerator;
+use brunt_workload::miss_delays::MissDelays;
 use brunt_workload::placement::Router;
 use brunt_workload::rng::{Draw, DrawRng};
 use brunt_workload::session::Session;
@@ -199,6 +200,8 @@ pub(crate) struct RouteRoom {
     pub depth: u32,
     /// Maximum waiting operations of the schedule.
     pub waiting_max: usize,
+    /// Maximum fills of a lane that wait for a database.
+    pub fills_max: usize,
     /// Maximum other waiting operations: fills, and those that return from a lost connection.
     pub extra: usize,
     /// Operations are bound to connections, and are kept while theirs is down.
@@ -283,6 +286,9 @@ pub(crate) struct Lane {
     pub begins_taken: bool,
     /// Missed keys are filled.
     pub fills_misses: bool,
+    /// Fills that wait for the database, and how many may.
+    pub waiting_fills: u32,
+    pub waiting_fills_max: u32,
     /// Freed slots of its closed loop are reused when nothing is in flight on their connection.
     pub refills_together: bool,
     /// Writes request no reply.
@@ -314,9 +320,10 @@ impl Lane {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
     }
 
-    /// Was its next operation kept in the schedule by a full queue, which has room now?
+    /// Was its next operation kept in the schedule by a full queue, which has room now? Without a block nobody knows it.
     pub(crate) fn is_kept_in_schedule(&self) -> bool {
-        self.full_routes == 0 && self.session.due_ns() <= self.kept_ns.1
+        let is_known = !self.session.needs_block();
+        self.full_routes == 0 && is_known && self.session.due_ns() <= self.kept_ns.1
     }
 
     /// Passes trace records to the session, or schedules the next try.
@@ -408,6 +415,8 @@ impl Lane {
 pub(crate) struct Lanes {
     pub lanes: Vec<Lane>,
     pub routes: Vec<Route>,
+    /// How long the database of each class takes after misses; empty where none is asked.
+    pub miss_delays: Vec<Option<MissDelays>>,
 }
 
 impl Lanes {

@@ -7,6 +7,7 @@
 pub(crate) mod busy_period;
 pub(crate) mod connection;
 pub(crate) mod connections;
+pub(crate) mod delayed_fills;
 pub(crate) mod dispatch;
 pub(crate) mod group;
 pub(crate) mod hash_slots;

@@ -12,7 +12,7 @@ use crate::state::health::Health;
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Lane, Picked};
 use crate::state::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
-use brunt_plan::op::Op;
+use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;
@@ -218,6 +218,9 @@ impl<C: Codec> Traffic<C> {
         outcome: Outcome,
         at_ns: u64,
     ) {
+        if op.kind == OpKind::Set && self.dispatch.fills.is_some() {
+            self.note_set(op.class, op.session, op.key);
+        }
         let lane = &self.dispatch.lanes[op.session as usize];
         if lane.binds_slots || lane.session.is_open() {
             // The reserved call of a bound slot was not made.

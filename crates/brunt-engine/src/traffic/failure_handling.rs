@@ -265,6 +265,8 @@ impl<C: Codec> Traffic<C> {
             self.end_backlog(index as RouteId);
         }
         self.dispatch.backlogged.clear();
+        self.recording.counts.fills.unfinished +=
+            self.dispatch.fills.take().map_or(0, |fills| fills.len() as u64);
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
             self.close_redirected(&picked, now_ns);
         }

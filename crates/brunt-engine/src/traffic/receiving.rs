@@ -9,8 +9,8 @@ use super::matching::is_requested;
 use super::redirecting::ReplyEnd;
 use crate::state::group::Group;
 use crate::state::in_flight::Entry;
-use crate::state::lane::{Checking, Lane, Picked, Route, Routing};
-use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
+use crate::state::lane::{Checking, Lane, Picked, Route};
+use crate::state::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT};
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -543,54 +543,6 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Issues the fill of a missed key, due now, unless it is a record's and nothing says how long its value is. In closed loop the slot of the retrieval is freed only at its end.
-    fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
-        let lane_index = self.in_flight.get(head).lane();
-        let lane = &mut self.dispatch.lanes[lane_index as usize];
-        let op = match self.in_flight.get(head).key() {
-            KeyRef::Offset(place) => lane.session.fill_from_record(place),
-            KeyRef::Id(_) | KeyRef::Drawn(_) => Some(lane.session.fill(id)),
-        };
-        let Some(op) = op else { return };
-        let (binds_slots, is_open) = (lane.binds_slots, lane.session.is_open());
-        let phase = self.window.phase_of(at_ns);
-        let row = self.recording.row(phase, &op);
-        self.recording.set.followup(phase, &op);
-        self.recording.occupancy.enter(at_ns, 1);
-        let shared_slot = if is_open { NO_SHARED_SLOT } else { self.share_slot(index, head) };
-        // If any server could take it, the fill goes to the one that missed, and the order of the others is kept.
-        let route = match self.dispatch.lanes[lane_index as usize].routing {
-            Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index].route,
-            Routing::Only | Routing::ByKey(_) | Routing::BySlot | Routing::ByKind(_) => {
-                self.route_of(lane_index, &op)
-            }
-        };
-        let connection = binds_slots.then_some(index);
-        self.enqueue(Picked { connection, shared_slot, ..Picked::new(op, phase, row, at_ns, at_ns, route) });
-    }
-
-    /// Shares the slot of an operation in flight with one more.
-    fn share_slot(&mut self, index: u32, head: EntryId) -> u32 {
-        let entry = self.in_flight.get_mut(head);
-        let shared_slot = match entry.details.group {
-            NO_GROUP => &mut entry.details.shared_slot,
-            group => &mut self.groups.get_mut(group).shared_slot,
-        };
-        if *shared_slot == NO_SHARED_SLOT {
-            *shared_slot = self.shared_slots.open(index);
-        }
-        self.shared_slots.join(*shared_slot);
-        *shared_slot
-    }
-
-    /// Handles a missed key of a retrieval.
-    fn missed(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
-        self.check_miss(index, head, id, at_ns);
-        if self.lane_at(head).fills_misses {
-            self.follow(index, head, id, at_ns);
-        }
-    }
-
     /// Ends the value being verified, if any.
     #[inline]
     fn end_value(&mut self, index: u32, id: EntryId, at_ns: u64) {
@@ -690,6 +642,9 @@ impl<C: Codec> Traffic<C> {
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
             let entry = self.without_redirect(entry);
             return self.record_end(index, &entry, outcome, done_ns, polled_ns);
+        }
+        if entry.kind == OpKind::Set && self.dispatch.fills.is_some() {
+            self.note_set(entry.class, entry.lane(), entry.key());
         }
         self.end_write(entry, outcome.class, done_ns);
         let server = self.connections[index].server;

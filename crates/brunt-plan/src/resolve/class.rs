@@ -137,7 +137,9 @@ fn resolve_class(
         multiget: multiget as u16,
         ttl_s: (spec.ttl.unwrap_or_default().0 / DurationNs::from_secs(1).0) as u32,
         noreply: spec.noreply == Some(true),
-        on_miss: spec.on_miss.unwrap_or(OnMiss::Ignore),
+        // A preload misses nothing.
+        on_miss: spec.on_miss.filter(|_| spec.trace_preload != Some(true)).unwrap_or(OnMiss::Ignore),
+        miss_delay: spec.miss_delay.filter(|_| spec.trace_preload != Some(true)),
         lifetime: Lifetime {
             connect_rate: spec.connect_rate,
             connect_arrival: spec.connect_arrival.clone().filter(|arrival| *arrival != Arrival::Uniform),
@@ -173,6 +175,7 @@ fn resolve_load(spec: &mut ClassSpec) -> Load {
             let arrival = spec.call_arrival.get_or_insert(Arrival::Uniform).clone();
             return Load::Open { rate: OpenRate::PerConnection(rate), arrival };
         }
+        _ if spec.trace_preload == Some(true) => return Load::Closed { think: DurationNs::default() },
         _ if spec.replay == Some(true) => {
             let arrival = spec.arrival.get_or_insert(Arrival::Uniform).clone();
             return Load::Open { rate: OpenRate::Recorded, arrival };
@@ -219,6 +222,8 @@ fn resolve_replay(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Repl
         copies: context.count("trace-copies", spec.trace_copies, 1, 1, COPIES_MAX)? as u32,
         repeat: spec.trace_repeat.unwrap_or(TraceRepeat::Once),
         is_all_gets: spec.trace_gets == Some(true),
+        is_preload: spec.trace_preload == Some(true),
+        warmup_speed: spec.trace_warmup_speed,
     })
 }
 
@@ -235,6 +240,9 @@ pub(super) fn order_keys(placement: Placement, classes: &mut [Class]) {
 
 /// What a trace may ask for, before the protocol is known.
 fn mix_of_trace(trace: &Trace) -> Mix {
+    if trace.replay.as_ref().is_some_and(|replay| replay.is_preload) {
+        return Mix::of([(OpKind::Set, 1)]);
+    }
     if trace.replay.as_ref().is_some_and(|replay| replay.is_all_gets) {
         return Mix::of([(OpKind::Get, 1)]);
     }

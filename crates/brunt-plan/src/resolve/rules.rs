@@ -94,6 +94,7 @@ static RULES: &[Rule] = &[
     pair("popularity window", Conflicts, "value-form zeros", ": values hold their versions"),
     pair("popularity window", Conflicts, "drift, purge, agent, hash-field", ""),
     pair("popularity window", Conflicts, "noreply", ": the objects of a window depend on the replies"),
+    pair("miss-delay", Requires, "on-miss set", ""),
     pair("popularity window", Conflicts, "on-miss set", ": a window stores its objects itself"),
     pair("client-connections", Conflicts, OF_LIFETIME, ""),
     pair("client-connections", Conflicts, "trace, purge", ""),
@@ -113,7 +114,9 @@ static RULES: &[Rule] = &[
     ),
     pair("replay", Conflicts, "trace-order lines, warmup auto", ""),
     pair("trace-order", Requires, "trace", ""),
-    pair("trace-speed, trace-sample, trace-copies, trace-repeat, trace-gets", Requires, "replay", ""),
+    pair(OF_REPLAY, Requires, "replay", ""),
+    pair("trace-warmup-speed", Requires, "warmup", ""),
+    pair("trace-preload", Conflicts, "trace-repeat, trace-gets, trace-warmup-speed", ""),
     pair("trace-repeat same-keys, trace-repeat new-keys", Requires, "time, requests", ""),
     pair("connect-arrival", Requires, "connect-rate", ""),
     pair("connections-total", Requires, "calls-per-connection, reconnect-every", ""),
@@ -125,7 +128,6 @@ static RULES: &[Rule] = &[
     pair("purge", Conflicts, "ttl", ""),
     pair("trace", Conflicts, "cluster", ""),
     pair("trace", Conflicts, "verify", ", which checks the keys of a data set"),
-    pair("trace", Conflicts, "agent", ": the file is on this host"),
     pair("replicas", Conflicts, "noreply", ": a write ends when every replica has replied"),
     pair("replicas", Conflicts, "cluster", ", whose nodes replicate by themselves"),
     pair("replicas", Conflicts, "on-miss set, agent, trace", ""),
@@ -164,13 +166,16 @@ static RULES: &[Rule] = &[
         !case.sends(OpKind::Cas) || case.sends(OpKind::Gets) || case.plan.trailing_blank
     }),
     requires("on-miss set", "a retrieval in --mix, e.g. get=9,set=1", |case| {
-        case.sends_any(OpKind::is_retrieval)
+        case.sends_any(OpKind::is_retrieval) || case.class.replay().is_some_and(|replay| replay.is_preload)
     }),
     requires("delta", "incr or decr in --mix, e.g. get=9,incr=1", |case| case.class.mix.has_counters()),
     requires("noreply", "writes in --mix, e.g. get=9,set=1", |case| {
         case.sends_any(|kind| !kind.is_retrieval())
     }),
     conflicts("purge", "mget in --mix", |case| case.sends(OpKind::Mget)),
+    conflicts("trace", "runs-on controller and --measure-..., which would send all of it again", |case| {
+        case.class.host_role == HostRole::Controller
+    }),
     requires(
         "reconnect never",
         "--no-preload: every connection counts, and preload would open the first ones",
@@ -207,6 +212,8 @@ static RULES: &[Rule] = &[
 
 const NAMES_OPERATIONS: &str = ", which names the operations";
 const OF_LIFETIME: &str = "connect-rate, calls-per-connection, connections-total, reconnect-every";
+const OF_REPLAY: &str =
+    "trace-speed, trace-sample, trace-copies, trace-repeat, trace-gets, trace-warmup-speed, trace-preload";
 /// Those of `MeterKind::OF_TIMESTAMPS`.
 const OF_TIMESTAMPS: &str = "meter stack-out, meter wire-and-server, meter stack-in, meter without-client";
 const OWN_SCHEDULE: &str = ", which gives each connection its own schedule";

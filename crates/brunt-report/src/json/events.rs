@@ -9,7 +9,7 @@ use brunt_stats::outage::Outage;
 use brunt_stats::run_record::ClusterRecord;
 use brunt_stats::summary::Summary;
 use brunt_stats::verification::{FaultExample, ObjectCounts, ValueFault};
-use brunt_stats::worker_counts::{DatagramCounts, RecacheCounts, RedirectionCounts};
+use brunt_stats::worker_counts::{DatagramCounts, FillCounts, RecacheCounts, RedirectionCounts};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub struct Events {
     /// Parts of writes to replicas that were not sent, or lost with their connection, because the replica was down; the writes count by the
     /// other replicas' replies.
     pub replicas_missed: u64,
+    /// Fills after misses; `null` without `miss-delay`.
+    pub fills: Option<FillCounts>,
     /// Discarded reply datagrams by reason, and memaslap's counters (docs/workload.md); `null` without UDP.
     pub datagrams: Option<DatagramCounts>,
     /// Values marked by a meta server.
@@ -154,6 +156,7 @@ impl Events {
         let counts = summary.counts();
         let verified = |count: u64| summary.record.plan.verify.map(|_| count);
         let replies = counts.error_replies.rows();
+        let delays = summary.record.plan.classes.iter().any(|class| class.miss_delay.is_some());
         Self {
             outages: summary.outages.iter().map(|outage| OutageRow::of(summary, outage)).collect(),
             outages_overflow: summary.outages_overflow(),
@@ -166,6 +169,7 @@ impl Events {
             connections_abandoned: counts.connections_abandoned,
             workers_cut_off: counts.workers_cut_off,
             replicas_missed: counts.replicas_missed,
+            fills: delays.then_some(counts.fills),
             datagrams: summary.datagrams().copied(),
             recache: counts.recache,
             cluster: summary

@@ -57,6 +57,7 @@ pub(super) fn requests(summary: &Summary) -> Vec<String> {
     }
     facts.extend(quantity::counted(outcomes(requests)));
     facts.extend((requests.followup > 0).then(|| format!("{} fills after misses", requests.followup)));
+    facts.extend(quantity::counted(summary.counts().fills.rows()));
     facts
 }
 
@@ -290,6 +291,7 @@ fn traces(summary: &Summary) -> Vec<String> {
             (record.unsized_retrievals, "retrieval", "without a size to fill"),
             (record.raised_ttls, "ttl", "raised to 1 s"),
             (record.clamped_times, "time", "before an earlier one, raised to that"),
+            (record.not_stored, "request", "that needs nothing stored before it"),
             (record.overfull_seconds, "second", "with more records than are held, spread in parts"),
         ];
         let changed = changed.into_iter().filter(|(count, ..)| *count > 0);

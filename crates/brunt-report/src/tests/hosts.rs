@@ -46,7 +46,11 @@ fn hosts_of_parts_are_rows() {
     let page = output(|out| html::write(&summary, out));
     let (_, section) = page.split_once("<section id=\"hosts\"").unwrap();
     let (section, _) = section.split_once("</section>").unwrap();
-    assert_eq!((section.matches("<th scope=row>").count(), section.matches("<svg").count()), (2, 2), "{section}");
+    assert_eq!(
+        (section.matches("<th scope=row>").count(), section.matches("<svg").count()),
+        (2, 2),
+        "{section}"
+    );
     // One host has nothing to be compared with.
     let alone = run::part(0, 0, None).summary;
     let texts = [report_of(&alone, &PIPE, Level::Long), output(|out| html::write(&alone, out))];

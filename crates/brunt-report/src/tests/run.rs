@@ -681,6 +681,7 @@ fn replayed() -> TraceRecord {
         raised_ttls: 8,
         clamped_times: 9,
         overfull_seconds: 1,
+        not_stored: 0,
         is_whole: false,
         error: Some("the frame ends early".to_owned()),
     }

@@ -107,7 +107,7 @@ fn poisson_times_are_uniform_within_a_second() {
 #[test]
 fn rules_are_counted() {
     let long = "k".repeat(260);
-    let table: [(&str, &str, &str, &str); 12] = [
+    let table: [(&str, &str, &str, &str); 13] = [
         (
             "times that fall",
             "",
@@ -164,6 +164,12 @@ fn rules_are_counted() {
             "0,a,1,7,1,get,0\n0,a,1,7,1,set,0",
             "get a 7@250 set a 7@750; sent 2",
         ),
+        (
+            "a preload",
+            "trace-preload = true\ntrace-copies = 2\non-miss = 'set'",
+            "0,a,1,7,1,get,0\n0,b,1,0,1,get,0\n0,c,1,7,1,set,0\n1,a,1,9,1,get,0\n1,b,1,9,1,get,0\n1,c,1,9,1,get,0",
+            "set a 7@250 set a.1 7@750; sent 2 unstored 10",
+        ),
         ("nothing of the sample", "trace-sample = '0.0000001%'", "0,a,1,7,1,get,0", "; sent 0 sampled 1"),
     ];
     for (name, more, lines, expected) in table {
@@ -189,6 +195,7 @@ fn shown(counts: &RequestCounts) -> String {
         ("ttl", counts.raised_ttls),
         ("clamped", counts.clamped_times),
         ("overfull", counts.overfull_seconds),
+        ("unstored", counts.not_stored),
     ];
     let others = named.into_iter().filter(|(_, count)| *count > 0);
     format!(
@@ -228,6 +235,19 @@ fn requests_add_up() {
         let used: BTreeSet<u32> = sent.iter().map(|one| one.taker).collect();
         assert_eq!(used.len() as u32, takers, "a sample is spread over all");
     }
+}
+
+/// Its 2 seconds take 20 of the trace; what is stored there lives on at the speed of the rest.
+#[test]
+fn the_warm_up_has_a_speed_of_its_own() {
+    let lines = "0,a,1,7,1,set,0\n10,b,1,7,1,set,30\n10,c,1,7,1,set,5\n20,d,1,7,1,set,30\n25,e,1,7,1,get,0\n";
+    let run = ReplayRun { warmup_ns: 2_000_000_000, ..RUN };
+    let more = "warmup = '2s'\ntrace-speed = 2\ntrace-warmup-speed = 10";
+    let (sent, counts) = replayed(lines, "twitter", more, 8, run, 1);
+    let shown: Vec<(u64, u32)> = sent.iter().map(|one| (one.due_ns / 1_000_000, one.ttl_s)).collect();
+    // b: 1 s of the run until the end of the warm-up, then 20 s of the trace in 10 s.
+    assert_eq!(shown, [(50, 0), (1_025, 11), (1_075, 1), (2_250, 15), (4_750, 0)]);
+    assert_eq!(counts.raised_ttls, 1);
 }
 
 /// Those of the warm-up do not count.

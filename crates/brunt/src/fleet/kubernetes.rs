@@ -2,7 +2,7 @@
 //!
 //! Pure but for files of TLS that the plan names. Invariant: every text is a block that keeps its lines, or is quoted.
 
-use super::{filled, target_options};
+use super::{Planned, file_options, filled};
 use crate::cli::Kubernetes;
 use crate::exit::Failure;
 use crate::input;
@@ -63,12 +63,12 @@ pub(super) fn take_target_files(spec: &mut PlanSpec) -> Result<Vec<(String, Stri
 }
 
 /// The objects of this fleet, with these files in its Secret.
-pub(super) fn manifests(flags: &Kubernetes, spec: &PlanSpec, secrets: &[(String, String)]) -> String {
+pub(super) fn manifests(flags: &Kubernetes, planned: &Planned, secrets: &[(String, String)]) -> String {
     let name = format!("brunt-{:08x}", random_seed() as u32);
     let namespace = |before: &str| {
         flags.namespace.as_ref().map_or(String::new(), |namespace| format!("{before}{namespace}"))
     };
-    let target = target_options(spec, |option, path| format!(", \"{option}\", \"{path}\""));
+    let files = file_options(planned, |option, path| format!(", \"{option}\", \"{path}\""));
     let secrets: String = secrets.iter().map(|(name, text)| format!("  {name}: {}\n", block(text))).collect();
     let template = TEMPLATE.replace("@POD@", POD).replace("@CONTAINER@", CONTAINER);
     filled(
@@ -83,8 +83,8 @@ pub(super) fn manifests(flags: &Kubernetes, spec: &PlanSpec, secrets: &[(String,
             ("THREADS", &(flags.cpu - 1).max(1).to_string()),
             ("MEMORY", &quoted(&flags.memory)),
             ("PORT", &PORT.to_string()),
-            ("TARGET", &target),
-            ("PLAN", &block(&spec.to_toml())),
+            ("FILES", &files),
+            ("PLAN", &block(&planned.spec.to_toml())),
             ("SECRETS", &secrets),
         ],
     )

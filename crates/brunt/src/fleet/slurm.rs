@@ -2,22 +2,21 @@
 //!
 //! Pure. Invariant: words of the user are quoted for the shell, and the plan is what its author wrote, whatever is in it.
 
-use super::{filled, target_options};
+use super::{Planned, file_options, filled};
 use crate::cli::Slurm;
-use brunt_plan::spec::PlanSpec;
 
 const TEMPLATE: &str = include_str!("slurm.sh");
 
 /// The job of this fleet.
-pub(super) fn script(flags: &Slurm, spec: &PlanSpec) -> String {
+pub(super) fn script(flags: &Slurm, planned: &Planned) -> String {
     let agents = flags.fleet.agents;
     let nodes = flags.nodes.unwrap_or(agents).min(agents);
     let option = |name: &str, value: &Option<String>| {
         value.as_ref().map_or(String::new(), |value| format!("#SBATCH --{name}={value}\n"))
     };
     let options = option("time", &flags.time) + &option("partition", &flags.partition);
-    let target = target_options(spec, |option, path| format!(" \\\n    {option} {}", quoted(path)));
-    let plan = spec.to_toml();
+    let files = file_options(planned, |option, path| format!(" \\\n    {option} {}", quoted(path)));
+    let plan = planned.spec.to_toml();
     let shared = flags.shared.as_ref().map(|path| quoted(&path.display().to_string()));
     filled(
         TEMPLATE,
@@ -29,7 +28,7 @@ pub(super) fn script(flags: &Slurm, spec: &PlanSpec) -> String {
             ("BINARY", &quoted(&flags.binary.display().to_string())),
             ("SHARED", shared.as_deref().unwrap_or("$SLURM_SUBMIT_DIR")),
             ("PORT", &flags.port.to_string()),
-            ("TARGET", &target),
+            ("FILES", &files),
             ("END", &end_of(&plan)),
             ("PLAN", &plan),
         ],

@@ -49,7 +49,7 @@ if [ "$cpus" -lt 1 ]; then cpus=1; fi
 # An agent that fails does not end the others: the controller reports what is lost.
 srun --ntasks=@AGENTS@ --ntasks-per-node=@PER_NODE@ --cpus-per-task="$cpus" --cpu-bind=cores \
     --kill-on-bad-exit=0 --input=none --label \
-    "$brunt" agent --join "$host:@PORT@" --auth "$private/auth"@TARGET@ &
+    "$brunt" agent --join "$host:@PORT@" --auth "$private/auth"@FILES@ &
 agents=$!
 
 "$brunt" run "$private/plan.toml" --listen "0.0.0.0:@PORT@" --auth "$private/auth" -o "$result" &

@@ -123,6 +123,31 @@ fn shares_add_up_to_the_plan() {
     assert_eq!((run.requests("scheduled"), run.requests("sent")), (500, 500));
 }
 
+/// Each agent has the trace under a name of its own and sends the records of its keys; a file with other contents is refused.
+#[test]
+fn agents_replay_their_own_files() {
+    let server = Server::reference("");
+    let line = |id: u64| {
+        format!("{},key{},6,50,1,{},0\n", id / 1_500, id * id % 601, ["get", "set"][id as usize % 2])
+    };
+    let text: String = (0..3_000).map(line).collect();
+    let (ours, theirs) = (file("ours.csv", &text), file("theirs.csv", &text));
+    let (one, two) =
+        (Agent::wait(&format!("-T 2 --trace {theirs}")), Agent::wait(&format!("-T 1 --trace {ours}")));
+    let flags = "--set trace-layout=twitter --replay --set trace-speed=2 -c 7 --no-preload";
+    let run = measured(&server, &[&one, &two], &format!("--set trace={ours} {flags}"));
+    assert_eq!((run.exit, run.requests("scheduled"), run.requests("completed")), (0, 3_000, 3_000));
+    let statistics = server.statistics();
+    let sent = |kind: &str| run.count(&format!("ops.{kind}.counts.requests.sent"));
+    assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (sent("get"), sent("set")));
+    assert_eq!((sent("get"), run.count("client.traces.0.records")), (1_500, 3_000));
+    assert_eq!(run.at("client.traces.0.is_whole"), true);
+    let other = file("other.csv", &text.replace("key0,", "key9,"));
+    let refused = Ended::from(led(&server, &[&one, &two], &format!("--set trace={other} {flags}")));
+    assert!(refused.said.contains("has another trace than the plan, sha256:"), "{}", refused.said);
+    assert_eq!(refused.exit, 1);
+}
+
 /// The server is asked for its statistics before an agent stores anything, so that its account holds all stores: as long as it keeps its
 /// answer back, no agent connects.
 #[test]

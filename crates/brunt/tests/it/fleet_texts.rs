@@ -64,6 +64,24 @@ fn agents_get_the_files_of_tls() {
     assert!(!manifests.contains(&*certificates.path("ca.pem")));
 }
 
+/// A trace is an option of agents, and the plan tells what is in it.
+#[test]
+fn agents_get_the_path_of_a_trace() {
+    let trace = file("fleet trace.csv", "0,a,1,1,1,get,0\n");
+    let keys = format!("trace = '{trace}'\ntrace-layout = 'twitter'\nreplay = true\npreload = false\n");
+    let plan = file("traced.toml", &format!("server = 'memcached://cache'\n{keys}"));
+    // By sha256sum.
+    let told = "trace = \"sha256:d389c0a644cf43d5c29819ca126f33c1defe05a76d70f40668c600e544c64cc5,16\"";
+    for (engine, option) in [
+        ("slurm", format!("--trace \"{trace}\"")),
+        ("kubernetes --image i", format!("\"--trace\", \"{trace}\"]")),
+    ] {
+        let text = &ended(&format!("fleet {engine} --agents 2 {plan}")).out;
+        assert!(text.contains(&option) && text.contains(told), "{text}");
+        assert!(!text.contains(&format!("trace = \"{trace}")), "{text}");
+    }
+}
+
 /// The objects that Python's reader of YAML finds in manifests.
 fn objects(text: &str) -> Option<Vec<Value>> {
     let path = file("fleet.yaml", text);
@@ -138,7 +156,7 @@ fn plans_that_no_fleet_has_are_refused() {
         ("server = 'unix:/run/cache.sock'\n", "server cannot be used with brunt fleet"),
         (
             "server = 'memcached://h'\ntrace = 't.csv'\ntrace-layout = 'twitter'\n",
-            "trace cannot be used with brunt fleet",
+            "t.csv' (No such file or directory",
         ),
         ("server = 'memcached://h'\nagent = ['h']\n", "--fleet cannot be used with --agent"),
         ("keys = 5\n", "--fleet requires --server"),

@@ -6,11 +6,12 @@ use super::{Blueprint, ClassConnections, DataSet, WAITING_MAX, WAITING_MIN, Work
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::worker::unloaded::{REQUESTS, THINK_NS};
 use brunt_plan::mix::Mix;
-use brunt_plan::op::OpKind;
+use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Refill, SessionScope};
 use brunt_plan::popularity::Popularity;
 use brunt_plan::shard::{ClassShard, Portion, StreamPart, share, share_of};
 use brunt_plan::units::DurationNs;
+use brunt_workload::miss_delays::MissDelays;
 use brunt_workload::placement::Router;
 use brunt_workload::popularity::Cursor;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
@@ -74,7 +75,7 @@ impl Blueprint {
                 let lane = lanes.lanes.len() as u32;
                 let session = Session::preload(set.class as u16, lane, count, depth, 0, spec.clone());
                 let slots = count as usize * depth as usize;
-                let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
+                let room = RouteRoom { depth, fills_max: 0, waiting_max: slots, extra: slots, parks: false };
                 let routing = match router {
                     Some(router) if span.len() > 1 => Routing::ByKey(router.clone()),
                     _ => Routing::Only,
@@ -106,6 +107,8 @@ impl Blueprint {
             depth: 0,
             begins_taken: false,
             fills_misses: false,
+            waiting_fills: 0,
+            waiting_fills_max: 0,
             noreply: false,
             refills_together: false,
             extends: set.extends,
@@ -177,6 +180,13 @@ impl Blueprint {
                 self.add_session(&mut lanes, (index, class), SessionPart { cursor, ..part }, &phase);
             }
         }
+        if self.plan.classes.iter().any(|class| class.miss_delay.is_some()) {
+            let delays = |(id, class): (ClassId, &Class)| {
+                let law = class.miss_delay.as_ref()?;
+                Some(MissDelays::new(law, self.plan.seed, id, worker.shard.part.index))
+            };
+            lanes.miss_delays = (0..).zip(&self.plan.classes).map(delays).collect();
+        }
         lanes
     }
 
@@ -196,6 +206,7 @@ impl Blueprint {
                 depth: 1,
                 sessions: SessionScope::Worker,
                 on_miss: OnMiss::Ignore,
+                miss_delay: None,
                 purge: None,
                 trace: None,
                 mix,
@@ -310,7 +321,8 @@ impl Blueprint {
         let room = self.route_room(class, connections, is_open, has_one_route, phase.routes);
         // All that may be in flight, and wait.
         let routes: usize = spans.iter().map(|span| span.ranges.len()).sum();
-        let records = count as usize * class.depth as usize + routes * room.waiting_max;
+        let slots = count as usize * class.depth as usize;
+        let records = slots + routes * room.waiting_max + room.fills_max;
         let session = Session::new(SessionSpec {
             class_id: class_index as u16,
             session_id: lanes.lanes.len() as u32,
@@ -337,6 +349,7 @@ impl Blueprint {
         lane.begins_taken = begins_taken;
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch && !is_shared;
         lane.fills_misses = class.on_miss == OnMiss::Set;
+        lane.waiting_fills_max = room.fills_max as u32;
         // Of the trace, if there is one.
         lane.extends |= class.trace.is_some() && class.mix.extends();
         lane.noreply = class.noreply;
@@ -376,13 +389,21 @@ impl Blueprint {
             (false, Some(_)) => slots * keys_max(class),
         };
         let fills = if class.on_miss == OnMiss::Set { slots * keys_max(class) } else { 0 };
+        // In closed loop no more can wait than have slots; all that wait may be due at one time.
+        let fills_max = match class.miss_delay {
+            None => 0,
+            Some(_) if is_open => waiting_max,
+            Some(_) => fills,
+        };
         RouteRoom {
             depth: class.depth,
+            fills_max,
             waiting_max,
             // A multi-get has a part per server with keys of it; where servers are down, one may get as many as
             // there are replicas.
             extra: slots * class.replicas as usize
                 + fills
+                + fills_max
                 + self.redirected_max(class, slots, if is_open { waiting_max } else { 0 }),
             parks: !is_open && has_one_route,
         }
