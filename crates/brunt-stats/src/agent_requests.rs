@@ -5,7 +5,6 @@
 use crate::histogram::Histogram;
 use crate::interval::Interval;
 use crate::request_counts::CountEntry;
-use crate::store::IntervalStore;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use schemars::JsonSchema;
@@ -41,11 +40,14 @@ impl AgentTotals {
         interval.rows.iter().for_each(|row| self.response.merge_sparse(&row.latencies.response));
     }
 
-    /// What all of its workers recorded.
-    pub(crate) fn of(store: &IntervalStore) -> Self {
+    /// What all of its workers recorded: counts, and response times by operation.
+    pub(crate) fn of<'a>(
+        counts: impl Iterator<Item = CountEntry>,
+        responses: impl Iterator<Item = &'a Histogram>,
+    ) -> Self {
         let mut totals = Self::default();
-        store.request_counts().entries().for_each(|entry| totals.count(&entry));
-        store.rows().for_each(|(_, _, row)| totals.response.merge(&row.latencies.response));
+        counts.for_each(|entry| totals.count(&entry));
+        responses.for_each(|response| totals.response.merge(response));
         totals
     }
 

@@ -97,7 +97,9 @@ impl RunRecord {
     /// Says what the requests of its agent came to, where it is the part of one.
     fn sum_up_agent(&mut self) {
         if let [AgentRecord { requests: requests @ None, .. }] = &mut self.agents[..] {
-            *requests = Some(AgentTotals::of(&self.run.intervals).requests());
+            let recorded = &self.run.intervals;
+            let responses = recorded.rows().map(|(_, _, row)| &row.latencies.response);
+            *requests = Some(AgentTotals::of(recorded.request_counts().entries(), responses).requests());
         }
     }
 }
