@@ -14,6 +14,14 @@ use crate::url::ServerList;
 use toml::{Table, Value};
 
 const OF_RUN: &str = "cluster, tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, user, database, ip-version, hash-field";
+/// Commands of Redis that store nothing under a key.
+const NO_STORES: &str = "BITCOUNT BITFIELD_RO BITPOS CONFIG DBSIZE DEL DUMP ECHO EVALSHA_RO EVAL_RO EXISTS EXPIRE EXPIREAT EXPIRETIME \
+    FCALL_RO GEODIST GEOHASH GEOPOS GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET GETBIT GETDEL GETEX GETRANGE HDEL HEXISTS HGET \
+    HGETALL HKEYS HLEN HMGET HRANDFIELD HSCAN HSTRLEN HVALS INFO KEYS LCS LINDEX LLEN LPOP LPOS LRANGE LREM LTRIM MEMORY MGET OBJECT \
+    PERSIST PEXPIRE PEXPIREAT PEXPIRETIME PFCOUNT PING PTTL RANDOMKEY RPOP SCAN SCARD SDIFF SINTER SINTERCARD SISMEMBER SMEMBERS \
+    SMISMEMBER SORT_RO SPOP SRANDMEMBER SREM SSCAN STRLEN SUBSTR SUNION TIME TOUCH TTL TYPE UNLINK XLEN XPENDING XRANGE XREAD \
+    XREVRANGE ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE ZPOPMAX ZPOPMIN ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE \
+    ZRANK ZREM ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION";
 const OF_CLASS: &str = "keys, key-size, prefix, key-form, first-key, value-form, replicas";
 
 impl Plan {
@@ -22,11 +30,19 @@ impl Plan {
         self.data_sets().iter().filter_map(|set| self.removal_command(set)).collect()
     }
 
-    /// What commands of the plan's own store, if they do: it is in no data set.
-    pub fn kept_by_commands(&self) -> Option<&'static str> {
-        let stores = !self.protocol.is_stateless()
-            && self.commands.iter().any(|command| command.template.contains("{value}"));
-        stores.then_some("keys of own commands stay: brunt load --delete does not know them")
+    /// What the run stores and no command removes, if it does: it is in no data set.
+    pub fn kept(&self) -> Option<&'static str> {
+        let stores = |template: &str| {
+            let name = template.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']);
+            !NO_STORES.split(' ').any(|held| held.eq_ignore_ascii_case(name))
+        };
+        let has_windows = self.classes.iter().any(|class| class.popularity.window().is_some());
+        if !self.protocol.is_stateless() && self.commands.iter().any(|command| stores(&command.template)) {
+            Some("keys of own commands stay: brunt load --delete does not know them")
+        } else {
+            (has_windows && self.writes())
+                .then_some("keys of windows stay: brunt load --delete does not know them")
+        }
     }
 
     fn removal_command(&self, set: &DataSet<'_>) -> Option<String> {
@@ -135,7 +151,18 @@ mod tests {
             let expected: Vec<_> = commands.map(|rest| format!("brunt load --delete {rest}")).collect();
             let plan = resolved(toml).unwrap();
             assert_eq!(plan.removal_commands(), expected, "{toml}");
-            assert!(plan.kept_by_commands().is_none(), "{toml}");
+            assert_eq!(plan.kept().is_some(), toml.contains("window"), "{toml}");
+        }
+    }
+
+    #[test]
+    fn commands_that_store_are_named() {
+        for (command, stores) in
+            [("INCR c:{key}", true), ("SADD s:{key} x", true), ("get {key}", false), ("PING", false)]
+        {
+            let plan =
+                resolved(&format!("protocol = 'resp2'\nserver = 'a'\ncommand = ['{command}']")).unwrap();
+            assert_eq!(plan.kept().is_some(), stores, "{command}");
         }
     }
 }

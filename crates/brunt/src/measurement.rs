@@ -356,7 +356,7 @@ impl Runner<'_> {
 
 /// What a run stores on servers of the user, before it measures or with its own writes, how long that takes at least, and what removes it.
 fn storing(plan: &Plan, servers: &str) -> Option<String> {
-    let (removals, kept) = (plan.removal_commands(), plan.kept_by_commands());
+    let (removals, kept) = (plan.removal_commands(), plan.kept());
     if plan.needs_embedded() || !plan.preload && !plan.writes() {
         return kept.filter(|_| !plan.needs_embedded()).map(str::to_owned);
     }

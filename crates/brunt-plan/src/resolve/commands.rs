@@ -128,7 +128,7 @@ const COMMANDS_ON_STRINGS: &str = "BITCOUNT BITPOS COPY DEL DUMP EXISTS EXPIRE E
 pub(super) fn read_data_set(commands: &[CommandSpec], classes: &[Class]) -> bool {
     let needs =
         |(command, weight): (&CommandSpec, &u32)| *weight > 0 && needs_stored_string(&command.template);
-    classes.iter().filter(|class| class.replay().is_none()).any(|class| {
+    classes.iter().filter(|class| class.trace.is_none()).any(|class| {
         let has_others = class.kinds().into_iter().any(|kind| kind != OpKind::Raw);
         has_others || commands.iter().zip(&class.mix.commands).any(needs)
     })
@@ -197,6 +197,8 @@ mod tests {
         check("command = ['PING', 'SET x {value}']\npreload = true", Ok((&["PING=1,SET=1"], true)));
         check("command = ['PING', 'GET {key}']\nmix = 'raw=1+1'", Ok((&["PING=1,GET=1"], true)));
         check("command = ['@1=PING']\nmix = 'delete=1'", Ok((&["delete=1,PING=1"], true)));
+        let of_trace = resolved("server = 'a'\ntrace = 't'\ntrace-layout = 'twitter'\nrate = 5").unwrap();
+        assert!(!of_trace.preload);
         // A string under the key would be in the way, or nothing asks for it.
         check("command = ['HSET {key} f {value}']", Ok((&["HSET=1"], false)));
         check("command = ['SET {key} {value}', 'GET h:{key}']", Ok((&["SET=1,GET=1"], false)));

@@ -73,7 +73,7 @@ fn hits(summary: &Summary) -> Option<String> {
 /// What the run has left on the servers of the user, and the commands that remove it.
 pub(super) fn stored(summary: &Summary) -> Vec<String> {
     let (plan, removals) = (&summary.record.plan, summary.record.plan.removal_commands());
-    let kept = plan.kept_by_commands().filter(|_| !plan.needs_embedded()).map(str::to_owned);
+    let kept = plan.kept().filter(|_| !plan.needs_embedded()).map(str::to_owned);
     if removals.is_empty() || !plan.preload && !plan.writes() {
         return kept.into_iter().collect();
     }
