@@ -128,6 +128,7 @@ impl<'a> Series<'a> {
         let outputs = Outputs::open(&flags.output.files, None, Some(&plans[0]))?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
+        asked.check_storage(largest).map_err(Failure::usage)?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);
         let mut runner = Runner::open(&flags.progress, objectives, flags.output.judging.judgement())?;
         run::note_choices(&asked.spec, largest, &mut runner.observers);

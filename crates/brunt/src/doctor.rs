@@ -123,6 +123,8 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
         findings.push(files.of("TLS"));
     }
     findings.extend(unreachable(&addresses));
+    let too_large = asked.check_storage(&plan).err();
+    findings.extend(too_large.map(|reason| fix(reason, "give fewer --keys, or --no-preload").of("memory")));
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()).of("io_uring"));

@@ -155,7 +155,16 @@ pub(crate) fn environment() -> Vec<(String, String)> {
 
 /// Memory that processes can still have.
 pub(crate) fn available_memory_bytes() -> Option<u64> {
-    let kib: u64 = value(&text("/proc/meminfo"), "MemAvailable")?.trim_end_matches(" kB").parse().ok()?;
+    memory_bytes("MemAvailable")
+}
+
+/// Memory of the host.
+pub(crate) fn total_memory_bytes() -> Option<u64> {
+    memory_bytes("MemTotal")
+}
+
+fn memory_bytes(name: &str) -> Option<u64> {
+    let kib: u64 = value(&text("/proc/meminfo"), name)?.trim_end_matches(" kB").parse().ok()?;
     Some(kib * 1024)
 }
 

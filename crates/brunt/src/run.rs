@@ -14,6 +14,7 @@ use crate::measurement::{Runner, Servers, note_unended};
 use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::presentation::Form;
+use crate::serve;
 use crate::terminal::{print, print_brief, say, show};
 use anyhow::Context;
 use brunt_engine::run::DataSets;
@@ -47,6 +48,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&asked.printed(&plan));
     }
+    asked.check_storage(&plan).map_err(Failure::usage)?;
     let outputs = Outputs::open(&output.files, flags.journal.as_deref(), Some(&plan))?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None).with_share(asked.share);
     // What a signal ends by itself lies before this: files are read, servers are found.
@@ -314,6 +316,11 @@ impl PlanRequest {
     /// The plan of a specification that was made from ours.
     pub(crate) fn resolve(&self, spec: &PlanSpec) -> Result<Plan, Failure> {
         resolved(spec, &self.host)
+    }
+
+    /// Refuses to store more on servers of this host than it has memory for.
+    pub(crate) fn check_storage(&self, plan: &Plan) -> Result<(), String> {
+        if self.host.server_is_here { serve::check_storage(plan) } else { Ok(()) }
     }
 
     /// Refuses a flag that the campaign sets itself. What a plan file says gives way.

@@ -10,6 +10,7 @@ use crate::interrupt;
 use crate::terminal::show;
 use brunt_engine::process::cannot;
 use brunt_plan::cpus::CpuList;
+use brunt_report::quantity;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -183,6 +184,21 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
          --server of your own",
         needed >> 20,
         most >> 20
+    ))
+}
+
+/// Refuses to store more on servers of the user on this host than it has memory for.
+pub(crate) fn check_storage(plan: &Plan) -> Result<(), String> {
+    let Some(most) = host::total_memory_bytes() else { return Ok(()) };
+    let bytes = stored_bytes(plan);
+    if !plan.preload || plan.needs_embedded() || bytes <= most {
+        return Ok(());
+    }
+    let [bytes, most] = [bytes, most].map(quantity::bytes);
+    Err(format!(
+        "--keys, --value-size: storing {} keys takes {bytes} of the server, and this host has {most} of memory: expected fewer --keys, \
+         or --no-preload",
+        plan.preload_stores()
     ))
 }
 
