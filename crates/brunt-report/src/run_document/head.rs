@@ -162,8 +162,10 @@ fn target(summary: &Summary) -> Labelled {
     };
     let of_cluster = if plan.is_cluster { ", cluster" } else { "" };
     let sockets = plan.sockets.to_string();
-    let mut facts =
-        vec![format!("{}, {}{transport}{of_cluster}{sockets}", names.join(" "), plan.protocol.name())];
+    let mut protocols: Vec<&str> = plan.classes.iter().map(|class| class.protocol.name()).collect();
+    protocols.dedup();
+    let protocols = protocols.join(" and ");
+    let mut facts = vec![format!("{}, {protocols}{transport}{of_cluster}{sockets}", names.join(" "))];
     facts.extend(data(summary));
     ("target".to_owned(), facts)
 }
