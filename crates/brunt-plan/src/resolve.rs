@@ -577,6 +577,6 @@ pub(crate) mod tests {
             |name: &str| PlanSpec::from_toml(&format!("[[class]]\nname = '{name}'\ndepth = 4")).unwrap();
         assert_eq!(two.clone().overlay(of_class("b")), Ok(()));
         let error = two.overlay(of_class("c")).unwrap_err();
-        assert_eq!(error, "--set class.c: the plan has no [[class]] of this name");
+        assert_eq!(error, "--set class.c: the plan has no [[class]] of this name: expected a, b");
     }
 }

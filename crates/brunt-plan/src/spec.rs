@@ -387,7 +387,15 @@ impl PlanSpec {
         for named in flags.classes {
             let Some(class) = self.classes.iter_mut().find(|class| class.name == named.name) else {
                 let name = named.name.unwrap_or_default();
-                return Err(format!("--set class.{name}: the plan has no [[class]] of this name"));
+                let names: Vec<&str> =
+                    self.classes.iter().filter_map(|class| class.name.as_deref()).collect();
+                let accepted = match names.is_empty() {
+                    true => "the keys of the one class by --set KEY=VALUE".to_owned(),
+                    false => names.join(", "),
+                };
+                return Err(format!(
+                    "--set class.{name}: the plan has no [[class]] of this name: expected {accepted}"
+                ));
             };
             class.overlay(named);
         }

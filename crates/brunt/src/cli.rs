@@ -734,22 +734,30 @@ pub(crate) struct JudgingFlags {
     /// Judge as for a publication: a CAUTION of LOAD, CLIENT, STEADY or REPEAT is INVALID, and 5 % of a percentile may be the client's
     #[arg(long)]
     pub strict: bool,
-    /// Take what these checks find for a CAUTION at most, e.g. LOAD,CLIENT
+    /// Take what these checks find for a CAUTION at most, e.g. LOAD,CLIENT, or all
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = WordParser(&CheckId::NAMES, parse_check),
         hide_possible_values = true)]
-    pub allow: Vec<CheckId>,
+    pub allow: Vec<AllowedChecks>,
 }
+
+/// One check, or all of them.
+pub(crate) type AllowedChecks = Option<CheckId>;
 
 impl JudgingFlags {
     /// As the status takes it.
     pub(crate) fn judgement(&self) -> Judgement {
-        Judgement { is_strict: self.strict, allowed: self.allow.clone() }
+        let allowed =
+            self.allow.iter().flat_map(|check| check.map_or(CheckId::ALL.to_vec(), |check| vec![check]));
+        Judgement { is_strict: self.strict, allowed: allowed.collect() }
     }
 }
 
-fn parse_check(text: &str) -> Result<CheckId, String> {
+fn parse_check(text: &str) -> Result<AllowedChecks, String> {
     let name = text.trim().to_ascii_uppercase();
-    CheckId::from_name(&name).ok_or_else(|| format!("expected {}", CheckId::NAMES.join(", ")))
+    match CheckId::from_name(&name) {
+        None if name != "ALL" => Err(format!("expected all, {}", CheckId::NAMES.join(", "))),
+        check => Ok(check),
+    }
 }
 
 /// Output while a command runs, and form of its report.

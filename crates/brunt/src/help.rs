@@ -133,6 +133,11 @@ fn topics() -> String {
     text.trim_end().to_owned()
 }
 
+/// The text of a key of a plan.
+pub(crate) fn of_key(name: &str) -> Option<String> {
+    OPTIONS.iter().find(|option| [option.key(), option.flag()].iter().any(|held| held == name)).map(key)
+}
+
 /// The text of a topic, in capitals or not.
 pub(crate) fn topic(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
@@ -141,8 +146,8 @@ pub(crate) fn topic(name: &str) -> Option<String> {
     if let Some((.., text)) = TOPICS.iter().find(|(topic, ..)| name.len() > 3 && is_meant(topic)) {
         return Some(text());
     }
-    if let Some(option) = OPTIONS.iter().find(|option| [option.key(), option.flag()].contains(&name)) {
-        return Some(key(option));
+    if let Some(text) = of_key(&name) {
+        return Some(text);
     }
     if name == "class" || plan_flags::keys().contains(&name) {
         return Some(format!(

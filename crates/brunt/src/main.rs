@@ -75,9 +75,12 @@ fn main() -> ExitCode {
     }
     if let [_, help, name] = &words[..]
         && help == "help"
-        && cli::command().find_subcommand(name).is_none()
     {
-        return explain(name);
+        if cli::command().find_subcommand(name).is_none() {
+            return explain(name);
+        }
+        // A key of the plan may have the name of a command.
+        help::of_key(name).inspect(|text| terminal::show(text, false));
     }
     let matches = match cli::command().after_help(help::behind_all()).try_get_matches_from(&words) {
         Ok(matches) => matches,

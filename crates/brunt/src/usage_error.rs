@@ -203,8 +203,10 @@ pub(crate) fn of_value(error: &Error) -> Option<String> {
     // The name of its value is behind that of an option; an argument has none but that.
     let option = if argument.starts_with('-') { argument.split([' ', '=', '[']).next()? } else { argument };
     let reason = error.source()?.to_string();
+    // Of a plan file it tells the key as well, which is the option here.
+    let reason = reason.split("\nin `").next().unwrap_or_default().trim_end();
     // Types that also are in lists begin with the part that is wrong: here it is the whole, which is named already.
-    let reason = reason.strip_prefix(&format!("{value}: ")).unwrap_or(&reason);
+    let reason = reason.strip_prefix(&format!("{value}: ")).unwrap_or(reason);
     let says = match (reason.strip_prefix("expected "), reason.rsplit_once(" is not in ")) {
         (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),
         _ => reason.to_owned(),
@@ -220,6 +222,12 @@ fn meant(option: &str, value: &str) -> Option<String> {
             return Some("; Redis and Valkey speak resp2 and resp3".to_owned());
         }
         ("--protocol", "memcached") => return Some("; every memcached speaks memcached-text".to_owned()),
+        ("--time", "hreads" | "arget") => {
+            return Some(format!("; -t{value} is an option of YCSB: see docs/migrating.md"));
+        }
+        ("--time", names) if names.bytes().all(|byte| byte.is_ascii_lowercase() || b"_,".contains(&byte)) => {
+            return Some("; -t of redis-benchmark names commands: see docs/migrating.md".to_owned());
+        }
         _ => {}
     }
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
