@@ -67,7 +67,7 @@ pub(crate) fn fact_lines(summary: &Summary) -> Vec<(&'static str, u8, Vec<String
     vec![
         ("requests", 0, accounting::requests(summary)),
         ("values", 6, accounting::values(summary)),
-        ("stored", 3, accounting::stored(summary)),
+        ("stored", 20, accounting::stored(summary)),
         ("errors", 1, accounting::errors(summary)),
         ("connections", 5, servers::connections(summary)),
         ("cluster", 5, servers::cluster(summary)),
