@@ -387,12 +387,9 @@ impl PlanSpec {
         for named in flags.classes {
             let Some(class) = self.classes.iter_mut().find(|class| class.name == named.name) else {
                 let name = named.name.unwrap_or_default();
-                let names: Vec<&str> =
-                    self.classes.iter().filter_map(|class| class.name.as_deref()).collect();
-                let accepted = match names.is_empty() {
-                    true => "the keys of the one class by --set KEY=VALUE".to_owned(),
-                    false => names.join(", "),
-                };
+                let names = self.classes.iter().filter_map(|class| class.name.as_deref());
+                let names = names.chain(self.classes.is_empty().then_some("--set KEY=VALUE"));
+                let accepted = names.collect::<Vec<_>>().join(", ");
                 return Err(format!(
                     "--set class.{name}: the plan has no [[class]] of this name: expected {accepted}"
                 ));

@@ -60,11 +60,9 @@ impl AgentTotals {
 
     /// What they come to.
     pub fn requests(&self) -> AgentRequests {
+        let values = self.response.count();
         let percentile = |quantile: Quantile| {
-            quantile
-                .is_supported_by(self.response.count())
-                .then(|| self.response.quantile(quantile))
-                .flatten()
+            self.response.quantile(quantile).filter(|_| quantile.is_supported_by(values))
         };
         AgentRequests {
             completed: self.completed,

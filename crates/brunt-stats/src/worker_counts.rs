@@ -81,9 +81,7 @@ impl WorkerCounts {
         self.window_late_ns = self.window_late_ns.max(other.window_late_ns);
         self.occupancy.merge(&other.occupancy);
         self.error_replies.merge(&other.error_replies);
-        if self.first_error.is_none() {
-            self.first_error.clone_from(&other.first_error);
-        }
+        self.first_error = self.first_error.take().or_else(|| other.first_error.clone());
         self.first_malformed =
             FirstMalformed::earliest(self.first_malformed.take(), other.first_malformed.clone());
     }

@@ -14,7 +14,7 @@ use crate::measurement::{Runner, Servers, check_agents, interrupted};
 use crate::output::Outputs;
 use crate::presentation::Presentation;
 use crate::run::{self, PlanRequest, no_valid_reply};
-use crate::serve::memory_bytes;
+use crate::serve::{check_storage, memory_bytes};
 use anyhow::{Context, anyhow};
 use brunt_engine::process::cannot;
 use brunt_plan::objective::Objective;
@@ -128,7 +128,7 @@ impl<'a> Series<'a> {
         let outputs = Outputs::open(&flags.output.files, None, Some(&plans[0]))?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
-        asked.check_storage(largest).map_err(Failure::usage)?;
+        check_storage(largest, &asked.host).map_err(Failure::usage)?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), None);
         let mut runner = Runner::open(&flags.progress, objectives, flags.output.judging.judgement())?;
         run::note_choices(&asked.spec, largest, &mut runner.observers);

@@ -737,11 +737,8 @@ pub(crate) struct JudgingFlags {
     /// Take what these checks find for a CAUTION at most, e.g. LOAD,CLIENT, or all
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = WordParser(&CheckId::NAMES, parse_check),
         hide_possible_values = true)]
-    pub allow: Vec<AllowedChecks>,
+    pub allow: Vec<Option<CheckId>>,
 }
-
-/// One check, or all of them.
-pub(crate) type AllowedChecks = Option<CheckId>;
 
 impl JudgingFlags {
     /// As the status takes it.
@@ -752,7 +749,8 @@ impl JudgingFlags {
     }
 }
 
-fn parse_check(text: &str) -> Result<AllowedChecks, String> {
+/// One check, or none for all of them.
+fn parse_check(text: &str) -> Result<Option<CheckId>, String> {
     let name = text.trim().to_ascii_uppercase();
     match CheckId::from_name(&name) {
         None if name != "ALL" => Err(format!("expected all, {}", CheckId::NAMES.join(", "))),

@@ -9,6 +9,7 @@ use crate::host::Needs;
 use crate::host::{HostFacts, TimeWaitReuse};
 use crate::output::Outputs;
 use crate::presentation::Form;
+use crate::serve::check_storage;
 use crate::terminal::wrapped;
 use crate::{asking, campaign, cli, measurement, run};
 use brunt_engine::{Address, TlsSettings};
@@ -38,23 +39,15 @@ const KERNEL_MIN: (u32, u32) = (5, 11);
 /// The schema of what `-o json` writes.
 const SCHEMA: &str = "brunt.doctor.v1";
 
-/// Result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum HostStatus {
-    Ok,
-    /// Measurements suffer.
-    Warn,
-    /// The run fails.
-    Fix,
-}
-
-impl HostStatus {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "care",
-            Self::Fix => "fail",
-        }
+brunt_plan::named! {
+    /// Result of a check.
+    pub enum HostStatus {
+        /// Nothing to do.
+        Ok = "ok",
+        /// Measurements suffer.
+        Warn = "care",
+        /// The run fails.
+        Fix = "fail",
     }
 }
 
@@ -123,7 +116,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
         findings.push(files.of("TLS"));
     }
     findings.extend(unreachable(&addresses));
-    let too_large = asked.check_storage(&plan).err();
+    let too_large = check_storage(&plan, &asked.host).err();
     findings.extend(too_large.map(|reason| fix(reason, "give fewer --keys, or --no-preload").of("memory")));
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));

@@ -153,17 +153,8 @@ pub(crate) fn environment() -> Vec<(String, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Memory that processes can still have.
-pub(crate) fn available_memory_bytes() -> Option<u64> {
-    memory_bytes("MemAvailable")
-}
-
-/// Memory of the host.
-pub(crate) fn total_memory_bytes() -> Option<u64> {
-    memory_bytes("MemTotal")
-}
-
-fn memory_bytes(name: &str) -> Option<u64> {
+/// Memory of the host, by its name in proc_meminfo(5).
+pub(crate) fn memory_bytes(name: &str) -> Option<u64> {
     let kib: u64 = value(&text("/proc/meminfo"), name)?.trim_end_matches(" kB").parse().ok()?;
     Some(kib * 1024)
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&asked.printed(&plan));
     }
-    asked.check_storage(&plan).map_err(Failure::usage)?;
+    serve::check_storage(&plan, &asked.host).map_err(Failure::usage)?;
     let outputs = Outputs::open(&output.files, flags.journal.as_deref(), Some(&plan))?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None).with_share(asked.share);
     // What a signal ends by itself lies before this: files are read, servers are found.
@@ -212,7 +212,7 @@ pub(crate) struct PlanRequest {
     pub spec: PlanSpec,
     /// The class options that the command line gives.
     flags: Vec<String>,
-    host: Host,
+    pub host: Host,
     /// The agents that the plan names.
     pub fleet: Option<Fleet>,
     /// The part of them that this host has itself.
@@ -316,11 +316,6 @@ impl PlanRequest {
     /// The plan of a specification that was made from ours.
     pub(crate) fn resolve(&self, spec: &PlanSpec) -> Result<Plan, Failure> {
         resolved(spec, &self.host)
-    }
-
-    /// Refuses to store more on servers of this host than it has memory for.
-    pub(crate) fn check_storage(&self, plan: &Plan) -> Result<(), String> {
-        if self.host.server_is_here { serve::check_storage(plan) } else { Ok(()) }
     }
 
     /// Refuses a flag that the campaign sets itself. What a plan file says gives way.

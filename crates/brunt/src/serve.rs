@@ -10,6 +10,7 @@ use crate::interrupt;
 use crate::terminal::show;
 use brunt_engine::process::cannot;
 use brunt_plan::cpus::CpuList;
+use brunt_plan::resolve::Host;
 use brunt_report::quantity;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -174,7 +175,7 @@ fn left_over(allowed: &[u32], pinned: &[u32]) -> Option<CpuList> {
 
 /// Refuses a data set that this host cannot hold beside everything else.
 pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
-    let Some(most) = host::available_memory_bytes().map(|bytes| bytes / 5 * 4) else { return Ok(()) };
+    let Some(most) = host::memory_bytes("MemAvailable").map(|bytes| bytes / 5 * 4) else { return Ok(()) };
     let needed = memory_bytes(plan);
     if needed <= most {
         return Ok(());
@@ -188,10 +189,10 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
 }
 
 /// Refuses to store more on servers of the user on this host than it has memory for.
-pub(crate) fn check_storage(plan: &Plan) -> Result<(), String> {
-    let Some(most) = host::total_memory_bytes() else { return Ok(()) };
+pub(crate) fn check_storage(plan: &Plan, asked: &Host) -> Result<(), String> {
+    let Some(most) = host::memory_bytes("MemTotal") else { return Ok(()) };
     let bytes = stored_bytes(plan);
-    if !plan.preload || plan.needs_embedded() || bytes <= most {
+    if !asked.server_is_here || !plan.preload || plan.needs_embedded() || bytes <= most {
         return Ok(());
     }
     let [bytes, most] = [bytes, most].map(quantity::bytes);

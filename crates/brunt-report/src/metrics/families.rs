@@ -13,27 +13,18 @@ const PREFIX: &str = "brunt_";
 /// Names end with these where what they count has a unit.
 const UNITS: [&str; 3] = ["seconds", "bytes", "ratio"];
 
-/// The type of a family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-    StateSet,
+brunt_plan::named! {
+    /// The type of a family.
+    pub enum Kind {
+        Counter = "counter",
+        Gauge = "gauge",
+        Histogram = "histogram",
+        Info = "info",
+        StateSet = "stateset",
+    }
 }
 
 impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-            Self::Info => "info",
-            Self::StateSet => "stateset",
-        }
-    }
-
     /// What the names of its samples end with.
     const fn suffix(self) -> &'static str {
         match self {
