@@ -81,7 +81,7 @@ impl WorkerCounts {
         self.window_late_ns = self.window_late_ns.max(other.window_late_ns);
         self.occupancy.merge(&other.occupancy);
         self.error_replies.merge(&other.error_replies);
-        self.first_error = self.first_error.take().or_else(|| other.first_error.clone());
+        self.first_error = self.first_error.or(other.first_error);
         self.first_malformed =
             FirstMalformed::earliest(self.first_malformed.take(), other.first_malformed.clone());
     }
