@@ -269,7 +269,6 @@ impl MessageChannel {
                 (self.last_received, self.bytes_since) = (Instant::now(), 0);
                 return decode(frame).map(Some);
             }
-            self.flush()?;
             let mut bytes = [0; READ_BYTES];
             match self.wire.read(&mut bytes) {
                 Ok(0) => return Err("closed the connection".to_owned()),
@@ -287,6 +286,8 @@ impl MessageChannel {
                 Err(error) if would_block(&error) => self.is_drained = true,
                 Err(error) => return Err(connection_error(&error)),
             }
+            // Behind what has come: a peer that has said all may be gone.
+            self.flush()?;
             self.check_silence()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

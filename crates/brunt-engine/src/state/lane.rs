@@ -320,7 +320,7 @@ impl Lane {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
     }
 
-    /// Was its next operation kept in the schedule by a full queue, which has room now? Without a block nobody knows it.
+    /// Was its next operation kept in the schedule by a full queue, which has room now? Unknown without a block of records.
     pub(crate) fn is_kept_in_schedule(&self) -> bool {
         let is_known = !self.session.needs_block();
         self.full_routes == 0 && is_known && self.session.due_ns() <= self.kept_ns.1
