@@ -174,7 +174,7 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
     }
     let prepared = since.elapsed();
     // More than the kernel takes.
-    let reason = "x".repeat(64 << 20);
+    let reason = if conducts.contains(&Conduct::Deaf) { "x".repeat(64 << 20) } else { String::new() };
     side.begin().unwrap();
     for peer in side.fleet.peers.iter_mut().zip(conducts).filter(|(_, conduct)| **conduct == Conduct::Deaf) {
         peer.0.link.send_message(&ToAgent::Refuse { reason: reason.clone() }).unwrap();
