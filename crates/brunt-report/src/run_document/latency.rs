@@ -13,8 +13,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::op_summary::PercentileMark;
-use brunt_stats::op_summary::{Distribution, OpSummary};
+use brunt_stats::op_summary::{Distribution, OpRow, OpSummary, PercentileMark};
 use brunt_stats::stack_delay::ClientBasis;
 use brunt_stats::summary::Summary;
 
@@ -419,16 +418,17 @@ fn cut_at(name: &str, room: usize, behind: &str) -> String {
     format!("{}…{behind}", name.chars().take(kept).collect::<String>())
 }
 
-/// All requests; then, where there are several, every class and every op. What would repeat a row is left out.
+/// All requests; then, where there are several, every class and every op, of traces those that were there. What would repeat a row is left out.
 pub(crate) fn rows(summary: &Summary) -> Vec<Row<'_>> {
     let has_classes = summary.classes.len() > 1;
     let mut rows = Vec::new();
-    for class in &summary.classes {
+    for (class, planned) in summary.classes.iter().zip(&summary.record.plan.classes) {
         let name = has_classes.then_some(class.name.as_str());
         if has_classes && class.ops.len() != 1 {
             rows.push(Row { class: name, op: None, summary: &class.total });
         }
-        rows.extend(class.ops.iter().map(|op| Row {
+        let is_shown = |op: &&OpRow| planned.trace.is_none() || op.summary.requests.scheduled > 0;
+        rows.extend(class.ops.iter().filter(is_shown).map(|op| Row {
             class: name,
             op: Some(op.name.as_str()),
             summary: &op.summary,
