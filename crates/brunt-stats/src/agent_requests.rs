@@ -4,6 +4,7 @@
 
 use crate::histogram::Histogram;
 use crate::interval::Interval;
+use crate::latency::LatencySummary;
 use crate::request_counts::CountEntry;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
@@ -60,16 +61,13 @@ impl AgentTotals {
 
     /// What they come to.
     pub fn requests(&self) -> AgentRequests {
-        let values = self.response.count();
-        let percentile = |quantile: Quantile| {
-            self.response.quantile(quantile).filter(|_| quantile.is_supported_by(values))
-        };
+        let response = LatencySummary::with(&self.response, &[Quantile::P50, Quantile::P99]);
         AgentRequests {
             completed: self.completed,
             failed: self.failed,
-            p50_ns: percentile(Quantile::P50),
-            p99_ns: percentile(Quantile::P99),
-            max_ns: self.response.max(),
+            p50_ns: response.p50_ns(),
+            p99_ns: response.p99_ns(),
+            max_ns: response.max_ns,
         }
     }
 }
