@@ -229,7 +229,12 @@ impl FromStr for FileRequest {
                 }
                 (Some(held), _) => (Some(held), Medium::Text),
                 (None, Some(medium)) => (None, medium),
-                (None, None) => return Err(format!("unknown type '{name}': {}", accepted())),
+                (None, None) => {
+                    let meant =
+                        FileType::NAMES.into_iter().find(|held| strsim::osa_distance(held, name) <= 1);
+                    let meant = meant.map_or(String::new(), |held| format!(" ('{held}'?)"));
+                    return Err(format!("unknown type '{name}'{meant}: {}", accepted()));
+                }
             },
             None => match (
                 FileType::ALL.into_iter().find(|held| held.endings().contains(&ending)),
@@ -264,7 +269,8 @@ mod tests {
             ("curve:-", Ok(("-o curve", Medium::Svg))),
             ("timeline:x.PNG", Ok(("-o timeline", Medium::Png))),
             ("samples:x.csv", Ok(("-o samples", Medium::Text))),
-            ("jsn:x", Err("unknown type 'jsn': expected [TYPE:]PATH")),
+            ("jsn:x", Err("unknown type 'jsn' ('json'?): expected [TYPE:]PATH")),
+            ("pdf:x", Err("unknown type 'pdf': expected [TYPE:]PATH")),
             ("-", Err("'-' has no known ending: expected [TYPE:]PATH")),
             ("x.pdf", Err("'x.pdf' has no known ending")),
             ("json:", Err("expected [TYPE:]PATH, such as result.json")),
