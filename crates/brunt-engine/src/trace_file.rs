@@ -225,6 +225,10 @@ fn unpack(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     }
 }
 
+/// The decoder keeps a window of the frame for what refers to it.
+const CUT: &str =
+    "it is cut or damaged within a zstd frame, the end of which (up to its window size) is lost";
+
 /// A zstd file, frame by frame.
 struct Unpacked {
     decoder: FrameDecoder,
@@ -273,13 +277,13 @@ impl Read for Unpacked {
                 return self.decoder.read(into);
             }
             if !self.decoder.is_finished() {
-                self.decoder
-                    .decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES))
-                    .map_err(io::Error::other)?;
+                let decoded = self.decoder.decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES));
+                decoded.map_err(|_| io::Error::other(CUT))?;
                 continue;
             }
             check_frame(&self.decoder)?;
-            if !begin_frame(&mut self.decoder, &mut self.packed)? {
+            let has_next = begin_frame(&mut self.decoder, &mut self.packed);
+            if !has_next.map_err(|_| io::Error::other("no zstd frame follows the last one"))? {
                 return Ok(0);
             }
         }

@@ -1,7 +1,7 @@
 //! The traces that an agent has, found by what is in them: a plan that comes over the network names no file of this host.
 //!
-//! Invariant: a file that is replayed has the size and the digest that the plan tells; both are taken once, when the agent starts, and the
-//! size again before each run.
+//! Invariant: a file that is replayed has the size and the digest that the plan tells; both are taken once, when the agent starts; a
+//! file whose size or time of change is another before a run is refused.
 
 use brunt_engine::input_file::open_regular;
 use brunt_plan::plan::Plan;
@@ -10,6 +10,7 @@ use brunt_plan::trace_identity::TraceIdentity;
 use ring::digest::{Context, SHA256};
 use std::collections::HashMap;
 use std::io::{self, Read};
+use std::time::SystemTime;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -21,6 +22,8 @@ pub struct AgentTrace {
     pub path: String,
     /// What is in it.
     pub identity: TraceIdentity,
+    /// When it was changed last, before it was read.
+    pub modified: Option<SystemTime>,
 }
 
 impl AgentTrace {
@@ -30,6 +33,7 @@ impl AgentTrace {
     /// It cannot be read.
     pub fn read(path: String) -> io::Result<Self> {
         let mut file = open_regular(path.as_ref())?;
+        let modified = file.metadata()?.modified().ok();
         let (mut context, mut bytes, mut chunk) = (Context::new(&SHA256), 0, vec![0; CHUNK_BYTES]);
         loop {
             let len = file.read(&mut chunk)?;
@@ -41,7 +45,7 @@ impl AgentTrace {
         }
         let mut sha256 = [0; 32];
         sha256.copy_from_slice(context.finish().as_ref());
-        Ok(Self { path, identity: TraceIdentity { sha256, bytes } })
+        Ok(Self { path, identity: TraceIdentity { sha256, bytes }, modified })
     }
 }
 
@@ -89,10 +93,10 @@ fn path_of(told: &str, own: &[AgentTrace]) -> Result<String, String> {
         return Err(format!("has another trace than the plan, {told}: {has} (brunt agent --trace FILE)"));
     };
     match std::fs::metadata(&trace.path) {
-        Ok(now) if now.len() == trace.identity.bytes => Ok(trace.path.clone()),
-        Ok(_) => {
-            Err(format!("finds '{}' of another size than when it started: restart the agent", trace.path))
+        Ok(now) if (now.len(), now.modified().ok()) == (trace.identity.bytes, trace.modified) => {
+            Ok(trace.path.clone())
         }
+        Ok(_) => Err(format!("finds that '{}' has changed since it started: restart the agent", trace.path)),
         Err(error) => Err(format!("cannot read '{}': {error}", trace.path)),
     }
 }
@@ -120,8 +124,10 @@ mod tests {
             "{refused}"
         );
         assert!(path_of(told, &[]).unwrap_err().contains("it has none"));
-        std::fs::write(&path, b"abcd").unwrap();
-        assert!(path_of(told, &own).unwrap_err().contains("of another size"));
+        // Of the same size.
+        std::fs::write(&path, b"abd").unwrap();
+        std::fs::File::open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(path_of(told, &own).unwrap_err().contains("has changed since it started"));
         std::fs::remove_file(&path).unwrap();
         assert!(path_of(told, &own).unwrap_err().starts_with("cannot read"));
         assert!(AgentTrace::read("/dev/zero".to_owned()).is_err());

@@ -19,8 +19,6 @@ pub struct RecordedRequest<'a> {
     pub value_len: Option<u64>,
     /// How long the value lives.
     pub ttl_ns: Option<u64>,
-    /// A hash of who asked.
-    pub client: Option<u64>,
     /// How often it was asked in its unit of time.
     pub repeats: u32,
 }
@@ -28,16 +26,7 @@ pub struct RecordedRequest<'a> {
 impl<'a> RecordedRequest<'a> {
     /// One of which nothing else is known.
     pub const fn of(kind: OpKind, key: &'a [u8]) -> Self {
-        Self {
-            time_ns: None,
-            kind,
-            key,
-            key_len: None,
-            value_len: None,
-            ttl_ns: None,
-            client: None,
-            repeats: 1,
-        }
+        Self { time_ns: None, kind, key, key_len: None, value_len: None, ttl_ns: None, repeats: 1 }
     }
 
     /// Its key and the value, as far as they are known.

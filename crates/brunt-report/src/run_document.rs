@@ -66,6 +66,7 @@ fn facts(document: &mut Document, summary: &Summary) {
 pub(crate) fn fact_lines(summary: &Summary) -> Vec<(&'static str, u8, Vec<String>)> {
     vec![
         ("requests", 0, accounting::requests(summary)),
+        ("traces", 7, accounting::traces(summary)),
         ("values", 6, accounting::values(summary)),
         ("stored", 20, accounting::stored(summary)),
         ("errors", 1, accounting::errors(summary)),

@@ -40,7 +40,7 @@ impl<'a> Record<'a> {
 pub fn kind_in_mix(kind: OpKind, mix: &Mix) -> OpKind {
     match kind {
         kind if mix.contains(kind) => kind,
-        OpKind::Gets => OpKind::Get,
+        OpKind::Gets if mix.contains(OpKind::Get) => OpKind::Get,
         OpKind::Prepend if mix.contains(OpKind::Append) => OpKind::Append,
         _ => OpKind::Set,
     }
@@ -323,6 +323,7 @@ mod tests {
             ("get,set", OpKind::Prepend, OpKind::Set),
             ("get,set,append", OpKind::Cas, OpKind::Set),
             ("get,set", OpKind::Incr, OpKind::Set),
+            ("set", OpKind::Gets, OpKind::Set),
         ];
         for (mix, kind, expected) in table {
             assert_eq!(kind_in_mix(kind, &mix.parse().unwrap()), expected, "{mix} {kind}");

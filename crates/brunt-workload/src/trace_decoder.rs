@@ -8,7 +8,6 @@ use crate::monitor_line::{self, Arguments, whole};
 use brunt_plan::op::OpKind::{self, Delete, Get, Set};
 use brunt_plan::plan::{KEY_BYTES_MAX, TraceLayout};
 use brunt_plan::recorded_request::RecordedRequest;
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -61,8 +60,7 @@ pub enum Piece {
 }
 
 /// What is in the columns of Meta's layout.
-const META_COLUMNS: [&[u8]; 8] =
-    [b"key", b"op", b"size", b"op_time", b"key_size", b"op_count", b"ttl", b"usecase"];
+const META_COLUMNS: [&[u8]; 7] = [b"key", b"op", b"size", b"op_time", b"key_size", b"op_count", b"ttl"];
 /// The first of them are needed.
 const META_NEEDED: usize = 3;
 /// More columns than these no line has.
@@ -89,7 +87,6 @@ pub struct TraceDecoder {
     /// The key that is made of several columns, and the arguments of a command.
     key: Vec<u8>,
     arguments: Arguments,
-    secrets: RapidSecrets,
 }
 
 /// The layout that a file tells by how it begins.
@@ -111,8 +108,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
 impl TraceDecoder {
     /// A decoder of a whole file.
     pub fn new(layout: TraceLayout) -> Self {
-        let (key, arguments, secrets) = (Vec::new(), Arguments::default(), RapidSecrets::seed(0));
-        Self { layout, columns: None, first: None, key, arguments, secrets }
+        Self { layout, columns: None, first: None, key: Vec::new(), arguments: Arguments::default() }
     }
 
     /// How the file is written.
@@ -163,7 +159,7 @@ impl TraceDecoder {
     }
 
     fn of_twitter<'a>(&mut self, words: &[&'a [u8]]) -> Result<RecordedRequest<'a>, LineError> {
-        let [time, key, key_len, value_len, client, operation] = first_words(words)?;
+        let [time, key, key_len, value_len, _, operation] = first_words(words)?;
         let kinds = TraceLayout::Twitter.kinds();
         let kind = kinds.iter().find(|kind| kind.name().as_bytes() == operation);
         let value_len = whole(value_len).ok_or(LineError::Length)?;
@@ -173,7 +169,6 @@ impl TraceDecoder {
             key_len: short(key_len),
             value_len: stored(kind, value_len),
             ttl_ns: words.get(6).and_then(|ttl| ttl_ns(ttl)),
-            client: Some(self.hash(client)),
             ..RecordedRequest::of(kind, filled(key)?)
         })
     }
@@ -212,7 +207,7 @@ impl TraceDecoder {
 
     fn of_meta(&mut self, words: &[&[u8]]) -> Result<RecordedRequest<'_>, LineError> {
         let columns = self.columns.ok_or(LineError::Head)?;
-        let [key, operation, size, time, key_size, repeats, ttl, client] =
+        let [key, operation, size, time, key_size, repeats, ttl] =
             columns.map(|place| place.and_then(|place| words.get(place).copied()));
         let (Some(key), Some(operation), Some(size)) = (key, operation, size) else {
             return Err(LineError::Columns);
@@ -227,7 +222,6 @@ impl TraceDecoder {
         let repeats = repeats.map_or(Some(1), short).filter(|repeats| (1..=65_535).contains(repeats));
         let repeats = repeats.ok_or(LineError::Repeats)?;
         let time_ns = time.map(|time| self.seconds(time)).transpose()?;
-        let client = client.map(|client| self.hash(client));
         let key_len = key_size.and_then(short);
         self.key.clear();
         self.key.extend_from_slice(filled(key)?);
@@ -239,7 +233,6 @@ impl TraceDecoder {
             key_len,
             value_len: stored(kind, value_len),
             ttl_ns: ttl.and_then(ttl_ns),
-            client,
             repeats,
             ..RecordedRequest::of(kind, &self.key)
         })
@@ -276,7 +269,6 @@ impl TraceDecoder {
             return Ok(Decoded::PassedOver);
         }
         let time_ns = Some(self.since_first(head.time_us, 1_000));
-        let client = Some(self.hash(head.client));
         let Some(command) = self.arguments.command() else { return Ok(Decoded::Unsupported) };
         if command.keys.clone().any(|at| self.arguments.get(at).is_none_or(<[u8]>::is_empty)) {
             return Err(LineError::Key);
@@ -290,7 +282,6 @@ impl TraceDecoder {
                 key_len: Some(key.len() as u32),
                 value_len: value.map(|value| value.len() as u64),
                 ttl_ns: command.ttl_ns,
-                client,
                 ..RecordedRequest::of(command.kind, key)
             };
             refused = refused.and(each(&request));
@@ -305,10 +296,6 @@ impl TraceDecoder {
 
     fn since_first(&mut self, time: u64, unit_ns: u64) -> u64 {
         time.saturating_sub(*self.first.get_or_insert(time)).saturating_mul(unit_ns)
-    }
-
-    fn hash(&self, text: &[u8]) -> u64 {
-        rapidhash_v3_nano_inline::<true, false>(text, &self.secrets)
     }
 }
 

@@ -22,10 +22,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Records that are held at most: 100 MB with their keys. A second with more is spread in parts.
+/// Records, bytes of keys and requests of a second that are held at most: 200 MB. A second with more is spread in parts.
 const HELD_MAX: usize = 1 << 20;
-/// Keys whose last size is remembered, by their hash; a power of two.
-const SIZES: usize = 1 << 18;
+const KEY_BYTES_MAX: usize = 1 << 26;
+const REQUESTS_MAX: u64 = 1 << 23;
+/// Keys whose last size and time to live are remembered, by their hash; a power of two.
+const VALUES: usize = 1 << 18;
 /// memcached takes a longer time to live for a Unix time.
 const TTL_MAX_S: u64 = 30 * 24 * 3600;
 
@@ -71,6 +73,8 @@ pub struct ReplayRun {
     pub unit_ns: u64,
     /// The Unix time at the start, where a long time to live is sent as a date.
     pub unix_s: Option<u64>,
+    /// A retrieval without a length missed; other layouts tell no misses.
+    pub tells_misses: bool,
 }
 
 /// Takes a request: the number of its taker, and what is sent.
@@ -88,6 +92,15 @@ struct HeldRecord {
     at_ns: u64,
 }
 
+/// What was last seen of the value of a key.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastValue {
+    hash: u64,
+    len: u32,
+    /// Of the last store, if one was seen.
+    ttl_s: Option<u32>,
+}
+
 /// A replay of a class's trace.
 #[derive(Clone, Debug)]
 struct Pace {
@@ -96,12 +109,13 @@ struct Pace {
     is_poisson: bool,
     fills: bool,
     held: Vec<HeldRecord>,
+    held_requests: u64,
     keys: Vec<u8>,
     /// The latest time of a record so far, and the one that rounds of the file count from.
     latest_ns: u64,
     round_ns: u64,
     round: u64,
-    sizes: Vec<(u64, u32)>,
+    values: Vec<LastValue>,
     /// The keys so far, by their hash, in a preload: about 10 bytes of each.
     seen: HashSet<u64, GlobalState>,
     /// Reused for each second.
@@ -142,11 +156,12 @@ impl TraceSchedule {
                 is_poisson: arrival == Some(&Arrival::Poisson),
                 fills,
                 held: Vec::new(),
+                held_requests: 0,
                 keys: Vec::new(),
                 latest_ns: 0,
                 round_ns: 0,
                 round: 0,
-                sizes: vec![(0, 0); if fills { SIZES } else { 1 }],
+                values: vec![LastValue::default(); if fills { VALUES } else { 1 }],
                 seen: HashSet::default(),
                 fractions: Vec::new(),
                 missed: Vec::new(),
@@ -236,6 +251,10 @@ impl TraceSchedule {
     pub fn end_round(&mut self, hand: &mut Hand<'_>) -> bool {
         self.hand_over_second(hand);
         let Some(pace) = &mut self.pace else { return false };
+        // Another round of a file without a request would have none either.
+        if self.counts.sent == 0 {
+            return false;
+        }
         pace.round += 1;
         pace.round_ns = pace.latest_ns + pace.run.unit_ns;
         pace.replay.repeat != TraceRepeat::Once && !pace.replay.is_preload
@@ -253,7 +272,9 @@ impl TraceSchedule {
         let time_ns = request.time_ns.ok_or(LineError::Untimed)?.saturating_add(pace.round_ns);
         let at_ns = time_ns.max(pace.latest_ns);
         let is_of_next = at_ns / SECOND_NS != pace.latest_ns / SECOND_NS;
-        let is_full = pace.held.len() == HELD_MAX;
+        let is_full = pace.held.len() == HELD_MAX
+            || pace.keys.len() >= KEY_BYTES_MAX
+            || pace.held_requests >= REQUESTS_MAX;
         self.counts.clamped_times += u64::from(time_ns < at_ns);
         self.counts.overfull_seconds += u64::from(is_full && !is_of_next);
         if is_of_next || is_full {
@@ -286,6 +307,7 @@ impl TraceSchedule {
         self.counts.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
         let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| pace.sent_ttl_s(ttl_ns.div_ceil(SECOND_NS), at_ns));
         self.counts.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
+        pace.held_requests += requests;
         let start = pace.keys.len();
         pace.keys.extend_from_slice(request.key);
         let key = start..pace.keys.len();
@@ -297,7 +319,7 @@ impl TraceSchedule {
     /// Hands over all that is held, which are requests of one second.
     fn hand_over_second(&mut self, hand: &mut Hand<'_>) {
         let Some(mut pace) = self.pace.take() else { return };
-        pace.remember_sizes();
+        pace.remember_values();
         let replaced = pace.drop_replaced();
         self.counts.replaced_by_fills += replaced;
         let copies = pace.replay.copies;
@@ -306,7 +328,8 @@ impl TraceSchedule {
         let mut nth = 0;
         let held = std::mem::take(&mut pace.held);
         'second: for record in &held {
-            let (value_len, is_cut) = pace.len_of(record);
+            let (value_len, is_cut, ttl_s) = pace.value_of(record);
+            let kind = record.kind;
             for copy in 0..copies {
                 let is_hashed = self.write_key(&pace.keys[record.key.clone()], copy, &pace);
                 let taker =
@@ -318,7 +341,6 @@ impl TraceSchedule {
                     if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
                         break 'second;
                     }
-                    let &HeldRecord { kind, ttl_s, .. } = record;
                     hand(taker, &Record { kind, key: &self.key, value_len, ttl_s, due_ns });
                     self.counts.sent += 1;
                     self.counts.cut += u64::from(is_cut);
@@ -329,6 +351,7 @@ impl TraceSchedule {
         }
         pace.held = held;
         pace.held.clear();
+        pace.held_requests = 0;
         pace.keys.clear();
         self.pace = Some(pace);
     }
@@ -391,18 +414,20 @@ impl Pace {
         u32::try_from(sent).unwrap_or(u32::MAX)
     }
 
-    /// Remembers how long the values of keys are.
-    fn remember_sizes(&mut self) {
+    /// Remembers how long the values of keys are, and live.
+    fn remember_values(&mut self) {
         for record in self.held.iter().filter(|_| self.fills) {
-            if let Some(len) = record.value_len {
-                self.sizes[record.hash as usize % SIZES] = (record.hash, limited(len).0);
-            }
+            let Some(len) = record.value_len else { continue };
+            let last = &mut self.values[record.hash as usize % VALUES];
+            let ttl_s = last.ttl_s.filter(|_| last.hash == record.hash && record.kind.is_retrieval());
+            let ttl_s = if record.kind.is_retrieval() { ttl_s } else { Some(record.ttl_s) };
+            *last = LastValue { hash: record.hash, len: limited(len).0, ttl_s };
         }
     }
 
     /// Leaves out the sets of this second that followed the misses of it, where misses are filled. Returns of how many requests.
     fn drop_replaced(&mut self) -> u64 {
-        if !self.fills {
+        if !self.fills || !self.run.tells_misses {
             return 0;
         }
         let is_missed = |record: &&HeldRecord| record.kind.is_retrieval() && record.value_len.is_none();
@@ -419,19 +444,16 @@ impl Pace {
         replaced
     }
 
-    /// How long the value is that a record stores, or that is stored where it misses, and whether that was cut.
-    fn len_of(&self, record: &HeldRecord) -> (Option<u32>, bool) {
-        match record.value_len {
-            Some(len) => {
-                let (len, is_cut) = limited(len);
-                (Some(len), is_cut)
-            }
-            None if !record.kind.is_retrieval() => (Some(0), false),
-            None if self.fills => {
-                let (hash, len) = self.sizes[record.hash as usize % SIZES];
-                ((hash == record.hash).then_some(len), false)
-            }
-            None => (None, false),
+    /// How long the value is that a record stores, or that is stored where it misses, whether that was cut, and how long it lives.
+    fn value_of(&self, record: &HeldRecord) -> (Option<u32>, bool, u32) {
+        let last = &self.values[record.hash as usize % self.values.len()];
+        let last = Some(last).filter(|last| self.fills && last.hash == record.hash);
+        let is_retrieval = record.kind.is_retrieval();
+        let ttl_s = last.and_then(|last| last.ttl_s).filter(|_| is_retrieval).unwrap_or(record.ttl_s);
+        match record.value_len.map(limited) {
+            Some((len, is_cut)) => (Some(len), is_cut, ttl_s),
+            None if is_retrieval => (last.map(|last| last.len), false, ttl_s),
+            None => (Some(0), false, ttl_s),
         }
     }
 

@@ -110,7 +110,7 @@ fn trace_of(path: &str) -> Result<AgentTrace, Failure> {
 pub(crate) fn tell_traces(spec: &mut PlanSpec) -> Result<Vec<String>, Failure> {
     let mut paths = Vec::new();
     tell_contents(spec, |path| {
-        let AgentTrace { path, identity } = trace_of(path)?;
+        let AgentTrace { path, identity, .. } = trace_of(path)?;
         paths.push(path);
         Ok::<_, Failure>(identity)
     })?;

@@ -1,19 +1,22 @@
 //! Reads traces: one thread per file unpacks it, decodes its lines and distributes the requests that they become to sessions.
 //!
-//! A session that is ahead waits for the others when its blocks are used up, and one that gets little is given blocks that are not full.
-//! Invariants: memory is bounded: that of [`TraceFile`], of [`TraceSchedule`], and [`BLOCKS`] blocks per session; what is due before the time
-//! that a feed has reached is in its blocks.
+//! A session that is ahead waits for the others when its blocks are used up, and one that gets little is given blocks that are not full. One
+//! that is behind, as its server is slow, gets more blocks, so that the others do not wait for it.
+//! Invariants: memory is bounded: that of [`TraceFile`], of [`TraceSchedule`], [`BLOCKS`] blocks per session, and [`SPARE_RECORDS`]; what is
+//! due before the time that a feed has reached is in its blocks.
 
 use crate::clock::unix_ns;
 use crate::process::start_thread;
 use crate::run_error::TraceError;
 use crate::state::lane::{FeedProgress, Feeds, TraceFeed};
 use crate::trace_file::TraceFile;
+use brunt_plan::choice::TraceLayout;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, requests_of};
 use brunt_stats::run_record::{LineCounts, TraceRecord};
 use brunt_workload::trace::{Block, Record};
 use brunt_workload::trace_schedule::{ReplayRun, RequestCounts, TraceSchedule};
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +31,8 @@ const WORKER_RECORDS: usize = 8192;
 /// …and of one block.
 const BLOCK_RECORDS_MIN: usize = 128;
 const BLOCK_RECORDS_MAX: usize = 1024;
+/// Records of all blocks that sessions get beyond those, about 50 MB.
+const SPARE_RECORDS: usize = 1 << 19;
 /// A session with so few blocks gets one that is not full.
 const LOW_BLOCKS: usize = 1;
 /// How often, by the schedule, sessions that get little are given what there is.
@@ -76,11 +81,12 @@ impl TraceReaders {
                 warmup_ns: plan.warmup.longest().0,
                 unit_ns: file.layout().unit_ns(),
                 unix_s: class.protocol.is_memcached().then(|| unix_ns() / 1_000_000_000),
+                tells_misses: file.layout() != TraceLayout::Monitor,
             };
             let reader = Reader {
                 prefix: class.keyspace.prefix.clone().into_bytes(),
                 schedule: TraceSchedule::new(class, trace, takers, run),
-                ends: Ends { ends, is_over: is_over.clone() },
+                ends: Ends { ends, spare_records: SPARE_RECORDS, is_over: is_over.clone() },
                 record: TraceRecord::new(&class.name, trace),
                 trace: trace.clone(),
             };
@@ -134,6 +140,10 @@ struct End {
     /// The session's number among those of all hosts.
     taker: u32,
     block: Option<Block>,
+    /// Records of a block.
+    records: usize,
+    /// Full blocks for which the ring has no place yet, in their order.
+    waiting: VecDeque<Block>,
     full: rtrb::Producer<Block>,
     spent: rtrb::Consumer<Block>,
     progress: Arc<FeedProgress>,
@@ -149,7 +159,8 @@ fn connect(taker: u32, records: usize) -> (End, TraceFeed) {
     }
     let progress = Arc::new(FeedProgress::default());
     let block = Some(Block::new(records));
-    let end = End { taker, block, full, spent: spent_out, progress: progress.clone() };
+    let waiting = VecDeque::new();
+    let end = End { taker, block, records, waiting, full, spent: spent_out, progress: progress.clone() };
     (end, TraceFeed { full: full_out, spent, progress })
 }
 
@@ -160,29 +171,45 @@ impl End {
     }
 
     fn hand_over(&mut self) {
-        // There are no more blocks than the ring has places.
-        let _ = self.block.take().map(|block| self.full.push(block));
+        self.waiting.extend(self.block.take());
+        self.fill_ring();
     }
 
-    /// Takes a block that came back, if there is one.
-    fn find_block(&mut self) -> bool {
+    fn fill_ring(&mut self) {
+        while !self.full.is_full()
+            && let Some(block) = self.waiting.pop_front()
+        {
+            // There is a place.
+            let _ = self.full.push(block);
+        }
+    }
+
+    /// Takes a block that came back, or makes one of so many spare records.
+    fn find_block(&mut self, spare_records: &mut usize) -> bool {
         while self.block.is_none() {
-            let Ok(mut block) = self.spent.pop() else { return false };
-            block.clear();
-            // The first block that comes back has no memory.
-            self.block = Some(block).filter(Block::has_memory);
+            if let Ok(mut block) = self.spent.pop() {
+                block.clear();
+                // The first block that comes back has no memory.
+                self.block = Some(block).filter(Block::has_memory);
+            } else if *spare_records >= self.records {
+                *spare_records -= self.records;
+                self.block = Some(Block::new(self.records));
+            } else {
+                return false;
+            }
         }
         true
     }
 
     /// Hands over a block that is not full, where the session is about to need it, and says how far the file is read.
     fn keep_supplied(&mut self, reached_ns: u64) {
+        self.fill_ring();
         let is_low = self.full.slots() + LOW_BLOCKS >= BLOCKS;
         if is_low && self.block.as_ref().is_some_and(|block| !block.is_empty()) {
             self.hand_over();
-            self.find_block();
+            self.find_block(&mut 0);
         }
-        if self.block.as_ref().is_some_and(Block::is_empty) {
+        if self.waiting.is_empty() && self.block.as_ref().is_some_and(Block::is_empty) {
             self.progress.reached_ns.store(reached_ns, Ordering::Release);
         }
     }
@@ -191,6 +218,7 @@ impl End {
 /// The ends of all feeds of a host, whose sessions have consecutive numbers.
 struct Ends {
     ends: Vec<End>,
+    spare_records: usize,
     is_over: Arc<AtomicBool>,
 }
 
@@ -214,7 +242,7 @@ impl Ends {
                 return;
             }
             end.hand_over();
-            if !end.find_block() {
+            if !end.find_block(&mut self.spare_records) {
                 self.keep_supplied(record.due_ns);
                 park_timeout(LOOK);
             }
@@ -230,12 +258,14 @@ impl Ends {
         let mut open: Vec<&mut End> = self.ends.iter_mut().collect();
         loop {
             open.retain_mut(|end| {
-                let is_ready = end.find_block();
-                if let Some(block) = end.block.as_mut().filter(|_| is_ready) {
-                    block.is_last = true;
+                let mut has_last = end.waiting.back().is_some_and(|block| block.is_last);
+                if !has_last && end.find_block(&mut self.spare_records) {
+                    has_last = true;
+                    end.block.iter_mut().for_each(|block| block.is_last = true);
                     end.hand_over();
                 }
-                !is_ready && !end.is_closed()
+                end.fill_ring();
+                !(has_last && end.waiting.is_empty() || end.is_closed())
             });
             if open.is_empty() || self.is_over.load(Ordering::Relaxed) {
                 return;
@@ -367,7 +397,7 @@ mod tests {
         let (mut cursor, mut records) = (TraceCursor::new(1), Vec::new());
         while !cursor.is_over() {
             match feed.full.pop() {
-                Ok(block) => assert!(feed.spent.push(cursor.supply_block(block)).is_ok()),
+                Ok(block) => drop(feed.spent.push(cursor.supply_block(block))),
                 Err(_) => yield_now(),
             }
             while cursor.has_next() {
@@ -452,6 +482,21 @@ mod tests {
         // And a run that ends early ends the reading.
         let (readers, _feeds) = self::feeds(&plan(&path, "mutilate-read-write"), 2);
         assert!(readers.end()[0].records < 80_000);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// As long as there are spare blocks; and it gets its own records afterwards, in their order.
+    #[test]
+    fn sessions_that_are_behind_hold_up_no_other() {
+        let lines: String = (0..200_000).map(|id| format!("1,1,read,k{id},1\n")).collect();
+        let path = file("behind", lines.as_bytes());
+        let (readers, mut feeds) = feeds(&plan(&path, "mutilate-read-write"), 2);
+        assert_eq!(all_of(&mut feeds[1]).len(), 100_000);
+        let keys: Vec<String> = all_of(&mut feeds[0]).into_iter().map(|(_, key, _)| key).collect();
+        assert!(
+            keys.iter().eq((0..200_000).step_by(2).map(|id| format!("p:k{id}")).collect::<Vec<_>>().iter())
+        );
+        assert_eq!(readers.end()[0].records, 200_000);
         std::fs::remove_file(path).unwrap();
     }
 

@@ -334,17 +334,21 @@ impl Lane {
         }
     }
 
-    /// Waits until the next record that was due by the end of a run is at hand, if there is one: none may go uncounted.
-    pub(crate) fn await_records(&mut self, end_ns: u64) {
-        let Some(feed) = &mut self.feed else { return };
-        while self.session.has_timed_records() && self.session.needs_block() {
+    /// Passes trace records to the session at the end of a run. Returns whether one that was due by then may still come.
+    pub(crate) fn lacks_records(&mut self, end_ns: u64) -> bool {
+        let Some(feed) = self.feed.as_mut().filter(|_| self.session.has_timed_records()) else {
+            return false;
+        };
+        if self.session.needs_block() {
             let has_all = feed.has_all_before(&self.session, end_ns);
             feed.serve(&mut self.session, end_ns);
-            if has_all {
-                return;
+            if self.session.needs_block() {
+                return !has_all;
             }
-            std::thread::yield_now();
         }
+        // It takes no more, so that the reader does not wait for it.
+        feed.progress.is_sated.fetch_or(self.session.due_ns() >= end_ns, Ordering::Relaxed);
+        false
     }
 
     /// The place of a connection in its session.
@@ -483,7 +487,7 @@ impl TraceFeed {
                 session.retry_at(now_ns + LOOK_AGAIN_NS, reached_ns);
                 return;
             };
-            // The ring has room for all blocks.
+            // More than the ring has room for are freed.
             let _ = self.spent.push(session.supply_block(block));
         }
     }

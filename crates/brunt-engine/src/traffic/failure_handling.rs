@@ -254,7 +254,6 @@ impl<C: Codec> Traffic<C> {
     /// Counts unsent and unanswered operations when the run is over.
     pub(crate) fn close_accounts(&mut self, now_ns: u64) {
         self.close_health(now_ns);
-        let window = self.window;
         for index in 0..self.dispatch.routes.len() {
             let route = &mut self.dispatch.routes[index];
             let (mut waiting, mut parked) =
@@ -270,17 +269,11 @@ impl<C: Codec> Traffic<C> {
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
             self.close_redirected(&picked, now_ns);
         }
-        for lane in 0..self.dispatch.lanes.len() {
-            self.dispatch.lanes[lane].await_records(window.end_ns);
-            // Still in the schedule behind a full queue.
-            while self.dispatch.lanes[lane].session.is_open()
-                && self.dispatch.lanes[lane].session.due_ns() < window.end_ns
-                && !self.dispatch.lanes[lane].session.needs_block()
-            {
-                let issue = self.dispatch.lanes[lane].session.take();
-                self.close_due(lane, &issue, now_ns);
-                self.dispatch.lanes[lane].await_records(window.end_ns);
-            }
+        // In turns: the reader of a trace waits for the lane that is behind.
+        while (0..self.dispatch.lanes.len())
+            .fold(false, |more, lane| self.close_scheduled(lane, now_ns) | more)
+        {
+            std::thread::yield_now();
         }
         for index in 0..self.connections.all.len() as u32 {
             let connection = &self.connections[index];
@@ -297,6 +290,23 @@ impl<C: Codec> Traffic<C> {
             }
         }
         debug_assert!(self.busy.is_idle(), "every connection and queue that had requests has been emptied");
+    }
+
+    /// Counts what is still in the schedule of a lane, behind a full queue. Returns whether more may come.
+    fn close_scheduled(&mut self, lane: usize, now_ns: u64) -> bool {
+        let end_ns = self.window.end_ns;
+        loop {
+            let held = &mut self.dispatch.lanes[lane];
+            if held.lacks_records(end_ns) {
+                return true;
+            }
+            let session = &mut held.session;
+            if !session.is_open() || session.due_ns() >= end_ns || session.needs_block() {
+                return false;
+            }
+            let issue = session.take();
+            self.close_due(lane, &issue, now_ns);
+        }
     }
 
     /// Counts an operation, or a part, that waits when the run is over.

@@ -156,7 +156,6 @@ pub(super) fn part(document: &mut Document, summary: &Summary) {
     ));
     document.facts("lengths", summary.phases.iter().filter_map(|phase| phase_text(summary, phase)).collect());
     document.facts("wire", wire(summary));
-    document.facts("traces", traces(summary));
     document.heading("keys");
     document.facts("keys", keys(summary));
     document.facts("objects", quantity::counted(summary.counts().windows.rows()).collect());
@@ -272,7 +271,7 @@ fn wire(summary: &Summary) -> Vec<String> {
 }
 
 /// What became of the files that were replayed.
-fn traces(summary: &Summary) -> Vec<String> {
+pub(super) fn traces(summary: &Summary) -> Vec<String> {
     let of = |record: &TraceRecord| {
         let end = if record.is_whole { "to its end" } else { "and not to its end" };
         let passed_over = [("without a request", record.passed_over), ("unsupported", record.unsupported)];

@@ -220,21 +220,6 @@ fn examples_are_decoded() {
     }
 }
 
-#[test]
-fn clients_are_told_apart() {
-    let client = |line: &str| {
-        let mut client = None;
-        let mut keep = |request: &RecordedRequest<'_>| {
-            client = request.client;
-            Ok(())
-        };
-        decoder(Twitter).decode(line.as_bytes(), &mut keep).unwrap();
-        client
-    };
-    assert_eq!(client("0,a,1,1,7,get,0"), client("5,b,1,1,7,get,0"));
-    assert_ne!(client("0,a,1,1,7,get,0"), client("0,a,1,1,8,get,0"));
-}
-
 /// What is refused by who takes the requests is the line's error, and the other requests of the line are yielded.
 #[test]
 fn refused_requests_are_the_error_of_their_line() {

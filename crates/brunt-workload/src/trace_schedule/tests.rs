@@ -3,6 +3,7 @@
 use super::*;
 use crate::goodness_of_fit::kolmogorov_smirnov;
 use crate::trace_decoder::TraceDecoder;
+use brunt_plan::choice::TraceLayout;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A request as it was handed over.
@@ -30,7 +31,7 @@ fn replayed(
     ));
     let trace = class.trace.clone().unwrap();
     let layout = trace.layout.unwrap();
-    let run = ReplayRun { unit_ns: layout.unit_ns(), ..run };
+    let run = ReplayRun { unit_ns: layout.unit_ns(), tells_misses: layout != TraceLayout::Monitor, ..run };
     let mut schedule = TraceSchedule::new(&class, &trace, takers, run);
     let mut sent = Vec::new();
     let mut hand = |taker, record: &Record<'_>| {
@@ -49,8 +50,15 @@ fn replayed(
     (sent, counts)
 }
 
-const RUN: ReplayRun =
-    ReplayRun { class_id: 0, seed: 1, requests: None, warmup_ns: 0, unit_ns: 0, unix_s: None };
+const RUN: ReplayRun = ReplayRun {
+    class_id: 0,
+    seed: 1,
+    requests: None,
+    warmup_ns: 0,
+    unit_ns: 0,
+    unix_s: None,
+    tells_misses: true,
+};
 
 fn twitter(lines: &str, more: &str) -> (Vec<Sent>, RequestCounts) {
     replayed(lines, "twitter", more, 8, RUN, 1)
@@ -269,4 +277,36 @@ fn exact_times_stay() {
     assert!(sent.iter().map(|one| one.due_ns).eq([0, 325_000]), "{sent:?}");
     let (sent, _) = replayed(lines, "monitor", "", 1, run, 1);
     assert_eq!(sent[0].ttl_s, 2_593_001);
+}
+
+/// A fill takes the place of the set behind a miss, with its length and its time to live; MONITOR tells no misses.
+#[test]
+fn fills_live_as_long_as_the_sets_that_they_replace() {
+    let store = "1.1 [0 a:1] \"set\" \"f\" \"1234567\" \"EX\" \"60\"";
+    let monitor = format!("{}\n1.900000 [0 a:1] \"get\" \"f\"", store.replace("1.1 ", "1.100000 "));
+    let table = [
+        ("twitter", "0,f,1,0,1,get,0\n0,f,1,7,1,set,60", vec![(OpKind::Get, Some(7), 60)], 1),
+        (
+            "twitter",
+            "0,f,1,7,1,set,60\n1,f,1,0,1,get,0",
+            vec![(OpKind::Set, Some(7), 60), (OpKind::Get, Some(7), 60)],
+            0,
+        ),
+        ("monitor", &monitor, vec![(OpKind::Set, Some(7), 60), (OpKind::Get, Some(7), 60)], 0),
+    ];
+    for (layout, lines, expected, replaced) in table {
+        let (sent, counts) = replayed(lines, layout, "on-miss = 'set'", 1, RUN, 1);
+        let sent: Vec<_> = sent.iter().map(|sent| (sent.kind, sent.value_len, sent.ttl_s)).collect();
+        assert_eq!((sent, counts.replaced_by_fills), (expected, replaced), "{layout} {lines}");
+    }
+}
+
+/// A file that is read again and again ends with a round without a request.
+#[test]
+fn files_without_a_request_are_not_read_again() {
+    let class = crate::tests::class(
+        "trace = 't'\ntrace-layout = 'twitter'\nreplay = true\ntrace-repeat = 'same-keys'",
+    );
+    let mut schedule = TraceSchedule::new(&class, class.trace.as_ref().unwrap(), 8, RUN);
+    assert!(!schedule.end_round(&mut |_, _| panic!("a request")));
 }

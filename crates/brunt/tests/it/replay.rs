@@ -3,7 +3,7 @@
 use crate::measured::Measured;
 use crate::server::{Server, begin, brunt, file, lasting_port, wait};
 use std::collections::{HashSet, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Steele, Lea and Flood's SplitMix64, from state 1.
 fn draws() -> impl Iterator<Item = u64> {
@@ -105,4 +105,19 @@ fn a_replay_goes_on_after_its_server_was_killed() {
     assert!(gets("completed") > 5_900 && measured.at("events.outages.0").is_object());
     // Those of a second and more were late, and count so.
     assert!(measured.ms("ops.get.latency.response_ns.p90") > 100.0);
+}
+
+/// Far more is due than the blocks of all connections hold: the run ends at its time, and counts all that was due by then.
+#[test]
+fn a_replay_that_its_server_cannot_follow_ends_in_time() {
+    let server = Server::reference("--service fixed:5ms");
+    let path = file("over.csv", &lines(&keys(100_000), 50_000));
+    let flags =
+        "-T 1 -c 16 --replay --set trace-copies=16 --set trace-layout=twitter -t 1s --set drain=100ms";
+    let start = Instant::now();
+    let measured =
+        Measured::run(&server, &format!("--set trace={path} {flags} --allow=BROKEN,LOAD,CLIENT,DATA"));
+    let requests = |what: &str| measured.count(&format!("counts.requests.{what}"));
+    assert_eq!((measured.exit, requests("scheduled")), (0, 800_000));
+    assert!(requests("unsent") > 700_000 && start.elapsed() < Duration::from_secs(40));
 }
