@@ -262,32 +262,24 @@ pub struct TraceRecord {
     /// The first of these.
     pub first_unreadable: Option<FirstUnreadable>,
     /// Requests left out because their keys are not in the sample.
-    #[serde(default)]
     pub sampled_out: u64,
     /// Sets left out because they followed a miss, and misses are filled.
-    #[serde(default)]
     pub replaced_by_fills: u64,
     /// Requests whose values are longer than any that is sent, and were cut.
     pub cut: u64,
     /// Requests whose operation the protocol lacks, or all are sent as gets, and another was sent for.
     pub substituted: u64,
     /// Requests whose key was too long, or had bytes that no key may have: a hash was sent for it.
-    #[serde(default)]
     pub hashed_keys: u64,
     /// Retrievals whose misses are not filled because nothing says how long the value is.
-    #[serde(default)]
     pub unsized_retrievals: u64,
     /// Requests whose time to live would be below a second, and was sent as one.
-    #[serde(default)]
     pub raised_ttls: u64,
     /// Records with a time before that of an earlier one, which they were given.
-    #[serde(default)]
     pub clamped_times: u64,
     /// Seconds with more records than are held, which were spread in parts.
-    #[serde(default)]
     pub overfull_seconds: u64,
     /// With `trace-preload`: requests of keys that need not be stored, or are already.
-    #[serde(default)]
     pub not_stored: u64,
     /// It was read to its end.
     pub is_whole: bool,

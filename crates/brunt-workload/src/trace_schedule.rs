@@ -250,11 +250,8 @@ impl TraceSchedule {
     /// The file has ended: hands over the requests of its last second. Is it to be read again? Then what follows is a unit of time later.
     pub fn end_round(&mut self, hand: &mut Hand<'_>) -> bool {
         self.hand_over_second(hand);
-        let Some(pace) = &mut self.pace else { return false };
         // Another round of a file without a request would have none either.
-        if self.counts.sent == 0 {
-            return false;
-        }
+        let Some(pace) = self.pace.as_mut().filter(|_| self.counts.sent > 0) else { return false };
         pace.round += 1;
         pace.round_ns = pace.latest_ns + pace.run.unit_ns;
         pace.replay.repeat != TraceRepeat::Once && !pace.replay.is_preload
@@ -262,7 +259,7 @@ impl TraceSchedule {
 
     /// Has a key, as it is behind the prefix, bytes that may be sent?
     fn is_sendable(&self, key: &[u8]) -> bool {
-        key.len() + self.prefix_len <= KEY_LEN_MAX && key.iter().all(u8::is_ascii_graphic)
+        key.len() + self.prefix_len <= KEY_LEN_MAX && key.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
     }
 
     /// Adds a record to its second; what was held before is handed over when that is over.
@@ -320,8 +317,7 @@ impl TraceSchedule {
     fn hand_over_second(&mut self, hand: &mut Hand<'_>) {
         let Some(mut pace) = self.pace.take() else { return };
         pace.remember_values();
-        let replaced = pace.drop_replaced();
-        self.counts.replaced_by_fills += replaced;
+        self.counts.replaced_by_fills += pace.drop_replaced();
         let copies = pace.replay.copies;
         let count: u64 = pace.held.iter().map(|record| u64::from(record.repeats) * u64::from(copies)).sum();
         pace.draw_fractions(count);
@@ -368,8 +364,7 @@ impl TraceSchedule {
         if copy > 0 {
             let _ = write!(self.key, ".{copy}");
         }
-        let is_sendable = self.key.len() + self.prefix_len <= KEY_LEN_MAX
-            && self.key.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
+        let is_sendable = self.is_sendable(&self.key);
         if !is_sendable {
             let hash = rapidhash_v3_nano_inline::<true, false>(&self.key, &self.samples);
             self.key.clear();

@@ -223,10 +223,6 @@ struct Ends {
 }
 
 impl Ends {
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
-    }
-
     /// Hands a record to its session, if it is one of this host, waiting for room.
     fn add(&mut self, prefix: &[u8], taker: u32, record: &Record<'_>) {
         let first = self.ends.first().map_or(0, |end| end.taker);
@@ -235,10 +231,8 @@ impl Ends {
         };
         loop {
             let end = &mut self.ends[index as usize];
-            if end.is_closed() || self.is_over.load(Ordering::Relaxed) {
-                return;
-            }
-            if end.block.as_mut().is_some_and(|block| block.push(prefix, record)) {
+            let is_over = end.is_closed() || self.is_over.load(Ordering::Relaxed);
+            if is_over || end.block.as_mut().is_some_and(|block| block.push(prefix, record)) {
                 return;
             }
             end.hand_over();
@@ -328,7 +322,8 @@ impl Reader {
                 reached_ns = schedule.reached_ns();
                 ends.keep_supplied(reached_ns);
             }
-            if ends.is_over() || schedule.is_over() || ends.ends.iter().all(End::is_closed) {
+            let is_over = ends.is_over.load(Ordering::Relaxed) || schedule.is_over();
+            if is_over || ends.ends.iter().all(End::is_closed) {
                 return false;
             }
         }
