@@ -286,11 +286,11 @@ pub(super) fn traces(summary: &Summary) -> Vec<String> {
             (record.replaced_by_fills, "recorded set", "left to fills"),
             (record.cut, "value", &cut),
             (record.substituted, "record", "sent as another operation"),
-            (record.hashed_keys, "key", "replaced by a hash"),
+            (record.hashed_keys, "request", "with a hash for its key"),
             (record.unsized_retrievals, "retrieval", "without a size to fill"),
             (record.raised_ttls, "ttl", "raised to 1 s"),
             (record.clamped_times, "time", "before an earlier one, raised to that"),
-            (record.not_stored, "request", "that needs nothing stored before it"),
+            (record.not_stored, "request", "without anything to store for"),
             (record.overfull_seconds, "second", "with more records than are held, spread in parts"),
         ];
         let changed = changed.into_iter().filter(|(count, ..)| *count > 0);
