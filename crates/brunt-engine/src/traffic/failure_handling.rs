@@ -305,6 +305,8 @@ impl<C: Codec> Traffic<C> {
                 return false;
             }
             let issue = session.take();
+            // The place of its record is free again.
+            session.record_outcome(issue.op.key, Outcome::without_reply(OutcomeClass::Lost));
             self.close_due(lane, &issue, now_ns);
         }
     }
