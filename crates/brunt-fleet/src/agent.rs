@@ -551,7 +551,7 @@ impl<'a> AgentSide<'a> {
 }
 
 impl Coordinator for AgentSide<'_> {
-    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
+    fn poll_ready(&mut self, is_ready: bool, _: &mut dyn FnMut(Interval)) -> Result<ReadyState, RemoteError> {
         if is_ready && self.ready.is_none() {
             let max = self.session.idle_limits.between + self.prepare.elapsed();
             self.ready = Some(Idle { since: Instant::now(), max });
@@ -824,7 +824,7 @@ mod tests {
         let mut side = AgentSide::new(&mut link, &session);
         let since = Instant::now();
         let lost = loop {
-            match side.poll_ready(true) {
+            match side.poll_ready(true, &mut |_| {}) {
                 Ok(_) => assert!(since.elapsed() < Duration::from_secs(20)),
                 Err(lost) => break lost.reason,
             }
@@ -843,7 +843,7 @@ mod tests {
             let mut side = AgentSide::new(&mut link, &session);
             let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
             controller.send_message(&ToAgent::Start { monotonic_ns }).unwrap();
-            let begun = (0..1000).find_map(|_| match side.poll_ready(true) {
+            let begun = (0..1000).find_map(|_| match side.poll_ready(true, &mut |_| {}) {
                 Ok(ReadyState::Wait) => None,
                 ended => Some(ended.map_err(|error| error.reason)),
             });

@@ -177,7 +177,7 @@ impl Fleet {
             met.map_err(|why| format!("agent {name} {why}"))
         };
         let peers = names.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
-        Self { peers, own_workers: 0, door: None, ends_with_loss: false }.with_clocks()
+        Ok(Self { peers, own_workers: 0, door: None, ends_with_loss: false })
     }
 
     /// Waits until an agent of every rank of a fleet of this size has dialled in. `note` tells the user who comes and who is missing.
@@ -222,15 +222,7 @@ impl Fleet {
             poll_links(seated, Some(door.listener()), POLL_INTERVAL).map_err(|error| error.reason)?;
         }
         let peers = seats.into_iter().flatten().collect();
-        Self { peers, own_workers: 0, door: Some(door), ends_with_loss: false }.with_clocks()
-    }
-
-    /// What the clock of each agent shows is known.
-    fn with_clocks(mut self) -> Result<Self, String> {
-        for peer in &mut self.peers {
-            while !peer.read_clock(Instant::now() + HANDSHAKE_MAX).map_err(|failure| failure.reason)? {}
-        }
-        Ok(self)
+        Ok(Self { peers, own_workers: 0, door: Some(door), ends_with_loss: false })
     }
 
     /// How many workers they take on where nothing else is asked for.
@@ -283,6 +275,11 @@ impl Fleet {
         self.peers.iter().map(record).collect()
     }
 
+    /// Was an agent lost while it measured?
+    fn is_short(&self) -> bool {
+        self.peers.iter().any(|peer| peer.lost.is_some())
+    }
+
     /// What the user has not been told yet of agents that were lost while they measured.
     fn losses(&mut self) -> Vec<String> {
         self.peers.iter_mut().filter_map(Peer::loss).collect()
@@ -326,7 +323,7 @@ impl Peer {
             name,
             info,
             link,
-            offset: ClockOffset { lead_ns: 0, error_ns: u64::MAX },
+            offset: ClockOffset::UNKNOWN,
             questions: Some(ClockQuestions::NEW),
             workers: 0..0,
             state: State::Ended,
@@ -434,8 +431,10 @@ impl Peer {
         match message {
             FromAgent::Alive | FromAgent::AgentInfo(_) => {}
             FromAgent::Pong { number, monotonic_ns } => self.take_pong(number, monotonic_ns),
+            // What its clock shows at the start counts: the preparation may have been long.
             FromAgent::Ready if self.state == State::Preparing => {
-                (self.state, self.limit) = (State::Ready, None)
+                (self.state, self.limit) = (State::Ready, None);
+                self.questions.get_or_insert(ClockQuestions::NEW);
             }
             FromAgent::Interval(interval) if self.state != State::Ended => {
                 self.has_progressed |= has_progress(&interval);
@@ -644,6 +643,8 @@ struct ControllerSide<'a> {
     /// The last stop that agents were sent.
     stop_sent: Option<Stop>,
     limits: PhaseLimits,
+    /// An agent was lost before the start, and another one has its rank.
+    has_replaced: bool,
 }
 
 impl<'a> ControllerSide<'a> {
@@ -651,7 +652,8 @@ impl<'a> ControllerSide<'a> {
         let layout = Layout::of(&shares.agents.plan);
         let begun_ns = brunt_engine::monotonic_ns();
         let limits = PhaseLimits::of(&shares.agents.plan, fleet.peers.len());
-        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), stop_sent: None, limits }
+        let unprepared = Some(data);
+        Self { fleet, shares, layout, begun_ns, unprepared, stop_sent: None, limits, has_replaced: false }
     }
 
     /// Has everyone connect and store its share.
@@ -665,7 +667,7 @@ impl<'a> ControllerSide<'a> {
         spec.run.take("tls-ca, tls-cert, tls-key");
         let text = spec.to_toml();
         for peer in &mut self.fleet.peers {
-            (peer.state, peer.questions, peer.limit) = (State::Preparing, Some(ClockQuestions::NEW), None);
+            (peer.state, peer.limit) = (State::Preparing, None);
             peer.limit_to(self.limits.preparation);
             (peer.data, peer.intervals, peer.is_interrupted) = (None, Vec::new(), false);
         }
@@ -718,6 +720,7 @@ impl<'a> ControllerSide<'a> {
 
     /// Gives an agent the part of the one that had its rank. If it is lost at once, the rank is vacant again.
     fn seat(&mut self, rank: Rank, mut peer: Peer) -> Result<(), RemoteError> {
+        self.has_replaced = true;
         let seat = &mut self.fleet.peers[rank.index as usize];
         peer.workers = seat.workers.clone();
         peer.recorded_until_ns = vec![0; peer.workers.len()];
@@ -750,15 +753,43 @@ impl<'a> ControllerSide<'a> {
         Ok(())
     }
 
-    /// Reads the clocks of the agents, all of which are ready. Returns whether they are known.
-    fn read_clocks(&mut self) -> Result<bool, RemoteError> {
+    /// Reads the clocks of the agents: before the first interval of each, and again once all are ready. Returns whether they are known.
+    fn read_clocks(&mut self, are_ready: bool) -> Result<bool, RemoteError> {
         let now = Instant::now();
-        let unknown = self.fleet.peers.iter_mut().filter(|peer| peer.questions.is_some());
-        for peer in unknown.take(CLOCKS_AT_ONCE) {
+        let is_asked = |peer: &&mut Peer| {
+            peer.questions.is_some() && !peer.is_gone() && (are_ready || !peer.offset.is_known())
+        };
+        for peer in self.fleet.peers.iter_mut().filter(is_asked).take(CLOCKS_AT_ONCE) {
             // What it answers is heard with all else.
             peer.read_clock(now)?;
         }
         Ok(self.fleet.peers.iter().all(|peer| peer.questions.is_none()))
+    }
+
+    /// Hands on what was heard of agents whose clocks are known.
+    fn hand_on(&mut self, hear: &mut dyn FnMut(Interval)) -> Result<(), RemoteError> {
+        let own_workers = self.fleet.own_workers;
+        for peer in self.fleet.peers.iter_mut().filter(|peer| peer.offset.is_known()) {
+            let place = Self::place(self.shares, own_workers, peer);
+            for interval in std::mem::take(&mut peer.intervals) {
+                let sound = interval.check(&self.layout);
+                sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
+                let worker = interval.worker as usize;
+                let interval = place.interval(interval);
+                // The timeline has a place for every tenth of a second up to the last.
+                let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
+                    && interval.end_ns < brunt_engine::monotonic_ns() + CLOCK_SLACK_NS;
+                if !is_past {
+                    return Err(peer.blame("sent records from outside the run"));
+                }
+                if let Some(until_ns) = peer.recorded_until_ns.get_mut(worker) {
+                    *until_ns = interval.end_ns.max(*until_ns);
+                }
+                peer.totals.add(&interval);
+                hear(interval);
+            }
+        }
+        Ok(())
     }
 
     /// Ends what has not ended, without a result.
@@ -781,13 +812,19 @@ impl<'a> ControllerSide<'a> {
 }
 
 impl Coordinator for ControllerSide<'_> {
-    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
+    fn poll_ready(
+        &mut self,
+        is_ready: bool,
+        hear: &mut dyn FnMut(Interval),
+    ) -> Result<ReadyState, RemoteError> {
         if let Some(data) = self.unprepared.take() {
             self.prepare(data)?;
         }
         let are_ready = is_ready && self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
         self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
-        Ok(if are_ready && self.read_clocks()? { ReadyState::Ready } else { ReadyState::Wait })
+        let are_known = self.read_clocks(are_ready)?;
+        self.hand_on(hear)?;
+        Ok(if are_ready && are_known { ReadyState::Ready } else { ReadyState::Wait })
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
@@ -809,7 +846,7 @@ impl Coordinator for ControllerSide<'_> {
         stop: Option<Stop>,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
-        let is_short = |side: &Self| side.fleet.ends_with_loss && side.has_lost();
+        let is_short = |side: &Self| side.fleet.ends_with_loss && side.fleet.is_short();
         if stop == Some(Stop::Interrupted) && !is_short(self) {
             self.fleet.peers.iter_mut().for_each(|peer| peer.is_interrupted = true);
         }
@@ -828,35 +865,14 @@ impl Coordinator for ControllerSide<'_> {
                 peer.send_message(&ToAgent::Stop(stop))?;
             }
         }
-        let own_workers = self.fleet.own_workers;
-        let mut is_over = true;
-        for peer in &mut self.fleet.peers {
-            let place = Self::place(self.shares, own_workers, peer);
-            for interval in std::mem::take(&mut peer.intervals) {
-                let sound = interval.check(&self.layout);
-                sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
-                let worker = interval.worker as usize;
-                let interval = place.interval(interval);
-                // The timeline has a place for every tenth of a second up to the last.
-                let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
-                    && interval.end_ns < brunt_engine::monotonic_ns() + CLOCK_SLACK_NS;
-                if !is_past {
-                    return Err(peer.blame("sent records from outside the run"));
-                }
-                if let Some(until_ns) = peer.recorded_until_ns.get_mut(worker) {
-                    *until_ns = interval.end_ns.max(*until_ns);
-                }
-                peer.totals.add(&interval);
-                on_interval(interval);
-            }
-            is_over &= matches!(peer.state, State::Ended | State::Left);
-        }
+        self.hand_on(on_interval)?;
+        let is_over = self.fleet.peers.iter().all(|peer| matches!(peer.state, State::Ended | State::Left));
         let notes = if self.fleet.ends_with_loss { Vec::new() } else { self.fleet.losses() };
         Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted), notes })
     }
 
     fn has_lost(&self) -> bool {
-        self.fleet.peers.iter().any(|peer| peer.lost.is_some())
+        self.has_replaced || self.fleet.is_short()
     }
 
     fn collect_results(&mut self) -> Vec<RunData> {

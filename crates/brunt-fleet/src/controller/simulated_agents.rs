@@ -165,7 +165,7 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
     let (mut heard, since) = (IntervalStore::new(&layout), Instant::now());
     side.limits =
         PhaseLimits { preparation: PATIENCE, progress: PATIENCE, run: Some(PATIENCE), stop: PATIENCE };
-    while side.poll_ready(true).unwrap() != ReadyState::Ready {
+    while side.poll_ready(true, &mut |_| {}).unwrap() != ReadyState::Ready {
         // To read a thousand clocks of one host takes seconds.
         for peer in side.fleet.peers.iter_mut().skip(CLOCKS_READ) {
             (peer.questions, peer.offset) = (None, ClockOffset { lead_ns: 0, error_ns: 0 });

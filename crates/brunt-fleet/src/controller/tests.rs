@@ -105,7 +105,7 @@ fn prepare(side: &mut ControllerSide<'_>) -> Result<(), String> {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
         let called = Instant::now();
-        match side.poll_ready(true) {
+        match side.poll_ready(true, &mut |_| {}) {
             Ok(ReadyState::Ready) => return Ok(()),
             Ok(_) => {}
             Err(failure) => return Err(failure.reason),
@@ -162,7 +162,7 @@ fn replacements_that_die_at_once_leave_the_rank_vacant() {
     let shares = split_plan("");
     fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
-    side.poll_ready(true).unwrap();
+    side.poll_ready(true, &mut |_| {}).unwrap();
     let told = side.fleet.peers[0].assignment.clone();
     side.seat(rank, dead_agent(rank)).unwrap();
     let peer = &side.fleet.peers[0];
@@ -219,8 +219,8 @@ fn agents_that_never_end_are_lost() {
 fn agents_that_do_not_answer_are_awaited_for_four_seconds() {
     std::thread::scope(|scope| {
         scope.spawn(signals_end_the_wait_for_results);
-        scope.spawn(agents_without_a_clock_are_named);
-        scope.spawn(clocks_that_stop_before_the_start_are_named);
+        scope.spawn(|| agents_without_a_clock_are_named(0));
+        scope.spawn(|| agents_without_a_clock_are_named(PING_COUNT));
     });
 }
 
@@ -234,19 +234,17 @@ fn signals_end_the_wait_for_results() {
     assert_eq!(measure(&mut side, Some(Stop::Interrupted)).as_deref(), Some("did not end within 4 s"));
 }
 
-fn agents_without_a_clock_are_named() {
-    let refused = fake_agent(|_| Vec::new()).map(drop).unwrap_err();
-    assert!(
-        refused.starts_with("agent 127.0.0.1:") && refused.ends_with(" did not answer in time"),
-        "{refused}"
-    );
-}
-
-fn clocks_that_stop_before_the_start_are_named() {
-    let mut answers = 0;
-    let mut fleet = fake_agent(move |message| {
-        answers += u64::from(matches!(message, Some(ToAgent::Ping { .. })));
-        if answers > PING_COUNT { Vec::new() } else { ready(message) }
+/// Those that never answer, and those that stop before the start.
+fn agents_without_a_clock_are_named(answered: u64) {
+    let mut asked = 0;
+    let mut fleet = fake_agent(move |message| match message {
+        Some(ToAgent::Ping { .. }) if asked == answered => Vec::new(),
+        Some(ToAgent::Ping { .. }) => {
+            asked += 1;
+            pong(message)
+        }
+        None if asked == answered => vec![FromAgent::Ready],
+        _ => Vec::new(),
     })
     .unwrap();
     let name = fleet.peers[0].name.clone();
@@ -254,6 +252,25 @@ fn clocks_that_stop_before_the_start_are_named() {
     fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     assert_eq!(prepare(&mut side), Err(format!("agent {name} did not answer in time")));
+}
+
+/// What is recorded while keys are stored is there at once, as soon as the clock is known.
+#[test]
+fn intervals_of_the_preparation_are_handed_on() {
+    let mut fleet = fake_agent(|message| {
+        let interval = RecorderSet::new(&Layout::of(&split_plan("").agents.plan)).take_interval(0, 0, 1);
+        pong(message).into_iter().chain([FromAgent::Interval(Box::new(interval))]).collect()
+    })
+    .unwrap();
+    let shares = split_plan("");
+    fleet.divide_workers(&shares);
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    let (mut heard, since) = (0, Instant::now());
+    while heard == 0 {
+        assert!(since.elapsed() < PATIENCE, "nothing was handed on");
+        side.poll_ready(true, &mut |_| heard += 1).unwrap();
+    }
+    assert!(side.fleet.peers[0].intervals.is_empty());
 }
 
 /// Results of a run that was left are not those of the next.
