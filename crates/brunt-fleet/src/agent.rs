@@ -125,7 +125,7 @@ impl Agent<'_> {
     /// behind a run.
     ///
     /// # Errors
-    /// It refused us, was not there in time, or was lost in a run; for a user.
+    /// It refused us, was not there in time, gave up or was lost in a run, or the run failed; for a user.
     pub fn join(&self, (host, port): &(String, u16), waited_max: Duration) -> Result<(), String> {
         let (session, since) = (Session::default(), Instant::now());
         let (mut pause, mut noted) = (REDIAL_MIN, String::new());
@@ -137,7 +137,7 @@ impl Agent<'_> {
                 Ok((mut link, turn)) => {
                     pause = REDIAL_MIN;
                     (self.note)(&format!("in the fleet of {host}:{port}"));
-                    let mut runs = Runs::default();
+                    let mut runs = Runs { has_joined: true, ..Runs::default() };
                     let Err(why) = self.serve_controller(&mut link, turn.0, &mut runs);
                     match runs {
                         Runs { refusal: Some(refusal), .. } => return Err(format!("was refused: {refusal}")),
@@ -226,8 +226,19 @@ impl Agent<'_> {
                 Some(ToAgent::Ping { number }) => pong(link, number)?,
                 Some(ToAgent::Prepare(assignment)) => {
                     runs.begun += 1;
-                    self.run_assignment(link, &assignment, session, &mut idle)?;
-                    runs.ended += 1;
+                    match self.run_assignment(link, &assignment, session, &mut idle)? {
+                        Ok(()) => runs.ended += 1,
+                        // Its engine sees that it failed, and may place it again.
+                        Err(why) if runs.has_joined => {
+                            link.drain(Instant::now() + FLUSH_MAX);
+                            return Err(printable(&why));
+                        }
+                        Err(why) => (self.note)(&printable(&why)),
+                    }
+                }
+                Some(ToAgent::Leave) if runs.has_joined => {
+                    runs.begun += 1;
+                    return Err("the controller gave up".to_owned());
                 }
                 Some(ToAgent::Refuse { reason }) => {
                     runs.refusal = Some(printable(&reason));
@@ -240,18 +251,21 @@ impl Agent<'_> {
         }
     }
 
-    /// Carries out its share of a plan. An error is why there is no controller any more.
+    /// Carries out its share of a plan. Returns why the run failed, if it did. An error is why there is no controller any more.
     fn run_assignment(
         &self,
         link: &mut MessageChannel,
         assignment: &Assignment,
         session: &Session,
         idle: &mut Idle,
-    ) -> Result<(), String> {
+    ) -> Result<Result<(), String>, String> {
+        let failed = |link: &mut MessageChannel, failure: RemoteError| {
+            link.send_message(&FromAgent::Failed(failure.clone())).map(|()| Err(failure.reason))
+        };
         let named = self.plan(assignment).and_then(|plan| Ok((self.with_target(&plan, assignment)?, plan)));
         let (plan, told) = match named {
             Ok(plans) => plans,
-            Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
+            Err(trouble) => return failed(link, trouble),
         };
         let mut side = AgentSide::new(link, session);
         let endpoints = match self.find(&mut side, &plan, assignment.workers) {
@@ -259,8 +273,8 @@ impl Agent<'_> {
             Err(failure) => {
                 return match (side.lost, side.has_left) {
                     (Some(why), _) => Err(why),
-                    (None, true) => Ok(()),
-                    (None, false) => link.send_message(&FromAgent::Failed(own_options(failure))),
+                    (None, true) => Ok(Err(ABORTED.to_owned())),
+                    (None, false) => failed(link, own_options(failure)),
                 };
             }
         };
@@ -285,15 +299,14 @@ impl Agent<'_> {
                 own.map_host(&HostMapping { clock_shift_ns: epoch_ns as i64, ..HostMapping::default() });
                 (self.note)("done");
                 let samples = std::mem::take(&mut own.samples);
-                link.send_message(&FromAgent::Ended { data: Box::new(own), samples })
+                link.send_message(&FromAgent::Ended { data: Box::new(own), samples }).map(Ok)
             }
             // Let go by the controller, which knows.
-            Err(RunError::Interrupted | RunError::Remote(_)) => Ok(()),
+            Err(RunError::Interrupted | RunError::Remote(_)) => Ok(Err(ABORTED.to_owned())),
             Err(error) => {
-                (self.note)(&printable(&error.to_string()));
                 let is_server_error = error.origin() == ErrorOrigin::Server;
                 let failure = RemoteError { is_server_error, reason: error.to_string() };
-                link.send_message(&FromAgent::Failed(own_options(failure)))
+                failed(link, own_options(failure))
             }
         }
     }
@@ -407,6 +420,8 @@ fn own_options(trouble: RemoteError) -> RemoteError {
 /// What a controller had done when it left.
 #[derive(Debug, Default)]
 struct Runs {
+    /// It was dialled: the agent ends with it.
+    has_joined: bool,
     begun: u32,
     ended: u32,
     /// Why it did not take us.
@@ -812,6 +827,34 @@ mod tests {
         });
         drop(link);
         stranger.join().unwrap();
+    }
+
+    /// An engine sees by its end whether its part was carried out.
+    #[test]
+    fn joined_agents_fail_with_their_run() {
+        let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
+        let no_part = Assignment {
+            plan: default_plan().spec.to_toml(),
+            password: None,
+            shows_certificate: false,
+            first_worker: 0,
+            workers: 0,
+            portion: LocalPart::alone(1),
+            is_stored: false,
+        };
+        let table = [
+            (ToAgent::Prepare(no_part), "was assigned 0 workers"),
+            (ToAgent::Leave, "the controller gave up"),
+        ];
+        for (message, expected) in table {
+            let (mut link, far) = pair();
+            let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
+            controller.send_message(&message).unwrap();
+            let mut runs = Runs { has_joined: true, ..Runs::default() };
+            let Err(why) = agent.serve_controller(&mut link, &Session::default(), &mut runs);
+            assert!(why.starts_with(expected), "{why}");
+            assert_eq!((runs.begun, runs.ended), (1, 0), "{why}");
+        }
     }
 
     /// After "ready" a controller that starts nothing is dropped, too, and a start must be near.

@@ -7,7 +7,7 @@
 
 use crate::clock_offset::ClockOffset;
 use crate::credentials::ControllerCredentials;
-use crate::door::{Arrival, Door, Holder, rank_of};
+use crate::door::{Arrival, Door, Holder, REFUSAL_MAX, rank_of};
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{MessageChannel, connect, wait_for_any};
 use crate::newcomer::{HANDSHAKE_MAX, Newcomer};
@@ -134,6 +134,8 @@ struct Peer {
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
     pings: u64,
+    /// What a user should know of it.
+    notes: Vec<String>,
     /// There is something to take in of its link.
     has_word: bool,
 }
@@ -209,8 +211,10 @@ impl Fleet {
                 }
             }
             for seat in &mut seats {
-                if let Some(Err(gone)) = seat.as_mut().map(Peer::listen) {
-                    note(&format!("{}: waiting for another", gone.reason));
+                let Some(peer) = seat else { continue };
+                peer.listen().map_err(|failure| failure.reason)?;
+                peer.notes.drain(..).for_each(|text| note(&text));
+                if peer.is_gone() {
                     *seat = None;
                 }
             }
@@ -317,6 +321,17 @@ impl Fleet {
     }
 }
 
+impl Drop for Peer {
+    /// One that was told to do nothing has no run to end with.
+    fn drop(&mut self) {
+        if self.assignment.is_none() && !self.is_gone() {
+            // A lost agent needs no message.
+            let _ = self.link.send_message(&ToAgent::Leave);
+            self.link.drain(Instant::now() + REFUSAL_MAX);
+        }
+    }
+}
+
 impl Peer {
     fn new(name: String, link: MessageChannel, info: AgentInfo) -> Self {
         Self {
@@ -338,6 +353,7 @@ impl Peer {
             data: None,
             intervals: Vec::new(),
             pings: 0,
+            notes: Vec::new(),
             has_word: true,
         }
     }
@@ -446,7 +462,9 @@ impl Peer {
             }
             // Of a run that has ended.
             FromAgent::Ready | FromAgent::Interval(_) | FromAgent::Ended { .. } => {}
-            FromAgent::Failed(failure) if self.state == State::Measuring && !failure.is_server_error => {
+            FromAgent::Failed(failure)
+                if !failure.is_server_error && (self.state == State::Measuring || self.may_be_replaced()) =>
+            {
                 return self.record_loss(format!("failed: {}", failure.reason));
             }
             FromAgent::Failed(failure) => {
@@ -509,10 +527,22 @@ impl Peer {
         }
     }
 
-    /// Takes an agent that measures for ended, with what it has sent; any other is to blame for the end of the run.
+    /// May another attempt have its rank? From the start on none may, until the next run.
+    fn may_be_replaced(&self) -> bool {
+        let is_before_start = match self.state {
+            State::Preparing | State::Ready => true,
+            State::Ended => self.data.is_none() && self.lost.is_none(),
+            State::Vacant { .. } | State::Measuring | State::Left => false,
+        };
+        is_before_start && self.info.rank.is_some()
+    }
+
+    /// Takes an agent that measures for ended, with what it has sent, and leaves the rank of one that may be replaced vacant; any other is
+    /// to blame for the end of the run.
     fn record_loss(&mut self, why: String) -> Result<(), RemoteError> {
         match self.state {
-            State::Preparing | State::Ready if self.info.rank.is_some() => {
+            _ if self.may_be_replaced() => {
+                self.notes.push(format!("{}: waiting for another", self.blame(&why).reason));
                 self.state = State::Vacant { until: Instant::now() + REPLACEMENT_MAX };
             }
             State::Measuring => {
@@ -667,8 +697,10 @@ impl<'a> ControllerSide<'a> {
         spec.run.take("tls-ca, tls-cert, tls-key");
         let text = spec.to_toml();
         for peer in &mut self.fleet.peers {
-            (peer.state, peer.limit) = (State::Preparing, None);
-            peer.limit_to(self.limits.preparation);
+            if !matches!(peer.state, State::Vacant { .. }) {
+                (peer.state, peer.limit) = (State::Preparing, None);
+                peer.limit_to(self.limits.preparation);
+            }
             (peer.data, peer.intervals, peer.is_interrupted) = (None, Vec::new(), false);
         }
         let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
@@ -687,7 +719,9 @@ impl<'a> ControllerSide<'a> {
                 is_stored: data == DataSets::Stored,
             };
             peer.assignment = Some(assignment.clone());
-            peer.send_message(&ToAgent::Prepare(assignment))?;
+            if !peer.is_gone() {
+                peer.send_message(&ToAgent::Prepare(assignment))?;
+            }
         }
         Ok(())
     }
@@ -709,7 +743,7 @@ impl<'a> ControllerSide<'a> {
                 }
                 Ok(rank) => {
                     let peer = Peer::joined(rank, arrival);
-                    (door.note)(&format!("{} takes the place of an earlier attempt", peer.name));
+                    (door.note)(&format!("{} takes the place of the one before", peer.name));
                     self.seat(rank, peer)?;
                 }
                 Err(why) => door.refuse(arrival, &why),
@@ -738,8 +772,11 @@ impl<'a> ControllerSide<'a> {
         self.replace()?;
         let Fleet { peers, door, .. } = &mut *self.fleet;
         poll_links(peers.iter_mut(), door.as_ref().map(Door::listener), wait)?;
-        for peer in &mut self.fleet.peers {
+        for peer in peers {
             peer.listen()?;
+            if let Some(door) = door {
+                peer.notes.drain(..).for_each(|text| (door.note)(&text));
+            }
             let is_limited = match peer.state {
                 State::Preparing => true,
                 State::Measuring => self.limits.run.is_none() && self.stop_sent.is_none(),

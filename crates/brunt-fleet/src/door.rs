@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Connections that are on their way in at a time; others wait in the kernel's queue.
 const NEWCOMERS_MAX: usize = 1024;
 /// Time limit for telling an agent why it is refused.
-const REFUSAL_MAX: Duration = Duration::from_millis(100);
+pub(crate) const REFUSAL_MAX: Duration = Duration::from_millis(100);
 
 /// The door of a fleet of a size that is known.
 pub(crate) struct Door {

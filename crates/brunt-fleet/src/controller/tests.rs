@@ -170,6 +170,46 @@ fn replacements_that_die_at_once_leave_the_rank_vacant() {
     assert!(told.is_some() && peer.assignment == told);
 }
 
+/// An agent that fails or is lost before the start leaves its rank to another one, unless a server is to blame or it has no rank.
+#[test]
+fn ranks_of_agents_that_fail_before_the_start_are_vacant() {
+    let rank = Some(Rank { index: 1, of: 2, attempt: 0 });
+    let table = [
+        (State::Ended, rank, false, true),
+        (State::Preparing, rank, false, true),
+        (State::Ready, rank, false, true),
+        (State::Preparing, rank, true, false),
+        (State::Preparing, None, false, false),
+    ];
+    for (state, rank, is_server_error, is_vacant) in table {
+        let (link, _far) = crate::message_channel::tests::pair();
+        let info = AgentInfo { host: "h".to_owned(), version: String::new(), threads: 1, weight: 1, rank };
+        let mut peer = Peer::new("rank 1 (h)".to_owned(), link, info);
+        peer.state = state;
+        let told =
+            peer.take(FromAgent::Failed(RemoteError { is_server_error, reason: "no trace".to_owned() }));
+        assert_eq!((told.is_ok(), peer.is_gone()), (is_vacant, is_vacant), "{state:?} {rank:?}");
+        let note = "agent rank 1 (h) failed: no trace: waiting for another".to_owned();
+        assert_eq!(peer.notes, Vec::from_iter(is_vacant.then_some(note)));
+    }
+}
+
+/// One that is lost between two runs is replaced in the next.
+#[test]
+fn vacant_ranks_are_assigned_nothing_before_another_comes() {
+    let rank = Rank { index: 0, of: 1, attempt: 0 };
+    let mut fleet =
+        Fleet { peers: vec![dead_agent(rank)], own_workers: 0, door: None, ends_with_loss: false };
+    fleet.peers[0].record_loss("sent no heartbeat for 4 s".to_owned()).unwrap();
+    fleet.keep_alive().unwrap();
+    let shares = split_plan("");
+    fleet.divide_workers(&shares);
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    assert_eq!(side.poll_ready(true, &mut |_| {}), Ok(ReadyState::Wait));
+    let peer = &side.fleet.peers[0];
+    assert!(matches!(peer.state, State::Vacant { .. }) && peer.assignment.is_some(), "{:?}", peer.state);
+}
+
 /// A preload may take as long as it gets on.
 #[test]
 fn agents_that_get_on_are_awaited() {

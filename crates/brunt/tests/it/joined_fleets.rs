@@ -155,7 +155,7 @@ fn later_attempts_take_ranks_before_the_start() {
     std::thread::park_timeout(Duration::from_millis(500));
     kill_process(second.pid(), Signal::KILL).unwrap();
     let third = attempt(third, 2);
-    controller.await_line("takes the place of an earlier attempt");
+    controller.await_line("takes the place of the one before");
     let run = controller.measured();
     assert_eq!((run.exit, run.requests("sent"), run.count_or_0("counts.keys.miss")), (0, 2_000, 0));
     assert_eq!((exit_of(other), exit_of(third)), (0, 0));
