@@ -33,6 +33,8 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+/// What all hosts of a fleet run.
+const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Interval of attempts to connect to an agent that does not listen yet.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Questions to a clock, of which the one counts that was answered fastest.
@@ -171,6 +173,12 @@ impl Fleet {
                 let mut newcomer = Newcomer::new(name.clone(), socket, credentials)?;
                 loop {
                     match newcomer.advance(credentials)? {
+                        Some((_, info)) if info.version != OWN_VERSION => {
+                            let theirs = info.version;
+                            return Err(format!(
+                                "is brunt {theirs}: expected {OWN_VERSION}, as the controller is"
+                            ));
+                        }
                         Some((link, info)) => return Ok(Peer::new(name.clone(), link, info)),
                         None => newcomer.wait_for_bytes(POLL_INTERVAL),
                     }
@@ -201,7 +209,7 @@ impl Fleet {
         while seats.iter().any(Option::is_none) {
             for arrival in door.arrivals() {
                 let holder = |index: u32| seats[index as usize].as_ref().map(Peer::holder);
-                match rank_of(&arrival.info, size, env!("CARGO_PKG_VERSION"), holder) {
+                match rank_of(&arrival.info, size, OWN_VERSION, holder) {
                     Ok(rank) => {
                         let peer = Peer::joined(rank, arrival);
                         note(&format!("{} is here", peer.name));
@@ -732,7 +740,7 @@ impl<'a> ControllerSide<'a> {
         for arrival in door.arrivals() {
             let Some(door) = &self.fleet.door else { break };
             let holder = |index: u32| self.fleet.peers.get(index as usize).map(Peer::holder);
-            let rank = rank_of(&arrival.info, door.size, env!("CARGO_PKG_VERSION"), holder);
+            let rank = rank_of(&arrival.info, door.size, OWN_VERSION, holder);
             let has_begun = |index: u32| {
                 let state = self.fleet.peers[index as usize].state;
                 matches!(state, State::Measuring | State::Ended | State::Left)

@@ -54,8 +54,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// An agent that lets a controller in, sends heartbeats, and for the rest says what `script` has to each message, and now and then to
 /// none.
 fn fake_agent(
+    script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+) -> Result<Fleet, String> {
+    fake_agent_of(env!("CARGO_PKG_VERSION"), script)
+}
+
+fn fake_agent_of(
+    version: &str,
     mut script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
 ) -> Result<Fleet, String> {
+    let info =
+        AgentInfo { host: "fake".to_owned(), version: version.to_owned(), threads: 1, weight: 1, rank: None };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || -> Result<(), String> {
@@ -68,8 +77,6 @@ fn fake_agent(
         let welcome = Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false);
         wire.write_all(&welcome.bytes(), deadline).unwrap();
         let mut link = MessageChannel::new(wire, CONTROLLER_SILENCE_MAX);
-        let info =
-            AgentInfo { host: "fake".to_owned(), version: String::new(), threads: 1, weight: 1, rank: None };
         link.send_message(&FromAgent::AgentInfo(info))?;
         loop {
             let message = link.next_message(Duration::from_millis(20))?;
@@ -127,6 +134,13 @@ fn measure(side: &mut ControllerSide<'_>, stop: Option<Stop>) -> Option<String> 
         }
     }
     Some("nothing happened".to_owned())
+}
+
+#[test]
+fn agents_of_another_version_are_refused() {
+    let refused = fake_agent_of("0.0.1", pong).map(drop).unwrap_err();
+    let expected = concat!(" is brunt 0.0.1: expected ", env!("CARGO_PKG_VERSION"), ", as the controller is");
+    assert!(refused.ends_with(expected), "{refused}");
 }
 
 #[test]
