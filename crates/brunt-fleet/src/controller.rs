@@ -18,13 +18,15 @@ use brunt_engine::coordinator::{
 };
 use brunt_engine::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, run_part};
 use brunt_plan::login::Password;
+use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantity::{percent, time};
-use brunt_plan::resolve::fleet::{PlanSplit, SubPlan};
+use brunt_plan::resolve::fleet::{PlanSplit, SubPlan, joined};
 use brunt_plan::shard::Portion;
 use brunt_stats::agent_requests::AgentTotals;
+use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::{HostMapping, Interval};
-use brunt_stats::recorder::Layout;
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::usage::AgentRecord;
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -128,6 +130,8 @@ struct Peer {
     recorded_until_ns: Vec<u64>,
     /// What its requests came to in the last run.
     totals: AgentTotals,
+    /// What its connections came to.
+    connections: ConnectionCounts,
     /// The user has ended the run.
     is_interrupted: bool,
     /// What it was told to do; what a replacement is told, too.
@@ -166,7 +170,7 @@ impl Fleet {
     ) -> Result<Self, String> {
         let until = Instant::now() + starting_max;
         let meet = |(host, port): &(String, u16)| {
-            let name = format!("{host}:{port}");
+            let name = joined(host, *port);
             let socket =
                 connect_until(host, *port, until).map_err(|error| format!("cannot be reached: {error}"));
             let met = socket.and_then(|socket| {
@@ -187,7 +191,7 @@ impl Fleet {
             met.map_err(|why| format!("agent {name} {why}"))
         };
         let peers = names.iter().map(meet).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { peers, own_workers: 0, door: None, ends_with_loss: false })
+        Self { peers, own_workers: 0, door: None, ends_with_loss: false }.with_clocks()
     }
 
     /// Waits until an agent of every rank of a fleet of this size has dialled in. `note` tells the user who comes and who is missing.
@@ -205,7 +209,8 @@ impl Fleet {
         let mut door = Door::new(listener, size, credentials, note).map_err(unfit)?;
         let mut seats: Vec<Option<Peer>> = (0..size).map(|_| None).collect();
         let mut noted = Instant::now();
-        note(&format!("waiting for {size} agents at {address}"));
+        let agents = if size == 1 { "agent" } else { "agents" };
+        note(&format!("waiting for {size} {agents} at {address}"));
         while seats.iter().any(Option::is_none) {
             for arrival in door.arrivals() {
                 let holder = |index: u32| seats[index as usize].as_ref().map(Peer::holder);
@@ -234,7 +239,28 @@ impl Fleet {
             poll_links(seated, Some(door.listener()), POLL_INTERVAL).map_err(|error| error.reason)?;
         }
         let peers = seats.into_iter().flatten().collect();
-        Ok(Self { peers, own_workers: 0, door: Some(door), ends_with_loss: false })
+        Self { peers, own_workers: 0, door: Some(door), ends_with_loss: false }.with_clocks()
+    }
+
+    /// What the clock of each agent shows is known, unless it was lost meanwhile.
+    fn with_clocks(mut self) -> Result<Self, String> {
+        while !self.read_clocks(true).map_err(|failure| failure.reason)? {
+            self.tend(POLL_INTERVAL)?;
+        }
+        Ok(self)
+    }
+
+    /// Goes on reading the clocks that are not known, and with `again` those that are to be read again. Returns whether it has all.
+    fn read_clocks(&mut self, again: bool) -> Result<bool, RemoteError> {
+        let now = Instant::now();
+        let is_asked = |peer: &&mut Peer| {
+            peer.questions.is_some() && !peer.is_gone() && (again || !peer.offset.is_known())
+        };
+        for peer in self.peers.iter_mut().filter(is_asked).take(CLOCKS_AT_ONCE) {
+            // What it answers is heard with all else.
+            peer.read_clock(now)?;
+        }
+        Ok(self.peers.iter().all(|peer| peer.questions.is_none() || peer.is_gone()))
     }
 
     /// How many workers they take on where nothing else is asked for.
@@ -252,7 +278,12 @@ impl Fleet {
     /// # Errors
     /// One is not; for a user.
     pub fn keep_alive(&mut self) -> Result<(), String> {
-        let polled = poll_links(self.peers.iter_mut(), None, Duration::ZERO);
+        self.tend(Duration::ZERO)
+    }
+
+    /// The same, and waits for them, at most so long.
+    fn tend(&mut self, wait: Duration) -> Result<(), String> {
+        let polled = poll_links(self.peers.iter_mut(), None, wait);
         polled.and_then(|()| self.peers.iter_mut().try_for_each(Peer::listen)).map_err(|blame| blame.reason)
     }
 
@@ -277,7 +308,7 @@ impl Fleet {
             workers: peer.workers.len() as u32,
             weight: peer.info.weight,
             clock_offset_ns: peer.offset.lead_ns,
-            clock_error_ns: peer.offset.error_ns,
+            clock_error_ns: if peer.offset.is_known() { peer.offset.error_ns } else { 0 },
             lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
             lost_after_ns: peer.lost.as_ref().map(|_| peer.recorded_ns()),
             lost_after_interruption: peer.lost.as_ref().is_some_and(|lost| lost.after_interruption),
@@ -356,6 +387,7 @@ impl Peer {
             began_ns: 0,
             recorded_until_ns: Vec::new(),
             totals: AgentTotals::default(),
+            connections: ConnectionCounts::default(),
             is_interrupted: false,
             assignment: None,
             data: None,
@@ -395,10 +427,10 @@ impl Peer {
         let lost = self.lost.as_mut().filter(|lost| !lost.is_told)?;
         lost.is_told = true;
         let share = f64::from(width) * self.workers.len() as f64 / f64::from(of.max(1));
+        let host = if self.info.rank.is_some() { String::new() } else { format!(" on {}", self.info.host) };
         Some(format!(
-            "agent {} on {} was lost ({}): {} of the agents' load is missing from {} of the schedule on",
+            "agent {}{host} was lost ({}): {} of the agents' load is missing from {} of the schedule on",
             self.name,
-            self.info.host,
             lost.why,
             percent(share),
             time(from_ns)
@@ -683,6 +715,8 @@ struct ControllerSide<'a> {
     limits: PhaseLimits,
     /// An agent was lost before the start, and another one has its rank.
     has_replaced: bool,
+    /// The ends of connections of those that were replaced, not yet handed on.
+    closings: Vec<Interval>,
 }
 
 impl<'a> ControllerSide<'a> {
@@ -691,7 +725,8 @@ impl<'a> ControllerSide<'a> {
         let begun_ns = brunt_engine::monotonic_ns();
         let limits = PhaseLimits::of(&shares.agents.plan, fleet.peers.len());
         let unprepared = Some(data);
-        Self { fleet, shares, layout, begun_ns, unprepared, stop_sent: None, limits, has_replaced: false }
+        let (stop_sent, has_replaced, closings) = (None, false, Vec::new());
+        Self { fleet, shares, layout, begun_ns, unprepared, stop_sent, limits, has_replaced, closings }
     }
 
     /// Has everyone connect and store its share.
@@ -710,6 +745,7 @@ impl<'a> ControllerSide<'a> {
                 peer.limit_to(self.limits.preparation);
             }
             (peer.data, peer.intervals, peer.is_interrupted) = (None, Vec::new(), false);
+            peer.connections = ConnectionCounts::default();
         }
         let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
         let portions = arrival_portions(capacities).ok_or_else(|| RemoteError {
@@ -763,7 +799,13 @@ impl<'a> ControllerSide<'a> {
     /// Gives an agent the part of the one that had its rank. If it is lost at once, the rank is vacant again.
     fn seat(&mut self, rank: Rank, mut peer: Peer) -> Result<(), RemoteError> {
         self.has_replaced = true;
+        let own_workers = self.fleet.own_workers;
         let seat = &mut self.fleet.peers[rank.index as usize];
+        let now_ns = brunt_engine::monotonic_ns();
+        let mut closing =
+            RecorderSet::new(&self.layout).take_interval(own_workers + seat.workers.start, now_ns, now_ns);
+        closing.connections[Phase::Preload as usize].retired = seat.connections.open();
+        self.closings.push(closing);
         peer.workers = seat.workers.clone();
         peer.recorded_until_ns = vec![0; peer.workers.len()];
         peer.assignment = seat.assignment.take();
@@ -798,21 +840,9 @@ impl<'a> ControllerSide<'a> {
         Ok(())
     }
 
-    /// Reads the clocks of the agents: before the first interval of each, and again once all are ready. Returns whether they are known.
-    fn read_clocks(&mut self, are_ready: bool) -> Result<bool, RemoteError> {
-        let now = Instant::now();
-        let is_asked = |peer: &&mut Peer| {
-            peer.questions.is_some() && !peer.is_gone() && (are_ready || !peer.offset.is_known())
-        };
-        for peer in self.fleet.peers.iter_mut().filter(is_asked).take(CLOCKS_AT_ONCE) {
-            // What it answers is heard with all else.
-            peer.read_clock(now)?;
-        }
-        Ok(self.fleet.peers.iter().all(|peer| peer.questions.is_none()))
-    }
-
     /// Hands on what was heard of agents whose clocks are known.
     fn hand_on(&mut self, hear: &mut dyn FnMut(Interval)) -> Result<(), RemoteError> {
+        self.closings.drain(..).for_each(&mut *hear);
         let own_workers = self.fleet.own_workers;
         for peer in self.fleet.peers.iter_mut().filter(|peer| peer.offset.is_known()) {
             let place = Self::place(self.shares, own_workers, peer);
@@ -831,6 +861,7 @@ impl<'a> ControllerSide<'a> {
                     *until_ns = interval.end_ns.max(*until_ns);
                 }
                 peer.totals.add(&interval);
+                interval.connections.iter().for_each(|counts| peer.connections.merge(counts));
                 hear(interval);
             }
         }
@@ -867,7 +898,7 @@ impl Coordinator for ControllerSide<'_> {
         }
         let are_ready = is_ready && self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
         self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
-        let are_known = self.read_clocks(are_ready)?;
+        let are_known = self.fleet.read_clocks(are_ready)?;
         self.hand_on(hear)?;
         Ok(if are_ready && are_known { ReadyState::Ready } else { ReadyState::Wait })
     }

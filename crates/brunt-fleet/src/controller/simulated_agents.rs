@@ -5,10 +5,8 @@
 use super::*;
 use brunt_plan::op::{KeyRef, Op, OpKind};
 use brunt_plan::outcome::{Outcome, ReplyKind};
-use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
 use std::net::Ipv4Addr;
@@ -174,7 +172,7 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
     }
     let prepared = since.elapsed();
     // More than the kernel takes.
-    let reason = if conducts.contains(&Conduct::Deaf) { "x".repeat(64 << 20) } else { String::new() };
+    let reason = if conducts.contains(&Conduct::Deaf) { "x".repeat(32 << 20) } else { String::new() };
     side.begin().unwrap();
     for peer in side.fleet.peers.iter_mut().zip(conducts).filter(|(_, conduct)| **conduct == Conduct::Deaf) {
         peer.0.link.send_message(&ToAgent::Refuse { reason: reason.clone() }).unwrap();

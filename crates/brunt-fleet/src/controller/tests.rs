@@ -3,10 +3,8 @@
 use super::*;
 use crate::agent_handshake::{Answer, Hello, VERSION, Welcome};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, Wire};
-use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::recorder::RecorderSet;
 use std::net::{Ipv4Addr, TcpListener};
 
 #[test]
@@ -178,7 +176,12 @@ fn replacements_that_die_at_once_leave_the_rank_vacant() {
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
     side.poll_ready(true, &mut |_| {}).unwrap();
     let told = side.fleet.peers[0].assignment.clone();
+    side.fleet.peers[0].connections.established = 3;
     side.seat(rank, dead_agent(rank)).unwrap();
+    // Those of the agent before count as closed.
+    let mut retired = 0;
+    side.hand_on(&mut |interval| retired += interval.connections[Phase::Preload as usize].retired).unwrap();
+    assert_eq!(retired, 3);
     let peer = &side.fleet.peers[0];
     assert!(matches!(peer.state, State::Vacant { .. }), "{:?}", peer.state);
     assert!(told.is_some() && peer.assignment == told);
@@ -291,7 +294,7 @@ fn signals_end_the_wait_for_results() {
 /// Those that never answer, and those that stop before the start.
 fn agents_without_a_clock_are_named(answered: u64) {
     let mut asked = 0;
-    let mut fleet = fake_agent(move |message| match message {
+    let refused = fake_agent(move |message| match message {
         Some(ToAgent::Ping { .. }) if asked == answered => Vec::new(),
         Some(ToAgent::Ping { .. }) => {
             asked += 1;
@@ -300,12 +303,16 @@ fn agents_without_a_clock_are_named(answered: u64) {
         None if asked == answered => vec![FromAgent::Ready],
         _ => Vec::new(),
     })
-    .unwrap();
-    let name = fleet.peers[0].name.clone();
-    let shares = split_plan("");
-    fleet.divide_workers(&shares);
-    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
-    assert_eq!(prepare(&mut side), Err(format!("agent {name} did not answer in time")));
+    .and_then(|mut fleet| {
+        let shares = split_plan("");
+        fleet.divide_workers(&shares);
+        prepare(&mut ControllerSide::new(&mut fleet, &shares, DataSets::ToStore))
+    });
+    let reason = refused.unwrap_err();
+    assert!(
+        reason.starts_with("agent 127.0.0.1:") && reason.ends_with(" did not answer in time"),
+        "{reason}"
+    );
 }
 
 /// What is recorded while keys are stored is there at once, as soon as the clock is known.
