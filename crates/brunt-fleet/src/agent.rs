@@ -10,12 +10,14 @@ use crate::agent_traces::{AgentTrace, with_paths};
 use crate::credentials::AgentCredentials;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent, printable};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connect, connection_error};
+use crate::newcomer::HANDSHAKE_MAX;
 use crate::phase_limits::LOOKUP_MAX;
 use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
+use brunt_plan::resolve::fleet::joined;
 use brunt_plan::resolve::{Host, resolve_part};
 use brunt_plan::sockets::Identity;
 use brunt_plan::spec::PlanSpec;
@@ -28,8 +30,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// Time limit of the handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// Pauses between attempts to join a controller: the first, and the longest.
 const REDIAL_MIN: Duration = Duration::from_millis(100);
 const REDIAL_MAX: Duration = Duration::from_secs(5);
@@ -129,6 +129,7 @@ impl Agent<'_> {
     pub fn join(&self, (host, port): &(String, u16), waited_max: Duration) -> Result<(), String> {
         let (session, since) = (Session::default(), Instant::now());
         let (mut pause, mut noted) = (REDIAL_MIN, String::new());
+        let name = joined(host, *port);
         loop {
             let reached = connect(host, *port).map_err(|error| format!("cannot be reached: {error}"));
             let met = reached.and_then(|socket| self.let_in(socket, &session));
@@ -136,7 +137,7 @@ impl Agent<'_> {
                 Err(why) => why,
                 Ok((mut link, turn)) => {
                     pause = REDIAL_MIN;
-                    (self.note)(&format!("in the fleet of {host}:{port}"));
+                    (self.note)(&format!("in the fleet of {name}"));
                     let mut runs = Runs { has_joined: true, ..Runs::default() };
                     let Err(why) = self.serve_controller(&mut link, turn.0, &mut runs);
                     match runs {
@@ -151,7 +152,7 @@ impl Agent<'_> {
                 return Err(format!("{why}; waited for {} s", waited_max.as_secs()));
             }
             if noted != why {
-                (self.note)(&format!("{host}:{port} {why}; dialling again"));
+                (self.note)(&format!("{name} {why}; dialling again"));
                 noted = why;
             }
             std::thread::park_timeout(pause);
@@ -192,7 +193,13 @@ impl Agent<'_> {
         wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
         let mut answer = [0; Answer::BYTES];
         wire.read_exact(&mut answer, deadline).map_err(lost)?;
-        let answer = Answer::read(&answer).ok_or("is not a controller of brunt")?;
+        let answer = Answer::read(&answer).ok_or(match answer {
+            // A record of a handshake of TLS.
+            [22, 3, ..] if token.is_none() => {
+                "speaks TLS: start this agent with --auth, as the controller was"
+            }
+            _ => "is not a controller of brunt",
+        })?;
         let mut welcome = Welcome::to(&hello, &answer, token, false);
         let turn = if welcome.result == HandshakeResult::Welcome { session.take() } else { None };
         if turn.is_none() {
@@ -408,7 +415,8 @@ fn is_part(assignment: &Assignment, threads: u32) -> bool {
 
 /// What went wrong on this host, with the names that its own options have: a plan names none of its files.
 fn own_options(trouble: RemoteError) -> RemoteError {
-    const NAMES: [(&str, &str); 3] = [
+    const NAMES: [(&str, &str); 4] = [
+        (" (brunt run without -s starts a server of its own)", ""),
         ("--tls-ca", "brunt agent --target-ca"),
         ("--tls-cert", "brunt agent --target-cert"),
         ("--tls-key", "--target-key"),
@@ -905,6 +913,7 @@ mod tests {
             ("add --tls-ca FILE or --tls-insecure", "add brunt agent --target-ca FILE or --tls-insecure"),
             ("set --tls-cert and --tls-key", "set brunt agent --target-cert and --target-key"),
             ("--tls-server-name sets it", "--tls-server-name sets it"),
+            ("start it (brunt run without -s starts a server of its own)", "start it"),
         ];
         for (plans, agents) in table {
             assert_eq!(own_options(host_error(plans.to_owned())).reason, agents);

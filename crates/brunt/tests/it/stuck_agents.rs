@@ -137,7 +137,8 @@ fn signals_end_runs_whatever_agents_do() {
         (Stuck::NeverReady, interrupted),
         (Stuck::NeverEnds, "did not end within 4 s"),
         (Stuck::Trickles, "4 s"),
-        (Stuck::NeverAnswersPing, interrupted),
+        // While agents are being met there is nothing to report.
+        (Stuck::NeverAnswersPing, ""),
     ];
     std::thread::scope(|scope| {
         for (how, reason) in table {
@@ -159,7 +160,9 @@ fn signals_end_runs_whatever_agents_do() {
                     ] {
                         assert_eq!(said.contains(&text), is_reported, "{how:?} {plan:?} {text}");
                     }
-                    assert_eq!(output.exit, 130, "{how:?} {plan:?}");
+                    // By the signal itself, which has no code, or by the program.
+                    let code = if how == Stuck::NeverAnswersPing { -1 } else { 130 };
+                    assert_eq!(output.exit, code, "{how:?} {plan:?}");
                     assert!(took < ENDED, "{how:?} {plan:?}: {took:?}");
                 });
             }
