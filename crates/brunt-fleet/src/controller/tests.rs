@@ -59,8 +59,16 @@ fn fake_agent(
 
 fn fake_agent_of(
     version: &str,
-    mut script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+    script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
 ) -> Result<Fleet, String> {
+    Fleet::open(&[fake_address(version, script)], &ControllerCredentials::OPEN, Duration::ZERO)
+}
+
+/// Where it listens.
+fn fake_address(
+    version: &str,
+    mut script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+) -> (String, u16) {
     let info =
         AgentInfo { host: "fake".to_owned(), version: version.to_owned(), threads: 1, weight: 1, rank: None };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -82,7 +90,7 @@ fn fake_agent_of(
             link.send_heartbeat(&FromAgent::Alive)?;
         }
     });
-    Fleet::open(&[("127.0.0.1".to_owned(), port)], &ControllerCredentials::OPEN, Duration::ZERO)
+    ("127.0.0.1".to_owned(), port)
 }
 
 fn pong(message: Option<&ToAgent>) -> Vec<FromAgent> {
@@ -132,6 +140,21 @@ fn measure(side: &mut ControllerSide<'_>, stop: Option<Stop>) -> Option<String> 
         }
     }
     Some("nothing happened".to_owned())
+}
+
+/// Of one after the other it would take the time of all.
+#[test]
+fn clocks_of_distant_agents_are_read_at_a_time() {
+    let distant = || {
+        fake_address(env!("CARGO_PKG_VERSION"), |message| {
+            std::thread::park_timeout(Duration::from_millis(if message.is_some() { 100 } else { 0 }));
+            pong(message)
+        })
+    };
+    let agents: Vec<(String, u16)> = (0..8).map(|_| distant()).collect();
+    let since = Instant::now();
+    Fleet::open(&agents, &ControllerCredentials::OPEN, Duration::ZERO).map(drop).unwrap();
+    assert!(since.elapsed() < Duration::from_millis(100) * PING_COUNT as u32 * 4, "{:?}", since.elapsed());
 }
 
 #[test]
