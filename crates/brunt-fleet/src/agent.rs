@@ -10,12 +10,14 @@ use crate::agent_traces::{AgentTrace, with_paths};
 use crate::credentials::AgentCredentials;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent, printable};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connect, connection_error};
+use crate::newcomer::HANDSHAKE_MAX;
 use crate::phase_limits::LOOKUP_MAX;
 use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
+use brunt_plan::resolve::fleet::joined;
 use brunt_plan::resolve::{Host, resolve_part};
 use brunt_plan::sockets::Identity;
 use brunt_plan::spec::PlanSpec;
@@ -28,8 +30,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// Time limit of the handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// Pauses between attempts to join a controller: the first, and the longest.
 const REDIAL_MIN: Duration = Duration::from_millis(100);
 const REDIAL_MAX: Duration = Duration::from_secs(5);
@@ -125,10 +125,11 @@ impl Agent<'_> {
     /// behind a run.
     ///
     /// # Errors
-    /// It refused us, was not there in time, or was lost in a run; for a user.
+    /// It refused us, was not there in time, gave up or was lost in a run, or the run failed; for a user.
     pub fn join(&self, (host, port): &(String, u16), waited_max: Duration) -> Result<(), String> {
         let (session, since) = (Session::default(), Instant::now());
         let (mut pause, mut noted) = (REDIAL_MIN, String::new());
+        let name = joined(host, *port);
         loop {
             let reached = connect(host, *port).map_err(|error| format!("cannot be reached: {error}"));
             let met = reached.and_then(|socket| self.let_in(socket, &session));
@@ -136,8 +137,8 @@ impl Agent<'_> {
                 Err(why) => why,
                 Ok((mut link, turn)) => {
                     pause = REDIAL_MIN;
-                    (self.note)(&format!("in the fleet of {host}:{port}"));
-                    let mut runs = Runs::default();
+                    (self.note)(&format!("in the fleet of {name}"));
+                    let mut runs = Runs { has_joined: true, ..Runs::default() };
                     let Err(why) = self.serve_controller(&mut link, turn.0, &mut runs);
                     match runs {
                         Runs { refusal: Some(refusal), .. } => return Err(format!("was refused: {refusal}")),
@@ -151,7 +152,7 @@ impl Agent<'_> {
                 return Err(format!("{why}; waited for {} s", waited_max.as_secs()));
             }
             if noted != why {
-                (self.note)(&format!("{host}:{port} {why}; dialling again"));
+                (self.note)(&format!("{name} {why}; dialling again"));
                 noted = why;
             }
             std::thread::park_timeout(pause);
@@ -192,7 +193,13 @@ impl Agent<'_> {
         wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
         let mut answer = [0; Answer::BYTES];
         wire.read_exact(&mut answer, deadline).map_err(lost)?;
-        let answer = Answer::read(&answer).ok_or("is not a controller of brunt")?;
+        let answer = Answer::read(&answer).ok_or(match answer {
+            // A record of a handshake of TLS.
+            [22, 3, ..] if token.is_none() => {
+                "speaks TLS: start this agent with --auth, as the controller was"
+            }
+            _ => "is not a controller of brunt",
+        })?;
         let mut welcome = Welcome::to(&hello, &answer, token, false);
         let turn = if welcome.result == HandshakeResult::Welcome { session.take() } else { None };
         if turn.is_none() {
@@ -226,8 +233,19 @@ impl Agent<'_> {
                 Some(ToAgent::Ping { number }) => pong(link, number)?,
                 Some(ToAgent::Prepare(assignment)) => {
                     runs.begun += 1;
-                    self.run_assignment(link, &assignment, session, &mut idle)?;
-                    runs.ended += 1;
+                    match self.run_assignment(link, &assignment, session, &mut idle)? {
+                        Ok(()) => runs.ended += 1,
+                        // Its engine sees that it failed, and may place it again.
+                        Err(why) if runs.has_joined => {
+                            link.drain(Instant::now() + FLUSH_MAX);
+                            return Err(printable(&why));
+                        }
+                        Err(why) => (self.note)(&printable(&why)),
+                    }
+                }
+                Some(ToAgent::Leave) if runs.has_joined => {
+                    runs.begun += 1;
+                    return Err("the controller gave up".to_owned());
                 }
                 Some(ToAgent::Refuse { reason }) => {
                     runs.refusal = Some(printable(&reason));
@@ -240,18 +258,21 @@ impl Agent<'_> {
         }
     }
 
-    /// Carries out its share of a plan. An error is why there is no controller any more.
+    /// Carries out its share of a plan. Returns why the run failed, if it did. An error is why there is no controller any more.
     fn run_assignment(
         &self,
         link: &mut MessageChannel,
         assignment: &Assignment,
         session: &Session,
         idle: &mut Idle,
-    ) -> Result<(), String> {
+    ) -> Result<Result<(), String>, String> {
+        let failed = |link: &mut MessageChannel, failure: RemoteError| {
+            link.send_message(&FromAgent::Failed(failure.clone())).map(|()| Err(failure.reason))
+        };
         let named = self.plan(assignment).and_then(|plan| Ok((self.with_target(&plan, assignment)?, plan)));
         let (plan, told) = match named {
             Ok(plans) => plans,
-            Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
+            Err(trouble) => return failed(link, trouble),
         };
         let mut side = AgentSide::new(link, session);
         let endpoints = match self.find(&mut side, &plan, assignment.workers) {
@@ -259,8 +280,8 @@ impl Agent<'_> {
             Err(failure) => {
                 return match (side.lost, side.has_left) {
                     (Some(why), _) => Err(why),
-                    (None, true) => Ok(()),
-                    (None, false) => link.send_message(&FromAgent::Failed(own_options(failure))),
+                    (None, true) => Ok(Err(ABORTED.to_owned())),
+                    (None, false) => failed(link, own_options(failure)),
                 };
             }
         };
@@ -285,15 +306,14 @@ impl Agent<'_> {
                 own.map_host(&HostMapping { clock_shift_ns: epoch_ns as i64, ..HostMapping::default() });
                 (self.note)("done");
                 let samples = std::mem::take(&mut own.samples);
-                link.send_message(&FromAgent::Ended { data: Box::new(own), samples })
+                link.send_message(&FromAgent::Ended { data: Box::new(own), samples }).map(Ok)
             }
             // Let go by the controller, which knows.
-            Err(RunError::Interrupted | RunError::Remote(_)) => Ok(()),
+            Err(RunError::Interrupted | RunError::Remote(_)) => Ok(Err(ABORTED.to_owned())),
             Err(error) => {
-                (self.note)(&printable(&error.to_string()));
                 let is_server_error = error.origin() == ErrorOrigin::Server;
                 let failure = RemoteError { is_server_error, reason: error.to_string() };
-                link.send_message(&FromAgent::Failed(own_options(failure)))
+                failed(link, own_options(failure))
             }
         }
     }
@@ -395,7 +415,8 @@ fn is_part(assignment: &Assignment, threads: u32) -> bool {
 
 /// What went wrong on this host, with the names that its own options have: a plan names none of its files.
 fn own_options(trouble: RemoteError) -> RemoteError {
-    const NAMES: [(&str, &str); 3] = [
+    const NAMES: [(&str, &str); 4] = [
+        (" (brunt run without -s starts a server of its own)", ""),
         ("--tls-ca", "brunt agent --target-ca"),
         ("--tls-cert", "brunt agent --target-cert"),
         ("--tls-key", "--target-key"),
@@ -407,6 +428,8 @@ fn own_options(trouble: RemoteError) -> RemoteError {
 /// What a controller had done when it left.
 #[derive(Debug, Default)]
 struct Runs {
+    /// It was dialled: the agent ends with it.
+    has_joined: bool,
     begun: u32,
     ended: u32,
     /// Why it did not take us.
@@ -551,7 +574,7 @@ impl<'a> AgentSide<'a> {
 }
 
 impl Coordinator for AgentSide<'_> {
-    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
+    fn poll_ready(&mut self, is_ready: bool, _: &mut dyn FnMut(Interval)) -> Result<ReadyState, RemoteError> {
         if is_ready && self.ready.is_none() {
             let max = self.session.idle_limits.between + self.prepare.elapsed();
             self.ready = Some(Idle { since: Instant::now(), max });
@@ -814,6 +837,34 @@ mod tests {
         stranger.join().unwrap();
     }
 
+    /// An engine sees by its end whether its part was carried out.
+    #[test]
+    fn joined_agents_fail_with_their_run() {
+        let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
+        let no_part = Assignment {
+            plan: default_plan().spec.to_toml(),
+            password: None,
+            shows_certificate: false,
+            first_worker: 0,
+            workers: 0,
+            portion: LocalPart::alone(1),
+            is_stored: false,
+        };
+        let table = [
+            (ToAgent::Prepare(no_part), "was assigned 0 workers"),
+            (ToAgent::Leave, "the controller gave up"),
+        ];
+        for (message, expected) in table {
+            let (mut link, far) = pair();
+            let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
+            controller.send_message(&message).unwrap();
+            let mut runs = Runs { has_joined: true, ..Runs::default() };
+            let Err(why) = agent.serve_controller(&mut link, &Session::default(), &mut runs);
+            assert!(why.starts_with(expected), "{why}");
+            assert_eq!((runs.begun, runs.ended), (1, 0), "{why}");
+        }
+    }
+
     /// After "ready" a controller that starts nothing is dropped, too, and a start must be near.
     #[test]
     fn starts_are_awaited_for_a_limited_time() {
@@ -824,7 +875,7 @@ mod tests {
         let mut side = AgentSide::new(&mut link, &session);
         let since = Instant::now();
         let lost = loop {
-            match side.poll_ready(true) {
+            match side.poll_ready(true, &mut |_| {}) {
                 Ok(_) => assert!(since.elapsed() < Duration::from_secs(20)),
                 Err(lost) => break lost.reason,
             }
@@ -843,7 +894,7 @@ mod tests {
             let mut side = AgentSide::new(&mut link, &session);
             let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
             controller.send_message(&ToAgent::Start { monotonic_ns }).unwrap();
-            let begun = (0..1000).find_map(|_| match side.poll_ready(true) {
+            let begun = (0..1000).find_map(|_| match side.poll_ready(true, &mut |_| {}) {
                 Ok(ReadyState::Wait) => None,
                 ended => Some(ended.map_err(|error| error.reason)),
             });
@@ -862,6 +913,7 @@ mod tests {
             ("add --tls-ca FILE or --tls-insecure", "add brunt agent --target-ca FILE or --tls-insecure"),
             ("set --tls-cert and --tls-key", "set brunt agent --target-cert and --target-key"),
             ("--tls-server-name sets it", "--tls-server-name sets it"),
+            ("start it (brunt run without -s starts a server of its own)", "start it"),
         ];
         for (plans, agents) in table {
             assert_eq!(own_options(host_error(plans.to_owned())).reason, agents);

@@ -14,6 +14,14 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
+    /// Before the first answer.
+    pub const UNKNOWN: Self = Self { lead_ns: 0, error_ns: u64::MAX };
+
+    /// Has its clock been read?
+    pub fn is_known(&self) -> bool {
+        *self != Self::UNKNOWN
+    }
+
     /// From one round trip: our clock before and after, theirs in between.
     pub fn of(asked_ns: u64, theirs_ns: u64, answered_ns: u64) -> Self {
         let error_ns = answered_ns.saturating_sub(asked_ns).div_ceil(2);

@@ -7,7 +7,7 @@
 
 use crate::clock_offset::ClockOffset;
 use crate::credentials::ControllerCredentials;
-use crate::door::{Arrival, Door, Holder, rank_of};
+use crate::door::{Arrival, Door, Holder, REFUSAL_MAX, rank_of};
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{MessageChannel, connect, wait_for_any};
 use crate::newcomer::{HANDSHAKE_MAX, Newcomer};
@@ -18,13 +18,15 @@ use brunt_engine::coordinator::{
 };
 use brunt_engine::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, run_part};
 use brunt_plan::login::Password;
+use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantity::{percent, time};
-use brunt_plan::resolve::fleet::{PlanSplit, SubPlan};
+use brunt_plan::resolve::fleet::{PlanSplit, SubPlan, joined};
 use brunt_plan::shard::Portion;
 use brunt_stats::agent_requests::AgentTotals;
+use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::{HostMapping, Interval};
-use brunt_stats::recorder::Layout;
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::usage::AgentRecord;
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -33,6 +35,8 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+/// What all hosts of a fleet run.
+const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Interval of attempts to connect to an agent that does not listen yet.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Questions to a clock, of which the one counts that was answered fastest.
@@ -126,6 +130,8 @@ struct Peer {
     recorded_until_ns: Vec<u64>,
     /// What its requests came to in the last run.
     totals: AgentTotals,
+    /// What its connections came to.
+    connections: ConnectionCounts,
     /// The user has ended the run.
     is_interrupted: bool,
     /// What it was told to do; what a replacement is told, too.
@@ -134,6 +140,8 @@ struct Peer {
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
     pings: u64,
+    /// What a user should know of it.
+    notes: Vec<String>,
     /// There is something to take in of its link.
     has_word: bool,
 }
@@ -162,13 +170,19 @@ impl Fleet {
     ) -> Result<Self, String> {
         let until = Instant::now() + starting_max;
         let meet = |(host, port): &(String, u16)| {
-            let name = format!("{host}:{port}");
+            let name = joined(host, *port);
             let socket =
                 connect_until(host, *port, until).map_err(|error| format!("cannot be reached: {error}"));
             let met = socket.and_then(|socket| {
                 let mut newcomer = Newcomer::new(name.clone(), socket, credentials)?;
                 loop {
                     match newcomer.advance(credentials)? {
+                        Some((_, info)) if info.version != OWN_VERSION => {
+                            let theirs = info.version;
+                            return Err(format!(
+                                "is brunt {theirs}: expected {OWN_VERSION}, as the controller is"
+                            ));
+                        }
                         Some((link, info)) => return Ok(Peer::new(name.clone(), link, info)),
                         None => newcomer.wait_for_bytes(POLL_INTERVAL),
                     }
@@ -195,11 +209,12 @@ impl Fleet {
         let mut door = Door::new(listener, size, credentials, note).map_err(unfit)?;
         let mut seats: Vec<Option<Peer>> = (0..size).map(|_| None).collect();
         let mut noted = Instant::now();
-        note(&format!("waiting for {size} agents at {address}"));
+        let agents = if size == 1 { "agent" } else { "agents" };
+        note(&format!("waiting for {size} {agents} at {address}"));
         while seats.iter().any(Option::is_none) {
             for arrival in door.arrivals() {
                 let holder = |index: u32| seats[index as usize].as_ref().map(Peer::holder);
-                match rank_of(&arrival.info, size, env!("CARGO_PKG_VERSION"), holder) {
+                match rank_of(&arrival.info, size, OWN_VERSION, holder) {
                     Ok(rank) => {
                         let peer = Peer::joined(rank, arrival);
                         note(&format!("{} is here", peer.name));
@@ -209,8 +224,10 @@ impl Fleet {
                 }
             }
             for seat in &mut seats {
-                if let Some(Err(gone)) = seat.as_mut().map(Peer::listen) {
-                    note(&format!("{}: waiting for another", gone.reason));
+                let Some(peer) = seat else { continue };
+                peer.listen().map_err(|failure| failure.reason)?;
+                peer.notes.drain(..).for_each(|text| note(&text));
+                if peer.is_gone() {
                     *seat = None;
                 }
             }
@@ -225,12 +242,25 @@ impl Fleet {
         Self { peers, own_workers: 0, door: Some(door), ends_with_loss: false }.with_clocks()
     }
 
-    /// What the clock of each agent shows is known.
+    /// What the clock of each agent shows is known, unless it was lost meanwhile.
     fn with_clocks(mut self) -> Result<Self, String> {
-        for peer in &mut self.peers {
-            while !peer.read_clock(Instant::now() + HANDSHAKE_MAX).map_err(|failure| failure.reason)? {}
+        while !self.read_clocks(true).map_err(|failure| failure.reason)? {
+            self.tend(POLL_INTERVAL)?;
         }
         Ok(self)
+    }
+
+    /// Goes on reading the clocks that are not known, and with `again` those that are to be read again. Returns whether it has all.
+    fn read_clocks(&mut self, again: bool) -> Result<bool, RemoteError> {
+        let now = Instant::now();
+        let is_asked = |peer: &&mut Peer| {
+            peer.questions.is_some() && !peer.is_gone() && (again || !peer.offset.is_known())
+        };
+        for peer in self.peers.iter_mut().filter(is_asked).take(CLOCKS_AT_ONCE) {
+            // What it answers is heard with all else.
+            peer.read_clock(now)?;
+        }
+        Ok(self.peers.iter().all(|peer| peer.questions.is_none() || peer.is_gone()))
     }
 
     /// How many workers they take on where nothing else is asked for.
@@ -248,7 +278,12 @@ impl Fleet {
     /// # Errors
     /// One is not; for a user.
     pub fn keep_alive(&mut self) -> Result<(), String> {
-        let polled = poll_links(self.peers.iter_mut(), None, Duration::ZERO);
+        self.tend(Duration::ZERO)
+    }
+
+    /// The same, and waits for them, at most so long.
+    fn tend(&mut self, wait: Duration) -> Result<(), String> {
+        let polled = poll_links(self.peers.iter_mut(), None, wait);
         polled.and_then(|()| self.peers.iter_mut().try_for_each(Peer::listen)).map_err(|blame| blame.reason)
     }
 
@@ -273,7 +308,7 @@ impl Fleet {
             workers: peer.workers.len() as u32,
             weight: peer.info.weight,
             clock_offset_ns: peer.offset.lead_ns,
-            clock_error_ns: peer.offset.error_ns,
+            clock_error_ns: if peer.offset.is_known() { peer.offset.error_ns } else { 0 },
             lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
             lost_after_ns: peer.lost.as_ref().map(|_| peer.recorded_ns()),
             lost_after_interruption: peer.lost.as_ref().is_some_and(|lost| lost.after_interruption),
@@ -281,6 +316,11 @@ impl Fleet {
             start_unix_us: None,
         };
         self.peers.iter().map(record).collect()
+    }
+
+    /// Was an agent lost while it measured?
+    fn is_short(&self) -> bool {
+        self.peers.iter().any(|peer| peer.lost.is_some())
     }
 
     /// What the user has not been told yet of agents that were lost while they measured.
@@ -320,13 +360,24 @@ impl Fleet {
     }
 }
 
+impl Drop for Peer {
+    /// One that was told to do nothing has no run to end with.
+    fn drop(&mut self) {
+        if self.assignment.is_none() && !self.is_gone() {
+            // A lost agent needs no message.
+            let _ = self.link.send_message(&ToAgent::Leave);
+            self.link.drain(Instant::now() + REFUSAL_MAX);
+        }
+    }
+}
+
 impl Peer {
     fn new(name: String, link: MessageChannel, info: AgentInfo) -> Self {
         Self {
             name,
             info,
             link,
-            offset: ClockOffset { lead_ns: 0, error_ns: u64::MAX },
+            offset: ClockOffset::UNKNOWN,
             questions: Some(ClockQuestions::NEW),
             workers: 0..0,
             state: State::Ended,
@@ -336,11 +387,13 @@ impl Peer {
             began_ns: 0,
             recorded_until_ns: Vec::new(),
             totals: AgentTotals::default(),
+            connections: ConnectionCounts::default(),
             is_interrupted: false,
             assignment: None,
             data: None,
             intervals: Vec::new(),
             pings: 0,
+            notes: Vec::new(),
             has_word: true,
         }
     }
@@ -374,10 +427,10 @@ impl Peer {
         let lost = self.lost.as_mut().filter(|lost| !lost.is_told)?;
         lost.is_told = true;
         let share = f64::from(width) * self.workers.len() as f64 / f64::from(of.max(1));
+        let host = if self.info.rank.is_some() { String::new() } else { format!(" on {}", self.info.host) };
         Some(format!(
-            "agent {} on {} was lost ({}): {} of the agents' load is missing from {} of the schedule on",
+            "agent {}{host} was lost ({}): {} of the agents' load is missing from {} of the schedule on",
             self.name,
-            self.info.host,
             lost.why,
             percent(share),
             time(from_ns)
@@ -434,8 +487,10 @@ impl Peer {
         match message {
             FromAgent::Alive | FromAgent::AgentInfo(_) => {}
             FromAgent::Pong { number, monotonic_ns } => self.take_pong(number, monotonic_ns),
+            // What its clock shows at the start counts: the preparation may have been long.
             FromAgent::Ready if self.state == State::Preparing => {
-                (self.state, self.limit) = (State::Ready, None)
+                (self.state, self.limit) = (State::Ready, None);
+                self.questions.get_or_insert(ClockQuestions::NEW);
             }
             FromAgent::Interval(interval) if self.state != State::Ended => {
                 self.has_progressed |= has_progress(&interval);
@@ -447,7 +502,9 @@ impl Peer {
             }
             // Of a run that has ended.
             FromAgent::Ready | FromAgent::Interval(_) | FromAgent::Ended { .. } => {}
-            FromAgent::Failed(failure) if self.state == State::Measuring && !failure.is_server_error => {
+            FromAgent::Failed(failure)
+                if !failure.is_server_error && (self.state == State::Measuring || self.may_be_replaced()) =>
+            {
                 return self.record_loss(format!("failed: {}", failure.reason));
             }
             FromAgent::Failed(failure) => {
@@ -510,10 +567,22 @@ impl Peer {
         }
     }
 
-    /// Takes an agent that measures for ended, with what it has sent; any other is to blame for the end of the run.
+    /// May another attempt have its rank? From the start on none may, until the next run.
+    fn may_be_replaced(&self) -> bool {
+        let is_before_start = match self.state {
+            State::Preparing | State::Ready => true,
+            State::Ended => self.data.is_none() && self.lost.is_none(),
+            State::Vacant { .. } | State::Measuring | State::Left => false,
+        };
+        is_before_start && self.info.rank.is_some()
+    }
+
+    /// Takes an agent that measures for ended, with what it has sent, and leaves the rank of one that may be replaced vacant; any other is
+    /// to blame for the end of the run.
     fn record_loss(&mut self, why: String) -> Result<(), RemoteError> {
         match self.state {
-            State::Preparing | State::Ready if self.info.rank.is_some() => {
+            _ if self.may_be_replaced() => {
+                self.notes.push(format!("{}: waiting for another", self.blame(&why).reason));
                 self.state = State::Vacant { until: Instant::now() + REPLACEMENT_MAX };
             }
             State::Measuring => {
@@ -644,6 +713,10 @@ struct ControllerSide<'a> {
     /// The last stop that agents were sent.
     stop_sent: Option<Stop>,
     limits: PhaseLimits,
+    /// An agent was lost before the start, and another one has its rank.
+    has_replaced: bool,
+    /// The ends of connections of those that were replaced, not yet handed on.
+    closings: Vec<Interval>,
 }
 
 impl<'a> ControllerSide<'a> {
@@ -651,7 +724,9 @@ impl<'a> ControllerSide<'a> {
         let layout = Layout::of(&shares.agents.plan);
         let begun_ns = brunt_engine::monotonic_ns();
         let limits = PhaseLimits::of(&shares.agents.plan, fleet.peers.len());
-        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), stop_sent: None, limits }
+        let unprepared = Some(data);
+        let (stop_sent, has_replaced, closings) = (None, false, Vec::new());
+        Self { fleet, shares, layout, begun_ns, unprepared, stop_sent, limits, has_replaced, closings }
     }
 
     /// Has everyone connect and store its share.
@@ -665,9 +740,12 @@ impl<'a> ControllerSide<'a> {
         spec.run.take("tls-ca, tls-cert, tls-key");
         let text = spec.to_toml();
         for peer in &mut self.fleet.peers {
-            (peer.state, peer.questions, peer.limit) = (State::Preparing, Some(ClockQuestions::NEW), None);
-            peer.limit_to(self.limits.preparation);
+            if !matches!(peer.state, State::Vacant { .. }) {
+                (peer.state, peer.limit) = (State::Preparing, None);
+                peer.limit_to(self.limits.preparation);
+            }
             (peer.data, peer.intervals, peer.is_interrupted) = (None, Vec::new(), false);
+            peer.connections = ConnectionCounts::default();
         }
         let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
         let portions = arrival_portions(capacities).ok_or_else(|| RemoteError {
@@ -685,7 +763,9 @@ impl<'a> ControllerSide<'a> {
                 is_stored: data == DataSets::Stored,
             };
             peer.assignment = Some(assignment.clone());
-            peer.send_message(&ToAgent::Prepare(assignment))?;
+            if !peer.is_gone() {
+                peer.send_message(&ToAgent::Prepare(assignment))?;
+            }
         }
         Ok(())
     }
@@ -696,7 +776,7 @@ impl<'a> ControllerSide<'a> {
         for arrival in door.arrivals() {
             let Some(door) = &self.fleet.door else { break };
             let holder = |index: u32| self.fleet.peers.get(index as usize).map(Peer::holder);
-            let rank = rank_of(&arrival.info, door.size, env!("CARGO_PKG_VERSION"), holder);
+            let rank = rank_of(&arrival.info, door.size, OWN_VERSION, holder);
             let has_begun = |index: u32| {
                 let state = self.fleet.peers[index as usize].state;
                 matches!(state, State::Measuring | State::Ended | State::Left)
@@ -707,7 +787,7 @@ impl<'a> ControllerSide<'a> {
                 }
                 Ok(rank) => {
                     let peer = Peer::joined(rank, arrival);
-                    (door.note)(&format!("{} takes the place of an earlier attempt", peer.name));
+                    (door.note)(&format!("{} takes the place of the one before", peer.name));
                     self.seat(rank, peer)?;
                 }
                 Err(why) => door.refuse(arrival, &why),
@@ -718,7 +798,14 @@ impl<'a> ControllerSide<'a> {
 
     /// Gives an agent the part of the one that had its rank. If it is lost at once, the rank is vacant again.
     fn seat(&mut self, rank: Rank, mut peer: Peer) -> Result<(), RemoteError> {
+        self.has_replaced = true;
+        let own_workers = self.fleet.own_workers;
         let seat = &mut self.fleet.peers[rank.index as usize];
+        let now_ns = brunt_engine::monotonic_ns();
+        let mut closing =
+            RecorderSet::new(&self.layout).take_interval(own_workers + seat.workers.start, now_ns, now_ns);
+        closing.connections[Phase::Preload as usize].retired = seat.connections.open();
+        self.closings.push(closing);
         peer.workers = seat.workers.clone();
         peer.recorded_until_ns = vec![0; peer.workers.len()];
         peer.assignment = seat.assignment.take();
@@ -735,8 +822,11 @@ impl<'a> ControllerSide<'a> {
         self.replace()?;
         let Fleet { peers, door, .. } = &mut *self.fleet;
         poll_links(peers.iter_mut(), door.as_ref().map(Door::listener), wait)?;
-        for peer in &mut self.fleet.peers {
+        for peer in peers {
             peer.listen()?;
+            if let Some(door) = door {
+                peer.notes.drain(..).for_each(|text| (door.note)(&text));
+            }
             let is_limited = match peer.state {
                 State::Preparing => true,
                 State::Measuring => self.limits.run.is_none() && self.stop_sent.is_none(),
@@ -750,15 +840,32 @@ impl<'a> ControllerSide<'a> {
         Ok(())
     }
 
-    /// Reads the clocks of the agents, all of which are ready. Returns whether they are known.
-    fn read_clocks(&mut self) -> Result<bool, RemoteError> {
-        let now = Instant::now();
-        let unknown = self.fleet.peers.iter_mut().filter(|peer| peer.questions.is_some());
-        for peer in unknown.take(CLOCKS_AT_ONCE) {
-            // What it answers is heard with all else.
-            peer.read_clock(now)?;
+    /// Hands on what was heard of agents whose clocks are known.
+    fn hand_on(&mut self, hear: &mut dyn FnMut(Interval)) -> Result<(), RemoteError> {
+        self.closings.drain(..).for_each(&mut *hear);
+        let own_workers = self.fleet.own_workers;
+        for peer in self.fleet.peers.iter_mut().filter(|peer| peer.offset.is_known()) {
+            let place = Self::place(self.shares, own_workers, peer);
+            for interval in std::mem::take(&mut peer.intervals) {
+                let sound = interval.check(&self.layout);
+                sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
+                let worker = interval.worker as usize;
+                let interval = place.interval(interval);
+                // The timeline has a place for every tenth of a second up to the last.
+                let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
+                    && interval.end_ns < brunt_engine::monotonic_ns() + CLOCK_SLACK_NS;
+                if !is_past {
+                    return Err(peer.blame("sent records from outside the run"));
+                }
+                if let Some(until_ns) = peer.recorded_until_ns.get_mut(worker) {
+                    *until_ns = interval.end_ns.max(*until_ns);
+                }
+                peer.totals.add(&interval);
+                interval.connections.iter().for_each(|counts| peer.connections.merge(counts));
+                hear(interval);
+            }
         }
-        Ok(self.fleet.peers.iter().all(|peer| peer.questions.is_none()))
+        Ok(())
     }
 
     /// Ends what has not ended, without a result.
@@ -781,13 +888,19 @@ impl<'a> ControllerSide<'a> {
 }
 
 impl Coordinator for ControllerSide<'_> {
-    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
+    fn poll_ready(
+        &mut self,
+        is_ready: bool,
+        hear: &mut dyn FnMut(Interval),
+    ) -> Result<ReadyState, RemoteError> {
         if let Some(data) = self.unprepared.take() {
             self.prepare(data)?;
         }
         let are_ready = is_ready && self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
         self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
-        Ok(if are_ready && self.read_clocks()? { ReadyState::Ready } else { ReadyState::Wait })
+        let are_known = self.fleet.read_clocks(are_ready)?;
+        self.hand_on(hear)?;
+        Ok(if are_ready && are_known { ReadyState::Ready } else { ReadyState::Wait })
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
@@ -809,7 +922,7 @@ impl Coordinator for ControllerSide<'_> {
         stop: Option<Stop>,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
-        let is_short = |side: &Self| side.fleet.ends_with_loss && side.has_lost();
+        let is_short = |side: &Self| side.fleet.ends_with_loss && side.fleet.is_short();
         if stop == Some(Stop::Interrupted) && !is_short(self) {
             self.fleet.peers.iter_mut().for_each(|peer| peer.is_interrupted = true);
         }
@@ -828,35 +941,14 @@ impl Coordinator for ControllerSide<'_> {
                 peer.send_message(&ToAgent::Stop(stop))?;
             }
         }
-        let own_workers = self.fleet.own_workers;
-        let mut is_over = true;
-        for peer in &mut self.fleet.peers {
-            let place = Self::place(self.shares, own_workers, peer);
-            for interval in std::mem::take(&mut peer.intervals) {
-                let sound = interval.check(&self.layout);
-                sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
-                let worker = interval.worker as usize;
-                let interval = place.interval(interval);
-                // The timeline has a place for every tenth of a second up to the last.
-                let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
-                    && interval.end_ns < brunt_engine::monotonic_ns() + CLOCK_SLACK_NS;
-                if !is_past {
-                    return Err(peer.blame("sent records from outside the run"));
-                }
-                if let Some(until_ns) = peer.recorded_until_ns.get_mut(worker) {
-                    *until_ns = interval.end_ns.max(*until_ns);
-                }
-                peer.totals.add(&interval);
-                on_interval(interval);
-            }
-            is_over &= matches!(peer.state, State::Ended | State::Left);
-        }
+        self.hand_on(on_interval)?;
+        let is_over = self.fleet.peers.iter().all(|peer| matches!(peer.state, State::Ended | State::Left));
         let notes = if self.fleet.ends_with_loss { Vec::new() } else { self.fleet.losses() };
         Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted), notes })
     }
 
     fn has_lost(&self) -> bool {
-        self.fleet.peers.iter().any(|peer| peer.lost.is_some())
+        self.has_replaced || self.fleet.is_short()
     }
 
     fn collect_results(&mut self) -> Vec<RunData> {

@@ -20,7 +20,7 @@ use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerCo
 use std::fmt::Display;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,11 +42,18 @@ pub fn files(folder: &Path) -> [PathBuf; 4] {
     [TOKEN, CA, CERTIFICATE, KEY].map(|name| folder.join(name))
 }
 
-/// The secrets of a folder that others than their owner can read, write or execute.
+/// The secrets of a folder that others than their owner can read, write or execute. That the group can read is no such thing where this
+/// process reads as the group does, and not as the owner: a container is given its secrets so.
 pub fn exposed_secrets(folder: &Path) -> Vec<PathBuf> {
-    let is_exposed =
-        |path: &PathBuf| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
-    [TOKEN, KEY].map(|name| folder.join(name)).into_iter().filter(is_exposed).collect()
+    let own = rustix::process::geteuid().as_raw();
+    let is_found = |path: &PathBuf| {
+        path.metadata().is_ok_and(|found| is_exposed(found.permissions().mode(), found.uid() == own))
+    };
+    [TOKEN, KEY].map(|name| folder.join(name)).into_iter().filter(is_found).collect()
+}
+
+const fn is_exposed(mode: u32, is_own: bool) -> bool {
+    mode & (if is_own { 0o077 } else { 0o037 }) != 0
 }
 
 /// What a folder holds, for one side; nothing without a folder.
@@ -266,6 +273,15 @@ pub(crate) mod tests {
         assert_eq!(exposed_secrets(&folder.0), Vec::<PathBuf>::new());
         let expected = [expose(TOKEN), expose(KEY)];
         assert_eq!(exposed_secrets(&folder.0), expected);
+        for (mode, is_own, expected) in [
+            (0o400, true, false),
+            (0o440, true, true),
+            (0o440, false, false),
+            (0o460, false, true),
+            (0o444, false, true),
+        ] {
+            assert_eq!(is_exposed(0o100_000 | mode, is_own), expected, "{mode:o} {is_own}");
+        }
     }
 
     #[test]

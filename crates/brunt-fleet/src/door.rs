@@ -15,7 +15,10 @@ use std::time::{Duration, Instant};
 /// Connections that are on their way in at a time; others wait in the kernel's queue.
 const NEWCOMERS_MAX: usize = 1024;
 /// Time limit for telling an agent why it is refused.
-const REFUSAL_MAX: Duration = Duration::from_millis(100);
+pub(crate) const REFUSAL_MAX: Duration = Duration::from_millis(100);
+
+/// Interval of notes on peers that are refused.
+const STRANGER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The door of a fleet of a size that is known.
 pub(crate) struct Door {
@@ -25,6 +28,9 @@ pub(crate) struct Door {
     newcomers: Vec<Newcomer>,
     /// Tells the user what happens at it.
     pub(crate) note: fn(&str),
+    /// When the user was last told of a peer that is no agent of this fleet, and how many there were since.
+    told: Option<Instant>,
+    untold: u32,
 }
 
 /// An agent that is authenticated and has said what it is.
@@ -50,18 +56,19 @@ impl Door {
         note: fn(&str),
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, size, credentials, newcomers: Vec::new(), note })
+        Ok(Self { listener, size, credentials, newcomers: Vec::new(), note, told: None, untold: 0 })
     }
 
     /// Takes in who has come, and returns who has shown who it is.
     pub(crate) fn arrivals(&mut self) -> Vec<Arrival> {
+        let mut strangers = Vec::new();
         while self.newcomers.len() < NEWCOMERS_MAX {
             match self.listener.accept() {
                 Ok((socket, peer)) => {
                     let name = SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string();
                     match Newcomer::new(name.clone(), socket, &self.credentials) {
                         Ok(newcomer) => self.newcomers.push(newcomer),
-                        Err(why) => (self.note)(&format!("{name} {why}")),
+                        Err(why) => strangers.push(format!("{name} {why}")),
                     }
                 }
                 // No connection waits, or there is no room for another connection yet.
@@ -76,11 +83,26 @@ impl Door {
                 false
             }
             Err(why) => {
-                (self.note)(&format!("{} {why}: refused", newcomer.name));
+                strangers.push(format!("{} {why}", newcomer.name));
                 false
             }
         });
+        strangers.iter().for_each(|stranger| self.tell_of(stranger));
         arrived
+    }
+
+    /// Tells the user of a peer that is refused, once in a while: any host may send any number.
+    fn tell_of(&mut self, stranger: &str) {
+        if self.told.is_some_and(|told| told.elapsed() < STRANGER_INTERVAL) {
+            self.untold += 1;
+            return;
+        }
+        let others = match std::mem::take(&mut self.untold) {
+            0 => String::new(),
+            others => format!(", and {others} others before it"),
+        };
+        self.told = Some(Instant::now());
+        (self.note)(&format!("{stranger}: refused{others}"));
     }
 
     /// Tells an arrival why it is not taken, and the user.
@@ -124,6 +146,22 @@ pub(crate) fn rank_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn strangers_are_named_once_a_second() {
+        static NOTES: AtomicU32 = AtomicU32::new(0);
+        fn count(_: &str) {
+            NOTES.fetch_add(1, Ordering::Relaxed);
+        }
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let mut door = Door::new(listener, 1, ControllerCredentials::OPEN, count).unwrap();
+        (0..100).for_each(|_| door.tell_of("a stranger"));
+        assert_eq!((NOTES.load(Ordering::Relaxed), door.untold), (1, 99));
+        door.told = None;
+        door.tell_of("a stranger");
+        assert_eq!((NOTES.load(Ordering::Relaxed), door.untold), (2, 0));
+    }
 
     #[test]
     fn ranks_are_taken_once_unless_by_a_later_attempt() {
@@ -136,7 +174,7 @@ mod tests {
             (rank(2, 4, 1), "1.0", lost, Ok(2)),
             (rank(2, 4, 1), "1.0", held, Err("rank 2 is taken, by attempt 1 of it; this is attempt 1")),
             (rank(2, 8, 0), "1.0", none, Err("rank 2 of 8 cannot join a fleet of 4")),
-            (rank(4, 4, 0), "1.0", none, Err("rank 4 of 4: expected a rank below a size of at most 10000")),
+            (rank(4, 4, 0), "1.0", none, Err("rank 4 of 4: expected a rank below a size of at most 1024")),
             (None, "1.0", none, Err("an agent needs a rank to join a fleet: --rank R --of N")),
             (rank(2, 4, 0), "0.9", none, Err("brunt 0.9 cannot join a fleet of brunt 1.0")),
         ];

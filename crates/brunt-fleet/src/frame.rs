@@ -25,7 +25,8 @@ pub fn push(frames: &mut Vec<u8>, payload: &[u8]) -> Result<(), String> {
 pub struct FrameReader {
     bytes: Vec<u8>,
     taken: usize,
-    bytes_max: usize,
+    /// The longest frame that is taken.
+    pub bytes_max: usize,
 }
 
 impl FrameReader {

@@ -229,6 +229,11 @@ impl MessageChannel {
         }
     }
 
+    /// Longer messages are refused from now on.
+    pub(crate) fn limit_messages(&mut self, bytes_max: usize) {
+        self.incoming.bytes_max = bytes_max;
+    }
+
     /// Sends this as soon as there is room. An error is why the connection is lost, for a user.
     pub(crate) fn send_message<M: Serialize>(&mut self, message: &M) -> Result<(), String> {
         frame::push(&mut self.outgoing, &encode(message)?)?;

@@ -5,6 +5,7 @@
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::credentials::ControllerCredentials;
+use crate::frame::FRAME_BYTES_MAX;
 use crate::message::{AgentInfo, FromAgent};
 use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection_error, wait_for_bytes};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(4);
 /// Time limit for the answer of 100 bytes, for which a new connection has room.
 const ANSWER_MAX: Duration = Duration::from_millis(100);
+
+/// The longest message in which an agent describes itself: without a token everyone gets so far.
+const INFO_BYTES_MAX: usize = 4096;
 
 /// A connection that is let in step by step.
 pub(crate) struct Newcomer {
@@ -63,7 +67,10 @@ impl Newcomer {
                     None => return self.wait(Step::Welcome(wire, said), LATE.to_owned()),
                 },
                 Step::Info(mut link) => match link.next_message(Duration::ZERO)? {
-                    Some(FromAgent::AgentInfo(info)) => return Ok(Some((*link, info))),
+                    Some(FromAgent::AgentInfo(info)) => {
+                        link.limit_messages(FRAME_BYTES_MAX);
+                        return Ok(Some((*link, info)));
+                    }
                     Some(_) => return Err("did not describe itself".to_owned()),
                     None => return self.wait(Step::Info(link), LATE.to_owned()),
                 },
@@ -132,7 +139,9 @@ fn welcomed(
     let welcome = Welcome::read(welcome).ok_or("is not an agent of brunt")?;
     let refusal = match welcome.result {
         HandshakeResult::Welcome if welcome.verifies(hello, answer, credentials.token.as_ref()) => {
-            return Ok(Step::Info(Box::new(MessageChannel::new(wire, AGENT_SILENCE_MAX))));
+            let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
+            link.limit_messages(INFO_BYTES_MAX);
+            return Ok(Step::Info(Box::new(link)));
         }
         HandshakeResult::Welcome => "failed authentication: wrong token",
         HandshakeResult::Unauthenticated => "rejected this controller: wrong token",

@@ -5,13 +5,13 @@
 use brunt_plan::resolve::fleet::FLEET_MAX;
 use serde::{Deserialize, Serialize};
 
-/// Of a rank, of the size and of the attempt, in the environments of engines: Slurm, Kubernetes (whose size and attempt the manifest
-/// sets), Open MPI, and libraries with PMI.
+/// Of a rank, of the size and of the attempt, in the environments of engines: Open MPI, libraries with PMI, Kubernetes (whose size and
+/// attempt the manifest sets), and Slurm. What starts processes within a job of another engine comes first: to that engine it is one task.
 const VARIABLES: [[&str; 3]; 4] = [
-    ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_RESTART_COUNT"],
+    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_RESTART_COUNT"],
+    ["PMI_RANK", "PMI_SIZE", "SLURM_RESTART_COUNT"],
     ["JOB_COMPLETION_INDEX", "BRUNT_AGENTS", "BRUNT_ATTEMPT"],
-    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""],
-    ["PMI_RANK", "PMI_SIZE", ""],
+    ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_RESTART_COUNT"],
 ];
 
 /// An agent's number, and how many there are.
@@ -44,7 +44,7 @@ impl Rank {
     /// # Errors
     /// A variable is no number, or there is a rank without a size; for a user.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
-        let number = |name: &str| match variable(name) {
+        let number = |name: &str| match variable(name).filter(|text| !text.is_empty()) {
             None => Ok(None),
             Some(text) => match text.parse::<u32>() {
                 Ok(number) => Ok(Some(number)),
@@ -78,13 +78,18 @@ mod tests {
             ("SLURM_PROCID=3 SLURM_NTASKS=8 SLURM_RESTART_COUNT=2", rank(3, 8, 2)),
             ("JOB_COMPLETION_INDEX=0 BRUNT_AGENTS=1", rank(0, 1, 0)),
             ("JOB_COMPLETION_INDEX=63 BRUNT_AGENTS=64 BRUNT_ATTEMPT=1", rank(63, 64, 1)),
+            ("JOB_COMPLETION_INDEX=0 BRUNT_AGENTS=1 BRUNT_ATTEMPT=", rank(0, 1, 0)),
             ("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", rank(1, 2, 0)),
+            (
+                "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_RESTART_COUNT=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+                rank(1, 2, 1),
+            ),
             ("PMI_RANK=1 PMI_SIZE=2", rank(1, 2, 0)),
             ("JOB_COMPLETION_INDEX=0", refused("JOB_COMPLETION_INDEX is set, but BRUNT_AGENTS is not")),
             ("PMI_RANK=x PMI_SIZE=2", refused("PMI_RANK is 'x': expected a whole number")),
             (
                 "PMI_RANK=2 PMI_SIZE=2",
-                refused("PMI_RANK, PMI_SIZE: rank 2 of 2: expected a rank below a size of at most 10000"),
+                refused("PMI_RANK, PMI_SIZE: rank 2 of 2: expected a rank below a size of at most 1024"),
             ),
         ];
         for (environment, expected) in table {

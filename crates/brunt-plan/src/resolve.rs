@@ -31,6 +31,7 @@ pub use destination::of_nodes;
 pub use error::PlanError;
 use error::{ErrorContext, Resolved};
 pub(crate) use keyspace::DEFAULT_KEY_SIZE;
+pub use rules::threads_max;
 
 /// What the defaults need to know of the machine and the moment.
 #[derive(Clone, Debug)]
@@ -181,6 +182,7 @@ fn plan_of(
     if !has_server_stats(run, &protocols) {
         run.server_stats.get_or_insert(false);
     }
+    RUN.count("fleet", run.fleet, 1, 1, fleet::FLEET_MAX.into())?;
     let is_peak = run.peak == Some(true);
     let is_cluster = run.cluster == Some(true);
     // In a cluster slots belong to no connection, whose pipeline could be awaited.

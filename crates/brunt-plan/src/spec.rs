@@ -17,6 +17,7 @@ use crate::objective::Fraction;
 use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::quantile::Percentiles;
+use crate::resolve::fleet::FLEET_MAX;
 use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::time_law::TimeLaw;
@@ -282,7 +283,8 @@ impl RunSpec {
 
     /// The other hosts as they are named: those that dial in, by their ranks.
     pub fn agents(&self) -> Vec<String> {
-        let ranks = 0..self.fleet.map_or(0, |fleet| fleet.0);
+        // One more than there may be is refused.
+        let ranks = 0..self.fleet.map_or(0, |fleet| fleet.0.min(u64::from(FLEET_MAX) + 1));
         self.agent.iter().flatten().cloned().chain(ranks.map(|rank| format!("rank-{rank}"))).collect()
     }
 }

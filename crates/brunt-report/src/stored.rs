@@ -188,9 +188,9 @@ impl StartInstant {
             return Ok(());
         }
         let (apart, known) = (quantity::time(apart_ns), quantity::time(known_ns));
-        Err(format!(
-            "they began {apart} apart, and their clocks agree to {known}; accepted: parts with one start"
-        ))
+        let clocks =
+            if known_ns == 0 { String::new() } else { format!(", and their clocks agree to {known}") };
+        Err(format!("they began {apart} apart{clocks}; accepted: parts with one start"))
     }
 }
 

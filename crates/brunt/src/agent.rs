@@ -20,7 +20,7 @@ use brunt_fleet::message::AgentInfo;
 use brunt_fleet::rank::Rank;
 use brunt_fleet::{AgentCredentials, ControllerCredentials, Fleet, PORT, TargetFiles, credentials};
 use brunt_plan::plan::Plan;
-use brunt_plan::resolve::fleet::{is_this_host, split};
+use brunt_plan::resolve::fleet::{self, is_this_host, split};
 use brunt_plan::sockets::{Identity, TlsOptions};
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::Count;
@@ -85,10 +85,10 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     if let Some(controller) = &flags.join {
         let controller = controller_of(controller, is_open)?;
         let joined = agent.join(&controller, Duration::from_nanos(flags.join_timeout.0));
-        let (host, port) = controller;
+        let name = fleet::joined(&controller.0, controller.1);
         return joined
             .map(|()| Exit::Done)
-            .map_err(|why| Failure::failed(format!("controller {host}:{port}: {why}")));
+            .map_err(|why| Failure::failed(format!("controller {name}: {why}")));
     }
     let listener = listen(flags.listen, is_open)?;
     let address =
@@ -212,6 +212,7 @@ fn listen(asked: Option<SocketAddr>, is_open: bool) -> Result<TcpListener, Failu
                  one"
             )));
         }
+        Some(address) if address.ip() == Ipv6Addr::UNSPECIFIED => listen_everywhere(address.port()),
         Some(address) => TcpListener::bind(address),
         None if is_open => TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)),
         None => listen_everywhere(PORT),
@@ -282,6 +283,12 @@ pub(crate) fn check_flags(run: &RunSpec, hosts: &cli::ControllerFlags) -> Result
     if hosts.listen.is_some() && run.fleet.is_none() {
         return Err(Failure::usage("--listen requires --fleet"));
     }
+    check_threads(run)
+}
+
+/// Each agent has a worker.
+pub(crate) fn check_threads(run: &RunSpec) -> Result<(), Failure> {
+    let agents = run.agents().len();
     match run.threads {
         Some(threads) if threads.0 < agents as u64 => Err(Failure::usage(format!(
             "--threads is below the number of agents: expected at least {agents}, one for each"
@@ -290,10 +297,11 @@ pub(crate) fn check_flags(run: &RunSpec, hosts: &cli::ControllerFlags) -> Result
     }
 }
 
-/// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
+/// Meets the agents that a plan names.
 pub(crate) fn connect_agents(
-    run: &mut RunSpec,
+    run: &RunSpec,
     hosts: &cli::ControllerFlags,
+    is_quiet: bool,
 ) -> Result<Option<Fleet>, Failure> {
     if !run.has_agents() {
         return Ok(None);
@@ -302,15 +310,11 @@ pub(crate) fn connect_agents(
     if let Some(Count(size)) = run.fleet {
         let listener = listen(hosts.listen, credentials.is_open())?;
         host::raise_open_files();
-        let note: fn(&str) = |text| say(format_args!("fleet: {text}"));
-        let fleet = Fleet::gather(listener, size as u32, credentials, note).map_err(Failure::failed)?;
-        run.threads.get_or_insert(Count(fleet.threads()));
-        return Ok(Some(fleet));
+        let note: fn(&str) = if is_quiet { |_| {} } else { |text| say(format_args!("fleet: {text}")) };
+        return Fleet::gather(listener, size as u32, credentials, note).map(Some).map_err(Failure::failed);
     }
     let agents = run.agent.iter().flatten().filter_map(|agent| split(agent));
     let names: Vec<(String, u16)> =
         agents.map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
-    let fleet = Fleet::open(&names, &credentials, Duration::ZERO).map_err(Failure::failed)?;
-    run.threads.get_or_insert(Count(fleet.threads()));
-    Ok(Some(fleet))
+    Fleet::open(&names, &credentials, Duration::ZERO).map(Some).map_err(Failure::failed)
 }

@@ -74,9 +74,6 @@ fn request(flags: &cli::Repeated) -> Result<PlanRequest, Failure> {
             check_between(&flags.repeat)?;
             flags.run.output.files.check(SubjectKind::Run)?;
         }
-        _ if flags.run.journal.is_some() => {
-            return Err(Failure::usage("--journal cannot be used with --repeat: it is of one run"));
-        }
         _ => check_output(&flags.run, SubjectKind::Repeat, "--repeat")?,
     }
     let mut asked = PlanRequest::of(&flags.run)?;
@@ -247,6 +244,9 @@ pub(crate) fn deliver(campaign: &Campaign, outputs: Outputs, presentation: Prese
 fn check_output(flags: &cli::Run, subject: SubjectKind, command: &str) -> Result<(), Failure> {
     if flags.planned.spec.run.samples_max.is_some() {
         return Err(Failure::usage(format!("samples-max cannot be used with {command}: it is of one run")));
+    }
+    if flags.journal.is_some() {
+        return Err(Failure::usage(format!("--journal cannot be used with {command}: it is of one run")));
     }
     flags.output.files.check(subject)
 }

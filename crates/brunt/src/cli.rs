@@ -173,7 +173,7 @@ pub(crate) enum Command {
     /// Print what a trace holds: rates, operations, sizes, popularity, hits of an LRU
     #[command(after_help = TRACE_EXAMPLES)]
     Trace(Trace),
-    /// Generate load for a controller (brunt run --agent)
+    /// Generate load for a controller (brunt run --agent or --fleet)
     Agent(Box<Agent>),
     /// Print a job of Slurm, or manifests of Kubernetes, that run a plan with many agents
     #[command(subcommand)]
@@ -497,7 +497,7 @@ pub(crate) struct Slurm {
     #[arg(long, value_name = "M", value_parser = value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
     /// Time limit of the job, e.g. 30:00 or 1-12:00:00 [default: the partition's]
-    #[arg(long, value_name = "TIME", value_parser = engine_word)]
+    #[arg(long, value_name = "TIME", value_parser = slurm_time)]
     pub time: Option<String>,
     /// Partition, e.g. load [default: the cluster's]
     #[arg(long, value_name = "NAME", value_parser = engine_word)]
@@ -522,17 +522,63 @@ pub(crate) struct Kubernetes {
     #[arg(long, value_name = "IMAGE", value_parser = engine_word)]
     pub image: String,
     /// Namespace, e.g. load [default: kubectl's]
-    #[arg(long, value_name = "NAME", value_parser = engine_word)]
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
     /// CPUs of each agent
     #[arg(long, value_name = "C", default_value_t = 2, value_parser = value_parser!(u32).range(1..=1024))]
     pub cpu: u32,
     /// Memory of each agent
-    #[arg(long, value_name = "SIZE", default_value = "1Gi", value_parser = engine_word)]
+    #[arg(long, value_name = "SIZE", default_value = "1Gi", value_parser = kubernetes_memory)]
     pub memory: String,
 }
 
-/// A name, a time or a size of an engine, which knows better what it accepts; no text that would end or begin a line of its file.
+/// A time limit of Slurm.
+fn slurm_time(text: &str) -> Result<String, String> {
+    let (days, clock) = text.split_once('-').map_or((None, text), |(days, clock)| (Some(days), clock));
+    let fields: Vec<&str> = clock.split(':').chain(days).collect();
+    match fields.len() <= 3 + usize::from(days.is_some()) && fields.into_iter().all(is_number) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("expected MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, or DAYS- before hours".to_owned())
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A size of memory of Kubernetes.
+fn kubernetes_memory(text: &str) -> Result<String, String> {
+    const UNITS: [&str; 9] = ["", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"];
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let is_size = UNITS.contains(&&text[number.len()..]) && number.split('.').all(is_number);
+    match is_size
+        && number.matches('.').count() <= 1
+        && number.bytes().any(|digit| (b'1'..=b'9').contains(&digit))
+    {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("expected bytes above 0, with k, M, G, T, Ki, Mi, Gi or Ti, such as 512Mi or 2Gi".to_owned())
+        }
+    }
+}
+
+/// A name of a namespace of Kubernetes.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    match text.len() <= 63
+        && !text.is_empty()
+        && text.bytes().all(is_inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+    {
+        true => Ok(text.to_owned()),
+        false => Err("expected at most 63 of a-z, 0-9 and -, without - at an end".to_owned()),
+    }
+}
+
+/// A name of an engine, which knows better what it accepts; no text that would end or begin a line of its file.
 fn engine_word(text: &str) -> Result<String, String> {
     let is_held = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:,+@".contains(&byte);
     match text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_held) {

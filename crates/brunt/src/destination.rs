@@ -118,20 +118,7 @@ impl Written {
 impl Destination {
     /// Makes sure that each can be written, and that they are different.
     pub(crate) fn open_all(asked: &[(Document, &Path)]) -> Result<Vec<Self>, Failure> {
-        check_standard_output().map_err(Failure::usage)?;
-        let refused = |document: Document, path: &Path, error: io::Error| {
-            let option = document.option();
-            Failure::usage(format!(
-                "invalid value '{}' for {option} ({error}): expected the path of a file that can be written, in a directory where \
-                 files can be made",
-                path.display()
-            ))
-        };
-        let found = asked.iter().map(|(document, path)| {
-            Self::find(*document, path).map_err(|error| refused(*document, path, error))
-        });
-        let mut destinations = found.collect::<Result<Vec<_>, Failure>>()?;
-        check_apart(&destinations).map_err(Failure::usage)?;
+        let mut destinations = Self::find_all(asked)?;
         // A pipe may wait for a reader: only when everything else can be written.
         destinations.sort_by_key(|destination| match destination.place {
             Place::File(_) => 0,
@@ -142,6 +129,24 @@ impl Destination {
         for destination in &mut destinations {
             destination.open().map_err(|error| refused(destination.document, &destination.path, error))?;
         }
+        Ok(destinations)
+    }
+
+    /// Makes sure of the files among them alone, and leaves none behind.
+    pub(crate) fn check_files(asked: &[(Document, &Path)]) -> Result<(), Failure> {
+        let files = Self::find_all(asked)?.into_iter();
+        files
+            .filter(|file| !file.has_reader() && !file.document.appends())
+            .try_for_each(|mut file| file.open().map_err(|error| refused(file.document, &file.path, error)))
+    }
+
+    fn find_all(asked: &[(Document, &Path)]) -> Result<Vec<Self>, Failure> {
+        check_standard_output().map_err(Failure::usage)?;
+        let found = asked.iter().map(|(document, path)| {
+            Self::find(*document, path).map_err(|error| refused(*document, path, error))
+        });
+        let destinations = found.collect::<Result<Vec<_>, Failure>>()?;
+        check_apart(&destinations).map_err(Failure::usage)?;
         Ok(destinations)
     }
 
@@ -257,6 +262,14 @@ impl Destination {
             _ => format!("{option}: cannot write '{}': {reason}", self.path.display()),
         }
     }
+}
+
+fn refused(document: Document, path: &Path, error: io::Error) -> Failure {
+    Failure::usage(format!(
+        "invalid value '{}' for {} ({error}): expected the path of a file that can be written, in a directory where files can be made",
+        path.display(),
+        document.option()
+    ))
 }
 
 /// Writes a file whole or not at all; links are followed.

@@ -6,7 +6,7 @@
 mod kubernetes;
 mod slurm;
 
-use crate::agent::tell_traces;
+use crate::agent::{check_threads, tell_traces};
 use crate::asking;
 use crate::cli::{Fleet, FleetPlan};
 use crate::exit::{Exit, Failure};
@@ -14,7 +14,7 @@ use crate::run::PlanRequest;
 use crate::terminal::print;
 use anyhow::Context;
 use brunt_fleet::credentials;
-use brunt_plan::plan::Protocol;
+use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::Count;
 use brunt_plan::url::{NamedServer, ServerUrl};
@@ -41,11 +41,22 @@ struct Planned {
     spec: PlanSpec,
     /// Where all agents have the traces.
     traces: Vec<String>,
+    /// How long the run takes at most, where that can be told.
+    seconds: Option<u64>,
+}
+
+fn longest_seconds(plan: &Plan) -> Option<u64> {
+    let window = plan.stop.time.filter(|_| plan.stop.requests.is_none())?;
+    let preload = if plan.preload { plan.preload_ns()? } else { 0.0 };
+    let run = [window, plan.warmup.longest(), plan.drain].map(|length| length.0 as f64).iter().sum::<f64>();
+    Some(((preload + run) / 1e9).ceil() as u64)
 }
 
 /// The plan of a fleet of this size, which could run.
 fn planned(flags: &FleetPlan) -> Result<Planned, Failure> {
     let mut asked = PlanRequest::read(Some(&flags.plan), PlanSpec::default())?;
+    // No server is where its agents are.
+    asked.host.server_is_here = false;
     if has_password(&asked.spec) {
         return Err(Failure::usage(
             "password cannot be used with brunt fleet, whose text others can read: expected a plan without one",
@@ -56,7 +67,15 @@ fn planned(flags: &FleetPlan) -> Result<Planned, Failure> {
         let absolute = std::path::absolute(&*file).map_err(Failure::usage)?;
         *file = absolute.display().to_string();
     }
-    run.fleet = Some(Count(flags.agents.into()));
+    if let Some(Count(size)) =
+        run.fleet.replace(Count(flags.agents.into())).filter(|size| size.0 != u64::from(flags.agents))
+    {
+        return Err(Failure::usage(format!(
+            "--agents {} cannot be used with a plan whose fleet is {size}: expected the same number, or a plan without fleet",
+            flags.agents
+        )));
+    }
+    check_threads(run)?;
     let traces = tell_traces(&mut asked.spec)?;
     let mut sent = asked.spec.clone();
     (sent.run.tls_ca, sent.run.tls_cert, sent.run.tls_key) = (None, None, None);
@@ -68,10 +87,11 @@ fn planned(flags: &FleetPlan) -> Result<Planned, Failure> {
     let judged = |protocol| {
         let mut trial = asked.without_agents();
         asking::assume(&mut trial.spec, protocol);
-        trial.plan().map(drop)
+        trial.plan()
     };
-    judged(Protocol::MemcachedText).or_else(|failure| judged(Protocol::Resp2).map_err(|_| failure))?;
-    Ok(Planned { spec: asked.spec, traces })
+    let plan =
+        judged(Protocol::MemcachedText).or_else(|failure| judged(Protocol::Resp2).map_err(|_| failure))?;
+    Ok(Planned { spec: asked.spec, traces, seconds: longest_seconds(&plan) })
 }
 
 fn has_password(spec: &PlanSpec) -> bool {
@@ -94,7 +114,7 @@ fn new_secrets() -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// The options of an agent that name the target's files of TLS, and traces, each as `written` has it.
-fn file_options(Planned { spec, traces }: &Planned, written: impl Fn(&str, &str) -> String) -> String {
+fn file_options(Planned { spec, traces, .. }: &Planned, written: impl Fn(&str, &str) -> String) -> String {
     let RunSpec { tls_ca, tls_cert, tls_key, .. } = &spec.run;
     let files = [("--target-ca", tls_ca), ("--target-cert", tls_cert), ("--target-key", tls_key)];
     let files = files.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?)));

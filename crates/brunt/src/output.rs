@@ -87,10 +87,19 @@ impl Outputs {
         Self::with_journal(flags, None)
     }
 
-    fn with_journal(flags: &FileFlags, journal: Option<&Path>) -> Result<Self, Failure> {
+    /// Refuses files that cannot be written, long before any is opened.
+    pub(crate) fn check(flags: &FileFlags, journal: Option<&Path>) -> Result<(), Failure> {
+        Destination::check_files(&Self::asked(flags, journal))
+    }
+
+    /// What is to be written, and where.
+    fn asked<'a>(flags: &'a FileFlags, journal: Option<&'a Path>) -> Vec<(Document, &'a Path)> {
         let results = flags.output.iter().map(|request| (Document::Result(request.form), &*request.path));
-        let asked = results.chain(journal.map(|path| (Document::Journal, path)));
-        let destinations = Destination::open_all(&asked.collect::<Vec<_>>())?;
+        results.chain(journal.map(|path| (Document::Journal, path))).collect()
+    }
+
+    fn with_journal(flags: &FileFlags, journal: Option<&Path>) -> Result<Self, Failure> {
+        let destinations = Destination::open_all(&Self::asked(flags, journal))?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
         let has_annotations = flags.annotate.is_some();
         Ok(Self { destinations, lines: Vec::new(), take_standard_output, has_annotations })

@@ -27,7 +27,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::resolve::{Host, resolve, threads_max};
 use brunt_plan::spec::{PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
@@ -252,13 +252,24 @@ impl PlanRequest {
             asking::ask(&mut self.spec)?;
         }
         if self.share.is_none() {
-            if self.spec.run.has_agents() {
-                agent::tell_traces(&mut self.spec)?;
-            }
-            self.fleet = agent::connect_agents(&mut self.spec.run, &flags.hosts)?;
+            self.meet_agents(flags)?;
         }
         let planned = planned(&self)?;
         Ok((self, planned))
+    }
+
+    /// Connects to the agents. Their workers are those of the plan unless it says otherwise, as many as it has connections for.
+    fn meet_agents(&mut self, flags: &cli::Run) -> Result<(), Failure> {
+        if self.spec.run.has_agents() {
+            agent::tell_traces(&mut self.spec)?;
+            Outputs::check(&flags.output.files, flags.journal.as_deref())?;
+        }
+        self.fleet = agent::connect_agents(&self.spec.run, &flags.hosts, flags.progress.quiet)?;
+        if let (Some(fleet), None) = (&self.fleet, self.spec.run.threads) {
+            let most = threads_max(&self.without_agents().plan()?);
+            self.spec.run.threads = Some(Count(fleet.threads().min(most.into())));
+        }
+        Ok(())
     }
 
     /// The same of a command without agents.

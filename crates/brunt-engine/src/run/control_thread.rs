@@ -13,7 +13,7 @@ use crate::io::epoll::Epoll;
 use crate::io::uring::Uring;
 use crate::process::{cannot, join, start_thread};
 use crate::run::blueprint::{Blueprint, build, connection_count};
-use crate::run::coordinator::{Coordinator, ReadyState, RemoteError, RemoteStatus, Stop};
+use crate::run::coordinator::{Coordinator, ReadyState, RemoteStatus, Stop};
 use crate::run::host::{HostWatch, wake_up_ns};
 use crate::run::kernel_interface::{Chosen, KernelInterface};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers};
@@ -156,7 +156,8 @@ impl<'a> ControlThread<'a> {
                 return Err(RunError::Interrupted);
             }
             let is_ready = prepared == self.workers.len();
-            match self.coordinator.poll_ready(is_ready).map_err(RunError::Remote)? {
+            let state = self.with_coordinator(|coordinator, hear| coordinator.poll_ready(is_ready, hear));
+            match state.map_err(RunError::Remote)? {
                 ReadyState::Ready if is_ready => return Ok(()),
                 ReadyState::Aborted => return Err(RunError::Interrupted),
                 ReadyState::Wait | ReadyState::Ready => {}
@@ -244,8 +245,9 @@ impl<'a> ControlThread<'a> {
                 (false, RunDecision::Finish) => Some(Stop::Enough),
                 (false, RunDecision::Continue) => None,
             };
-            let RemoteStatus { is_over, stop: theirs, notes } =
-                self.poll_coordinator(have_ours_ended, ours).map_err(RunError::Remote)?;
+            let status = self
+                .with_coordinator(|coordinator, hear| coordinator.poll_running(have_ours_ended, ours, hear));
+            let RemoteStatus { is_over, stop: theirs, notes } = status.map_err(RunError::Remote)?;
             for note in &notes {
                 (self.observe)(RunEvent::Note(note));
             }
@@ -295,14 +297,13 @@ impl<'a> ControlThread<'a> {
     }
 
     /// Polls the coordinator and stores intervals of other hosts.
-    fn poll_coordinator(
+    fn with_coordinator<T>(
         &mut self,
-        have_ours_ended: bool,
-        stop: Option<Stop>,
-    ) -> Result<RemoteStatus, RemoteError> {
+        poll: impl FnOnce(&mut dyn Coordinator, &mut dyn FnMut(Interval)) -> T,
+    ) -> T {
         let Self { setup, coordinator, intervals, backlogs, observe, clock, .. } = self;
         let to_local_clock = to_local_clock(clock);
-        coordinator.poll_running(have_ours_ended, stop, &mut |interval| {
+        poll(*coordinator, &mut |interval| {
             let interval = to_local_clock.interval(interval);
             observe(RunEvent::Interval(&interval));
             add_backlog(backlogs, setup.plan, &interval);

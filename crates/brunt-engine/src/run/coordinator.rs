@@ -55,8 +55,13 @@ pub enum Stop {
 pub trait Coordinator {
     /// Reports whether the local workers are ready. Called until the schedule begins: at least every 10 ms while
     /// they prepare, and at once when they are ready; then it may wait up to 10 ms. No other host connects to a
-    /// server before the first call, because server stats are polled before it.
-    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError>;
+    /// server before the first call, because server stats are polled before it. `hear` takes intervals as in
+    /// [`Coordinator::poll_running`].
+    fn poll_ready(
+        &mut self,
+        is_ready: bool,
+        hear: &mut dyn FnMut(Interval),
+    ) -> Result<ReadyState, RemoteError>;
     /// The start of the schedule on CLOCK_MONOTONIC in nanoseconds; all workers are ready.
     fn begin(&mut self) -> Result<u64, RemoteError>;
     /// Publishes an interval of a local worker. `epoch_ns` is CLOCK_MONOTONIC at time 0 of the interval's clock.
@@ -90,7 +95,7 @@ pub struct LocalOnly {
 const START_HELD_NS: u64 = 200_000_000;
 
 impl Coordinator for LocalOnly {
-    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
+    fn poll_ready(&mut self, is_ready: bool, _: &mut dyn FnMut(Interval)) -> Result<ReadyState, RemoteError> {
         let left_ns = self.start_unix_ns.map(|start_ns| start_ns.saturating_sub(unix_ns()));
         match left_ns {
             Some(..START_AHEAD_NS) => {

@@ -5,10 +5,8 @@
 use super::*;
 use brunt_plan::op::{KeyRef, Op, OpKind};
 use brunt_plan::outcome::{Outcome, ReplyKind};
-use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
 use std::net::Ipv4Addr;
@@ -165,7 +163,7 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
     let (mut heard, since) = (IntervalStore::new(&layout), Instant::now());
     side.limits =
         PhaseLimits { preparation: PATIENCE, progress: PATIENCE, run: Some(PATIENCE), stop: PATIENCE };
-    while side.poll_ready(true).unwrap() != ReadyState::Ready {
+    while side.poll_ready(true, &mut |_| {}).unwrap() != ReadyState::Ready {
         // To read a thousand clocks of one host takes seconds.
         for peer in side.fleet.peers.iter_mut().skip(CLOCKS_READ) {
             (peer.questions, peer.offset) = (None, ClockOffset { lead_ns: 0, error_ns: 0 });
@@ -174,7 +172,7 @@ fn simulate(conducts: &[Conduct]) -> (IntervalStore, IntervalStore, usize) {
     }
     let prepared = since.elapsed();
     // More than the kernel takes.
-    let reason = if conducts.contains(&Conduct::Deaf) { "x".repeat(64 << 20) } else { String::new() };
+    let reason = if conducts.contains(&Conduct::Deaf) { "x".repeat(32 << 20) } else { String::new() };
     side.begin().unwrap();
     for peer in side.fleet.peers.iter_mut().zip(conducts).filter(|(_, conduct)| **conduct == Conduct::Deaf) {
         peer.0.link.send_message(&ToAgent::Refuse { reason: reason.clone() }).unwrap();

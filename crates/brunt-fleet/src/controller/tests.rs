@@ -3,10 +3,8 @@
 use super::*;
 use crate::agent_handshake::{Answer, Hello, VERSION, Welcome};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, Wire};
-use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::recorder::RecorderSet;
 use std::net::{Ipv4Addr, TcpListener};
 
 #[test]
@@ -54,8 +52,25 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// An agent that lets a controller in, sends heartbeats, and for the rest says what `script` has to each message, and now and then to
 /// none.
 fn fake_agent(
-    mut script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+    script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
 ) -> Result<Fleet, String> {
+    fake_agent_of(env!("CARGO_PKG_VERSION"), script)
+}
+
+fn fake_agent_of(
+    version: &str,
+    script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+) -> Result<Fleet, String> {
+    Fleet::open(&[fake_address(version, script)], &ControllerCredentials::OPEN, Duration::ZERO)
+}
+
+/// Where it listens.
+fn fake_address(
+    version: &str,
+    mut script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+) -> (String, u16) {
+    let info =
+        AgentInfo { host: "fake".to_owned(), version: version.to_owned(), threads: 1, weight: 1, rank: None };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || -> Result<(), String> {
@@ -68,8 +83,6 @@ fn fake_agent(
         let welcome = Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false);
         wire.write_all(&welcome.bytes(), deadline).unwrap();
         let mut link = MessageChannel::new(wire, CONTROLLER_SILENCE_MAX);
-        let info =
-            AgentInfo { host: "fake".to_owned(), version: String::new(), threads: 1, weight: 1, rank: None };
         link.send_message(&FromAgent::AgentInfo(info))?;
         loop {
             let message = link.next_message(Duration::from_millis(20))?;
@@ -77,7 +90,7 @@ fn fake_agent(
             link.send_heartbeat(&FromAgent::Alive)?;
         }
     });
-    Fleet::open(&[("127.0.0.1".to_owned(), port)], &ControllerCredentials::OPEN, Duration::ZERO)
+    ("127.0.0.1".to_owned(), port)
 }
 
 fn pong(message: Option<&ToAgent>) -> Vec<FromAgent> {
@@ -105,7 +118,7 @@ fn prepare(side: &mut ControllerSide<'_>) -> Result<(), String> {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
         let called = Instant::now();
-        match side.poll_ready(true) {
+        match side.poll_ready(true, &mut |_| {}) {
             Ok(ReadyState::Ready) => return Ok(()),
             Ok(_) => {}
             Err(failure) => return Err(failure.reason),
@@ -127,6 +140,28 @@ fn measure(side: &mut ControllerSide<'_>, stop: Option<Stop>) -> Option<String> 
         }
     }
     Some("nothing happened".to_owned())
+}
+
+/// Of one after the other it would take the time of all.
+#[test]
+fn clocks_of_distant_agents_are_read_at_a_time() {
+    let distant = || {
+        fake_address(env!("CARGO_PKG_VERSION"), |message| {
+            std::thread::park_timeout(Duration::from_millis(if message.is_some() { 100 } else { 0 }));
+            pong(message)
+        })
+    };
+    let agents: Vec<(String, u16)> = (0..8).map(|_| distant()).collect();
+    let since = Instant::now();
+    Fleet::open(&agents, &ControllerCredentials::OPEN, Duration::ZERO).map(drop).unwrap();
+    assert!(since.elapsed() < Duration::from_millis(100) * PING_COUNT as u32 * 4, "{:?}", since.elapsed());
+}
+
+#[test]
+fn agents_of_another_version_are_refused() {
+    let refused = fake_agent_of("0.0.1", pong).map(drop).unwrap_err();
+    let expected = concat!(" is brunt 0.0.1: expected ", env!("CARGO_PKG_VERSION"), ", as the controller is");
+    assert!(refused.ends_with(expected), "{refused}");
 }
 
 #[test]
@@ -162,12 +197,57 @@ fn replacements_that_die_at_once_leave_the_rank_vacant() {
     let shares = split_plan("");
     fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
-    side.poll_ready(true).unwrap();
+    side.poll_ready(true, &mut |_| {}).unwrap();
     let told = side.fleet.peers[0].assignment.clone();
+    side.fleet.peers[0].connections.established = 3;
     side.seat(rank, dead_agent(rank)).unwrap();
+    // Those of the agent before count as closed.
+    let mut retired = 0;
+    side.hand_on(&mut |interval| retired += interval.connections[Phase::Preload as usize].retired).unwrap();
+    assert_eq!(retired, 3);
     let peer = &side.fleet.peers[0];
     assert!(matches!(peer.state, State::Vacant { .. }), "{:?}", peer.state);
     assert!(told.is_some() && peer.assignment == told);
+}
+
+/// An agent that fails or is lost before the start leaves its rank to another one, unless a server is to blame or it has no rank.
+#[test]
+fn ranks_of_agents_that_fail_before_the_start_are_vacant() {
+    let rank = Some(Rank { index: 1, of: 2, attempt: 0 });
+    let table = [
+        (State::Ended, rank, false, true),
+        (State::Preparing, rank, false, true),
+        (State::Ready, rank, false, true),
+        (State::Preparing, rank, true, false),
+        (State::Preparing, None, false, false),
+    ];
+    for (state, rank, is_server_error, is_vacant) in table {
+        let (link, _far) = crate::message_channel::tests::pair();
+        let info = AgentInfo { host: "h".to_owned(), version: String::new(), threads: 1, weight: 1, rank };
+        let mut peer = Peer::new("rank 1 (h)".to_owned(), link, info);
+        peer.state = state;
+        let told =
+            peer.take(FromAgent::Failed(RemoteError { is_server_error, reason: "no trace".to_owned() }));
+        assert_eq!((told.is_ok(), peer.is_gone()), (is_vacant, is_vacant), "{state:?} {rank:?}");
+        let note = "agent rank 1 (h) failed: no trace: waiting for another".to_owned();
+        assert_eq!(peer.notes, Vec::from_iter(is_vacant.then_some(note)));
+    }
+}
+
+/// One that is lost between two runs is replaced in the next.
+#[test]
+fn vacant_ranks_are_assigned_nothing_before_another_comes() {
+    let rank = Rank { index: 0, of: 1, attempt: 0 };
+    let mut fleet =
+        Fleet { peers: vec![dead_agent(rank)], own_workers: 0, door: None, ends_with_loss: false };
+    fleet.peers[0].record_loss("sent no heartbeat for 4 s".to_owned()).unwrap();
+    fleet.keep_alive().unwrap();
+    let shares = split_plan("");
+    fleet.divide_workers(&shares);
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    assert_eq!(side.poll_ready(true, &mut |_| {}), Ok(ReadyState::Wait));
+    let peer = &side.fleet.peers[0];
+    assert!(matches!(peer.state, State::Vacant { .. }) && peer.assignment.is_some(), "{:?}", peer.state);
 }
 
 /// A preload may take as long as it gets on.
@@ -219,8 +299,8 @@ fn agents_that_never_end_are_lost() {
 fn agents_that_do_not_answer_are_awaited_for_four_seconds() {
     std::thread::scope(|scope| {
         scope.spawn(signals_end_the_wait_for_results);
-        scope.spawn(agents_without_a_clock_are_named);
-        scope.spawn(clocks_that_stop_before_the_start_are_named);
+        scope.spawn(|| agents_without_a_clock_are_named(0));
+        scope.spawn(|| agents_without_a_clock_are_named(PING_COUNT));
     });
 }
 
@@ -234,26 +314,47 @@ fn signals_end_the_wait_for_results() {
     assert_eq!(measure(&mut side, Some(Stop::Interrupted)).as_deref(), Some("did not end within 4 s"));
 }
 
-fn agents_without_a_clock_are_named() {
-    let refused = fake_agent(|_| Vec::new()).map(drop).unwrap_err();
+/// Those that never answer, and those that stop before the start.
+fn agents_without_a_clock_are_named(answered: u64) {
+    let mut asked = 0;
+    let refused = fake_agent(move |message| match message {
+        Some(ToAgent::Ping { .. }) if asked == answered => Vec::new(),
+        Some(ToAgent::Ping { .. }) => {
+            asked += 1;
+            pong(message)
+        }
+        None if asked == answered => vec![FromAgent::Ready],
+        _ => Vec::new(),
+    })
+    .and_then(|mut fleet| {
+        let shares = split_plan("");
+        fleet.divide_workers(&shares);
+        prepare(&mut ControllerSide::new(&mut fleet, &shares, DataSets::ToStore))
+    });
+    let reason = refused.unwrap_err();
     assert!(
-        refused.starts_with("agent 127.0.0.1:") && refused.ends_with(" did not answer in time"),
-        "{refused}"
+        reason.starts_with("agent 127.0.0.1:") && reason.ends_with(" did not answer in time"),
+        "{reason}"
     );
 }
 
-fn clocks_that_stop_before_the_start_are_named() {
-    let mut answers = 0;
-    let mut fleet = fake_agent(move |message| {
-        answers += u64::from(matches!(message, Some(ToAgent::Ping { .. })));
-        if answers > PING_COUNT { Vec::new() } else { ready(message) }
+/// What is recorded while keys are stored is there at once, as soon as the clock is known.
+#[test]
+fn intervals_of_the_preparation_are_handed_on() {
+    let mut fleet = fake_agent(|message| {
+        let interval = RecorderSet::new(&Layout::of(&split_plan("").agents.plan)).take_interval(0, 0, 1);
+        pong(message).into_iter().chain([FromAgent::Interval(Box::new(interval))]).collect()
     })
     .unwrap();
-    let name = fleet.peers[0].name.clone();
     let shares = split_plan("");
     fleet.divide_workers(&shares);
     let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
-    assert_eq!(prepare(&mut side), Err(format!("agent {name} did not answer in time")));
+    let (mut heard, since) = (0, Instant::now());
+    while heard == 0 {
+        assert!(since.elapsed() < PATIENCE, "nothing was handed on");
+        side.poll_ready(true, &mut |_| heard += 1).unwrap();
+    }
+    assert!(side.fleet.peers[0].intervals.is_empty());
 }
 
 /// Results of a run that was left are not those of the next.

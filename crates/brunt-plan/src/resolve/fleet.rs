@@ -13,8 +13,8 @@ use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::Count;
 use std::net::IpAddr;
 
-/// Agents of a fleet at most.
-pub const FLEET_MAX: u32 = 10_000;
+/// Agents of a fleet at most: each has a worker.
+pub const FLEET_MAX: u32 = super::WORKERS_MAX;
 /// What the controller's own class is called.
 const MEASURE: &str = "measure";
 
@@ -74,6 +74,11 @@ pub fn split(agent: &str) -> Option<(&str, Option<u16>)> {
         Some((_, port)) if port.contains(':') => None,
         Some((host, port)) => named(host).then_some((host, Some(port.parse().ok()?))),
     }
+}
+
+/// Both as they are given, an IPv6 address in brackets.
+pub fn joined(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 /// Does this name, or address with or without brackets, lead to the host it is used on?
@@ -190,6 +195,9 @@ mod tests {
         ];
         for (agent, expected) in table {
             assert_eq!(split(agent), expected, "{agent}");
+            if let Some((host, Some(port))) = expected {
+                assert_eq!(joined(host, port), agent);
+            }
         }
     }
 

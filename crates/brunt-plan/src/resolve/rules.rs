@@ -4,7 +4,6 @@
 //! nothing in it, and its own options printed and read again pass them.
 
 use super::error::{ErrorContext, Resolved};
-use super::fleet::FLEET_MAX;
 use super::{Host, IN_FLIGHT_MAX, RUN, WORKERS_MAX, class, commands, destination, fleet, protocol};
 use crate::arrival::Arrival;
 use crate::choice::HostRole;
@@ -618,7 +617,7 @@ fn room(plan: &Plan) -> Room {
 }
 
 /// The most workers that a plan has room for. Workers speak one protocol each.
-pub(super) fn threads_max(plan: &Plan) -> u32 {
+pub fn threads_max(plan: &Plan) -> u32 {
     room(plan).workers.saturating_mul(plan.protocols().len() as u32).min(WORKERS_MAX)
 }
 
@@ -639,11 +638,6 @@ fn check_threads(plan: &Plan) -> Resolved {
 
 /// The options of servers and connections.
 fn check_servers(plan: &Plan) -> Resolved {
-    if let Some(Count(size)) =
-        plan.spec.run.fleet.filter(|size| !(1..=u64::from(FLEET_MAX)).contains(&size.0))
-    {
-        return Err(RUN.invalid("fleet", size, format!("1 to {FLEET_MAX} agents")));
-    }
     let agents = plan.agents.len() as u64;
     if let Some(Count(lost)) = plan.spec.run.tolerate_lost.filter(|lost| (1..=lost.0).contains(&agents)) {
         return Err(RUN.invalid("tolerate-lost", lost, format!("fewer than the {agents} agents")));

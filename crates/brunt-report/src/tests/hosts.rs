@@ -92,7 +92,7 @@ fn parts_of_another_start_are_refused() {
     const TOLD_US: u64 = 1_795_132_800_000_000;
     let table = [
         (true, 0, Ok(())),
-        (true, 1, Err("they began 1.00 us apart, and their clocks agree to 0 ns")),
+        (true, 1, Err("they began 1.00 us apart")),
         (false, 140_000, Ok(())),
         (false, 141_000, Err("they began 141 ms apart, and their clocks agree to 140 ms")),
         (false, 600_000_000, Err("they began 600 s apart, and their clocks agree to 140 ms")),

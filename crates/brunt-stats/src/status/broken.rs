@@ -50,8 +50,11 @@ pub(super) fn check(facts: &Facts<'_>) -> Check {
     let texts: Vec<&str> = found.iter().map(|(text, ..)| text.as_str()).collect();
     let tolerated = facts.record.plan.spec.run.tolerate_lost.map_or(0, |count| count.0);
     let is_tolerated = found.len() == 1 && (1..=tolerated).contains(&(facts.agents_lost().count() as u64));
-    let status = if is_tolerated { CheckStatus::Caution } else { CheckStatus::Invalid };
-    Check::found(CheckId::Broken, status, texts.join("; ")).with_fix(*fix).with_value(*count as f64, 0.0)
+    let (status, fix) = match is_tolerated {
+        true => (CheckStatus::Caution, "see what ended it (its log, its host)"),
+        false => (CheckStatus::Invalid, *fix),
+    };
+    Check::found(CheckId::Broken, status, texts.join("; ")).with_fix(fix).with_value(*count as f64, 0.0)
 }
 
 /// Is it what a journal holds whose run never ended?

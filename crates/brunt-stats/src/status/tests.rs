@@ -124,6 +124,7 @@ fn lost_agents_are_tolerated_up_to_a_number() {
             record.run.counts.datagrams.malformed = malformed;
         });
         let check = summary.status.check(CheckId::Broken).unwrap();
+        assert_eq!(check.status == CheckStatus::Invalid, check.fix.contains("run again"));
         (check.status, check.message.clone())
     };
     let one = [lost("rank 3 (a)", 0)];

@@ -12,6 +12,8 @@ use brunt_plan::spec::PlanSpec;
 use std::path::Path;
 
 const TEMPLATE: &str = include_str!("kubernetes.yaml");
+/// How long a Job may wait for nodes, images and the other Job; twice the length of the run comes on top.
+const WAIT_SECONDS: u64 = 3600;
 /// Where the Secret is in every pod.
 const FOLDER: &str = "/etc/brunt/auth";
 /// The user of the image: neither root nor one of a host.
@@ -69,6 +71,9 @@ pub(super) fn manifests(flags: &Kubernetes, planned: &Planned, secrets: &[(Strin
         flags.namespace.as_ref().map_or(String::new(), |namespace| format!("{before}{namespace}"))
     };
     let files = file_options(planned, |option, path| format!(", \"{option}\", \"{path}\""));
+    let deadline = planned.seconds.map_or(String::new(), |run| {
+        format!("  activeDeadlineSeconds: {}\n", run.saturating_mul(2).saturating_add(WAIT_SECONDS))
+    });
     let secrets: String = secrets.iter().map(|(name, text)| format!("  {name}: {}\n", block(text))).collect();
     let template = TEMPLATE.replace("@POD@", POD).replace("@CONTAINER@", CONTAINER);
     filled(
@@ -84,6 +89,7 @@ pub(super) fn manifests(flags: &Kubernetes, planned: &Planned, secrets: &[(Strin
             ("MEMORY", &quoted(&flags.memory)),
             ("PORT", &PORT.to_string()),
             ("FILES", &files),
+            ("DEADLINE", &deadline),
             ("PLAN", &block(&planned.spec.to_toml())),
             ("SECRETS", &secrets),
         ],

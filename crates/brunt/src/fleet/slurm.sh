@@ -16,11 +16,6 @@
 set -euo pipefail
 umask 077
 
-if [ "${SLURM_RESTART_COUNT:-0}" -gt 1 ]; then
-    echo "brunt was requeued once already; it is not started again" >&2
-    exit 1
-fi
-
 brunt=@BINARY@
 # All nodes see this folder.
 shared=@SHARED@
@@ -29,6 +24,11 @@ result="$SLURM_SUBMIT_DIR/brunt-$SLURM_JOB_ID.json"
 # What belongs to this job alone: the secrets of the fleet, and the plan. No other user can read it.
 private="$shared/brunt-job-$SLURM_JOB_ID"
 rm -rf -- "$private"
+# A node that failed has left them there.
+if [ "${SLURM_RESTART_COUNT:-0}" -gt 1 ]; then
+    echo "brunt was requeued once already; it is not started again" >&2
+    exit 1
+fi
 mkdir -m 0700 -- "$private"
 trap 'rm -rf -- "$private"' EXIT
 "$brunt" agent --new-auth "$private/auth" > /dev/null
@@ -52,7 +52,7 @@ srun --ntasks=@AGENTS@ --ntasks-per-node=@PER_NODE@ --cpus-per-task="$cpus" --cp
     "$brunt" agent --join "$host:@PORT@" --auth "$private/auth"@FILES@ &
 agents=$!
 
-"$brunt" run "$private/plan.toml" --listen "0.0.0.0:@PORT@" --auth "$private/auth" -o "$result" &
+"$brunt" run "$private/plan.toml" --listen "[::]:@PORT@" --auth "$private/auth" -o "$result" &
 controller=$!
 trap 'kill -TERM "$controller"' TERM
 status=0

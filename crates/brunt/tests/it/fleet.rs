@@ -509,7 +509,7 @@ fn agent_limits_are_reported() {
     let address = gone.address.clone();
     gone.kill();
     let output = ended(&format!("run -q -s memcached://{address} --agent {agent}"));
-    let reason = "Connection refused (os error 111); start it, or give its port (brunt run without -s starts a server of its own)";
+    let reason = "Connection refused (os error 111); start it, or give its port";
     assert_eq!(output.said.trim(), format!("error: agent {agent}: cannot connect to {address}: {reason}"));
     assert_eq!(output.exit, 5);
 }

@@ -127,6 +127,10 @@ fn manifests_have_what_a_fleet_needs() {
         assert_eq!(container["securityContext"]["capabilities"]["drop"][0], "ALL");
         assert_eq!(container["resources"]["requests"], container["resources"]["limits"]);
     }
+    // A second of warm-up, ten of the window, ten to drain, 100000 keys at 20000 a second, twice; and an hour.
+    for job in &objects[3..] {
+        assert_eq!(job["spec"]["activeDeadlineSeconds"], 3_652);
+    }
     let agents = &objects[4]["spec"];
     assert_eq!(
         [&agents["completionMode"], &agents["completions"], &agents["parallelism"]],
@@ -160,6 +164,11 @@ fn plans_that_no_fleet_has_are_refused() {
         ),
         ("server = 'memcached://h'\nagent = ['h']\n", "--fleet cannot be used with --agent"),
         ("keys = 5\n", "--fleet requires --server"),
+        (
+            "server = 'memcached://h'\nthreads = 1\n",
+            "--threads is below the number of agents: expected at least 2",
+        ),
+        ("server = 'memcached://h'\nfleet = 4\n", "--agents 2 cannot be used with a plan whose fleet is 4"),
         ("server = 'rediss://h'\ntls-ca = '/no/such/ca.pem'\n", "tls-ca: cannot read '/no/such/ca.pem'"),
         ("rat = 5\n", "unknown field `rat`"),
     ] {

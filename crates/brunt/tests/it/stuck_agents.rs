@@ -39,9 +39,7 @@ fn obstruct(mut socket: &TcpStream, how: Stuck, arrived: &mpsc::Sender<()>) -> i
     let mut answer = [0; Answer::BYTES];
     socket.read_exact(&mut answer)?;
     socket.write_all(&Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false).bytes())?;
-    let info =
-        AgentInfo { host: "stuck".to_owned(), version: String::new(), threads: 1, weight: 1, rank: None };
-    send(socket, &FromAgent::AgentInfo(info))?;
+    send(socket, &FromAgent::AgentInfo(info("stuck")))?;
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
     let (mut reader, mut bytes, mut trickles) = (FrameReader::new(FRAME_BYTES_MAX), [0; 4096], false);
     loop {
@@ -79,6 +77,11 @@ fn obstruct(mut socket: &TcpStream, how: Stuck, arrived: &mpsc::Sender<()>) -> i
             }
         }
     }
+}
+
+fn info(host: &str) -> AgentInfo {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    AgentInfo { host: host.to_owned(), version, threads: 1, weight: 1, rank: None }
 }
 
 fn send(mut socket: &TcpStream, message: &FromAgent) -> io::Result<()> {
@@ -180,9 +183,7 @@ fn agents_control_no_terminal() {
         socket.write_all(&welcome.bytes()).unwrap();
         let reason = "\x1b[2Jnothing\nerror: a line of its own".to_owned();
         let failed = brunt_engine::coordinator::RemoteError { is_server_error: false, reason };
-        let info =
-            AgentInfo { host: "h".to_owned(), version: String::new(), threads: 1, weight: 1, rank: None };
-        send(&socket, &FromAgent::AgentInfo(info)).unwrap();
+        send(&socket, &FromAgent::AgentInfo(info("h"))).unwrap();
         send(&socket, &FromAgent::Failed(failed)).unwrap();
         // Until the controller is gone.
         let _ = socket.read_to_end(&mut Vec::<u8>::new());
