@@ -4,7 +4,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::measurement::find;
-use brunt_engine::{TlsSettings, ask_protocol};
+use brunt_engine::{RunError, ServerFailure, TlsSettings, ask_protocol};
 use brunt_plan::plan::{Protocol, Transport};
 use brunt_plan::resolve::tls;
 use brunt_plan::server::ServerAddress;
@@ -52,7 +52,8 @@ pub(crate) fn ask(spec: &mut PlanSpec) -> Result<(), Failure> {
                 }
                 (Ok(protocol), _) => known = Some((server, protocol)),
                 // One that is down leaves the question to the others.
-                (Err(failure), _) => failed = failed.or(Some(failure)),
+                (Err(failure), _) if is_down(&failure) => failed = failed.or(Some(failure)),
+                (Err(failure), _) => return Err(failure),
             }
         }
         let no_answer = || failed.unwrap_or_else(|| Failure::usage("no server to ask"));
@@ -86,6 +87,11 @@ fn fill_in<E>(
         fill(&mut class.server, &mut class.protocol, class.transport.or(run.transport))?;
     }
     Ok(questions)
+}
+
+fn is_down(failure: &Failure) -> bool {
+    let error = failure.error.downcast_ref();
+    matches!(error, Some(RunError::Server { failure: ServerFailure::Unreachable, .. }))
 }
 
 fn ask_one(run: &RunSpec, server: &ServerAddress, transport: Transport) -> Result<Protocol, Failure> {

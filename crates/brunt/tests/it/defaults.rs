@@ -65,9 +65,12 @@ fn what_does_not_tell_its_protocol_is_named() {
         (answering(None), "it does not answer \"version\" within 2 s: give --protocol"),
         (nowhere, "Connection refused (os error 111); start it, or give its port (brunt run without -s "),
     ];
+    let other = Server::reference("");
     for (address, words) in table {
         let output = run(&address, "");
         output.is(5, &[&address, words]);
+        // Another server that answers does not speak for it.
+        run(&address, &format!("-s {other}")).is(5, &[&address, words]);
         assert!(output.said.starts_with("error: cannot "));
         // Neither of these connects to anything.
         let printed = Ended::from(plain(&format!("run --print-plan -s {address}")));
