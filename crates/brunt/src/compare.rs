@@ -30,10 +30,9 @@ use std::path::PathBuf;
 
 /// Compares, and reports what that shows.
 pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
-    let plans = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
-    let outputs = Outputs::open(&flags.output.files, None, plans.first())?;
+    let (plans, outputs) = planned(flags)?;
     let (comparison, ended) = match plans.as_slice() {
         [] => (of_files(flags)?, Ok(())),
         plans => compare_live(flags, plans)?,
@@ -44,14 +43,16 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
 }
 
 /// The plans of both sides of a live comparison, with everything checked that can be before a file or a connection is opened; none of a
-/// comparison of results.
-fn planned(flags: &cli::Compare) -> Result<Vec<Plan>, Failure> {
-    flags.output.files.check(SubjectKind::Comparison)?;
+/// comparison of results. Beside them: where it is reported.
+fn planned(flags: &cli::Compare) -> Result<(Vec<Plan>, Outputs), Failure> {
+    let files = &flags.output.files;
+    files.check(SubjectKind::Comparison)?;
     if flags.sides.live.is_empty() {
-        return check_flags_of_files(flags).map(|()| Vec::new());
+        check_flags_of_files(flags)?;
+        return Ok((Vec::new(), Outputs::of(files)?));
     }
-    let (_, plans) = live_request(flags)?.ask(|asked| plans_of_sides(flags, asked))?;
-    Ok(plans)
+    let (mut asked, plans) = live_request(flags)?.ask(Some(files), |asked| plans_of_sides(flags, asked))?;
+    Ok((plans, asked.outputs(files, None)?))
 }
 
 /// What a comparison comes to.

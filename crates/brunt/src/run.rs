@@ -43,13 +43,13 @@ use std::fmt::Display;
 use std::path::Path;
 
 /// Measures the plan of `asked`, which [`check_output`] has passed, and reports what was measured.
-pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
+pub(crate) fn run(flags: &cli::Run, mut asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
     let output = &flags.output;
     if output.print_plan {
         return print_plan(&asked.printed(&plan));
     }
     serve::check_storage(&plan, &asked.host).map_err(Failure::usage)?;
-    let outputs = Outputs::open(&output.files, flags.journal.as_deref(), Some(&plan))?;
+    let outputs = asked.outputs(&output.files, flags.journal.as_deref())?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None).with_share(asked.share);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
@@ -99,7 +99,7 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let asked = PlanRequest::read(flags.plan.as_deref(), flags.planned.spec.clone())?;
-    let (asked, plan) = asked.ask(|asked| planned_load(flags, asked))?;
+    let (asked, plan) = asked.ask(None, |asked| planned_load(flags, asked))?;
     let spec = &asked.spec;
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
@@ -217,6 +217,8 @@ pub(crate) struct PlanRequest {
     pub fleet: Option<Fleet>,
     /// The part of them that this host has itself.
     pub share: Option<HostShare>,
+    /// Where its results go, once that is known to be possible.
+    outputs: Option<Outputs>,
 }
 
 impl PlanRequest {
@@ -236,11 +238,11 @@ impl PlanRequest {
         let allowed_cpus = brunt_engine::allowed_cpus();
         let server_is_here = asking::server_is_here(&spec);
         let host = Host { allowed_cpus, random_seed: random_seed(), server_is_here };
-        Ok(Self { spec, flags: given, host, fleet: None, share: None })
+        Ok(Self { spec, flags: given, host, fleet: None, share: None, outputs: None })
     }
 
     /// Asks servers what they speak where nothing says it and the plan is to run, connects to the agents, and has plans made of what is known
-    /// then. Whatever `planned` refuses in any case is refused before.
+    /// then. Whatever `planned` refuses in any case is refused before, and so are results that cannot be written.
     pub(crate) fn connect<T>(
         mut self,
         flags: &cli::Run,
@@ -249,6 +251,7 @@ impl PlanRequest {
         agent::check_flags(&self.spec.run, &flags.hosts)?;
         self.check(&planned)?;
         if !flags.output.print_plan {
+            self.outputs = Some(self.outputs(&flags.output.files, flags.journal.as_deref())?);
             asking::ask(&mut self.spec)?;
         }
         if self.share.is_none() {
@@ -264,6 +267,7 @@ impl PlanRequest {
     /// The same of a command without agents.
     pub(crate) fn ask<T>(
         mut self,
+        files: Option<&cli::FileFlags>,
         planned: impl Fn(&Self) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         if self.spec.run.has_agents() {
@@ -273,9 +277,19 @@ impl PlanRequest {
             )));
         }
         self.check(&planned)?;
+        self.outputs = files.map(|files| self.outputs(files, None)).transpose()?;
         asking::ask(&mut self.spec)?;
         let planned = planned(&self)?;
         Ok((self, planned))
+    }
+
+    /// Makes sure that results can be written; what was opened before the servers were asked is not opened again.
+    pub(crate) fn outputs(
+        &mut self,
+        files: &cli::FileFlags,
+        journal: Option<&Path>,
+    ) -> Result<Outputs, Failure> {
+        self.outputs.take().map_or_else(|| Outputs::open(files, journal, &self.spec), Ok)
     }
 
     /// Refuses what `planned` refuses whether the servers that will be asked are memcached or Redis. Of several questions the answers may differ.
@@ -295,7 +309,14 @@ impl PlanRequest {
         if agents > 0 {
             spec.run.threads.get_or_insert(Count(agents));
         }
-        Self { spec, flags: self.flags.clone(), host: self.host.clone(), fleet: None, share: self.share }
+        Self {
+            spec,
+            flags: self.flags.clone(),
+            host: self.host.clone(),
+            fleet: None,
+            share: self.share,
+            outputs: None,
+        }
     }
 
     /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.
