@@ -66,17 +66,17 @@ fn facts(document: &mut Document, summary: &Summary) {
 pub(crate) fn fact_lines(summary: &Summary) -> Vec<(&'static str, u8, Vec<String>)> {
     vec![
         ("requests", 0, accounting::requests(summary)),
-        ("values", 6, accounting::values(summary)),
-        ("stored", 20, accounting::stored(summary)),
-        ("errors", 1, accounting::errors(summary)),
-        ("connections", 5, servers::connections(summary)),
-        ("cluster", 5, servers::cluster(summary)),
-        ("tls", 8, servers::tls(summary)),
-        ("udp", 5, servers::udp(summary)),
-        ("server", 2, servers::server(summary)),
-        ("client", 2, client::client(summary)),
-        ("hosts", 4, hosts::worst(summary)),
-        ("slowest 1 %", 1, client::slowest(summary.slowest().map(|slowest| slowest.parts()))),
+        ("values", 8, accounting::values(summary)),
+        ("stored", 1, accounting::stored(summary)),
+        ("errors", 2, accounting::errors(summary)),
+        ("connections", 7, servers::connections(summary)),
+        ("cluster", 7, servers::cluster(summary)),
+        ("tls", 10, servers::tls(summary)),
+        ("udp", 7, servers::udp(summary)),
+        ("server", 4, servers::server(summary)),
+        ("client", 4, client::client(summary)),
+        ("hosts", 6, hosts::worst(summary)),
+        ("slowest 1 %", 3, client::slowest(summary.slowest().map(|slowest| slowest.parts()))),
         ("until", 0, summary.until.iter().map(ToString::to_string).collect()),
     ]
 }
