@@ -39,8 +39,8 @@ pub(crate) fn assume(spec: &mut PlanSpec, protocol: Protocol) -> usize {
     questions
 }
 
-/// Asks what is unknown, and writes it down.
-pub(crate) fn ask(spec: &mut PlanSpec) -> Result<(), Failure> {
+/// Asks what is unknown, and writes it down. Returns the answer as what follows a message, if there is one.
+pub(crate) fn ask(spec: &mut PlanSpec) -> Result<String, Failure> {
     let answer = |run: &RunSpec, servers: &[ServerAddress], transport: Option<Transport>| {
         let (mut known, mut failed) = (None, None);
         for server in servers {
@@ -59,7 +59,9 @@ pub(crate) fn ask(spec: &mut PlanSpec) -> Result<(), Failure> {
         let no_answer = || failed.unwrap_or_else(|| Failure::usage("no server to ask"));
         known.map(|(_, protocol)| protocol).ok_or_else(no_answer)
     };
-    fill_in(spec, answer).map(drop)
+    let questions = fill_in(spec, answer)?;
+    let spoken = spec.run.protocol.filter(|_| questions > 0);
+    Ok(spoken.map_or(String::new(), |protocol| format!("; asked, the server answered in {protocol}")))
 }
 
 /// Sets the protocol of the run and that of each class with servers of its own, where it is unknown, to what `answer` says of

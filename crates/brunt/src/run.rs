@@ -5,7 +5,7 @@
 
 use crate::agent;
 use crate::asking;
-use crate::cli;
+use crate::cli::{self, FileFlags};
 use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
 use crate::host_share::HostShare;
@@ -98,7 +98,11 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let asked = PlanRequest::read(flags.plan.as_deref(), flags.planned.spec.clone())?;
+    let mut asked = PlanRequest::read(flags.plan.as_deref(), flags.planned.spec.clone())?;
+    if flags.delete {
+        // Sets may have stored what no preload did.
+        asked.spec.run.preload = None;
+    }
     let (asked, plan) = asked.ask(None, |asked| planned_load(flags, asked))?;
     let spec = &asked.spec;
     // A window of no length: the run is over when everything is stored.
@@ -132,7 +136,7 @@ fn planned_load(flags: &cli::Load, asked: &PlanRequest) -> Result<Plan, Failure>
     }
     if !plan.preload {
         return Err(Failure::usage(
-            "brunt load cannot be used with a plan that has no data set: of keys of own commands (--command) it knows nothing",
+            "brunt load requires a plan with keys to store: expected neither preload = false nor own commands (--command) alone",
         ));
     }
     if flags.delete {
@@ -200,7 +204,7 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
             let removals = summary.record.plan.removal_commands().into_iter();
             let removals: String = removals.map(|command| format!("removed by   {command}\n")).collect();
             format!(
-                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}{removals}"
+                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent} sent, all confirmed\n{evicted}{removals}"
             )
         }
     }
@@ -250,9 +254,10 @@ impl PlanRequest {
     ) -> Result<(Self, T), Failure> {
         agent::check_flags(&self.spec.run, &flags.hosts)?;
         self.check(&planned)?;
+        let mut answer = String::new();
         if !flags.output.print_plan {
             self.outputs = Some(self.outputs(&flags.output.files, flags.journal.as_deref())?);
-            asking::ask(&mut self.spec)?;
+            answer = asking::ask(&mut self.spec)?;
         }
         if self.share.is_none() {
             if self.spec.run.has_agents() {
@@ -260,14 +265,14 @@ impl PlanRequest {
             }
             self.fleet = agent::connect_agents(&mut self.spec.run, &flags.hosts)?;
         }
-        let planned = planned(&self)?;
+        let planned = planned(&self).map_err(|failure| failure.followed_by(&answer))?;
         Ok((self, planned))
     }
 
     /// The same of a command without agents.
     pub(crate) fn ask<T>(
         mut self,
-        files: Option<&cli::FileFlags>,
+        files: Option<&FileFlags>,
         planned: impl Fn(&Self) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         if self.spec.run.has_agents() {
@@ -278,17 +283,13 @@ impl PlanRequest {
         }
         self.check(&planned)?;
         self.outputs = files.map(|files| self.outputs(files, None)).transpose()?;
-        asking::ask(&mut self.spec)?;
-        let planned = planned(&self)?;
+        let answer = asking::ask(&mut self.spec)?;
+        let planned = planned(&self).map_err(|failure| failure.followed_by(&answer))?;
         Ok((self, planned))
     }
 
     /// Makes sure that results can be written; what was opened before the servers were asked is not opened again.
-    pub(crate) fn outputs(
-        &mut self,
-        files: &cli::FileFlags,
-        journal: Option<&Path>,
-    ) -> Result<Outputs, Failure> {
+    pub(crate) fn outputs(&mut self, files: &FileFlags, journal: Option<&Path>) -> Result<Outputs, Failure> {
         self.outputs.take().map_or_else(|| Outputs::open(files, journal, &self.spec), Ok)
     }
 
@@ -309,19 +310,15 @@ impl PlanRequest {
         if agents > 0 {
             spec.run.threads.get_or_insert(Count(agents));
         }
-        Self {
-            spec,
-            flags: self.flags.clone(),
-            host: self.host.clone(),
-            fleet: None,
-            share: self.share,
-            outputs: None,
-        }
+        let (flags, host) = (self.flags.clone(), self.host.clone());
+        Self { spec, flags, host, fleet: None, share: self.share, outputs: None }
     }
 
-    /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.
+    /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it, and without the default limit of
+    /// the preload, which only a run has.
     pub(crate) fn printed(&self, plan: &Plan) -> String {
         let mut spec = plan.spec.clone();
+        spec.run.preload_rate = self.spec.run.preload_rate;
         if !asking::is_needed(&self.spec) {
             return spec.to_toml();
         }
