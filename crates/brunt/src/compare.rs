@@ -190,13 +190,9 @@ fn compare_live(flags: &cli::Compare, plans: &[Plan]) -> Result<(Comparison, Res
 
 /// What is asked for, of both servers.
 fn live_request(flags: &cli::Compare) -> Result<PlanRequest, Failure> {
-    let file = match flags.files.as_slice() {
-        [] => None,
-        [file] => Some(file.as_path()),
-        files => {
-            return Err(Failure::usage(format!("--live takes one plan file at most, not {}", files.len())));
-        }
-    };
+    if flags.files.len() > 1 {
+        return Err(Failure::usage(format!("--live takes one plan file at most, not {}", flags.files.len())));
+    }
     let mut spec = flags.planned.spec.clone();
     if spec.run.server.is_some() {
         return Err(Failure::usage("--server cannot be used with --live: name both servers there"));
@@ -210,7 +206,7 @@ fn live_request(flags: &cli::Compare) -> Result<PlanRequest, Failure> {
         return Err(Failure::usage(message));
     }
     spec.run.server = Some(ServerList(flags.sides.live.clone()));
-    PlanRequest::read(file, spec)
+    PlanRequest::read(flags.files.first().map(PathBuf::as_path), spec)
 }
 
 /// The plans of A and B, which are one but for the server: how both are reached says the one of them that has a URL.

@@ -42,6 +42,9 @@ fn servers_are_asked_what_they_speak() {
     }
     let Some(cluster) = Cluster::start() else { return };
     run(&cluster.nodes[0].address, "--cluster").is(0, &[]);
+    let expected =
+        "--cluster requires --protocol resp2 or resp3; asked, the server answered in memcached-text";
+    run(&memcached.address, "--cluster").is(2, &[expected]);
     let expected = format!("{redis} speaks resp2 and {memcached} memcached-text: ");
     run(&redis.address, &format!("-s {memcached}")).is(2, &[&expected]);
 }
