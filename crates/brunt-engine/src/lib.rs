@@ -32,7 +32,7 @@ pub use run::control_thread::allowed_cpus;
 pub use run::kernel_interface::{self, timestamps_work};
 pub use run::trace_reader::check_traces;
 pub use run::{cluster, coordinator, flush, host, in_process_run};
-pub use run_error::{TraceError, hint};
+pub use run_error::{RunError, ServerFailure, TraceError, hint};
 pub use trace_file::TraceFile;
 pub use transport::Address;
 pub use transport::tls_client::{TlsClient, TlsSettings};

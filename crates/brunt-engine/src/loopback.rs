@@ -309,7 +309,7 @@ fn malformed_bytes_are_counted_and_quoted() {
         assert!(data.counts.first_malformed.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
     }
     let error = run_against(address, "connections = 1\nkeys = 10\ntime = '200ms'").unwrap_err().to_string();
-    assert!(error.contains("0 of 10 keys stored") && error.contains("HTTP/1.1 400"), "{error}");
+    assert!(error.contains("0 of 10 keys confirmed") && error.contains("HTTP/1.1 400"), "{error}");
 }
 
 /// A listener whose queue is full takes no further connection; the kernel alone would try for minutes.

@@ -231,8 +231,9 @@ pub(super) fn with_context(
             };
             RunError::Server { failure, server, reason: reason + &hint }
         }
-        RunError::PreloadFailed { confirmed, reason: cause, .. } => {
+        RunError::PreloadFailed { reason: cause, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            let confirmed = ends.iter().map(|end| end.confirmed).sum();
             let mut faults = intervals.faults().clone();
             for end in &mut ends {
                 faults.merge(&end.last.take_interval(0).faults);

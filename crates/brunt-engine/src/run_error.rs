@@ -25,14 +25,17 @@ pub enum RunError {
         /// The last error, the server's reply, or what was not answered and how the connection ended; and a hint.
         reason: String,
     },
-    /// Some keys could not be stored, or deleted. A worker knows its own keys; the control thread adds the rest.
-    #[error("{} on {servers}; {reason}{hint}", preload_words(*.is_to_delete, *.confirmed, *.wanted))]
+    /// Some keys could not be stored, or deleted. A worker says why; what all have done is added when they have ended.
+    #[error(
+        "{} failed: {confirmed} of {wanted} keys confirmed on {servers}; {reason}{hint}",
+        if *.is_to_delete { "delete" } else { "preload" }
+    )]
     PreloadFailed {
         /// They were to be deleted.
         is_to_delete: bool,
         /// Names of the servers.
         servers: String,
-        /// Keys confirmed.
+        /// Keys that servers confirmed; others may have arrived, too.
         confirmed: u64,
         /// Keys to store.
         wanted: u64,
@@ -74,13 +77,6 @@ pub enum RunError {
     /// Another host failed: which, and why.
     #[error("{}", .0.reason)]
     Remote(RemoteError),
-}
-
-fn preload_words(is_to_delete: bool, confirmed: u64, wanted: u64) -> String {
-    match is_to_delete {
-        false => format!("preload failed: {confirmed} of {wanted} keys stored"),
-        true => format!("delete failed: {confirmed} of {wanted} keys deleted"),
-    }
 }
 
 /// What a server did not do for a run.
@@ -145,10 +141,10 @@ pub enum ErrorOrigin {
 }
 
 impl RunError {
-    /// Of a worker, which knows its own keys only.
-    pub(crate) fn preload_failed(confirmed: u64, reason: String) -> Self {
+    /// Of a worker, which does not know what the others have done.
+    pub(crate) fn preload_failed(reason: String) -> Self {
         let (servers, hint) = (String::new(), String::new());
-        Self::PreloadFailed { is_to_delete: false, servers, confirmed, wanted: 0, reason, hint }
+        Self::PreloadFailed { is_to_delete: false, servers, confirmed: 0, wanted: 0, reason, hint }
     }
 
     /// The origin of the failure.
@@ -258,7 +254,7 @@ fn url(server: &Server, plain: &str, secure: &str) -> Option<String> {
 }
 
 /// Hint for a server that closes plain connections, or does not answer on them.
-pub(crate) const TLS_HINT: &str = "; for a TLS port add --set transport=tls";
+pub(crate) const TLS_HINT: &str = "; for a TLS port use -s rediss://HOST or memcacheds://HOST";
 
 pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
     if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }

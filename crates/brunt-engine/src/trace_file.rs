@@ -76,7 +76,7 @@ impl TraceFile {
         }
         let layout = layout.or_else(|| recognised(&buffer[..end])).ok_or_else(|| {
             io::Error::other(format!(
-                "it does not tell its layout, as those of {} do; name one: --trace-layout {}",
+                "it does not tell its layout, as those of {} do; name one by brunt run --set trace-layout=LAYOUT or brunt trace --trace-layout LAYOUT: {}",
                 listed(&TraceLayout::TOLD_BY_FILES.map(TraceLayout::name)),
                 listed(&TraceLayout::NAMES)
             ))

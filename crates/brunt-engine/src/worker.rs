@@ -80,10 +80,7 @@ pub(crate) struct Orders {
 #[derive(Debug)]
 pub(crate) enum Notice {
     /// Every connection is established and every key confirmed.
-    Prepared {
-        /// Keys confirmed by this worker.
-        confirmed: u64,
-    },
+    Prepared,
     /// The run has failed.
     Failed(RunError),
 }
@@ -108,6 +105,8 @@ pub(crate) struct WorkerEnd {
     pub last: Filled,
     /// The error that has ended the preload.
     pub rejection: Option<FirstError>,
+    /// Keys of the preload that servers confirmed.
+    pub confirmed: u64,
     /// Everything outside the sets. The worker has no number there: the control thread knows it.
     pub data: RunData,
 }
@@ -776,7 +775,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stored = (0, now_ns);
             self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = now_ns);
             if is_prepared {
-                self.end_preload(0);
+                self.end_preload();
             }
         }
     }
@@ -794,26 +793,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_stuck = now_ns.saturating_sub(self.stored.1) > success_limit_ns + INTERVAL_NS;
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
+        let connections = &self.traffic.connections.all;
         let cannot_finish = confirmed == 0
-            && self
-                .traffic
-                .connections
-                .all
-                .iter()
-                .all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
+            && connections.iter().all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
+        let has_failed = self.traffic.dispatch.lanes.iter().any(|lane| lane.session.failed());
         if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
             let reason = format!("to any request for {}", DurationNs(reply_limit_ns));
             self.fail_run(server, ServerFailure::NoReply, reason);
-        } else if is_lost
-            || cannot_finish
-            || self.traffic.dispatch.lanes.iter().any(|lane| lane.session.failed())
-        {
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
+        } else if is_lost || cannot_finish || has_failed {
+            self.notice = Some(Notice::Failed(RunError::preload_failed(String::new())));
         } else if self.traffic.is_finished() {
-            return self.end_preload(confirmed);
+            return self.end_preload();
         } else if is_stuck {
             let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
+            self.notice = Some(Notice::Failed(RunError::preload_failed(reason)));
         } else {
             return;
         }
@@ -821,11 +814,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     /// Goes on to the requests that are asked one at a time, or waits for the start.
-    fn end_preload(&mut self, confirmed: u64) {
+    fn end_preload(&mut self) {
         self.orders.loaded.fetch_add(1, Ordering::AcqRel);
         match self.unloaded.is_waiting() {
-            true => (self.stage, self.unloaded.confirmed) = (Stage::Unloaded, confirmed),
-            false => self.await_start(confirmed),
+            true => self.stage = Stage::Unloaded,
+            false => self.await_start(),
         }
     }
 
@@ -849,7 +842,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.end_unloaded(now_ns);
         }
         if self.traffic.is_finished() {
-            self.await_start(self.unloaded.confirmed);
+            self.await_start();
         }
     }
 
@@ -885,8 +878,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Reports the end of the preparation. Retransmits are read now, where reading every connection takes no
     /// measured time.
-    fn await_start(&mut self, confirmed: u64) {
-        self.notice = Some(Notice::Prepared { confirmed });
+    fn await_start(&mut self) {
+        self.notice = Some(Notice::Prepared);
         self.stage = Stage::AwaitingStart;
         self.retransmits = self.io.retransmits();
     }
@@ -1097,6 +1090,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
             unloaded_service_ns: self.unloaded.median_ns(),
             ..RunData::default()
         };
-        WorkerEnd { last, rejection: self.traffic.rejection, data }
+        WorkerEnd { last, rejection: self.traffic.rejection, confirmed: self.stored.0, data }
     }
 }

@@ -308,6 +308,11 @@ impl Class {
         self.keyspace.value_size.max().max(recorded)
     }
 
+    /// Does it write values, or store what it misses?
+    pub fn writes(&self) -> bool {
+        self.on_miss == OnMiss::Set || self.mix.weights.iter().any(|(kind, _)| kind.carries_value())
+    }
+
     /// Are all records of a key of its trace sent on one connection?
     pub fn keeps_key_order(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.order == TraceOrder::Keys)
@@ -588,11 +593,7 @@ impl Plan {
 
     /// Does any class write values, or store what it misses?
     pub fn writes(&self) -> bool {
-        let writes = |class: &Class| {
-            let kinds = &class.mix.weights;
-            class.on_miss == OnMiss::Set || kinds.iter().any(|(kind, _)| kind.carries_value())
-        };
-        self.classes.iter().any(writes)
+        self.classes.iter().any(Class::writes)
     }
 
     /// Distinct data sets in the order of the classes, for preload.

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a command has no secret. Keys of windows move on while a run goes on, and those of traces are not ours: nothing removes them.
 
-use crate::mix::Mix;
+use crate::mix::{Command, Mix};
 use crate::op::OpKind;
 use crate::plan::{DataSet, Placement, Plan, Transport};
 use crate::resolve::{DEFAULT_CONNECTIONS, DEFAULT_DATA_SEED, DEFAULT_KEY_SIZE};
@@ -14,10 +14,10 @@ use crate::url::ServerList;
 use toml::{Table, Value};
 
 const OF_RUN: &str = "cluster, tls-ca, tls-cert, tls-key, tls-server-name, tls-insecure, user, database, ip-version, hash-field";
-/// Commands of Redis that store nothing, of those that are measured.
-const NO_STORES: &str = "BITCOUNT DEL EXISTS EXPIRE GET GETBIT GETEX GETRANGE HDEL HEXISTS HGET HGETALL HLEN HMGET LINDEX LLEN \
-    LRANGE MGET PERSIST PING PTTL SCAN SCARD SISMEMBER SMEMBERS SREM STRLEN TOUCH TTL TYPE UNLINK XLEN XRANGE ZCARD ZCOUNT \
-    ZRANGE ZRANK ZREM ZSCORE";
+/// Commands that store nothing, of those that are measured.
+const NO_STORES: &str = "BITCOUNT DBSIZE DEL DELETE EXISTS EXPIRE GET GETBIT GETEX GETRANGE GETS HDEL HEXISTS HGET HGETALL HLEN HMGET \
+    INFO LINDEX LLEN LRANGE MD MGET PERSIST PING PTTL SCAN SCARD SISMEMBER SMEMBERS SREM STRLEN TOUCH TTL TYPE \
+    UNLINK XLEN XRANGE ZCARD ZCOUNT ZRANGE ZRANK ZREM ZSCORE";
 const OF_CLASS: &str = "keys, key-size, prefix, key-form, first-key, value-form, replicas";
 
 impl Plan {
@@ -27,18 +27,19 @@ impl Plan {
     }
 
     /// What the run stores and no command removes, if it does: it is in no data set.
-    pub fn kept(&self) -> Option<&'static str> {
-        let stores = |template: &str| {
+    pub fn kept(&self) -> Option<String> {
+        let stores = |Command { template, .. }: &Command| {
             let name = template.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']);
             !NO_STORES.split(' ').any(|held| held.eq_ignore_ascii_case(name))
         };
-        let has_windows = self.classes.iter().any(|class| class.popularity.window().is_some());
-        if !self.protocol.is_stateless() && self.commands.iter().any(|command| stores(&command.template)) {
-            Some("keys of own commands stay: brunt load --delete does not know them")
-        } else {
-            (has_windows && self.writes())
-                .then_some("keys of windows stay: brunt load --delete does not know them")
-        }
+        let writing = || self.classes.iter().filter(|class| class.writes());
+        let whose = [
+            ("own commands", !self.protocol.is_stateless() && self.commands.iter().any(stores)),
+            ("traces", writing().any(|class| class.trace.is_some())),
+            ("windows", writing().any(|class| class.popularity.window().is_some())),
+        ];
+        let (whose, _) = whose.into_iter().find(|(_, stays)| *stays)?;
+        Some(format!("keys that {whose} store stay: brunt load --delete does not know them"))
     }
 
     fn removal_command(&self, set: &DataSet<'_>) -> Option<String> {
@@ -140,6 +141,7 @@ mod tests {
                 => -s a:11211 --protocol memcached-text --set transport=udp --keys 100000 --prefix brunt:
             server = 'a'\npopularity = 'window:10' => ''
             server = 'a'\ntrace = 't'\ntrace-layout = 'mutilate-read-write' => ''
+            server = 'a'\ntrace = 't'\ntrace-layout = 'mutilate-all-gets' => ''
         "#,
         );
         for [toml, expected] in table {
@@ -147,15 +149,23 @@ mod tests {
             let expected: Vec<_> = commands.map(|rest| format!("brunt load --delete {rest}")).collect();
             let plan = resolved(toml).unwrap();
             assert_eq!(plan.removal_commands(), expected, "{toml}");
-            assert_eq!(plan.kept().is_some(), toml.contains("window"), "{toml}");
+            assert_eq!(
+                plan.kept().is_some(),
+                toml.contains("window") || toml.contains("read-write"),
+                "{toml}"
+            );
         }
     }
 
     #[test]
     fn commands_that_store_are_named() {
-        for (command, stores) in
-            [("INCR c:{key}", true), ("SADD s:{key} x", true), ("get {key}", false), ("PING", false)]
-        {
+        for (command, stores) in [
+            ("INCR c:{key}", true),
+            ("SADD s:{key} x", true),
+            ("get {key}", false),
+            ("INFO", false),
+            ("delete {key}", false),
+        ] {
             let plan =
                 resolved(&format!("protocol = 'resp2'\nserver = 'a'\ncommand = ['{command}']")).unwrap();
             assert_eq!(plan.kept().is_some(), stores, "{command}");

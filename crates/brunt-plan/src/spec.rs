@@ -161,7 +161,7 @@ options! {
         tls_server_name: String = text("NAME", "TLS: name for SNI and verification, e.g. cache.example [default: host of --server]"),
         tls_insecure: bool = switch("TLS: do not verify server certificates"),
         user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader, as in -s redis://reader@HOST; requires --password [default: server's default user]").only_key(),
-        database: Count = text("N", "Redis: database number [default: 0]").only_key(),
+        database: Count = text("N", "Redis: database number, e.g. 3 [default: 0]").only_key(),
         transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]").words(&Transport::NAMES).only_key(),
         ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]").words(&IpVersion::NAMES).only_key(),
         client_name: String = text("NAME", "Redis: name in CLIENT LIST, e.g. brunt [default: none]").only_key(),
@@ -214,7 +214,7 @@ options! {
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = PlanOption { allows_hyphen: true, ..text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]") },
         on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
-        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database: 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
+        miss_delay: TimeLaw = text("TIME", "With --on-miss set: time from a miss to its set, as of a database, e.g. 5ms, uniform:1ms,9ms or exp:5ms (mean); misses of keys whose set is outstanding are counted [default: none]").only_key(),
         noreply: bool = switch("Send writes without requesting a reply"),
     }
     flags "Data" run {
@@ -222,22 +222,22 @@ options! {
         preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
     } class {
         drift: Drift = PlanOption { allows_hyphen: true, ..text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]") },
-        delta: SizeDistribution = text("SIZES", "Change by incr and decr: 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file().only_key(),
+        delta: SizeDistribution = text("SIZES", "Change by incr and decr, e.g. 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file().only_key(),
         key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits); with windows memaslap or memaslap-printable [default: decimal]").words(&KeyForm::NAMES).only_key(),
         first_key: Count = text("N", "Number of the first key, e.g. 1 [default: 0]").only_key(),
         value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]").words(&ValueForm::NAMES).only_key(),
     }
     flags "Data" run {
-        data_seed: Count = text("N", "Seed of key and value contents [default: 1]").only_key(),
+        data_seed: Count = text("N", "Seed of key and value contents, e.g. 7 [default: 1]").only_key(),
         preload_rate: Rate = text("RATE", "Stores per second of the preload, e.g. 100k [default: 20k of a run whose server is not on this host, else no limit]").only_key(),
     } class {}
     flags "Connections" run {} class {
         calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),
         connect_rate: Rate = text("RATE", "Rate of opening connections, e.g. 100/s, while fewer than --connections are open [default: all at once]"),
         reconnect_every: DurationNs = text("DURATION", "Age at which a connection is closed and replaced, e.g. 30s [default: never]"),
-        connect_arrival: Arrival = text("ARRIVAL", "Arrival process of --connect-rate: poisson, another distribution, or @FILE [default: uniform]").or_file().only_key(),
+        connect_arrival: Arrival = text("ARRIVAL", "Arrival process of --connect-rate, e.g. poisson, another distribution, or @FILE [default: uniform]").or_file().only_key(),
         call_rate: Rate = text("RATE", "Open loop of each connection: its requests per second from when it is open, e.g. 1k [default: none]").only_key(),
-        call_arrival: Arrival = text("ARRIVAL", "Arrival process of call-rate: poisson, another distribution, or @FILE [default: uniform]").or_file().only_key(),
+        call_arrival: Arrival = text("ARRIVAL", "Arrival process of call-rate, e.g. poisson, another distribution, or @FILE [default: uniform]").or_file().only_key(),
         connections_total: Count = text("N", "Connections opened in all, e.g. 10k; the run ends with the last [default: no limit]").only_key(),
         reconnect: Reconnect = text("WHEN", "Replacement of a lost connection: always, while-one-stands or never; with connections-total never counts attempts, failed ones too [default: always]").words(&Reconnect::NAMES).only_key(),
     }
@@ -246,7 +246,7 @@ options! {
         io: IoChoice = text("IO", "Kernel interface: auto, epoll or uring [default: auto]").words(&IoChoice::NAMES),
         wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
         refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: eager; with --peak batch]").words(&Refill::NAMES).only_key(),
-        gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: 1; with --peak 8]").only_key(),
+        gather: Gather = text("N|DURATION", "Completions or time to wait for, or both, e.g. 8, 50us or 8,50us; due requests are not delayed [default: 1; with --peak 8]").only_key(),
         timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client ~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client <=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES).only_key(),
     } class {}
     flags "Several hosts" run {
@@ -262,7 +262,7 @@ options! {
         label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
         interval: DurationNs = text("DURATION", "Length of the rows over time (-o x.csv, x.json), a multiple of 100ms, e.g. 500ms; longer where they were more than 3000, but in -o x.ndjson [default: 1s; longer in runs of more than 2 min]"),
         meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram, e.g. connect-time, or a list, as ['hit-time', 'miss-time']: outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in, without-client").words(&MeterKind::NAMES).only_key(),
-        samples_max: Count = text("N", "Raw samples kept at most for -o samples [default: 1000000 with -o samples]").only_key(),
+        samples_max: Count = text("N", "Raw samples kept at most for -o samples, e.g. 100000 [default: 1000000 with -o samples]").only_key(),
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts").only_key(),
     } class {}
     only_class {

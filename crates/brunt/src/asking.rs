@@ -4,7 +4,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::measurement::find;
-use brunt_engine::{TlsSettings, ask_protocol};
+use brunt_engine::{RunError, ServerFailure, TlsSettings, ask_protocol};
 use brunt_plan::plan::{Protocol, Transport};
 use brunt_plan::resolve::tls;
 use brunt_plan::server::ServerAddress;
@@ -39,8 +39,8 @@ pub(crate) fn assume(spec: &mut PlanSpec, protocol: Protocol) -> usize {
     questions
 }
 
-/// Asks what is unknown, and writes it down.
-pub(crate) fn ask(spec: &mut PlanSpec) -> Result<(), Failure> {
+/// Asks what is unknown, and writes it down. Returns the answer as what follows a message, if there is one.
+pub(crate) fn ask(spec: &mut PlanSpec) -> Result<String, Failure> {
     let answer = |run: &RunSpec, servers: &[ServerAddress], transport: Option<Transport>| {
         let (mut known, mut failed) = (None, None);
         for server in servers {
@@ -52,13 +52,16 @@ pub(crate) fn ask(spec: &mut PlanSpec) -> Result<(), Failure> {
                 }
                 (Ok(protocol), _) => known = Some((server, protocol)),
                 // One that is down leaves the question to the others.
-                (Err(failure), _) => failed = failed.or(Some(failure)),
+                (Err(failure), _) if is_down(&failure) => failed = failed.or(Some(failure)),
+                (Err(failure), _) => return Err(failure),
             }
         }
         let no_answer = || failed.unwrap_or_else(|| Failure::usage("no server to ask"));
         known.map(|(_, protocol)| protocol).ok_or_else(no_answer)
     };
-    fill_in(spec, answer).map(drop)
+    let questions = fill_in(spec, answer)?;
+    let spoken = spec.run.protocol.filter(|_| questions > 0);
+    Ok(spoken.map_or(String::new(), |protocol| format!("; asked, the server answered in {protocol}")))
 }
 
 /// Sets the protocol of the run and that of each class with servers of its own, where it is unknown, to what `answer` says of
@@ -86,6 +89,11 @@ fn fill_in<E>(
         fill(&mut class.server, &mut class.protocol, class.transport.or(run.transport))?;
     }
     Ok(questions)
+}
+
+fn is_down(failure: &Failure) -> bool {
+    let error = failure.error.downcast_ref();
+    matches!(error, Some(RunError::Server { failure: ServerFailure::Unreachable, .. }))
 }
 
 fn ask_one(run: &RunSpec, server: &ServerAddress, transport: Transport) -> Result<Protocol, Failure> {

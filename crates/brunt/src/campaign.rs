@@ -122,7 +122,7 @@ impl<'a> Series<'a> {
         asked: &mut PlanRequest,
         objectives: &'a [Objective],
     ) -> Result<(Self, Outputs), Failure> {
-        let outputs = Outputs::open(&flags.output.files, None, Some(&plans[0]))?;
+        let outputs = asked.outputs(&flags.output.files, None)?;
         let largest = plans.iter().max_by_key(|plan| memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         check_storage(largest, &asked.host).map_err(Failure::usage)?;

@@ -30,10 +30,9 @@ use std::path::PathBuf;
 
 /// Compares, and reports what that shows.
 pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
-    let plans = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
-    let outputs = Outputs::open(&flags.output.files, None, plans.first())?;
+    let (plans, outputs) = planned(flags)?;
     let (comparison, ended) = match plans.as_slice() {
         [] => (of_files(flags)?, Ok(())),
         plans => compare_live(flags, plans)?,
@@ -44,14 +43,16 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
 }
 
 /// The plans of both sides of a live comparison, with everything checked that can be before a file or a connection is opened; none of a
-/// comparison of results.
-fn planned(flags: &cli::Compare) -> Result<Vec<Plan>, Failure> {
-    flags.output.files.check(SubjectKind::Comparison)?;
+/// comparison of results. Beside them: where it is reported.
+fn planned(flags: &cli::Compare) -> Result<(Vec<Plan>, Outputs), Failure> {
+    let files = &flags.output.files;
+    files.check(SubjectKind::Comparison)?;
     if flags.sides.live.is_empty() {
-        return check_flags_of_files(flags).map(|()| Vec::new());
+        check_flags_of_files(flags)?;
+        return Ok((Vec::new(), Outputs::of(files)?));
     }
-    let (_, plans) = live_request(flags)?.ask(|asked| plans_of_sides(flags, asked))?;
-    Ok(plans)
+    let (mut asked, plans) = live_request(flags)?.ask(Some(files), |asked| plans_of_sides(flags, asked))?;
+    Ok((plans, asked.outputs(files, None)?))
 }
 
 /// What a comparison comes to.
@@ -189,13 +190,9 @@ fn compare_live(flags: &cli::Compare, plans: &[Plan]) -> Result<(Comparison, Res
 
 /// What is asked for, of both servers.
 fn live_request(flags: &cli::Compare) -> Result<PlanRequest, Failure> {
-    let file = match flags.files.as_slice() {
-        [] => None,
-        [file] => Some(file.as_path()),
-        files => {
-            return Err(Failure::usage(format!("--live takes one plan file at most, not {}", files.len())));
-        }
-    };
+    if flags.files.len() > 1 {
+        return Err(Failure::usage(format!("--live takes one plan file at most, not {}", flags.files.len())));
+    }
     let mut spec = flags.planned.spec.clone();
     if spec.run.server.is_some() {
         return Err(Failure::usage("--server cannot be used with --live: name both servers there"));
@@ -209,7 +206,7 @@ fn live_request(flags: &cli::Compare) -> Result<PlanRequest, Failure> {
         return Err(Failure::usage(message));
     }
     spec.run.server = Some(ServerList(flags.sides.live.clone()));
-    PlanRequest::read(file, spec)
+    PlanRequest::read(flags.files.first().map(PathBuf::as_path), spec)
 }
 
 /// The plans of A and B, which are one but for the server: how both are reached says the one of them that has a URL.

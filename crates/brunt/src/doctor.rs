@@ -91,7 +91,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     if flags.output.print_plan {
         return run::print_plan(&asked.printed(&plan));
     }
-    let outputs = Outputs::of_findings(&flags.output.files, &plan)?;
+    let outputs = Outputs::of_findings(&flags.output.files, &asked.spec)?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
     if asking::is_needed(&asked.spec) {

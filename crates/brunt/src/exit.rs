@@ -37,17 +37,17 @@ impl Exit {
     /// Every code with its meaning.
     pub(crate) const MEANINGS: [(Self, &str); 7] = [
         (Self::Done, "done; the status is OK or CAUTION, and what was asserted holds"),
-        (
-            Self::Failed,
-            "failed for another reason than those below, also to write a result that was asked for; brunt doctor: a run would fail",
-        ),
+        (Self::Failed, "another failure, also to write a result; brunt doctor: a run would fail"),
         (Self::Usage, "the command line or the plan is wrong; nothing was sent"),
         (
             Self::Invalid,
             "no assertion fails, but one is undecided or the status is INVALID (--allow CHECK makes it a CAUTION)",
         ),
         (Self::AssertionFailed, "an assertion fails, or no rate meets the objectives of a search"),
-        (Self::Unreachable, "no connection, no valid reply at all, or a preload that was not confirmed"),
+        (
+            Self::Unreachable,
+            "no connection, no valid reply at all or to a command, or an unconfirmed preload",
+        ),
         (Self::Interrupted, "ended by Ctrl-C, SIGTERM or SIGHUP, with its report"),
     ];
 }
@@ -70,6 +70,11 @@ impl Failure {
     /// A message with this exit code.
     pub(crate) fn message(exit: Exit, message: impl Display + Debug + Send + Sync + 'static) -> Self {
         Self { exit, error: anyhow::Error::msg(message) }
+    }
+
+    /// The same with more behind its message.
+    pub(crate) fn followed_by(self, more: &str) -> Self {
+        Self::message(self.exit, format!("{:#}{more}", self.error))
     }
 
     /// A user's mistake.

@@ -357,10 +357,11 @@ impl Runner<'_> {
 /// What a run stores on servers of the user, before it measures or with its own writes, how long that takes at least, and what removes it.
 fn storing(plan: &Plan, servers: &str) -> Option<String> {
     let (removals, kept) = (plan.removal_commands(), plan.kept());
-    if plan.needs_embedded() || !plan.preload && !plan.writes() {
-        return kept.filter(|_| !plan.needs_embedded()).map(str::to_owned);
-    }
     let (keys, bytes) = (plan.preload_stores(), quantity::bytes(serve::stored_bytes(plan)));
+    let stores = plan.preload && keys > 0;
+    if plan.needs_embedded() || !stores && (removals.is_empty() || !plan.writes()) {
+        return kept.filter(|_| !plan.needs_embedded());
+    }
     let pace = plan.preload_rate.map_or(String::new(), |rate| {
         let least = quantity::time(plan.preload_ns().unwrap_or_default() as u64);
         format!(", {:.0}/s at most: {least} (--set preload-rate=RATE for another rate)", rate.as_f64())
@@ -370,8 +371,8 @@ fn storing(plan: &Plan, servers: &str) -> Option<String> {
         false => format!("; remove them by: {}", removals.join("; ")),
     };
     let kept = kept.map_or(String::new(), |kept| format!("; {kept}"));
-    Some(match plan.preload {
-        true => format!("storing {keys} keys, about {bytes}, on {servers}{pace}{removal}{kept}"),
+    Some(match stores {
+        true => format!("storing {keys} keys, about {bytes} of data, on {servers}{pace}{removal}{kept}"),
         false => format!("sets store keys on {servers}{removal}{kept}"),
     })
 }

@@ -16,6 +16,7 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
+use brunt_plan::spec::PlanSpec;
 use brunt_report::file_type::{FigureStyle, FileForm, FileType, Medium};
 use brunt_report::subject::Subject;
 use std::io::{self, IsTerminal, Write};
@@ -35,12 +36,8 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Makes sure that every result of a run or campaign can be written. Lines of NDJSON and the journal are written while they go on.
-    pub(crate) fn open(
-        flags: &FileFlags,
-        journal: Option<&Path>,
-        plan: Option<&Plan>,
-    ) -> Result<Self, Failure> {
-        plan.into_iter().for_each(note_files);
+    pub(crate) fn open(flags: &FileFlags, journal: Option<&Path>, spec: &PlanSpec) -> Result<Self, Failure> {
+        note_files(spec);
         let mut outputs = Self::with_journal(flags, journal)?;
         let is_streamed = |destination: &mut Destination| {
             destination.document.is(FileType::Ndjson) || destination.document == Document::Journal
@@ -52,8 +49,8 @@ impl Outputs {
     }
 
     /// Makes sure that every result of a run can be written, and keeps what a host's fitness for its plan has: JSON.
-    pub(crate) fn of_findings(flags: &FileFlags, plan: &Plan) -> Result<Self, Failure> {
-        note_files(plan);
+    pub(crate) fn of_findings(flags: &FileFlags, spec: &PlanSpec) -> Result<Self, Failure> {
+        note_files(spec);
         let mut outputs = Self::of(flags)?;
         outputs.destinations.retain(|destination| destination.document.is(FileType::Json));
         outputs.take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
@@ -190,10 +187,9 @@ impl Delivery {
 }
 
 /// Files that are read later, or by others.
-pub(crate) fn note_files(plan: &Plan) {
-    let identity = plan.tls.identity.iter().flat_map(|identity| [&identity.certificate, &identity.key]);
-    let traces = plan.classes.iter().filter_map(|class| Some(&class.trace.as_ref()?.file));
-    let named = plan.tls.ca.iter().chain(identity).chain(traces);
+pub(crate) fn note_files(PlanSpec { run, base, classes }: &PlanSpec) {
+    let traces = classes.iter().chain([base]).map(|class| &class.trace);
+    let named = traces.chain([&run.tls_ca, &run.tls_cert, &run.tls_key]).flatten();
     named.for_each(|path| input::note(Path::new(path)));
     calibrations::path().iter().for_each(|path| input::note(path));
 }

@@ -2,7 +2,9 @@
 //!
 //! Invariant: a flag accepts what a plan file accepts for its key; the parser stores its text, which has been checked.
 
+use crate::cli;
 use crate::input::check_or_read;
+use crate::usage_error::is_misspelling;
 use brunt_plan::preset;
 use brunt_plan::spec::{ClassSpec, OPTIONS, OptionForm, PlanOption, PlanSpec, RunSpec};
 use clap::builder::{PossibleValue, TypedValueParser};
@@ -18,23 +20,16 @@ pub(crate) const EVERY_OPTION: u8 = 0;
 pub(crate) const WITHOUT_AGENTS: u8 = 1;
 pub(crate) const OF_LOAD: u8 = 2;
 
+/// Options of data and engine that matter only while a load is sent.
+const NOT_OF_LOAD: [&str; 8] =
+    ["popularity", "multiget", "on_miss", "noreply", "verify", "preload", "drift", "peak"];
+
 fn includes(selection: u8, option: &PlanOption) -> bool {
     match selection {
         EVERY_OPTION => true,
         WITHOUT_AGENTS => option.heading != "Several hosts",
         _ => {
-            matches!(option.heading, "Target" | "Data" | "Engine")
-                && !matches!(
-                    option.field,
-                    "popularity"
-                        | "multiget"
-                        | "on_miss"
-                        | "noreply"
-                        | "verify"
-                        | "preload"
-                        | "drift"
-                        | "peak"
-                )
+            matches!(option.heading, "Target" | "Data" | "Engine") && !NOT_OF_LOAD.contains(&option.field)
                 || matches!(option.field, "connections" | "threads" | "cpus" | "timeout")
         }
     }
@@ -146,24 +141,27 @@ fn typed(key: &str, text: &str) -> Result<Value, String> {
         (Some(OptionForm::List), _) => Ok(Value::Array(vec![Value::String(text.to_owned())])),
         (Some(OptionForm::Text), Some(Value::String(text))) => Ok(Value::String(text)),
         (None, Some(value)) => Ok(value),
-        (Some(OptionForm::Text), _) => match option {
-            Some(option) => check_or_read(option, text).map(Value::String),
-            None => Ok(Value::String(text.to_owned())),
-        },
-        (None, None) => Ok(Value::String(text.to_owned())),
+        (Some(OptionForm::Text), _) if let Some(option) = option => {
+            check_or_read(option, text).map(Value::String)
+        }
+        _ => Ok(Value::String(text.to_owned())),
     }
 }
 
 /// What is said of a key that no plan has.
 fn unknown_key(key: &str) -> String {
     let keys = keys();
-    let near = keys.iter().min_by_key(|known| strsim::osa_distance(known, key));
-    let near = near.filter(|known| strsim::osa_distance(known, key) <= 2);
+    let near = keys.iter().filter(|known| is_misspelling(key, known));
+    let near = near.min_by_key(|known| strsim::osa_distance(known, key));
+    let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(key));
+    if cli::command().get_subcommands().any(has) {
+        return format!("'{key}' is an option, not a key of a plan: expected --{key}");
+    }
     if near.is_some_and(|known| known == key) {
         return format!("'{key}' is a key of classes alone: expected class.NAME.{key}=VALUE");
     }
-    let meant = near.map_or(String::new(), |near| format!(" '{near}' or another"));
-    format!("unknown key '{key}': expected{meant} key of a plan; all of them: brunt help keys")
+    let meant = near.map_or("a".to_owned(), |near| format!("'{near}' or another"));
+    format!("unknown key '{key}': expected {meant} key of a plan; all of them: brunt help keys")
 }
 
 /// The keys of a plan and its classes.

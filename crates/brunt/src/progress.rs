@@ -245,9 +245,11 @@ impl Glance {
             Phase::Measure => plan.stop.requests.map(|wanted| (scheduled, wanted, "")),
             _ => None,
         };
-        // The first requests, all at once, are no rate yet.
-        let is_new = run.window().is_some_and(|window| now_ns < window.start_ns.saturating_add(RATE_MIN_NS));
-        let rate = run.last_second(0).rate().filter(|_| phase != Phase::Connect && !is_new);
+        // The first requests, all at once, are no rate yet; and stores of the preload are none of the load's.
+        let load_ns = run.window().map_or(0, |window| window.start_ns);
+        let second = run.last_second(load_ns);
+        let is_new = second.start_ns < load_ns || load_ns > 0 && now_ns < load_ns.saturating_add(RATE_MIN_NS);
+        let rate = second.rate().filter(|_| phase != Phase::Connect && !is_new);
         let by_count = done.and_then(|(done, wanted, _)| time_for(wanted.saturating_sub(done), rate?));
         let by_time = end_ns.and_then(|end_ns| end_ns.checked_sub(now_ns)).filter(|ns| *ns > 0);
         let is_measured = matches!(phase, Phase::Measure | Phase::Drain);
@@ -485,6 +487,11 @@ mod tests {
         assert_eq!((glance.rate, glance.failed, glance.tail), (Some(10_000.0), 15, None));
         // 85 000 keys at 10 000 a second.
         assert_eq!(glance.to_go_ns, Some(8_500 * MS));
+        // The last whole second holds stores, which are none of the load's rate.
+        watched.start(3_000, 3_000, 13_000 * MS);
+        let measured = Recorded { phase: Phase::Measure, completed: 100, failed: 0, response_ns: MS };
+        watched.pass(3_000..3_600, &measured);
+        assert_eq!(watched.glance(3_650).rate, Some(1_000.0));
     }
 
     #[test]

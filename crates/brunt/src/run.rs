@@ -5,7 +5,7 @@
 
 use crate::agent;
 use crate::asking;
-use crate::cli;
+use crate::cli::{self, FileFlags};
 use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
 use crate::host_share::HostShare;
@@ -43,13 +43,13 @@ use std::fmt::Display;
 use std::path::Path;
 
 /// Measures the plan of `asked`, which [`check_output`] has passed, and reports what was measured.
-pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
+pub(crate) fn run(flags: &cli::Run, mut asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
     let output = &flags.output;
     if output.print_plan {
         return print_plan(&asked.printed(&plan));
     }
     serve::check_storage(&plan, &asked.host).map_err(Failure::usage)?;
-    let outputs = Outputs::open(&output.files, flags.journal.as_deref(), Some(&plan))?;
+    let outputs = asked.outputs(&output.files, flags.journal.as_deref())?;
     let mut servers = Servers::open(&plan)?.with_agents(asked.fleet, None).with_share(asked.share);
     // What a signal ends by itself lies before this: files are read, servers are found.
     let mut runner = Runner::open(&flags.progress, &output.assert, output.judging.judgement())?;
@@ -98,8 +98,12 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
-    let asked = PlanRequest::read(flags.plan.as_deref(), flags.planned.spec.clone())?;
-    let (asked, plan) = asked.ask(|asked| planned_load(flags, asked))?;
+    let mut asked = PlanRequest::read(flags.plan.as_deref(), flags.planned.spec.clone())?;
+    if flags.delete {
+        // Sets may have stored what no preload did.
+        asked.spec.run.preload = None;
+    }
+    let (asked, plan) = asked.ask(None, |asked| planned_load(flags, asked))?;
     let spec = &asked.spec;
     // A window of no length: the run is over when everything is stored.
     let plan = plan.changed(|PlanSpec { run, .. }| {
@@ -132,7 +136,7 @@ fn planned_load(flags: &cli::Load, asked: &PlanRequest) -> Result<Plan, Failure>
     }
     if !plan.preload {
         return Err(Failure::usage(
-            "brunt load cannot be used with a plan that has no data set: of keys of own commands (--command) it knows nothing",
+            "brunt load requires a plan with keys to store: expected neither preload = false nor own commands (--command) alone",
         ));
     }
     if flags.delete {
@@ -200,7 +204,7 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
             let removals = summary.record.plan.removal_commands().into_iter();
             let removals: String = removals.map(|command| format!("removed by   {command}\n")).collect();
             format!(
-                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}{removals}"
+                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent} sent, all confirmed\n{evicted}{removals}"
             )
         }
     }
@@ -217,6 +221,8 @@ pub(crate) struct PlanRequest {
     pub fleet: Option<Fleet>,
     /// The part of them that this host has itself.
     pub share: Option<HostShare>,
+    /// Where its results go, once that is known to be possible.
+    outputs: Option<Outputs>,
 }
 
 impl PlanRequest {
@@ -236,11 +242,11 @@ impl PlanRequest {
         let allowed_cpus = brunt_engine::allowed_cpus();
         let server_is_here = asking::server_is_here(&spec);
         let host = Host { allowed_cpus, random_seed: random_seed(), server_is_here };
-        Ok(Self { spec, flags: given, host, fleet: None, share: None })
+        Ok(Self { spec, flags: given, host, fleet: None, share: None, outputs: None })
     }
 
     /// Asks servers what they speak where nothing says it and the plan is to run, connects to the agents, and has plans made of what is known
-    /// then. Whatever `planned` refuses in any case is refused before.
+    /// then. Whatever `planned` refuses in any case is refused before, and so are results that cannot be written.
     pub(crate) fn connect<T>(
         mut self,
         flags: &cli::Run,
@@ -248,13 +254,15 @@ impl PlanRequest {
     ) -> Result<(Self, T), Failure> {
         agent::check_flags(&self.spec.run, &flags.hosts)?;
         self.check(&planned)?;
+        let mut answer = String::new();
         if !flags.output.print_plan {
-            asking::ask(&mut self.spec)?;
+            self.outputs = Some(self.outputs(&flags.output.files, flags.journal.as_deref())?);
+            answer = asking::ask(&mut self.spec)?;
         }
         if self.share.is_none() {
             self.meet_agents(flags)?;
         }
-        let planned = planned(&self)?;
+        let planned = planned(&self).map_err(|failure| failure.followed_by(&answer))?;
         Ok((self, planned))
     }
 
@@ -275,6 +283,7 @@ impl PlanRequest {
     /// The same of a command without agents.
     pub(crate) fn ask<T>(
         mut self,
+        files: Option<&FileFlags>,
         planned: impl Fn(&Self) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         if self.spec.run.has_agents() {
@@ -284,9 +293,15 @@ impl PlanRequest {
             )));
         }
         self.check(&planned)?;
-        asking::ask(&mut self.spec)?;
-        let planned = planned(&self)?;
+        self.outputs = files.map(|files| self.outputs(files, None)).transpose()?;
+        let answer = asking::ask(&mut self.spec)?;
+        let planned = planned(&self).map_err(|failure| failure.followed_by(&answer))?;
         Ok((self, planned))
+    }
+
+    /// Makes sure that results can be written; what was opened before the servers were asked is not opened again.
+    pub(crate) fn outputs(&mut self, files: &FileFlags, journal: Option<&Path>) -> Result<Outputs, Failure> {
+        self.outputs.take().map_or_else(|| Outputs::open(files, journal, &self.spec), Ok)
     }
 
     /// Refuses what `planned` refuses whether the servers that will be asked are memcached or Redis. Of several questions the answers may differ.
@@ -306,12 +321,15 @@ impl PlanRequest {
         if agents > 0 {
             spec.run.threads.get_or_insert(Count(agents));
         }
-        Self { spec, flags: self.flags.clone(), host: self.host.clone(), fleet: None, share: self.share }
+        let (flags, host) = (self.flags.clone(), self.host.clone());
+        Self { spec, flags, host, fleet: None, share: self.share, outputs: None }
     }
 
-    /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it.
+    /// A plan of ours as a file that runs as this does: without a protocol where servers are asked for it, and without the default limit of
+    /// the preload, which only a run has.
     pub(crate) fn printed(&self, plan: &Plan) -> String {
         let mut spec = plan.spec.clone();
+        spec.run.preload_rate = self.spec.run.preload_rate;
         if !asking::is_needed(&self.spec) {
             return spec.to_toml();
         }

@@ -270,7 +270,7 @@ impl<'a, 'b> Driver<'a, 'b> {
                 kind: FailureKind::Trace,
                 message: format!("cannot read '{file}' ({error}): expected the path of a file"),
             })?;
-            note_files(plan);
+            note_files(&plan.spec);
         }
         let asked: Vec<_> = files
             .iter()

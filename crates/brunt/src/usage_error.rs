@@ -49,7 +49,8 @@ const TOOLS: [(&str, &str); 4] = [
 ];
 
 /// Options of load generators, and what brunt has in their place.
-const TWINS: [(&str, &str); 9] = [
+const TWINS: [(&str, &str); 10] = [
+    ("-d", "--value-size, or --depth, the requests in flight per connection"),
     ("--clients", "-c, the connections of all threads together"),
     ("--data-size", "--value-size"),
     ("--duration", "-t"),
@@ -108,12 +109,16 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return Vec::new() };
     let option = typed.split([' ', '=']).next().unwrap_or_default();
     // The parser reads a word behind one dash as letters, and names the first that is unknown.
-    if !words.iter().any(|word| word.split('=').next() == Some(option)) {
-        return Vec::new();
-    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_it = |word: &String| {
+        word.split('=').next() == Some(option) || word.strip_prefix(option).is_some_and(is_number)
+    };
+    let Some(place) = words.iter().position(is_it) else { return Vec::new() };
+    let value = words[place].split_once('=').map(|(_, value)| value);
+    let value = value.or_else(|| words.get(place + 1).map(String::as_str)).unwrap_or_default();
     let command = words.get(1).and_then(|name| program.find_subcommand(name));
     let has = |long| command.is_some_and(|held| held.get_arguments().any(|arg| arg.get_long() == Some(long)));
-    if let Some(tip) = own_word(option, has("set"), has("output")) {
+    if let Some(tip) = own_word(option, value, has("set"), has("output")) {
         return vec![tip.into()];
     }
     let commands = program
@@ -136,24 +141,21 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
         .filter(|(owners, _)| !owners.is_empty())
         .map(|(owners, more)| format!("{option} is an option of {owners}{more}").into());
     let twin = TWINS.iter().find(|(name, _)| *name == option && has("set"));
-    twin.map(|(_, twin)| format!("{option} is called {twin} here").into()).into_iter().chain(owners).collect()
+    let twin = twin.map(|(_, twin)| format!("{option} of other tools is {twin}").into());
+    twin.into_iter().chain(owners).collect()
 }
 
 /// What has the place of an option that brunt has as something else, a key of the plan or a type of file, in a command that has `--set`,
 /// or `-o`.
-fn own_word(option: &str, has_set: bool, has_output: bool) -> Option<String> {
-    if option == "-d" && has_set {
-        return Some(
-            "-d is --depth, the requests in flight per connection, or --value-size, which is -d elsewhere"
-                .to_owned(),
-        );
-    }
+fn own_word(option: &str, typed: &str, has_set: bool, has_output: bool) -> Option<String> {
     let name = option.strip_prefix("--")?;
     if let Some(key) = OPTIONS
         .iter()
         .find(|held| has_set && !held.has_flag && (is_misspelling(name, &held.key()) || held.flag() == name))
     {
-        let (key, value) = (key.key(), example(key));
+        let is_value = !typed.starts_with('-') && !typed.contains(' ') && key.check(typed).is_ok();
+        let value = if is_value { typed } else { example(key) };
+        let key = key.key();
         return Some(format!("--{key} is a key of the plan: --set {key}={value} (brunt help {key})"));
     }
     FileType::from_name(name)
@@ -166,14 +168,9 @@ pub(crate) fn example(option: &PlanOption) -> &'static str {
     let word = option.words.first().copied().unwrap_or("VALUE");
     let shown = option.help.split_once("e.g. ").map_or(word, |(_, shown)| shown);
     match option.form {
-        OptionForm::Switch(value) => {
-            if value {
-                "true"
-            } else {
-                "false"
-            }
-        }
-        OptionForm::Text | OptionForm::List => shown.split([',', ';', ' ', ')']).next().unwrap_or_default(),
+        OptionForm::Switch(true) => "true",
+        OptionForm::Switch(false) => "false",
+        _ => shown.split([',', ';', ' ', ')']).next().unwrap_or_default().trim_end_matches(':'),
     }
 }
 
@@ -185,7 +182,7 @@ fn is_named(option: &str, long: Option<&str>, short: Option<char>) -> bool {
 }
 
 /// Can one be had from the other by one change of a letter, or two in a word of ten letters and more?
-fn is_misspelling(typed: &str, meant: &str) -> bool {
+pub(crate) fn is_misspelling(typed: &str, meant: &str) -> bool {
     let most = if typed.chars().count().min(meant.chars().count()) >= 10 { 2 } else { 1 };
     strsim::osa_distance(typed, meant) <= most
 }
@@ -215,24 +212,25 @@ pub(crate) fn of_value(error: &Error) -> Option<String> {
     Some(format!("invalid value '{value}' for {option}: {says}{meant}"))
 }
 
-/// What a server's name means for `--protocol`, and a bare number for `--time`: other tools count seconds there, or threads.
+/// What a server's name means for `--protocol`, and what other tools take where `--time` and `--requests` are here: seconds, threads, names.
 fn meant(option: &str, value: &str) -> Option<String> {
-    match (option, value) {
-        ("--protocol", "redis" | "valkey") => {
-            return Some("; Redis and Valkey speak resp2 and resp3".to_owned());
-        }
-        ("--protocol", "memcached") => return Some("; every memcached speaks memcached-text".to_owned()),
-        ("--time", "hreads" | "arget") => {
-            return Some(format!("; -t{value} is an option of YCSB: see docs/migrating.md"));
-        }
-        ("--time", names) if names.bytes().all(|byte| byte.is_ascii_lowercase() || b"_,".contains(&byte)) => {
-            return Some("; -t of redis-benchmark names commands: see docs/migrating.md".to_owned());
-        }
-        _ => {}
-    }
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    (option == "--time" && is_number)
-        .then(|| format!("; for {value} seconds -t {value}s, for {value} threads (memtier_benchmark's -t) --threads {value}"))
+    let are_names = value.bytes().all(|byte| byte.is_ascii_lowercase() || b"_,".contains(&byte));
+    Some(match (option, value) {
+        ("--protocol", "redis" | "valkey") => "; Redis and Valkey speak resp2 and resp3".to_owned(),
+        ("--protocol", "memcached") => "; every memcached speaks memcached-text".to_owned(),
+        ("--requests", "allkeys") => "; -n allkeys is of memtier_benchmark: see docs/migrating.md".to_owned(),
+        ("--time", "hreads" | "arget") => format!("; -t{value} is an option of YCSB: see docs/migrating.md"),
+        ("--time", _) if are_names => {
+            "; -t of redis-benchmark names commands: see docs/migrating.md".to_owned()
+        }
+        ("--time", _) if is_number => {
+            format!(
+                "; for {value} seconds -t {value}s, for {value} threads (memtier_benchmark's -t) --threads {value}"
+            )
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -256,6 +254,15 @@ mod tests {
         ];
         for (typed, meant, expected) in table {
             assert_eq!(is_misspelling(typed, meant), expected, "{typed} {meant}");
+        }
+    }
+
+    #[test]
+    fn examples_of_keys_are_values_of_them() {
+        let has_value = |option: &&PlanOption| !matches!(option.form, OptionForm::Switch(_));
+        for option in OPTIONS.iter().filter(|option| !option.has_flag).filter(has_value) {
+            let value = example(option);
+            assert!(option.check(value).is_ok() && value != "VALUE", "{} {value}", option.key());
         }
     }
 

@@ -149,7 +149,6 @@ impl<'a> ControlThread<'a> {
     /// Waits until every worker has connected and has its keys confirmed, on all hosts.
     fn await_preparation(&mut self, incoming: &mpsc::Receiver<Notice>) -> Result<(), RunError> {
         let mut prepared = 0;
-        let mut confirmed_by_others = 0;
         loop {
             self.collect_intervals();
             if self.setup.stop.load(Ordering::Relaxed) {
@@ -171,16 +170,8 @@ impl<'a> ControlThread<'a> {
                 continue;
             }
             match incoming.recv_timeout(POLL_PERIOD) {
-                Ok(Notice::Prepared { confirmed }) => {
-                    prepared += 1;
-                    confirmed_by_others += confirmed;
-                }
-                Ok(Notice::Failed(mut error)) => {
-                    if let RunError::PreloadFailed { confirmed, .. } = &mut error {
-                        *confirmed += confirmed_by_others;
-                    }
-                    return Err(error);
-                }
+                Ok(Notice::Prepared) => prepared += 1,
+                Ok(Notice::Failed(error)) => return Err(error),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(worker_gone()),
             }

@@ -25,8 +25,6 @@ pub(crate) struct Unloaded {
     workers: u32,
     /// When no more requests are sent, if there are any left; `u64::MAX` afterwards.
     pub until_ns: u64,
-    /// Keys that the preload of this worker has confirmed.
-    pub confirmed: u64,
     last: Ended,
     service_ns: Vec<u64>,
 }

@@ -73,7 +73,9 @@ fn hits(summary: &Summary) -> Option<String> {
 /// What the run has left on the servers of the user, and the commands that remove it.
 pub(super) fn stored(summary: &Summary) -> Vec<String> {
     let (plan, removals) = (&summary.record.plan, summary.record.plan.removal_commands());
-    let kept = plan.kept().filter(|_| !plan.needs_embedded()).map(str::to_owned);
+    let sets: u64 = summary.phases.iter().flat_map(|phase| &phase.ops).map(sets_done).sum();
+    let kept = plan.kept().filter(|_| !plan.needs_embedded() && (sets > 0 || !plan.commands.is_empty()));
+    let kept = kept.map(|kept| if sets > 0 { format!("{sets} sets done · {kept}") } else { kept });
     if removals.is_empty() || !plan.preload && !plan.writes() {
         return kept.into_iter().collect();
     }
@@ -82,7 +84,7 @@ pub(super) fn stored(summary: &Summary) -> Vec<String> {
     let stored = match plan.preload {
         false => "keys of sets".to_owned(),
         true if bytes == 0 => format!("{keys} keys, by an earlier run"),
-        true => format!("{keys} keys, {}", quantity::bytes(bytes)),
+        true => format!("{keys} keys ({} sent)", quantity::bytes(bytes)),
     };
     let removals = removals.into_iter().map(|command| match command.len() {
         ..=REMOVAL_BYTES_MAX => format!("removed by: {command}"),
@@ -90,6 +92,12 @@ pub(super) fn stored(summary: &Summary) -> Vec<String> {
     });
     let servers = beginning(&printable(&summary.record.server), SERVERS_CHARS_MAX);
     std::iter::once(format!("{stored} on {servers}")).chain(removals).chain(kept).collect()
+}
+
+/// Values that were stored while the load was sent.
+fn sets_done(entry: &CountEntry) -> u64 {
+    let stores = entry.phase != Phase::Preload && entry.op.kind().carries_value();
+    if stores { entry.counts.requests.outcome(OutcomeClass::Done) } else { 0 }
 }
 
 /// What `--verify` found.

@@ -13,8 +13,8 @@ use brunt_stats::summary::Summary;
 
 /// Sentences that are listed.
 const SENTENCES_MAX: usize = 3;
-/// Behind these they are left out where there is no room, the last first.
-const RANKS: [u8; SENTENCES_MAX] = [0, 3, 7];
+/// Where there is no room they are left out by these ranks, the last first.
+const RANKS: [u8; SENTENCES_MAX] = [1, 5, 9];
 
 /// The status, and what the checks found.
 pub(crate) fn status(document: &mut Document, status: &RunStatus) {

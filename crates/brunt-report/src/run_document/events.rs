@@ -36,7 +36,7 @@ pub(super) fn write(document: &mut Document, summary: &Summary) {
     document.push(1, Content::Table(outage_table(summary, &shown)));
     let others = (outages.len() - shown.len()) as u64 + summary.outages_overflow();
     let more = (others > 0).then(|| format!("{others} more outages: --report full"));
-    document.push(6, Content::Facts { label: String::new(), facts: more.into_iter().collect() });
+    document.push(8, Content::Facts { label: String::new(), facts: more.into_iter().collect() });
 }
 
 /// All outages, and faults of connections.
@@ -147,7 +147,7 @@ pub(super) fn over_time(document: &mut Document, summary: &Summary) {
     let Some(scale) = BarScale::of(&values) else { return };
     let width_ns = points[0].end_ns - points[0].start_ns;
     let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
-    document.push(9, Content::Chart { label: format!("{name} by {by}"), times_ns: values, scale });
+    document.push(11, Content::Chart { label: format!("{name} by {by}"), times_ns: values, scale });
 }
 
 /// The run over time in a long report: at most sixty rows, each the sum of its slices.

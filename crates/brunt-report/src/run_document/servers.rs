@@ -76,7 +76,7 @@ pub(super) fn write(document: &mut Document, summary: &Summary) {
     let is_eventful = |counts: &ServerCounts| counts.failed + counts.abandoned + counts.redirected > 0;
     if summary.servers().len() > 1 && summary.servers().iter().any(is_eventful) {
         document.gap();
-        document.push(4, Content::Table(server_table(summary, ROWS_SHORT_MAX)));
+        document.push(6, Content::Table(server_table(summary, ROWS_SHORT_MAX)));
     }
 }
 

@@ -24,7 +24,7 @@ fn a_run_without_a_result_leaves_nothing() {
 #[test]
 fn usage_errors_are_named() {
     let rows: Vec<&str> = include_str!("refusals.txt").lines().filter(|row| !row.starts_with('#')).collect();
-    assert_eq!(rows.len(), 217);
+    assert_eq!(rows.len(), 231);
     for (line, parts) in rows.into_iter().map(|row| row.split_once(" => ").unwrap()) {
         let refused = Ended::from(plain(line));
         refused.is(2, &parts.replace(r"\n", "\n").split(" | ").collect::<Vec<_>>());
@@ -62,6 +62,8 @@ fn printed_plans_can_be_run() {
     assert!(first.contains("rate = \"1500/s\"") && first.contains("server = [\"[::1]:7000\"]"), "{first}");
     let path = file("printed.toml", &first);
     assert_eq!(printed(&format!("run --print-plan {path}")), first);
+    // The limit of a preload over the network is that of runs, not one that a user gave.
+    assert!(!printed("run --print-plan -s redis://192.0.2.1").contains("preload-rate"));
     // Flags win over the file.
     assert!(printed(&format!("run --print-plan {path} -r 7")).contains("rate = \"7/s\""));
 }
@@ -90,6 +92,19 @@ fn load_stores_counters_for_a_mix_that_counts() {
     let output = ended(&format!("load -s {server} --keys 100 --mix get=1,incr=1 --ttl 1h"));
     assert!(output.out.starts_with("stored       200 of 200 keys in "));
     assert_eq!(server.statistics()["curr_items"], 200);
+}
+
+/// What sets store without a preload is removed by the plan that stores it; there is nothing to store of such a plan.
+#[test]
+fn keys_of_sets_are_removed_by_their_plan() {
+    let server = Server::reference("");
+    let text = format!("server = 'memcached://{server}'\nkeys = 100\npreload = false\nmix = 'set'\n");
+    let plan = file("sets.toml", &text);
+    ended(&format!("run {plan} -n 500 --allow=BROKEN,LOAD,CLIENT,DATA,STEADY")).is(0, &[]);
+    assert!(server.statistics()["curr_items"] > 0);
+    ended(&format!("load --delete {plan}")).is(0, &[]);
+    assert_eq!(server.statistics()["curr_items"], 0);
+    ended(&format!("load {plan}")).is(2, &["preload = false"]);
 }
 
 /// The same plan with the same seeds asks for the same keys in the same order.
@@ -131,7 +146,7 @@ fn garbage_is_quoted() {
     assert!(measured.at("events.first_malformed").to_string().contains("SSH-2.0"));
     assert!(measured.text.contains("SSH-2.0") && measured.text.contains("no valid reply"));
     // A preload that is not confirmed.
-    ended(&format!("run -s memcached://{address} -c 1")).is(5, &["0 of 100000 keys stored", "SSH-2.0"]);
+    ended(&format!("run -s memcached://{address} -c 1")).is(5, &["0 of 100000 keys confirmed", "SSH-2.0"]);
 }
 
 /// A server that takes connections and never answers is named long before its requests have timed out again and again.

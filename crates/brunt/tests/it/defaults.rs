@@ -42,6 +42,9 @@ fn servers_are_asked_what_they_speak() {
     }
     let Some(cluster) = Cluster::start() else { return };
     run(&cluster.nodes[0].address, "--cluster").is(0, &[]);
+    let expected =
+        "--cluster requires --protocol resp2 or resp3; asked, the server answered in memcached-text";
+    run(&memcached.address, "--cluster").is(2, &[expected]);
     let expected = format!("{redis} speaks resp2 and {memcached} memcached-text: ");
     run(&redis.address, &format!("-s {memcached}")).is(2, &[&expected]);
 }
@@ -65,9 +68,12 @@ fn what_does_not_tell_its_protocol_is_named() {
         (answering(None), "it does not answer \"version\" within 2 s: give --protocol"),
         (nowhere, "Connection refused (os error 111); start it, or give its port (brunt run without -s "),
     ];
+    let other = Server::reference("");
     for (address, words) in table {
         let output = run(&address, "");
         output.is(5, &[&address, words]);
+        // Another server that answers does not speak for it.
+        run(&address, &format!("-s {other}")).is(5, &[&address, words]);
         assert!(output.said.starts_with("error: cannot "));
         // Neither of these connects to anything.
         let printed = Ended::from(plain(&format!("run --print-plan -s {address}")));

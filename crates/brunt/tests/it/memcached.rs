@@ -104,7 +104,7 @@ fn a_value_too_large_ends_the_preload() {
     ended(&format!("run -s {server} --keys 100 --value-size 2MiB")).is(
         5,
         &[
-            "0 of 100 keys stored on",
+            "0 of 100 keys confirmed on",
             "the server rejects a key: \"object too large for cache\"; use a smaller --value-size",
         ],
     );

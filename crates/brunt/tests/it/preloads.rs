@@ -41,7 +41,7 @@ fn refused_preloads_end_or_go_on() {
     // Reply, and how often a key has it; exit code, how many stores are sent at most, and what is said. After the first refusals, of as many
     // keys as were in flight, one key is tried alone until it is stored: of memory that is not there six times at most, but not of another
     // error, which may pass.
-    let rejects = "error: preload failed: 0 of 100 keys stored on ";
+    let rejects = "error: preload failed: 0 of 100 keys confirmed on ";
     let memory = "SERVER_ERROR out of memory storing object";
     let table = format!(
         "SERVER_ERROR object too large for cache => 999 => 5 => 100 => {rejects} | the server rejects a key: \"object too large for cache\"; use a smaller --value-size, or raise

@@ -57,7 +57,7 @@ fn a_failed_preload_names_its_servers() {
     let servers: Vec<Server> = (0..5).map(|_| Server::reference("")).collect();
     let too_large = "--value-size 2MiB";
     let names: Vec<&str> = servers.iter().map(|server| server.address.as_str()).collect();
-    let failed = "preload failed: 0 of 100 keys stored on ";
+    let failed = "preload failed: 0 of 100 keys confirmed on ";
     run(names[0], too_large).is(5, &[&format!("{failed}{}; the server rejects ", names[0])]);
     let all = format!("-s {} {too_large}", names[1..].join(" -s "));
     run(names[0], &all).is(5, &[&format!("{failed}{} and 2 more", names[..3].join(", "))]);

@@ -33,7 +33,7 @@ fn keys_are_stored_once_confirmed() {
         for command in ["load", "run"] {
             let output = ended(&format!("{command} -s {server} --protocol {protocol} --keys 100 --quiet"));
             let said = format!("malformed reply \"{quoted}\": a reply that the operation cannot have");
-            output.is(5, &["0 of 100 keys stored", &said]);
+            output.is(5, &["0 of 100 keys confirmed", &said]);
         }
     }
 }

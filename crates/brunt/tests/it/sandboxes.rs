@@ -66,7 +66,7 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
         (&[SYS_setsockopt], "--io auto", Error(1, "error: cannot set options of a socket: setsockopt: ")),
         (&[SYS_setsockopt], "--io epoll", Error(1, "error: cannot set options of a socket: setsockopt: ")),
         (&[SYS_getsockopt], "--io epoll", Error(1, "error: cannot read the state of a socket: getsockopt: ")),
-        (&[SYS_sendto], "--io epoll", Error(5, "error: preload failed: 0 of 100 keys stored on ")),
+        (&[SYS_sendto], "--io epoll", Error(5, "error: preload failed: 0 of 100 keys confirmed on ")),
         (&[SYS_socketpair], "--io auto", Error(1, "error: cannot handle signals: ")),
     ];
     let server = Server::reference("");

@@ -282,7 +282,7 @@ fn plain_and_tls_ports_are_told_apart() {
     let Some((server, by_tls)) = redis_over_tls(&papers, "--tls-auth-clients no") else { return };
     let (silent, unserved) = (silent(), format!("127.0.0.1:{}", lasting_port()));
     let tls = format!("--set transport=tls --tls-ca {ca}");
-    let other = "for a TLS port add --set transport=tls";
+    let other = "for a TLS port use -s rediss://HOST or memcacheds://HOST";
     let by_tcp = &server.address;
     let table = format!(
         "{by_tls} --protocol resp3 => no reply from {by_tls} to HELLO: connection closed; {other}
@@ -300,7 +300,7 @@ fn plain_and_tls_ports_are_told_apart() {
     }
     // Where nothing is said before the first request, that is what fails.
     ended(&format!("load -s {by_tls} --protocol resp2 --keys 10 --quiet"))
-        .is(5, &["0 of 10 keys stored", other]);
+        .is(5, &["0 of 10 keys confirmed", other]);
 }
 
 /// Says this when it has heard something, and ends the connection.

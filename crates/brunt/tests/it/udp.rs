@@ -158,7 +158,7 @@ fn closed_udp_ports_are_unreachable() {
     let url = format!("memcached+udp://127.0.0.1:{}", lasting_port());
     for io in INTERFACES {
         let output = ended_run(&format!("-s {url} --io {io}"));
-        output.is(5, &["0 of 100 keys stored", "connection refused"]);
+        output.is(5, &["0 of 100 keys confirmed", "connection refused"]);
         let output = ended_run(&format!("-s {url} --io {io} --no-preload -t 300ms -o json:-"));
         assert_eq!(output.exit, 5);
         let measured = Measured::of(output);
