@@ -110,7 +110,7 @@ impl CodecVisitor for InProcessJob<'_> {
             }
             if let Some(notice) = worker.take_notice() {
                 assert!(
-                    matches!(notice, Notice::Prepared { .. }),
+                    matches!(notice, Notice::Prepared),
                     "canned replies are no trouble: {notice:?}"
                 );
                 watch.take_calls();
