@@ -234,6 +234,17 @@ fn ranks_of_agents_that_fail_before_the_start_are_vacant() {
     }
 }
 
+/// Those that dialled would dial again.
+#[test]
+fn agents_are_told_that_their_controller_gives_up() {
+    let (link, far) = crate::message_channel::tests::pair();
+    let rank = Some(Rank { index: 0, of: 1, attempt: 0 });
+    let info = AgentInfo { host: "h".to_owned(), version: String::new(), threads: 1, weight: 1, rank };
+    drop(Peer::new("rank 0 (h)".to_owned(), link, info));
+    let mut agent = MessageChannel::new(Wire::new(far, None).unwrap(), CONTROLLER_SILENCE_MAX);
+    assert!(matches!(agent.next_message(PATIENCE), Ok(Some(ToAgent::Leave))));
+}
+
 /// One that is lost between two runs is replaced in the next.
 #[test]
 fn vacant_ranks_are_assigned_nothing_before_another_comes() {

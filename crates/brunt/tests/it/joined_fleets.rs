@@ -78,7 +78,8 @@ fn fleets_send_the_whole_plan() {
     let controller =
         Controller::wait(7, &server, "-r 2003 --arrival uniform -t 1s --warmup 0s -c 7 --keys 700");
     let mut agents: Vec<Process> = [6, 0, 3, 2, 5, 4].map(|rank| controller.agent(rank, 7)).into();
-    let mut by_slurm = brunt(&format!("agent --join {} -T 1", controller.address));
+    // There are fewer connections than threads of all.
+    let mut by_slurm = brunt(&format!("agent --join {} -T 3", controller.address));
     by_slurm.env("SLURM_PROCID", "1").env("SLURM_NTASKS", "7");
     agents.push(Process(begin(by_slurm)));
     let run = controller.measured();
@@ -159,6 +160,17 @@ fn later_attempts_take_ranks_before_the_start() {
     let run = controller.measured();
     assert_eq!((run.exit, run.requests("sent"), run.count_or_0("counts.keys.miss")), (0, 2_000, 0));
     assert_eq!((exit_of(other), exit_of(third)), (0, 0));
+}
+
+/// An engine sees by the exit codes that no part was carried out.
+#[test]
+fn agents_fail_with_their_run() {
+    let server = Server::reference("");
+    let controller = Controller::wait(2, &server, "-t 1s -c 2 --keys 10");
+    server.kill();
+    let agents = [0, 1].map(|rank| controller.agent(rank, 2));
+    assert_eq!(exit_of(controller.process), 5);
+    assert_eq!(agents.map(exit_of), [1, 1]);
 }
 
 /// A peer that is no agent of this fleet is told so, or dropped in time, and does not disturb the agents.
