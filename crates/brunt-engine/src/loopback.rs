@@ -136,7 +136,7 @@ fn allocations_of_worker<I: Io>(
     while worker.is_running() {
         worker.run_once();
         if let Some(notice) = worker.take_notice() {
-            assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
+            assert!(matches!(notice, Notice::Prepared), "{notice:?}");
             orders.start_ns.store(worker.now_ns() + 1_000_000, Ordering::Relaxed);
         }
         if worker.is_measuring() && before.is_none() {

@@ -364,7 +364,7 @@ impl<C: Codec> Run<C> {
     /// Starts the schedule when the worker is ready for it. Returns its times then.
     fn attend(&mut self) -> Option<RunTimes> {
         match self.worker.take_notice()? {
-            Notice::Prepared { .. } => {
+            Notice::Prepared => {
                 let start_ns = self.worker.now_ns() + START_AHEAD_NS;
                 let measure_ns = start_ns + self.blueprint.plan.warmup.longest().0;
                 self.orders.start_ns.store(start_ns, Ordering::Relaxed);

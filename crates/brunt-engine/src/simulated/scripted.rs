@@ -192,7 +192,7 @@ pub(super) fn run_scripted<C: Codec>(
             spares.push(filled.set).unwrap();
         }
         if let Some(notice) = worker.take_notice() {
-            assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
+            assert!(matches!(notice, Notice::Prepared), "{notice:?}");
             orders.start_ns.store(worker.now_ns() + START_AHEAD_NS, Ordering::Relaxed);
         }
         turns += 1;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// How many stores a server has seen, by key.
 type Stores = Arc<Mutex<HashMap<String, u64>>>;
@@ -70,4 +71,20 @@ fn check([reply, times, exit, stores_max, parts]: [&str; 5], rate: &str) {
     parts.split(" | ").for_each(|word| assert!(said.contains(word), "{reply}, {word}"));
     let stores: u64 = stores.lock().unwrap().values().sum();
     assert!(stores <= stores_max.parse().unwrap(), "{reply}: {stores} stores");
+}
+
+/// Keys that another worker has stored are counted, though it has not finished.
+#[test]
+fn keys_of_all_workers_are_counted() {
+    let (taking, stores) = refusing("", 0);
+    let late = listening(|stream, _| {
+        std::thread::sleep(Duration::from_millis(500));
+        let _ = serve(&stream, "SERVER_ERROR object too large for cache", 999, &Stores::default());
+    });
+    let flags = "--placement by-thread -T 2 -c 2 --keys 200 --set preload-rate=100 --protocol memcached-text";
+    let output = Ended::from(plain(&format!("load -s {taking} -s {late} {flags}")));
+    output.is(5, &[" of 400 keys confirmed on "]);
+    let (_, counted) = output.said.split_once("preload failed: ").unwrap();
+    let counted: usize = counted.split(' ').next().unwrap().parse().unwrap();
+    assert!((1..=stores.lock().unwrap().len()).contains(&counted), "{}", output.said);
 }
