@@ -1,11 +1,11 @@
 //! Preloads that a server refuses: an error that holds ends one at once, one that passes is waited for.
 
+use crate::cluster::wait_until;
 use crate::server::{Ended, listening, plain, rows, side_by_side};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// How many stores a server has seen, by key.
 type Stores = Arc<Mutex<HashMap<String, u64>>>;
@@ -77,8 +77,9 @@ fn check([reply, times, exit, stores_max, parts]: [&str; 5], rate: &str) {
 #[test]
 fn keys_of_all_workers_are_counted() {
     let (taking, stores) = refusing("", 0);
-    let late = listening(|stream, _| {
-        std::thread::sleep(Duration::from_millis(500));
+    let seen = stores.clone();
+    let late = listening(move |stream, _| {
+        wait_until("the other has some keys", || seen.lock().unwrap().len() >= 5);
         let _ = serve(&stream, "SERVER_ERROR object too large for cache", 999, &Stores::default());
     });
     let flags = "--placement by-thread -T 2 -c 2 --keys 200 --set preload-rate=100 --protocol memcached-text";
