@@ -109,10 +109,7 @@ impl CodecVisitor for InProcessJob<'_> {
                 let _ = spares.push(filled.set);
             }
             if let Some(notice) = worker.take_notice() {
-                assert!(
-                    matches!(notice, Notice::Prepared),
-                    "canned replies are no trouble: {notice:?}"
-                );
+                assert!(matches!(notice, Notice::Prepared), "canned replies are no trouble: {notice:?}");
                 watch.take_calls();
                 let start_ns = watch.now_ns() + START_AHEAD_NS;
                 orders.start_ns.store(start_ns, Ordering::Release);

@@ -1,5 +1,6 @@
 //! Preloads that a server refuses: an error that holds ends one at once, one that passes is waited for.
 
+use crate::cluster::wait_until;
 use crate::server::{Ended, listening, plain, rows, side_by_side};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -70,4 +71,21 @@ fn check([reply, times, exit, stores_max, parts]: [&str; 5], rate: &str) {
     parts.split(" | ").for_each(|word| assert!(said.contains(word), "{reply}, {word}"));
     let stores: u64 = stores.lock().unwrap().values().sum();
     assert!(stores <= stores_max.parse().unwrap(), "{reply}: {stores} stores");
+}
+
+/// Keys that another worker has stored are counted, though it has not finished.
+#[test]
+fn keys_of_all_workers_are_counted() {
+    let (taking, stores) = refusing("", 0);
+    let seen = stores.clone();
+    let late = listening(move |stream, _| {
+        wait_until("the other has some keys", || seen.lock().unwrap().len() >= 5);
+        let _ = serve(&stream, "SERVER_ERROR object too large for cache", 999, &Stores::default());
+    });
+    let flags = "--placement by-thread -T 2 -c 2 --keys 200 --set preload-rate=100 --protocol memcached-text";
+    let output = Ended::from(plain(&format!("load -s {taking} -s {late} {flags}")));
+    output.is(5, &[" of 400 keys confirmed on "]);
+    let (_, counted) = output.said.split_once("preload failed: ").unwrap();
+    let counted: usize = counted.split(' ').next().unwrap().parse().unwrap();
+    assert!((1..=stores.lock().unwrap().len()).contains(&counted), "{}", output.said);
 }
