@@ -21,7 +21,7 @@ use crate::plan::{
 };
 use crate::server::ServerAddress;
 use crate::sockets::{Identity, SocketOptions, TlsOptions};
-use crate::spec::{PlanSpec, RunSpec};
+use crate::spec::{PlanSpec, RunSpec, WORKERS_MAX};
 use crate::units::{Count, DurationNs, Rate};
 use crate::url::ServerList;
 use crate::warmup::Warmup;
@@ -58,7 +58,6 @@ const RUN: ErrorContext<'_> = ErrorContext::RUN;
 const IN_FLIGHT_MAX: u64 = 16 << 20;
 /// Every worker has a queue and a connection for each.
 const SERVERS_MAX: usize = 1024;
-const WORKERS_MAX: u32 = 1024;
 /// Every worker keeps histograms of each class, and reports have rows of each.
 const CLASSES_MAX: usize = 64;
 

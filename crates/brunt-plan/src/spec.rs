@@ -17,7 +17,6 @@ use crate::objective::Fraction;
 use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::quantile::Percentiles;
-use crate::resolve::fleet::FLEET_MAX;
 use crate::server::ServerAddress;
 use crate::size::SizeDistribution;
 use crate::time_law::TimeLaw;
@@ -28,6 +27,9 @@ use crate::url::ServerList;
 use crate::warmup::Warmup;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::{Table, Value};
+
+/// Every worker keeps histograms, and every one may be a host.
+pub(crate) const WORKERS_MAX: u32 = 1024;
 
 /// Declares each option once: key, type and flag. From that come the two tables with their overlay, the shape of a plan
 /// file, in which both are at the top level, and [`OPTIONS`]. (`#[serde(flatten)]` would be shorter, but it cannot be
@@ -284,7 +286,7 @@ impl RunSpec {
     /// The other hosts as they are named: those that dial in, by their ranks.
     pub fn agents(&self) -> Vec<String> {
         // One more than there may be is refused.
-        let ranks = 0..self.fleet.map_or(0, |fleet| fleet.0.min(u64::from(FLEET_MAX) + 1));
+        let ranks = 0..self.fleet.map_or(0, |fleet| fleet.0.min(u64::from(WORKERS_MAX) + 1));
         self.agent.iter().flatten().cloned().chain(ranks.map(|rank| format!("rank-{rank}"))).collect()
     }
 }

@@ -128,7 +128,7 @@ fn explain(name: &str) -> ExitCode {
 
 /// Ends with what is wrong with the command line, or with the help that it asks for.
 fn refused(words: &[String], error: clap::Error) -> ExitCode {
-    match usage_error::of_value(&error) {
+    match usage_error::of_value(&error, &cli::command()) {
         Some(message) => told(&format!("error: {message}")),
         None => told(&parsers_words(usage_error::corrected(error, cli::command(), words))),
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a flag accepts what a plan file accepts for its key; the parser stores its text, which has been checked.
 
-use crate::cli;
 use crate::input::check_or_read;
 use crate::usage_error::is_misspelling;
 use brunt_plan::preset;
@@ -153,10 +152,6 @@ fn unknown_key(key: &str) -> String {
     let keys = keys();
     let near = keys.iter().filter(|known| is_misspelling(key, known));
     let near = near.min_by_key(|known| strsim::osa_distance(known, key));
-    let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(key));
-    if cli::command().get_subcommands().any(has) {
-        return format!("'{key}' is an option, not a key of a plan: expected --{key}");
-    }
     if near.is_some_and(|known| known == key) {
         return format!("'{key}' is a key of classes alone: expected class.NAME.{key}=VALUE");
     }

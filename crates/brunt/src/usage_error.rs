@@ -188,7 +188,7 @@ pub(crate) fn is_misspelling(typed: &str, meant: &str) -> bool {
 }
 
 /// `invalid value 'VALUE' for OPTION: expected ...`; `None` of another mistake.
-pub(crate) fn of_value(error: &Error) -> Option<String> {
+pub(crate) fn of_value(error: &Error, program: &Command) -> Option<String> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;
     }
@@ -204,7 +204,12 @@ pub(crate) fn of_value(error: &Error) -> Option<String> {
     let reason = reason.split("\nin `").next().unwrap_or_default().trim_end();
     // Types that also are in lists begin with the part that is wrong: here it is the whole, which is named already.
     let reason = reason.strip_prefix(&format!("{value}: ")).unwrap_or(reason);
+    let key = value.split('=').next();
+    let has = |command: &Command| command.get_arguments().any(|argument| argument.get_long() == key);
     let says = match (reason.strip_prefix("expected "), reason.rsplit_once(" is not in ")) {
+        _ if reason.starts_with("unknown key") && program.get_subcommands().any(has) => {
+            format!("'{0}' is an option, not a key of a plan: expected --{0}", key?)
+        }
         (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),
         _ => reason.to_owned(),
     };
