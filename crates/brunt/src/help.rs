@@ -104,7 +104,8 @@ fn key(option: &PlanOption) -> String {
         format!("--set {key}={}", example(option))
     };
     entry(&mut text, "option", &flag);
-    for layout in TraceLayout::ALL.into_iter().filter(|_| option.field == "trace_layout") {
+    let tells_layouts = matches!(option.field, "trace" | "trace_layout");
+    for layout in TraceLayout::ALL.into_iter().filter(|_| tells_layouts) {
         let _ = write!(text, "\n{layout}\n  {}\n", layout.describe().replace('\n', "\n  "));
     }
     text

@@ -250,10 +250,10 @@ fn failed_tls_negotiations_are_named() {
             ended(&format!("run -s {address} {load} {flags}")).is_line(5, &[message, address]);
         }
     }
-    // DetectedProtocol to in plain it says nothing that is TLS, or an alert.
+    // Asked without TLS it answers nothing that is TLS, or an alert.
     for address in [&lenient, &terse_server(b"\x15\x03\x03\x00\x02\x02\x46")] {
         let flags = "--protocol resp2 -q -c 2 --keys 10 -n 10";
-        ended(&format!("run -s {address} {flags}")).is(5, &["--set transport=tls"]);
+        ended(&format!("run -s {address} {flags}")).is(5, &["rediss://"]);
     }
     // Without a preload the handshake is over, and the schedule begins, before the server has had its say.
     for io in INTERFACES {
