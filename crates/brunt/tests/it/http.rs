@@ -7,7 +7,7 @@ mod reader;
 
 use crate::fleet::Agent;
 use crate::schema::check_result;
-use crate::server::{Directory, Server, begin, brunt, ended};
+use crate::server::{Directory, Server, begin, brunt, ended, wait};
 use reader::Exposition;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -124,7 +124,7 @@ impl Shown {
                 return found;
             }
             assert!(since.elapsed() < Duration::from_secs(60), "nothing is measured");
-            std::thread::yield_now();
+            wait(Duration::from_millis(5));
         }
     }
 
