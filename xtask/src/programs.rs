@@ -174,6 +174,13 @@ pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
     Ok(std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))?)
 }
 
+/// Installs packages of Python in a virtual environment of their own.
+pub(crate) fn install_python(folder: &Path, packages: &[&str]) -> anyhow::Result<()> {
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    run(Command::new(folder.join("bin/pip")).args(["install", "--quiet"]).args(packages))
+        .with_context(|| format!("cannot install {}", packages.join(" and ")))
+}
+
 /// The first line that a program prints.
 pub(crate) fn first_line(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program).args(arguments).output();

@@ -1,7 +1,8 @@
 //! Files that hold traces: unpacked, their layout known, and cut into lines or records, one after the other.
 //!
 //! Not what a record says (`brunt-workload/src/trace_decoder.rs`). Invariants: packed files are told by their first bytes; memory is bounded by a
-//! chunk, the longest line of the layout and the window of the packer; what was read before a file ends or fails is yielded first.
+//! chunk, the longest line of the layout and the window of the packer; what was read before a file ends or fails is yielded first,
+//! but for the last window of a zstd frame that is cut.
 
 use crate::input_file;
 use brunt_plan::plan::TraceLayout;

@@ -802,6 +802,19 @@ mod tests {
         assert!(limits.before_first < limits.between && limits.between >= Duration::from_secs(300));
     }
 
+    /// An assignment that is refused.
+    fn no_part() -> Assignment {
+        Assignment {
+            plan: default_plan().spec.to_toml(),
+            password: None,
+            shows_certificate: false,
+            first_worker: 0,
+            workers: 0,
+            portion: LocalPart::alone(1),
+            is_stored: false,
+        }
+    }
+
     /// Heartbeats alone keep no session from a controller that has work, neither before an assignment nor after one that was refused.
     #[test]
     fn controllers_without_a_run_are_dropped_for_the_next() {
@@ -812,16 +825,7 @@ mod tests {
         let turn = session.take().unwrap();
         let stranger = std::thread::spawn(move || {
             let mut link = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
-            let no_part = Assignment {
-                plan: default_plan().spec.to_toml(),
-                password: None,
-                shows_certificate: false,
-                first_worker: 0,
-                workers: 0,
-                portion: LocalPart::alone(1),
-                is_stored: false,
-            };
-            link.send_message(&ToAgent::Prepare(no_part)).unwrap();
+            link.send_message(&ToAgent::Prepare(no_part())).unwrap();
             while link.next_message::<FromAgent>(POLL_INTERVAL).is_ok() {
                 let _ = link.send_heartbeat(&ToAgent::Alive);
             }
@@ -841,17 +845,8 @@ mod tests {
     #[test]
     fn joined_agents_fail_with_their_run() {
         let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
-        let no_part = Assignment {
-            plan: default_plan().spec.to_toml(),
-            password: None,
-            shows_certificate: false,
-            first_worker: 0,
-            workers: 0,
-            portion: LocalPart::alone(1),
-            is_stored: false,
-        };
         let table = [
-            (ToAgent::Prepare(no_part), "was assigned 0 workers"),
+            (ToAgent::Prepare(no_part()), "was assigned 0 workers"),
             (ToAgent::Leave, "the controller gave up"),
         ];
         for (message, expected) in table {

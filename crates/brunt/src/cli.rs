@@ -12,6 +12,7 @@ use crate::http::HttpAddress;
 use crate::plan_flags::{EVERY_OPTION, OF_LOAD, PlanFlags, WITHOUT_AGENTS, WordParser};
 use crate::presentation::{LayoutFlags, Presentation};
 use crate::screen;
+use crate::usage_error::is_number;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective, Requirement};
@@ -542,10 +543,6 @@ fn slurm_time(text: &str) -> Result<String, String> {
             Err("expected MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, or DAYS- before hours".to_owned())
         }
     }
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A size of memory of Kubernetes.

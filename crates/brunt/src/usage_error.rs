@@ -109,7 +109,6 @@ fn tips(error: &Error, program: &Command, words: &[String]) -> Vec<StyledStr> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return Vec::new() };
     let option = typed.split([' ', '=']).next().unwrap_or_default();
     // The parser reads a word behind one dash as letters, and names the first that is unknown.
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_it = |word: &String| {
         word.split('=').next() == Some(option) || word.strip_prefix(option).is_some_and(is_number)
     };
@@ -181,6 +180,11 @@ fn is_named(option: &str, long: Option<&str>, short: Option<char>) -> bool {
     }
 }
 
+/// Is it a whole number?
+pub(crate) fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Can one be had from the other by one change of a letter, or two in a word of ten letters and more?
 pub(crate) fn is_misspelling(typed: &str, meant: &str) -> bool {
     let most = if typed.chars().count().min(meant.chars().count()) >= 10 { 2 } else { 1 };
@@ -219,7 +223,6 @@ pub(crate) fn of_value(error: &Error, program: &Command) -> Option<String> {
 
 /// What a server's name means for `--protocol`, and what other tools take where `--time` and `--requests` are here: seconds, threads, names.
 fn meant(option: &str, value: &str) -> Option<String> {
-    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     let are_names = value.bytes().all(|byte| byte.is_ascii_lowercase() || b"_,".contains(&byte));
     Some(match (option, value) {
         ("--protocol", "redis" | "valkey") => "; Redis and Valkey speak resp2 and resp3".to_owned(),
@@ -229,7 +232,7 @@ fn meant(option: &str, value: &str) -> Option<String> {
         ("--time", _) if are_names => {
             "; -t of redis-benchmark names commands: see docs/migrating.md".to_owned()
         }
-        ("--time", _) if is_number => {
+        ("--time", _) if is_number(value) => {
             format!(
                 "; for {value} seconds -t {value}s, for {value} threads (memtier_benchmark's -t) --threads {value}"
             )

@@ -5,7 +5,7 @@
 
 use super::{await_that, check_agents};
 use crate::process::{Process, has_result};
-use crate::programs::{output, run as call};
+use crate::programs::{install_python, output};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::fs;
@@ -36,8 +36,7 @@ impl<'a> Manifests<'a> {
     pub(super) fn validated(folder: &'a Path, path: &Path) -> anyhow::Result<Self> {
         let venv = folder.join("venv");
         if !venv.join("bin/kubernetes-validate").exists() {
-            call(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-            call(Command::new(venv.join("bin/pip")).args(["install", "--quiet", "kubernetes-validate"]))?;
+            install_python(&venv, &["kubernetes-validate"])?;
         }
         let text = output(Command::new(venv.join("bin/kubernetes-validate")).arg("--strict").arg(path))?;
         let accepted = text.lines().filter(|line| line.contains("INFO") && line.contains("passed"));

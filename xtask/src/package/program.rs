@@ -34,10 +34,7 @@ fn builder_folder() -> anyhow::Result<PathBuf> {
 pub(super) fn ensure_builder() -> anyhow::Result<()> {
     programs::ensure_all(&[("python3", "python3-venv", "packages")])?;
     let folder = builder_folder()?;
-    programs::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    let mut pip = Command::new(folder.join("bin/pip"));
-    programs::run(pip.args(["install", "--quiet"]).args(BUILDERS))
-        .with_context(|| format!("cannot install {}", BUILDERS.join(" and ")))
+    programs::install_python(&folder, &BUILDERS)
 }
 
 /// Builds the wheel, and lays out what is installed below a prefix such as /usr/local.
