@@ -168,7 +168,10 @@ impl LiveRun {
     /// A worker has handed over an interval.
     pub fn push(&mut self, interval: &Interval) {
         self.complete.reported(interval.worker, interval.end_ns);
-        self.open.add(interval);
+        // What the preload recorded may come after the schedule has begun.
+        if self.times.is_none_or(|times| interval.end_ns > times.start_ns) {
+            self.open.add(interval);
+        }
     }
 
     /// A server told its stats. As much is kept of them as a result has room for.
@@ -380,8 +383,8 @@ mod tests {
         assert_eq!(spans(&run), [[0, 1_100, 0]]);
         // The schedule begins, and none of the preload's seconds is kept.
         run.start(&started(1_500, 2_700));
-        run.push(&interval(0, 15, Some(1)));
-        run.push(&interval(0, 16, Some(1)));
+        // The last interval of the preload comes late.
+        (14..17).for_each(|tenth| run.push(&interval(0, tenth, Some(1))));
         assert_eq!(run.last_second(0).response.count(), 2, "the first second goes on");
         assert_eq!(run.tick(1_900 * MS), Some(1_700 * MS));
         // One without a reply, and one in which all that waited came.
