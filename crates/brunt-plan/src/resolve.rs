@@ -542,7 +542,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_plans_are_refused() {
         let table = cases(include_str!("resolve/refused.txt"));
-        assert_eq!(table.len(), 210);
+        assert_eq!(table.len(), 211);
         for [toml, message] in table {
             assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
         }

@@ -630,8 +630,13 @@ fn check_threads(plan: &Plan) -> Resolved {
     let most = threads_max(plan);
     if plan.threads > most {
         let each = if servers > 1 { " to every server" } else { "" };
-        let accepted = format!("1 to {most}: each worker needs a connection of every class{each}");
-        return Err(RUN.invalid("threads", plan.threads, accepted));
+        let reason = format!("each worker needs a connection of every class{each}");
+        return Err(match plan.agents.len() {
+            agents if agents > most as usize => {
+                RUN.invalid("connections", connections, format!("enough for {agents} agents: {reason}"))
+            }
+            _ => RUN.invalid("threads", plan.threads, format!("1 to {most}: {reason}")),
+        });
     }
     Ok(())
 }
