@@ -266,13 +266,13 @@ impl TraceSchedule {
     fn hold(&mut self, request: &RecordedRequest<'_>, hand: &mut Hand<'_>) -> Result<(), LineError> {
         let hash = rapidhash_v3_nano_inline::<true, false>(request.key, &self.samples);
         let Some(pace) = &mut self.pace else { return Ok(()) };
-        let time_ns = request.time_ns.ok_or(LineError::Untimed)?.saturating_add(pace.round_ns);
-        let at_ns = time_ns.max(pace.latest_ns);
+        let time_ns = pace.round_ns.checked_add_signed(request.time_ns.ok_or(LineError::Untimed)?);
+        let at_ns = time_ns.unwrap_or(0).max(pace.latest_ns);
         let is_of_next = at_ns / SECOND_NS != pace.latest_ns / SECOND_NS;
         let is_full = pace.held.len() == HELD_MAX
             || pace.keys.len() >= KEY_BYTES_MAX
             || pace.held_requests >= REQUESTS_MAX;
-        self.counts.clamped_times += u64::from(time_ns < at_ns);
+        self.counts.clamped_times += u64::from(time_ns.is_none_or(|time_ns| time_ns < at_ns));
         self.counts.overfull_seconds += u64::from(is_full && !is_of_next);
         if is_of_next || is_full {
             self.hand_over_second(hand);

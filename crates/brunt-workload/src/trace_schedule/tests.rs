@@ -115,12 +115,18 @@ fn poisson_times_are_uniform_within_a_second() {
 #[test]
 fn rules_are_counted() {
     let long = "k".repeat(260);
-    let table: [(&str, &str, &str, &str); 13] = [
+    let table: [(&str, &str, &str, &str); 14] = [
         (
             "times that fall",
             "",
             "5,a,1,1,1,get,0\n6,b,1,1,1,get,0\n5,c,1,1,1,get,0",
             "get a 1@500 get b 1@1250 get c 1@1750; sent 3 clamped 1",
+        ),
+        (
+            "times before the first",
+            "",
+            "5,a,1,1,1,get,0\n4,b,1,1,1,get,0\n3,c,1,1,1,get,0\n6,d,1,1,1,get,0",
+            "get a 1@166 get b 1@500 get c 1@833 get d 1@1500; sent 4 clamped 2",
         ),
         (
             "a gap of an hour",
