@@ -361,7 +361,8 @@ impl TraceSchedule {
         if pace.round > 0 && pace.replay.repeat == TraceRepeat::NewKeys {
             let _ = write!(self.key, "+{}", pace.round);
         }
-        if copy > 0 {
+        // The first copy, too: its key could be that of another key's copy.
+        if pace.replay.copies > 1 {
             let _ = write!(self.key, ".{copy}");
         }
         let is_sendable = self.is_sendable(&self.key);

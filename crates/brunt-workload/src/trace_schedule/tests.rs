@@ -150,8 +150,8 @@ fn rules_are_counted() {
         (
             "copies",
             "trace-copies = 2",
-            "0,a,1,1,1,get,0\n1,b,1,1,1,get,0",
-            "get a 1@250 get a.1 1@750 get b 1@1250 get b.1 1@1750; sent 4",
+            "0,a,1,1,1,get,0\n1,a.1,3,1,1,get,0",
+            "get a.0 1@250 get a.1 1@750 get a.1.0 1@1250 get a.1.1 1@1750; sent 4",
         ),
         (
             "all gets",
@@ -182,7 +182,7 @@ fn rules_are_counted() {
             "a preload",
             "trace-preload = true\ntrace-copies = 2\non-miss = 'set'",
             "0,a,1,7,1,get,0\n0,b,1,0,1,get,0\n0,c,1,7,1,set,0\n1,a,1,9,1,get,0\n1,b,1,9,1,get,0\n1,c,1,9,1,get,0",
-            "set a 7@250 set a.1 7@750; sent 2 unstored 10",
+            "set a.0 7@250 set a.1 7@750; sent 2 unstored 10",
         ),
         ("nothing of the sample", "trace-sample = '0.0000001%'", "0,a,1,7,1,get,0", "; sent 0 sampled 1"),
     ];
