@@ -7,6 +7,7 @@
 
 use crate::arrivals::Arrivals;
 use crate::rng::{Draw, Purpose, Rng};
+use crate::size::{SizeOf, Sizes};
 use crate::trace::{KEY_LEN_MAX, Record, kind_in_mix};
 use crate::trace_decoder::LineError;
 use brunt_plan::arrival::Arrival;
@@ -65,6 +66,8 @@ pub struct ReplayRun {
     pub class_id: ClassId,
     /// The run's seed.
     pub seed: u64,
+    /// That of the data.
+    pub data_seed: u64,
     /// How many requests are due after the warm-up, at most.
     pub requests: Option<u64>,
     /// How long the warm-up is.
@@ -134,7 +137,9 @@ pub struct TraceSchedule {
     /// Of an open loop that has a rate.
     arrivals: Option<Box<Arrivals>>,
     pace: Option<Box<Pace>>,
-    warmup_ns: u64,
+    run: ReplayRun,
+    /// Of values whose length no record tells, unless it is replayed.
+    value_sizes: Sizes,
     /// When the last request is due.
     due_ns: u64,
     key: Vec<u8>,
@@ -184,7 +189,8 @@ impl TraceSchedule {
             arrivals: arrivals.filter(|_| class.has_timed_records()),
             left: run.requests.filter(|_| class.has_timed_records()).unwrap_or(u64::MAX),
             pace,
-            warmup_ns: run.warmup_ns,
+            run,
+            value_sizes: Sizes::new(class.keyspace.value_size.clone(), SizeOf::Value, run.data_seed),
             due_ns: 0,
             key: Vec::with_capacity(2 * KEY_LEN_MAX),
             counts: RequestCounts::default(),
@@ -221,26 +227,34 @@ impl TraceSchedule {
         if !self.is_sendable(key) {
             return Err(LineError::Key);
         }
-        let taker = |count: u64| match self.order {
+        // Lines are sent as by mutilate: a length that is not told is 0, and no value expires that would not without them.
+        let (hash, ttl_ns, default_len) = match self.order {
+            TraceOrder::Lines => (None, None, 0),
             TraceOrder::Keys => {
-                part_of(rapidhash_v3_nano_inline::<true, false>(key, &self.deals), self.takers)
+                let hash = rapidhash_v3_nano_inline::<true, false>(key, &self.deals);
+                (Some(hash), request.ttl_ns, self.value_sizes.len(hash))
             }
-            TraceOrder::Lines => (count % u64::from(self.takers)) as u32,
         };
         let kind = kind_in_mix(request.kind, &self.mix);
-        let (len, is_cut) = limited(request.value_len.unwrap_or(0));
+        let (len, is_cut) = limited(request.value_len.unwrap_or(default_len.into()));
         for _ in 0..request.repeats {
             if let Some(arrivals) = &mut self.arrivals {
                 self.due_ns = arrivals.peek_ns();
                 arrivals.advance();
             }
             let due_ns = self.due_ns;
-            if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
+            if !count_down(&mut self.left, due_ns >= self.run.warmup_ns) {
                 break;
             }
-            let record = Record { ttl_s: self.ttl_s, due_ns, ..Record::of(kind, key, len) };
-            hand(taker(self.counts.sent), &record);
+            let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| self.run.sent_ttl_s(ttl_ns, due_ns));
+            let record = Record { ttl_s, due_ns, ..Record::of(kind, key, len) };
+            let taker = match hash {
+                Some(hash) => part_of(hash, self.takers),
+                None => (self.counts.sent % u64::from(self.takers)) as u32,
+            };
+            hand(taker, &record);
             self.counts.sent += 1;
+            self.counts.raised_ttls += u64::from(ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS));
             self.counts.substituted += u64::from(kind != request.kind);
             self.counts.cut += u64::from(is_cut);
         }
@@ -302,7 +316,8 @@ impl TraceSchedule {
         };
         let ttl_ns = request.ttl_ns.map(|ttl_ns| pace.sent_ttl_ns(ttl_ns, at_ns));
         self.counts.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
-        let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| pace.sent_ttl_s(ttl_ns.div_ceil(SECOND_NS), at_ns));
+        let stored_ns = pace.run_ns(at_ns.into(), 1);
+        let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| self.run.sent_ttl_s(ttl_ns, stored_ns));
         self.counts.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
         pace.held_requests += requests;
         let start = pace.keys.len();
@@ -334,7 +349,7 @@ impl TraceSchedule {
                     self.due_ns = self.due_ns.max(pace.time_ns(record, nth, count));
                     nth += 1;
                     let due_ns = self.due_ns;
-                    if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
+                    if !count_down(&mut self.left, due_ns >= self.run.warmup_ns) {
                         break 'second;
                     }
                     hand(taker, &Record { kind, key: &self.key, value_len, ttl_s, due_ns });
@@ -375,6 +390,18 @@ impl TraceSchedule {
     }
 }
 
+impl ReplayRun {
+    /// The time to live of what is stored at this time of the run, as it is sent.
+    fn sent_ttl_s(&self, ttl_ns: u64, at_ns: u64) -> u32 {
+        let ttl_s = ttl_ns.div_ceil(SECOND_NS);
+        let sent = match self.unix_s {
+            Some(unix_s) if ttl_s > TTL_MAX_S => unix_s + at_ns / SECOND_NS + ttl_s,
+            _ => ttl_s.max(1),
+        };
+        u32::try_from(sent).unwrap_or(u32::MAX)
+    }
+}
+
 impl Pace {
     /// A time of the trace that is a fraction, in nanoseconds of the run: the warm-up may have a speed of its own.
     fn run_ns(&self, numerator: u128, denominator: u128) -> u64 {
@@ -399,15 +426,6 @@ impl Pace {
             true => self.run_ns(u128::from(at_ns) + u128::from(ttl_ns), 1) - self.run_ns(at_ns.into(), 1),
             false => scaled_ns(ttl_ns.into(), 1, self.replay.speed),
         }
-    }
-
-    /// A time to live from then on, as it is sent.
-    fn sent_ttl_s(&self, ttl_s: u64, at_ns: u64) -> u32 {
-        let sent = match self.run.unix_s {
-            Some(unix_s) if ttl_s > TTL_MAX_S => unix_s + self.run_ns(at_ns.into(), 1) / SECOND_NS + ttl_s,
-            _ => ttl_s.max(1),
-        };
-        u32::try_from(sent).unwrap_or(u32::MAX)
     }
 
     /// Remembers how long the values of keys are, and live.

@@ -77,6 +77,7 @@ impl TraceReaders {
             let run = ReplayRun {
                 class_id: index as u16,
                 seed: plan.seed,
+                data_seed: plan.data_seed,
                 requests: requests_of(plan, index),
                 warmup_ns: plan.warmup.longest().0,
                 unit_ns: file.layout().unit_ns(),

@@ -26,8 +26,9 @@ fn replayed(
     run: ReplayRun,
     rounds: usize,
 ) -> (Vec<Sent>, RequestCounts) {
+    let replay = if more.contains("replay = false") { "" } else { "replay = true\n" };
     let class = crate::tests::class(&format!(
-        "connections = 64\nprefix = 'p:'\ntrace = 't'\ntrace-layout = '{layout}'\nreplay = true\n{more}"
+        "connections = 64\nprefix = 'p:'\ntrace = 't'\ntrace-layout = '{layout}'\n{replay}{more}"
     ));
     let trace = class.trace.clone().unwrap();
     let layout = trace.layout.unwrap();
@@ -53,6 +54,7 @@ fn replayed(
 const RUN: ReplayRun = ReplayRun {
     class_id: 0,
     seed: 1,
+    data_seed: 1,
     requests: None,
     warmup_ns: 0,
     unit_ns: 0,
@@ -115,7 +117,7 @@ fn poisson_times_are_uniform_within_a_second() {
 #[test]
 fn rules_are_counted() {
     let long = "k".repeat(260);
-    let table: [(&str, &str, &str, &str); 14] = [
+    let table: [(&str, &str, &str, &str); 16] = [
         (
             "times that fall",
             "",
@@ -183,6 +185,18 @@ fn rules_are_counted() {
             "trace-preload = true\ntrace-copies = 2\non-miss = 'set'",
             "0,a,1,7,1,get,0\n0,b,1,0,1,get,0\n0,c,1,7,1,set,0\n1,a,1,9,1,get,0\n1,b,1,9,1,get,0\n1,c,1,9,1,get,0",
             "set a.0 7@250 set a.1 7@750; sent 2 unstored 10",
+        ),
+        (
+            "by the order alone",
+            "replay = false\nvalue-size = 33\nttl = '9s'",
+            "0,a,1,0,1,get,0\n0,a,1,7,1,set,60\n0,b,1,7,1,set,0",
+            "get a 33+9@0 set a 7+60@0 set b 7+9@0; sent 3",
+        ),
+        (
+            "by the order of lines, as mutilate",
+            "replay = false\nvalue-size = 33\ntrace-order = 'lines'",
+            "0,a,1,0,1,get,0\n0,a,1,7,1,set,60",
+            "get a 0@0 set a 7@0; sent 2",
         ),
         ("nothing of the sample", "trace-sample = '0.0000001%'", "0,a,1,7,1,get,0", "; sent 0 sampled 1"),
     ];
