@@ -206,6 +206,27 @@ fn traces_that_ended_are_named_where_requests_are_few() {
     );
 }
 
+/// A trace that is not reached says so, and what to store first is its own.
+#[test]
+fn advice_on_traces_is_of_traces() {
+    let change = |record: &mut RunRecord, has_trace: bool| {
+        record.run.traces = if has_trace { vec![TraceRecord::default()] } else { Vec::new() };
+        record.run.counts.values_foreign = 7;
+    };
+    for (has_trace, message, fix) in [
+        (false, "no request was sent in the window", "store the data set first (preload)"),
+        (
+            true,
+            "the run ended before the first record of its trace was due, or was read",
+            "store what the trace finds first (--replay --set trace-preload=true)",
+        ),
+    ] {
+        let summary = of_events("rate = 10000\nmix = 'get'", &[], |record| change(record, has_trace));
+        assert_eq!(summary.status.message, message);
+        assert!(summary.status.facts.iter().any(|fact| fact.ends_with(fix)), "{:?}", summary.status.facts);
+    }
+}
+
 /// A worker of 2 s that stood still.
 fn stalled(longest_ms: u64, run_delay_ms: u64) -> WorkerUsage {
     let stalls = StallCounts {
