@@ -16,8 +16,7 @@ use crate::usage::{AgentRecord, ClientUsage, HostEvidence};
 use crate::warmup::WarmupEnd;
 use crate::window::RunTimes;
 use crate::worker_counts::WorkerCounts;
-use brunt_plan::plan::Plan;
-use brunt_plan::plan::{Trace, Wait};
+use brunt_plan::plan::{Plan, Trace, TraceLayout, Wait};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +48,12 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// What a file consists of that was replayed.
+    pub fn piece_of(&self, trace: &TraceRecord) -> &'static str {
+        let class = self.plan.classes.iter().find(|class| class.name == trace.class);
+        class.and_then(|class| class.trace.as_ref()?.layout).map_or("line", TraceLayout::piece)
+    }
+
     /// Of a run of which nothing but its plan is known.
     pub fn of(plan: Plan) -> Self {
         Self {

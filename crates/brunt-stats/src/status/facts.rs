@@ -108,8 +108,9 @@ fn values(facts: &Facts<'_>) -> Vec<String> {
     let is_unchecked = record.plan.verify.is_some() && counts.verification.checked == 0;
     let skipped = record.run.traces.iter().filter_map(|trace| {
         let first = trace.first_unreadable.as_ref()?;
-        let (count, lines, file, line) = (trace.unreadable, trace.lines, &trace.file, first.line);
-        Some(format!("{count} of {lines} lines of {file} were skipped, first line {line}: {}", first.reason))
+        let (piece, file, line, why) = (record.piece_of(trace), &trace.file, first.line, &first.reason);
+        let (count, all) = (trace.unreadable, trace.lines);
+        Some(format!("{count} of {all} {piece}s of {file} were skipped, first {piece} {line}: {why}"))
     });
     let unchecked = is_unchecked
         .then(|| "--verify checked no value -> have a get in the --mix, keys that are there (preload), or a longer run".to_owned());
