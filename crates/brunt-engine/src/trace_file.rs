@@ -22,6 +22,8 @@ use std::path::Path;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
+/// What some programs write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Lines at the beginning of a trace of which one has to be a record.
 const TRIED_LINES: u64 = 1_000;
 
@@ -60,8 +62,7 @@ impl TraceFile {
             return Self::begin(path, layout);
         };
         let (FirstUnreadable { line, text, reason }, layout) = (first, tried.layout());
-        let (text, name) =
-            (QuotedBytes(text.as_bytes()), if tried.has_records() { "record" } else { "line" });
+        let (text, name) = (QuotedBytes(text.as_bytes()), layout.piece());
         Err(io::Error::other(format!(
             "no {name} up to {name} {lines} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
         )))
@@ -75,7 +76,8 @@ impl TraceFile {
         if end == 0 {
             return Err(filled.err().unwrap_or_else(|| io::Error::other("it is empty")));
         }
-        let layout = layout.or_else(|| recognised(&buffer[..end])).ok_or_else(|| {
+        let text = if buffer[..end].starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let layout = layout.or_else(|| recognised(&buffer[text..end])).ok_or_else(|| {
             io::Error::other(format!(
                 "it does not tell its layout, as those of {} do; name one by brunt run --set trace-layout=LAYOUT or brunt trace --trace-layout LAYOUT: {}",
                 listed(&TraceLayout::TOLD_BY_FILES.map(TraceLayout::name)),
@@ -83,19 +85,15 @@ impl TraceFile {
             ))
         })?;
         let decoder = TraceDecoder::new(layout);
+        let start = if let Piece::Line(_) = decoder.piece() { text } else { 0 };
         let is_over = !matches!(filled, Ok(false));
         let (failure, counts) = (filled.err(), LineCounts::default());
-        Ok(Self { unpacked, decoder, buffer, start: 0, end, is_over, failure, counts })
+        Ok(Self { unpacked, decoder, buffer, start, end, is_over, failure, counts })
     }
 
     /// How it is written.
     pub const fn layout(&self) -> TraceLayout {
         self.decoder.layout()
-    }
-
-    /// Has it records of a fixed length instead of lines?
-    pub const fn has_records(&self) -> bool {
-        matches!(self.decoder.piece(), Piece::Record(_))
     }
 
     /// What became of it so far.

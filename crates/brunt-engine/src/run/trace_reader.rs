@@ -572,7 +572,10 @@ mod tests {
             (OpKind::Get, key(), 5),
             (OpKind::Set, key(), 6),
         ];
-        for (name, bytes) in [("plain.csv", text.to_vec()), ("gzip.csv", [&gzip[..], b""].concat())] {
+        let marked = [b"\xef\xbb\xbf", &text[..]].concat();
+        for (name, bytes) in
+            [("plain.csv", text.to_vec()), ("gzip.csv", gzip.clone()), ("marked.csv", marked)]
+        {
             let path = file(name, &bytes);
             let (records, record) = told(&path);
             assert_eq!(records, expected, "{name}");
