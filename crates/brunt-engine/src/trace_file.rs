@@ -2,7 +2,7 @@
 //!
 //! Not what a record says (`brunt-workload/src/trace_decoder.rs`). Invariants: packed files are told by their first bytes; memory is bounded by a
 //! chunk, the longest line of the layout and the window of the packer; what was read before a file ends or fails is yielded first,
-//! but for the last window of a zstd frame that is cut.
+//! but for the last window of a zstd frame that is damaged.
 
 use crate::input_file;
 use brunt_plan::plan::TraceLayout;
@@ -15,8 +15,10 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::iter::successors;
 use std::ops::Range;
 use std::path::Path;
 
@@ -224,14 +226,16 @@ fn unpack(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     }
 }
 
-/// The decoder keeps a window of the frame for what refers to it.
-const CUT: &str =
-    "it is cut or damaged within a zstd frame, the end of which (up to its window size) is lost";
+/// A block that is cut is lost; of a damaged frame, what the decoder keeps for later blocks to refer to, too.
+const CUT: &str = "it is cut or damaged within a zstd frame, the end of which is lost";
+/// A last block without bytes, and a checksum, which a frame may have (RFC 8878, sections 3.1.1 and 3.1.1.2).
+const FRAME_END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 /// A zstd file, frame by frame.
 struct Unpacked {
     decoder: FrameDecoder,
     packed: BufReader<File>,
+    is_cut: bool,
 }
 
 impl Unpacked {
@@ -240,7 +244,7 @@ impl Unpacked {
         let mut decoder = FrameDecoder::new();
         let refused = |error| io::Error::other(format!("not a zstd file: {error}"));
         begin_frame(&mut decoder, &mut packed).map_err(refused)?;
-        Ok(Self { decoder, packed })
+        Ok(Self { decoder, packed, is_cut: false })
     }
 }
 
@@ -276,9 +280,20 @@ impl Read for Unpacked {
                 return self.decoder.read(into);
             }
             if !self.decoder.is_finished() {
-                let decoded = self.decoder.decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES));
-                decoded.map_err(|_| io::Error::other(CUT))?;
+                if let Err(error) = self.decoder.decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES)) {
+                    let mut causes =
+                        successors(Some(&error as &(dyn Error + 'static)), |cause| (*cause).source());
+                    self.is_cut = causes.any(|cause| cause.is::<io::Error>());
+                    // Lets the decoder yield what it has kept.
+                    let ended = self.decoder.decode_blocks(&FRAME_END[..], UptoBytes(1));
+                    if !self.is_cut || ended.is_err() {
+                        return Err(io::Error::other(CUT));
+                    }
+                }
                 continue;
+            }
+            if self.is_cut {
+                return Err(io::Error::other(CUT));
             }
             check_frame(&self.decoder)?;
             let has_next = begin_frame(&mut self.decoder, &mut self.packed);

@@ -541,6 +541,13 @@ mod tests {
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_001]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some() && !record.is_whole, "{record:?}");
+        // With a window of 1 KiB and a checksum: of blocks that hold a line each all but the cut one were read, within the window, too.
+        let block = [&[(plain.len() as u8) << 3, 0, 0], &plain[..]].concat();
+        let blocks = [&[0x28, 0xB5, 0x2F, 0xFD, 4, 0][..], &block, &block, &block[..9]].concat();
+        let cut_block = file("cut-block.zst", &blocks);
+        let (readers, mut feeds) = self::feeds(&plan(&cut_block, "mutilate-read-write"), 1);
+        assert_eq!(all_of(&mut feeds[0])[..], vec![expected[2_000].clone(); 2]);
+        assert!(readers.end()[0].error.as_ref().is_some_and(|error| error.contains("cut or damaged")));
         // The last four bytes are a checksum of what was packed.
         let mut damaged = packed.to_vec();
         *damaged.last_mut().unwrap() ^= 1;
@@ -549,7 +556,7 @@ mod tests {
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_000]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some_and(|error| error.contains("checksum")) && !record.is_whole);
-        [path, cut, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        [path, cut, cut_block, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
     /// Whatever their names say; and their layout, where they tell it.
