@@ -16,6 +16,7 @@ use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Replay, Trace, TraceOrder, TraceRepeat};
 use brunt_plan::recorded_request::RecordedRequest;
 use brunt_plan::shard::{Portion, StreamPart};
+use brunt_plan::trace_record::TraceRecord;
 use brunt_plan::units::Rate;
 use rapidhash::fast::GlobalState;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
@@ -31,33 +32,6 @@ const REQUESTS_MAX: u64 = 1 << 23;
 const VALUES: usize = 1 << 18;
 /// memcached takes a longer time to live for a Unix time.
 const TTL_MAX_S: u64 = 30 * 24 * 3600;
-
-/// What became of the requests of a file so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestCounts {
-    /// Those that are sent, by whichever host.
-    pub sent: u64,
-    /// Left out, as their keys are not in the sample.
-    pub sampled_out: u64,
-    /// Sets left out because a fill takes their place.
-    pub replaced_by_fills: u64,
-    /// Their operation is another than was recorded.
-    pub substituted: u64,
-    /// Their value was cut.
-    pub cut: u64,
-    /// Their key was too long or had bytes that no key may have.
-    pub hashed_keys: u64,
-    /// Retrievals of which nothing says how long a value to store would be.
-    pub unsized_retrievals: u64,
-    /// Their time to live would be below a second.
-    pub raised_ttls: u64,
-    /// Records whose time was before that of an earlier one.
-    pub clamped_times: u64,
-    /// Seconds with more records than are held.
-    pub overfull_seconds: u64,
-    /// In a preload, those of keys that need not be there, or are already.
-    pub not_stored: u64,
-}
 
 /// What a replay needs to know of its run.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +117,8 @@ pub struct TraceSchedule {
     /// When the last request is due.
     due_ns: u64,
     key: Vec<u8>,
-    counts: RequestCounts,
+    /// What became of all requests. Who reads the file counts its lines.
+    pub record: TraceRecord,
     left: u64,
     deals: RapidSecrets,
     samples: RapidSecrets,
@@ -193,16 +168,11 @@ impl TraceSchedule {
             value_sizes: Sizes::new(class.keyspace.value_size.clone(), SizeOf::Value, run.data_seed),
             due_ns: 0,
             key: Vec::with_capacity(2 * KEY_LEN_MAX),
-            counts: RequestCounts::default(),
+            record: TraceRecord::new(&class.name, trace),
             // Not the hash of values, and not of each other: what is in a sample must not have one taker.
             deals: RapidSecrets::seed(1),
             samples: RapidSecrets::seed(2),
         }
-    }
-
-    /// What became of all requests.
-    pub const fn counts(&self) -> &RequestCounts {
-        &self.counts
     }
 
     /// Are there as many requests as there are to be?
@@ -250,13 +220,13 @@ impl TraceSchedule {
             let record = Record { ttl_s, due_ns, ..Record::of(kind, key, len) };
             let taker = match hash {
                 Some(hash) => part_of(hash, self.takers),
-                None => (self.counts.sent % u64::from(self.takers)) as u32,
+                None => (self.record.records % u64::from(self.takers)) as u32,
             };
             hand(taker, &record);
-            self.counts.sent += 1;
-            self.counts.raised_ttls += u64::from(ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS));
-            self.counts.substituted += u64::from(kind != request.kind);
-            self.counts.cut += u64::from(is_cut);
+            self.record.records += 1;
+            self.record.raised_ttls += u64::from(ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS));
+            self.record.substituted += u64::from(kind != request.kind);
+            self.record.cut += u64::from(is_cut);
         }
         Ok(())
     }
@@ -265,7 +235,7 @@ impl TraceSchedule {
     pub fn end_round(&mut self, hand: &mut Hand<'_>) -> bool {
         self.hand_over_second(hand);
         // Another round of a file without a request would have none either.
-        let Some(pace) = self.pace.as_mut().filter(|_| self.counts.sent > 0) else { return false };
+        let Some(pace) = self.pace.as_mut().filter(|_| self.record.records > 0) else { return false };
         pace.round += 1;
         pace.round_ns = pace.latest_ns + pace.run.unit_ns;
         pace.replay.repeat != TraceRepeat::Once && !pace.replay.is_preload
@@ -286,8 +256,8 @@ impl TraceSchedule {
         let is_full = pace.held.len() == HELD_MAX
             || pace.keys.len() >= KEY_BYTES_MAX
             || pace.held_requests >= REQUESTS_MAX;
-        self.counts.clamped_times += u64::from(time_ns.is_none_or(|time_ns| time_ns < at_ns));
-        self.counts.overfull_seconds += u64::from(is_full && !is_of_next);
+        self.record.clamped_times += u64::from(time_ns.is_none_or(|time_ns| time_ns < at_ns));
+        self.record.overfull_seconds += u64::from(is_full && !is_of_next);
         if is_of_next || is_full {
             self.hand_over_second(hand);
         }
@@ -295,7 +265,7 @@ impl TraceSchedule {
         pace.latest_ns = at_ns;
         let mut requests = u64::from(request.repeats) * u64::from(pace.replay.copies);
         if !is_in_sample(hash, pace.replay.sample.per_billion) {
-            self.counts.sampled_out += requests;
+            self.record.sampled_out += requests;
             return Ok(());
         }
         let mut repeats = request.repeats;
@@ -304,7 +274,7 @@ impl TraceSchedule {
                 pace.seen.insert(hash) && request.kind.is_retrieval() && request.value_len.is_some();
             repeats = u32::from(is_found);
             let stored = u64::from(repeats) * u64::from(pace.replay.copies);
-            self.counts.not_stored += requests - stored;
+            self.record.not_stored += requests - stored;
             requests = stored;
             if !is_found {
                 return Ok(());
@@ -315,10 +285,10 @@ impl TraceSchedule {
             false => kind_in_mix(request.kind, &self.mix),
         };
         let ttl_ns = request.ttl_ns.map(|ttl_ns| pace.sent_ttl_ns(ttl_ns, at_ns));
-        self.counts.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
+        self.record.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
         let stored_ns = pace.run_ns(at_ns.into(), 1);
         let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| self.run.sent_ttl_s(ttl_ns, stored_ns));
-        self.counts.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
+        self.record.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
         pace.held_requests += requests;
         let start = pace.keys.len();
         pace.keys.extend_from_slice(request.key);
@@ -332,7 +302,7 @@ impl TraceSchedule {
     fn hand_over_second(&mut self, hand: &mut Hand<'_>) {
         let Some(mut pace) = self.pace.take() else { return };
         pace.remember_values();
-        self.counts.replaced_by_fills += pace.drop_replaced();
+        self.record.replaced_by_fills += pace.drop_replaced();
         let copies = pace.replay.copies;
         let count: u64 = pace.held.iter().map(|record| u64::from(record.repeats) * u64::from(copies)).sum();
         pace.draw_fractions(count);
@@ -353,10 +323,10 @@ impl TraceSchedule {
                         break 'second;
                     }
                     hand(taker, &Record { kind, key: &self.key, value_len, ttl_s, due_ns });
-                    self.counts.sent += 1;
-                    self.counts.cut += u64::from(is_cut);
-                    self.counts.hashed_keys += u64::from(is_hashed);
-                    self.counts.unsized_retrievals += u64::from(pace.fills && value_len.is_none());
+                    self.record.records += 1;
+                    self.record.cut += u64::from(is_cut);
+                    self.record.hashed_keys += u64::from(is_hashed);
+                    self.record.unsized_retrievals += u64::from(pace.fills && value_len.is_none());
                 }
             }
         }

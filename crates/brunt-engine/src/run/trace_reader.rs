@@ -13,9 +13,10 @@ use crate::trace_file::TraceFile;
 use brunt_plan::choice::TraceLayout;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, requests_of};
-use brunt_stats::run_record::{LineCounts, TraceRecord};
+use brunt_plan::trace_record::TraceRecord;
+use brunt_stats::run_record::LineCounts;
 use brunt_workload::trace::{Block, Record};
-use brunt_workload::trace_schedule::{ReplayRun, RequestCounts, TraceSchedule};
+use brunt_workload::trace_schedule::{ReplayRun, TraceSchedule};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -88,7 +89,6 @@ impl TraceReaders {
                 prefix: class.keyspace.prefix.clone().into_bytes(),
                 schedule: TraceSchedule::new(class, trace, takers, run),
                 ends: Ends { ends, spare_records: SPARE_RECORDS, is_over: is_over.clone() },
-                record: TraceRecord::new(&class.name, trace),
                 trace: trace.clone(),
             };
             let thread = start_thread("brunt-trace", move || reader.read(file));
@@ -275,7 +275,6 @@ struct Reader {
     prefix: Vec<u8>,
     schedule: TraceSchedule,
     ends: Ends,
-    record: TraceRecord,
     trace: Trace,
 }
 
@@ -283,11 +282,11 @@ impl Reader {
     fn read(mut self, mut file: TraceFile) -> TraceRecord {
         loop {
             let is_whole = self.read_file(&mut file);
-            add_lines(&mut self.record, file.counts());
+            add_lines(&mut self.schedule.record, file.counts());
             if !is_whole {
                 break;
             }
-            self.record.is_whole = true;
+            self.schedule.record.is_whole = true;
             let Self { prefix, schedule, ends, .. } = &mut self;
             if !schedule.end_round(&mut |taker, record| ends.add(prefix, taker, record)) {
                 break;
@@ -295,18 +294,18 @@ impl Reader {
             match open(&self.trace) {
                 Ok(again) => file = again,
                 Err(error) => {
-                    self.record.error = Some(error.to_string());
+                    self.schedule.record.error = Some(error.to_string());
                     break;
                 }
             }
         }
         self.ends.close();
-        with_requests(self.record, self.schedule.counts())
+        self.schedule.record
     }
 
     /// Reads to the end of the file. False where it is not reached.
     fn read_file(&mut self, file: &mut TraceFile) -> bool {
-        let Self { prefix, schedule, ends, record, .. } = self;
+        let Self { prefix, schedule, ends, .. } = self;
         let mut reached_ns = 0;
         loop {
             match file.advance(|request| {
@@ -315,7 +314,7 @@ impl Reader {
                 Ok(true) => {}
                 Ok(false) => return true,
                 Err(error) => {
-                    record.error = Some(error.to_string());
+                    schedule.record.error = Some(error.to_string());
                     return false;
                 }
             }
@@ -338,23 +337,6 @@ fn add_lines(record: &mut TraceRecord, counts: &LineCounts) {
     record.unsupported += counts.unsupported;
     record.unreadable += counts.unreadable;
     record.first_unreadable = record.first_unreadable.take().or_else(|| counts.first_unreadable.clone());
-}
-
-fn with_requests(record: TraceRecord, counts: &RequestCounts) -> TraceRecord {
-    TraceRecord {
-        records: counts.sent,
-        sampled_out: counts.sampled_out,
-        replaced_by_fills: counts.replaced_by_fills,
-        substituted: counts.substituted,
-        cut: counts.cut,
-        hashed_keys: counts.hashed_keys,
-        unsized_retrievals: counts.unsized_retrievals,
-        raised_ttls: counts.raised_ttls,
-        clamped_times: counts.clamped_times,
-        overfull_seconds: counts.overfull_seconds,
-        not_stored: counts.not_stored,
-        ..record
-    }
 }
 
 #[cfg(test)]

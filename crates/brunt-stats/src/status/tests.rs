@@ -3,7 +3,6 @@
 use super::*;
 use crate::connection::{FaultKind, FaultTable, FirstMalformed};
 use crate::recorder::Layout;
-use crate::run_record::TraceRecord;
 use crate::server::{OutageKind, OutageSpan};
 use crate::summary::Summary;
 use crate::summary::tests::{Event, MS, WINDOW, gets, intervals, plan, record};
@@ -11,6 +10,7 @@ use crate::usage::{AgentRecord, ClockEvidence, StallCounts, WorkerUsage};
 use crate::verification::{FaultExample, ValueFault};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use brunt_plan::trace_record::TraceRecord;
 use brunt_plan::units::Count;
 
 /// 10 000 requests a second for 2 s, of 100 us.

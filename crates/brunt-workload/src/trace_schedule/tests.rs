@@ -25,7 +25,7 @@ fn replayed(
     takers: u32,
     run: ReplayRun,
     rounds: usize,
-) -> (Vec<Sent>, RequestCounts) {
+) -> (Vec<Sent>, TraceRecord) {
     let replay = if more.contains("replay = false") { "" } else { "replay = true\n" };
     let class = crate::tests::class(&format!(
         "connections = 64\nprefix = 'p:'\ntrace = 't'\ntrace-layout = '{layout}'\n{replay}{more}"
@@ -47,8 +47,7 @@ fn replayed(
         }
         assert_eq!(schedule.end_round(&mut hand), more.contains("trace-repeat"), "{round}");
     }
-    let counts = *schedule.counts();
-    (sent, counts)
+    (sent, schedule.record)
 }
 
 const RUN: ReplayRun = ReplayRun {
@@ -62,7 +61,7 @@ const RUN: ReplayRun = ReplayRun {
     tells_misses: true,
 };
 
-fn twitter(lines: &str, more: &str) -> (Vec<Sent>, RequestCounts) {
+fn twitter(lines: &str, more: &str) -> (Vec<Sent>, TraceRecord) {
     replayed(lines, "twitter", more, 8, RUN, 1)
 }
 
@@ -91,7 +90,7 @@ fn uniform_times_are_exact() {
             })
         });
         assert!(sent.iter().map(|one| one.due_ns).eq(expected), "{more}");
-        assert_eq!(counts, RequestCounts { sent: 26_101, ..RequestCounts::default() });
+        assert_eq!(shown(&counts), "sent 26101");
     }
 }
 
@@ -212,7 +211,7 @@ fn rules_are_counted() {
     }
 }
 
-fn shown(counts: &RequestCounts) -> String {
+fn shown(counts: &TraceRecord) -> String {
     let named = [
         ("sampled", counts.sampled_out),
         ("replaced", counts.replaced_by_fills),
@@ -228,7 +227,7 @@ fn shown(counts: &RequestCounts) -> String {
     let others = named.into_iter().filter(|(_, count)| *count > 0);
     format!(
         "sent {}{}",
-        counts.sent,
+        counts.records,
         others.map(|(name, count)| format!(" {name} {count}")).collect::<String>()
     )
 }
@@ -248,8 +247,8 @@ fn requests_add_up() {
         let more =
             "trace-copies = 3\ntrace-sample = '25%'\non-miss = 'set'\ntime = '9s'\ntrace-repeat = 'new-keys'";
         let (sent, counts) = replayed(&lines, "meta", more, takers, RUN, 2);
-        assert_eq!(sent.len() as u64, counts.sent);
-        assert_eq!(counts.sent + counts.sampled_out + counts.replaced_by_fills, all * 3 * 2);
+        assert_eq!(sent.len() as u64, counts.records);
+        assert_eq!(counts.records + counts.sampled_out + counts.replaced_by_fills, all * 3 * 2);
         assert!(sent.is_sorted_by_key(|one| one.due_ns));
         // The second round is 25 seconds after the first.
         assert_eq!(sent.last().unwrap().due_ns / 1_000_000_000, 49);
