@@ -2,26 +2,31 @@
 //!
 //! Not what a record says (`brunt-workload/src/trace_decoder.rs`). Invariants: packed files are told by their first bytes; memory is bounded by a
 //! chunk, the longest line of the layout and the window of the packer; what was read before a file ends or fails is yielded first,
-//! but for the last window of a zstd frame that is cut.
+//! but for the last window of a zstd frame that is damaged.
 
 use crate::input_file;
 use brunt_plan::plan::TraceLayout;
 use brunt_plan::quantity::listed;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::recorded_request::RecordedRequest;
-use brunt_stats::run_record::{FirstUnreadable, LineCounts};
+use brunt_plan::trace_record::FirstUnreadable;
+use brunt_stats::run_record::LineCounts;
 use brunt_workload::trace_decoder::{Decoded, LineError, Piece, TraceDecoder, recognised};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::iter::successors;
 use std::ops::Range;
 use std::path::Path;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
+/// What some programs write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Lines at the beginning of a trace of which one has to be a record.
 const TRIED_LINES: u64 = 1_000;
 
@@ -60,8 +65,7 @@ impl TraceFile {
             return Self::begin(path, layout);
         };
         let (FirstUnreadable { line, text, reason }, layout) = (first, tried.layout());
-        let (text, name) =
-            (QuotedBytes(text.as_bytes()), if tried.has_records() { "record" } else { "line" });
+        let (text, name) = (QuotedBytes(text.as_bytes()), layout.piece());
         Err(io::Error::other(format!(
             "no {name} up to {name} {lines} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
         )))
@@ -75,7 +79,8 @@ impl TraceFile {
         if end == 0 {
             return Err(filled.err().unwrap_or_else(|| io::Error::other("it is empty")));
         }
-        let layout = layout.or_else(|| recognised(&buffer[..end])).ok_or_else(|| {
+        let text = if buffer[..end].starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let layout = layout.or_else(|| recognised(&buffer[text..end])).ok_or_else(|| {
             io::Error::other(format!(
                 "it does not tell its layout, as those of {} do; name one by brunt run --set trace-layout=LAYOUT or brunt trace --trace-layout LAYOUT: {}",
                 listed(&TraceLayout::TOLD_BY_FILES.map(TraceLayout::name)),
@@ -83,19 +88,15 @@ impl TraceFile {
             ))
         })?;
         let decoder = TraceDecoder::new(layout);
+        let start = if let Piece::Line(_) = decoder.piece() { text } else { 0 };
         let is_over = !matches!(filled, Ok(false));
         let (failure, counts) = (filled.err(), LineCounts::default());
-        Ok(Self { unpacked, decoder, buffer, start: 0, end, is_over, failure, counts })
+        Ok(Self { unpacked, decoder, buffer, start, end, is_over, failure, counts })
     }
 
     /// How it is written.
     pub const fn layout(&self) -> TraceLayout {
         self.decoder.layout()
-    }
-
-    /// Has it records of a fixed length instead of lines?
-    pub const fn has_records(&self) -> bool {
-        matches!(self.decoder.piece(), Piece::Record(_))
     }
 
     /// What became of it so far.
@@ -226,14 +227,16 @@ fn unpack(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     }
 }
 
-/// The decoder keeps a window of the frame for what refers to it.
-const CUT: &str =
-    "it is cut or damaged within a zstd frame, the end of which (up to its window size) is lost";
+/// A block that is cut is lost; of a damaged frame, what the decoder keeps for later blocks to refer to, too.
+const CUT: &str = "it is cut or damaged within a zstd frame, the end of which is lost";
+/// A last block without bytes, and a checksum, which a frame may have (RFC 8878, sections 3.1.1 and 3.1.1.2).
+const FRAME_END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 /// A zstd file, frame by frame.
 struct Unpacked {
     decoder: FrameDecoder,
     packed: BufReader<File>,
+    is_cut: bool,
 }
 
 impl Unpacked {
@@ -242,7 +245,7 @@ impl Unpacked {
         let mut decoder = FrameDecoder::new();
         let refused = |error| io::Error::other(format!("not a zstd file: {error}"));
         begin_frame(&mut decoder, &mut packed).map_err(refused)?;
-        Ok(Self { decoder, packed })
+        Ok(Self { decoder, packed, is_cut: false })
     }
 }
 
@@ -278,9 +281,20 @@ impl Read for Unpacked {
                 return self.decoder.read(into);
             }
             if !self.decoder.is_finished() {
-                let decoded = self.decoder.decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES));
-                decoded.map_err(|_| io::Error::other(CUT))?;
+                if let Err(error) = self.decoder.decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES)) {
+                    let mut causes =
+                        successors(Some(&error as &(dyn Error + 'static)), |cause| (*cause).source());
+                    self.is_cut = causes.any(|cause| cause.is::<io::Error>());
+                    // Lets the decoder yield what it has kept.
+                    let ended = self.decoder.decode_blocks(&FRAME_END[..], UptoBytes(1));
+                    if !self.is_cut || ended.is_err() {
+                        return Err(io::Error::other(CUT));
+                    }
+                }
                 continue;
+            }
+            if self.is_cut {
+                return Err(io::Error::other(CUT));
             }
             check_frame(&self.decoder)?;
             let has_next = begin_frame(&mut self.decoder, &mut self.packed);

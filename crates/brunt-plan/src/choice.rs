@@ -317,17 +317,22 @@ impl TraceLayout {
     /// The layouts that a file tells by itself.
     pub const TOLD_BY_FILES: [Self; 2] = [Self::Meta, Self::Monitor];
 
-    /// Whose it is and what it says; below that a line of it, of records their fields.
+    /// What a file of it consists of.
+    pub const fn piece(self) -> &'static str {
+        if matches!(self, Self::Oracle) { "record" } else { "line" }
+    }
+
+    /// Whose it is and what it says; below that a line of it, with the head that it needs, and a record in hexadecimal digits.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Twitter => {
                 "Twitter's cache-trace: TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]\n0,q:a:1:8WTfjZU,13,213,4,get,0"
             }
             Self::Meta => {
-                "Meta's kvcache: the first line names the columns\nop_time,key,key_size,op,op_count,size,ttl"
+                "Meta's kvcache: the first line names the columns\nop_time,key,key_size,op,op_count,size,ttl\n1000,00000000deadbeef,48,SET,3,87,60"
             }
             Self::Oracle => {
-                "libCacheSim's oracleGeneral, all gets\nu32 time, u64 object, u32 size, i64 next; little endian"
+                "libCacheSim's oracleGeneral, all gets: u32 time, u64 object, u32 size, i64 next, little endian\n0a000000 0700000000000000 64000000 0300000000000000"
             }
             Self::OracleText => "the same as text: TIME, OBJECT, BYTES, NEXT\n10, 7, 100, 3",
             Self::Monitor => {

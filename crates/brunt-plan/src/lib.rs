@@ -31,6 +31,7 @@ pub mod split_mix;
 pub mod sweep;
 pub mod time_law;
 pub mod trace_identity;
+pub mod trace_record;
 pub mod until;
 pub mod warmup;
 

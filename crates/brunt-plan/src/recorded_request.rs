@@ -7,8 +7,8 @@ use crate::op::OpKind;
 /// A request as it was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedRequest<'a> {
-    /// When, counted from the first record; of one that is earlier than that, 0. `None` where the layout has no times, or none of a known unit.
-    pub time_ns: Option<u64>,
+    /// When, counted from the first record. `None` where the layout has no times, or none of a known unit.
+    pub time_ns: Option<i64>,
     /// What was asked.
     pub kind: OpKind,
     /// Of which key.

@@ -54,7 +54,7 @@ impl TraceReport {
         let held = &self.held;
         let of_requests = |count: u64| share(count, held.requests);
         let lines = &self.lines;
-        let piece = if self.layout == TraceLayout::Oracle { "record" } else { "line" };
+        let piece = self.layout.piece();
         let read = [things(lines.lines, piece), things(held.requests, "request")];
         document
             .facts("trace", [format!("{}, {}", self.file, self.layout)].into_iter().chain(read).collect());

@@ -24,6 +24,7 @@ use crate::run_record::RunRecord;
 use crate::server_evidence::ServerEvidence;
 use crate::usage::AgentRecord;
 use crate::window::RunTimes;
+use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quantity::percent;
 use schemars::JsonSchema;
@@ -81,6 +82,12 @@ impl Facts<'_> {
 
     fn is_open_loop(&self) -> bool {
         self.record.plan.has_open_loop()
+    }
+
+    /// Requests that were sent, warm-up included.
+    fn sent_after_preload(&self) -> u64 {
+        let entries = self.record.run.intervals.request_counts.entries();
+        entries.filter(|entry| entry.phase != Phase::Preload).map(|entry| entry.counts.requests.sent).sum()
     }
 
     /// Does a backlog grow?

@@ -310,9 +310,9 @@ struct Times {
 }
 
 impl Times {
-    fn add(&mut self, time_ns: u64, repeats: u64) {
-        self.falling += u64::from(time_ns < self.last_ns);
-        let time_ns = time_ns.max(self.last_ns);
+    fn add(&mut self, time_ns: i64, repeats: u64) {
+        let (told_ns, time_ns) = (time_ns, self.last_ns.max(time_ns.max(0) as u64));
+        self.falling += u64::from(told_ns < time_ns as i64);
         self.is_in_seconds &= time_ns.is_multiple_of(SECOND_NS);
         if time_ns / SECOND_NS > self.last_ns / SECOND_NS {
             self.this_second = 0;

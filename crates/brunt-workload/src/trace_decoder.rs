@@ -9,7 +9,7 @@ use brunt_plan::op::OpKind::{self, Delete, Get, Set};
 use brunt_plan::plan::{KEY_BYTES_MAX, TraceLayout};
 use brunt_plan::recorded_request::RecordedRequest;
 
-const SECOND_NS: u64 = 1_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
 
 brunt_plan::named! {
     /// Why a line or record is no request.
@@ -24,6 +24,8 @@ brunt_plan::named! {
         Untimed = "no time at which to replay it",
         /// A length that is no whole number.
         Length = "a length that is no whole number",
+        /// A time to live that is no whole number.
+        Ttl = "a ttl that is no whole number",
         /// A key of no bytes, or, where it is sent, of too many with its prefix, or of others than printable ASCII without spaces.
         Key = "a key that is empty, too long or not printable",
         /// An operation that the layout does not know.
@@ -149,7 +151,7 @@ impl TraceDecoder {
         let request = match layout {
             TraceLayout::Meta => self.of_meta(words)?,
             TraceLayout::OracleText => self.of_oracle(words)?,
-            TraceLayout::Twitter => self.of_twitter(words)?,
+            TraceLayout::Twitter => self.of_twitter(line, words)?,
             _ => self.of_mutilate(words)?,
         };
         if layout == TraceLayout::OracleText && request.value_len == Some(0) {
@@ -158,8 +160,14 @@ impl TraceDecoder {
         each(&request).map(|()| Decoded::Requests)
     }
 
-    fn of_twitter<'a>(&mut self, words: &[&'a [u8]]) -> Result<RecordedRequest<'a>, LineError> {
-        let [time, key, key_len, value_len, _, operation] = first_words(words)?;
+    fn of_twitter<'a>(
+        &mut self,
+        line: &'a [u8],
+        words: &[&'a [u8]],
+    ) -> Result<RecordedRequest<'a>, LineError> {
+        let [time, _, key_len, value_len, _, operation] = first_words(words)?;
+        // A key keeps its blanks.
+        let key = line.split(|byte| *byte == b',').nth(1).unwrap_or_default();
         let kinds = TraceLayout::Twitter.kinds();
         let kind = kinds.iter().find(|kind| kind.name().as_bytes() == operation);
         let value_len = whole(value_len).ok_or(LineError::Length)?;
@@ -168,7 +176,7 @@ impl TraceDecoder {
             time_ns: Some(self.seconds(time)?),
             key_len: short(key_len),
             value_len: stored(kind, value_len),
-            ttl_ns: words.get(6).and_then(|ttl| ttl_ns(ttl)),
+            ttl_ns: ttl_ns(words.get(6).copied())?,
             ..RecordedRequest::of(kind, filled(key)?)
         })
     }
@@ -222,17 +230,17 @@ impl TraceDecoder {
         let repeats = repeats.map_or(Some(1), short).filter(|repeats| (1..=65_535).contains(repeats));
         let repeats = repeats.ok_or(LineError::Repeats)?;
         let time_ns = time.map(|time| self.seconds(time)).transpose()?;
-        let key_len = key_size.and_then(short);
+        let (key_len, ttl_ns) = (key_size.and_then(short), ttl_ns(ttl)?);
         self.key.clear();
         self.key.extend_from_slice(filled(key)?);
-        // By a byte that ids do not have, so that no two keys become one.
-        let padded = key_len.unwrap_or(0).min(KEY_BYTES_MAX) as usize;
+        // By a byte that ids do not have, so that no two keys become one. One that is too long stays so, for who sends it to count.
+        let padded = key_len.unwrap_or(0).min(KEY_BYTES_MAX + 1) as usize;
         self.key.resize(padded.max(self.key.len()), b'.');
         Ok(RecordedRequest {
             time_ns,
             key_len,
             value_len: stored(kind, value_len),
-            ttl_ns: ttl.and_then(ttl_ns),
+            ttl_ns,
             repeats,
             ..RecordedRequest::of(kind, &self.key)
         })
@@ -289,13 +297,14 @@ impl TraceDecoder {
         refused.map(|()| Decoded::Requests)
     }
 
-    fn seconds(&mut self, text: &[u8]) -> Result<u64, LineError> {
+    fn seconds(&mut self, text: &[u8]) -> Result<i64, LineError> {
         let time = whole(text).ok_or(LineError::Time)?;
         Ok(self.since_first(time, SECOND_NS))
     }
 
-    fn since_first(&mut self, time: u64, unit_ns: u64) -> u64 {
-        time.saturating_sub(*self.first.get_or_insert(time)).saturating_mul(unit_ns)
+    fn since_first(&mut self, time: u64, unit_ns: i64) -> i64 {
+        let since = i128::from(time) - i128::from(*self.first.get_or_insert(time));
+        (since.clamp(i64::MIN.into(), i64::MAX.into()) as i64).saturating_mul(unit_ns)
     }
 }
 
@@ -332,8 +341,10 @@ fn filled(key: &[u8]) -> Result<&[u8], LineError> {
 }
 
 /// Of seconds; 0 is none.
-fn ttl_ns(text: &[u8]) -> Option<u64> {
-    whole(text).filter(|ttl| *ttl > 0).map(|ttl| ttl.saturating_mul(SECOND_NS))
+fn ttl_ns(text: Option<&[u8]>) -> Result<Option<u64>, LineError> {
+    let text = text.filter(|text| !text.is_empty());
+    let ttl = text.map_or(Some(0), whole).ok_or(LineError::Ttl)?;
+    Ok(Some(ttl.saturating_mul(SECOND_NS as u64)).filter(|ttl_ns| *ttl_ns > 0))
 }
 
 fn short(text: &[u8]) -> Option<u32> {

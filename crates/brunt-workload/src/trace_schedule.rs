@@ -7,6 +7,7 @@
 
 use crate::arrivals::Arrivals;
 use crate::rng::{Draw, Purpose, Rng};
+use crate::size::{SizeOf, Sizes};
 use crate::trace::{KEY_LEN_MAX, Record, kind_in_mix};
 use crate::trace_decoder::LineError;
 use brunt_plan::arrival::Arrival;
@@ -15,6 +16,7 @@ use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Replay, Trace, TraceOrder, TraceRepeat};
 use brunt_plan::recorded_request::RecordedRequest;
 use brunt_plan::shard::{Portion, StreamPart};
+use brunt_plan::trace_record::TraceRecord;
 use brunt_plan::units::Rate;
 use rapidhash::fast::GlobalState;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
@@ -31,33 +33,6 @@ const VALUES: usize = 1 << 18;
 /// memcached takes a longer time to live for a Unix time.
 const TTL_MAX_S: u64 = 30 * 24 * 3600;
 
-/// What became of the requests of a file so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestCounts {
-    /// Those that are sent, by whichever host.
-    pub sent: u64,
-    /// Left out, as their keys are not in the sample.
-    pub sampled_out: u64,
-    /// Sets left out because a fill takes their place.
-    pub replaced_by_fills: u64,
-    /// Their operation is another than was recorded.
-    pub substituted: u64,
-    /// Their value was cut.
-    pub cut: u64,
-    /// Their key was too long or had bytes that no key may have.
-    pub hashed_keys: u64,
-    /// Retrievals of which nothing says how long a value to store would be.
-    pub unsized_retrievals: u64,
-    /// Their time to live would be below a second.
-    pub raised_ttls: u64,
-    /// Records whose time was before that of an earlier one.
-    pub clamped_times: u64,
-    /// Seconds with more records than are held.
-    pub overfull_seconds: u64,
-    /// In a preload, those of keys that need not be there, or are already.
-    pub not_stored: u64,
-}
-
 /// What a replay needs to know of its run.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayRun {
@@ -65,6 +40,8 @@ pub struct ReplayRun {
     pub class_id: ClassId,
     /// The run's seed.
     pub seed: u64,
+    /// That of the data.
+    pub data_seed: u64,
     /// How many requests are due after the warm-up, at most.
     pub requests: Option<u64>,
     /// How long the warm-up is.
@@ -134,11 +111,14 @@ pub struct TraceSchedule {
     /// Of an open loop that has a rate.
     arrivals: Option<Box<Arrivals>>,
     pace: Option<Box<Pace>>,
-    warmup_ns: u64,
+    run: ReplayRun,
+    /// Of values whose length no record tells, unless it is replayed.
+    value_sizes: Sizes,
     /// When the last request is due.
     due_ns: u64,
     key: Vec<u8>,
-    counts: RequestCounts,
+    /// What became of all requests. Who reads the file counts its lines.
+    pub record: TraceRecord,
     left: u64,
     deals: RapidSecrets,
     samples: RapidSecrets,
@@ -184,19 +164,15 @@ impl TraceSchedule {
             arrivals: arrivals.filter(|_| class.has_timed_records()),
             left: run.requests.filter(|_| class.has_timed_records()).unwrap_or(u64::MAX),
             pace,
-            warmup_ns: run.warmup_ns,
+            run,
+            value_sizes: Sizes::new(class.keyspace.value_size.clone(), SizeOf::Value, run.data_seed),
             due_ns: 0,
             key: Vec::with_capacity(2 * KEY_LEN_MAX),
-            counts: RequestCounts::default(),
+            record: TraceRecord::new(&class.name, trace),
             // Not the hash of values, and not of each other: what is in a sample must not have one taker.
             deals: RapidSecrets::seed(1),
             samples: RapidSecrets::seed(2),
         }
-    }
-
-    /// What became of all requests.
-    pub const fn counts(&self) -> &RequestCounts {
-        &self.counts
     }
 
     /// Are there as many requests as there are to be?
@@ -221,28 +197,36 @@ impl TraceSchedule {
         if !self.is_sendable(key) {
             return Err(LineError::Key);
         }
-        let taker = |count: u64| match self.order {
+        // Lines are sent as by mutilate: a length that is not told is 0, and no value expires that would not without them.
+        let (hash, ttl_ns, default_len) = match self.order {
+            TraceOrder::Lines => (None, None, 0),
             TraceOrder::Keys => {
-                part_of(rapidhash_v3_nano_inline::<true, false>(key, &self.deals), self.takers)
+                let hash = rapidhash_v3_nano_inline::<true, false>(key, &self.deals);
+                (Some(hash), request.ttl_ns, self.value_sizes.len(hash))
             }
-            TraceOrder::Lines => (count % u64::from(self.takers)) as u32,
         };
         let kind = kind_in_mix(request.kind, &self.mix);
-        let (len, is_cut) = limited(request.value_len.unwrap_or(0));
+        let (len, is_cut) = limited(request.value_len.unwrap_or(default_len.into()));
         for _ in 0..request.repeats {
             if let Some(arrivals) = &mut self.arrivals {
                 self.due_ns = arrivals.peek_ns();
                 arrivals.advance();
             }
             let due_ns = self.due_ns;
-            if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
+            if !count_down(&mut self.left, due_ns >= self.run.warmup_ns) {
                 break;
             }
-            let record = Record { ttl_s: self.ttl_s, due_ns, ..Record::of(kind, key, len) };
-            hand(taker(self.counts.sent), &record);
-            self.counts.sent += 1;
-            self.counts.substituted += u64::from(kind != request.kind);
-            self.counts.cut += u64::from(is_cut);
+            let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| self.run.sent_ttl_s(ttl_ns, due_ns));
+            let record = Record { ttl_s, due_ns, ..Record::of(kind, key, len) };
+            let taker = match hash {
+                Some(hash) => part_of(hash, self.takers),
+                None => (self.record.records % u64::from(self.takers)) as u32,
+            };
+            hand(taker, &record);
+            self.record.records += 1;
+            self.record.raised_ttls += u64::from(ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS));
+            self.record.substituted += u64::from(kind != request.kind);
+            self.record.cut += u64::from(is_cut);
         }
         Ok(())
     }
@@ -251,7 +235,7 @@ impl TraceSchedule {
     pub fn end_round(&mut self, hand: &mut Hand<'_>) -> bool {
         self.hand_over_second(hand);
         // Another round of a file without a request would have none either.
-        let Some(pace) = self.pace.as_mut().filter(|_| self.counts.sent > 0) else { return false };
+        let Some(pace) = self.pace.as_mut().filter(|_| self.record.records > 0) else { return false };
         pace.round += 1;
         pace.round_ns = pace.latest_ns + pace.run.unit_ns;
         pace.replay.repeat != TraceRepeat::Once && !pace.replay.is_preload
@@ -266,14 +250,14 @@ impl TraceSchedule {
     fn hold(&mut self, request: &RecordedRequest<'_>, hand: &mut Hand<'_>) -> Result<(), LineError> {
         let hash = rapidhash_v3_nano_inline::<true, false>(request.key, &self.samples);
         let Some(pace) = &mut self.pace else { return Ok(()) };
-        let time_ns = request.time_ns.ok_or(LineError::Untimed)?.saturating_add(pace.round_ns);
-        let at_ns = time_ns.max(pace.latest_ns);
+        let time_ns = pace.round_ns.checked_add_signed(request.time_ns.ok_or(LineError::Untimed)?);
+        let at_ns = time_ns.unwrap_or(0).max(pace.latest_ns);
         let is_of_next = at_ns / SECOND_NS != pace.latest_ns / SECOND_NS;
         let is_full = pace.held.len() == HELD_MAX
             || pace.keys.len() >= KEY_BYTES_MAX
             || pace.held_requests >= REQUESTS_MAX;
-        self.counts.clamped_times += u64::from(time_ns < at_ns);
-        self.counts.overfull_seconds += u64::from(is_full && !is_of_next);
+        self.record.clamped_times += u64::from(time_ns.is_none_or(|time_ns| time_ns < at_ns));
+        self.record.overfull_seconds += u64::from(is_full && !is_of_next);
         if is_of_next || is_full {
             self.hand_over_second(hand);
         }
@@ -281,7 +265,7 @@ impl TraceSchedule {
         pace.latest_ns = at_ns;
         let mut requests = u64::from(request.repeats) * u64::from(pace.replay.copies);
         if !is_in_sample(hash, pace.replay.sample.per_billion) {
-            self.counts.sampled_out += requests;
+            self.record.sampled_out += requests;
             return Ok(());
         }
         let mut repeats = request.repeats;
@@ -290,7 +274,7 @@ impl TraceSchedule {
                 pace.seen.insert(hash) && request.kind.is_retrieval() && request.value_len.is_some();
             repeats = u32::from(is_found);
             let stored = u64::from(repeats) * u64::from(pace.replay.copies);
-            self.counts.not_stored += requests - stored;
+            self.record.not_stored += requests - stored;
             requests = stored;
             if !is_found {
                 return Ok(());
@@ -301,9 +285,10 @@ impl TraceSchedule {
             false => kind_in_mix(request.kind, &self.mix),
         };
         let ttl_ns = request.ttl_ns.map(|ttl_ns| pace.sent_ttl_ns(ttl_ns, at_ns));
-        self.counts.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
-        let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| pace.sent_ttl_s(ttl_ns.div_ceil(SECOND_NS), at_ns));
-        self.counts.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
+        self.record.raised_ttls += if ttl_ns.is_some_and(|ttl_ns| ttl_ns < SECOND_NS) { requests } else { 0 };
+        let stored_ns = pace.run_ns(at_ns.into(), 1);
+        let ttl_s = ttl_ns.map_or(self.ttl_s, |ttl_ns| self.run.sent_ttl_s(ttl_ns, stored_ns));
+        self.record.substituted += if kind == request.kind || pace.replay.is_preload { 0 } else { requests };
         pace.held_requests += requests;
         let start = pace.keys.len();
         pace.keys.extend_from_slice(request.key);
@@ -317,7 +302,7 @@ impl TraceSchedule {
     fn hand_over_second(&mut self, hand: &mut Hand<'_>) {
         let Some(mut pace) = self.pace.take() else { return };
         pace.remember_values();
-        self.counts.replaced_by_fills += pace.drop_replaced();
+        self.record.replaced_by_fills += pace.drop_replaced();
         let copies = pace.replay.copies;
         let count: u64 = pace.held.iter().map(|record| u64::from(record.repeats) * u64::from(copies)).sum();
         pace.draw_fractions(count);
@@ -334,14 +319,14 @@ impl TraceSchedule {
                     self.due_ns = self.due_ns.max(pace.time_ns(record, nth, count));
                     nth += 1;
                     let due_ns = self.due_ns;
-                    if !count_down(&mut self.left, due_ns >= self.warmup_ns) {
+                    if !count_down(&mut self.left, due_ns >= self.run.warmup_ns) {
                         break 'second;
                     }
                     hand(taker, &Record { kind, key: &self.key, value_len, ttl_s, due_ns });
-                    self.counts.sent += 1;
-                    self.counts.cut += u64::from(is_cut);
-                    self.counts.hashed_keys += u64::from(is_hashed);
-                    self.counts.unsized_retrievals += u64::from(pace.fills && value_len.is_none());
+                    self.record.records += 1;
+                    self.record.cut += u64::from(is_cut);
+                    self.record.hashed_keys += u64::from(is_hashed);
+                    self.record.unsized_retrievals += u64::from(pace.fills && value_len.is_none());
                 }
             }
         }
@@ -361,7 +346,8 @@ impl TraceSchedule {
         if pace.round > 0 && pace.replay.repeat == TraceRepeat::NewKeys {
             let _ = write!(self.key, "+{}", pace.round);
         }
-        if copy > 0 {
+        // The first copy, too: its key could be that of another key's copy.
+        if pace.replay.copies > 1 {
             let _ = write!(self.key, ".{copy}");
         }
         let is_sendable = self.is_sendable(&self.key);
@@ -371,6 +357,18 @@ impl TraceSchedule {
             let _ = write!(self.key, "~{hash:016x}");
         }
         !is_sendable
+    }
+}
+
+impl ReplayRun {
+    /// The time to live of what is stored at this time of the run, as it is sent.
+    fn sent_ttl_s(&self, ttl_ns: u64, at_ns: u64) -> u32 {
+        let ttl_s = ttl_ns.div_ceil(SECOND_NS);
+        let sent = match self.unix_s {
+            Some(unix_s) if ttl_s > TTL_MAX_S => unix_s + at_ns / SECOND_NS + ttl_s,
+            _ => ttl_s.max(1),
+        };
+        u32::try_from(sent).unwrap_or(u32::MAX)
     }
 }
 
@@ -398,15 +396,6 @@ impl Pace {
             true => self.run_ns(u128::from(at_ns) + u128::from(ttl_ns), 1) - self.run_ns(at_ns.into(), 1),
             false => scaled_ns(ttl_ns.into(), 1, self.replay.speed),
         }
-    }
-
-    /// A time to live from then on, as it is sent.
-    fn sent_ttl_s(&self, ttl_s: u64, at_ns: u64) -> u32 {
-        let sent = match self.run.unix_s {
-            Some(unix_s) if ttl_s > TTL_MAX_S => unix_s + self.run_ns(at_ns.into(), 1) / SECOND_NS + ttl_s,
-            _ => ttl_s.max(1),
-        };
-        u32::try_from(sent).unwrap_or(u32::MAX)
     }
 
     /// Remembers how long the values of keys are, and live.

@@ -299,7 +299,7 @@ mod tests {
 --set linger | error: invalid value 'linger' for '--set <KEY=VALUE>': expected KEY=VALUE, such as linger=1s
 --preset usr --keys 10k --set ttl=5s | mix = "get=998,set=2"\nkeys = 10000\nkey-size = "discrete:16=1,21=1"\nvalue-size = "fixed:2"\nttl = "5s"\n
 --preset ycsb-e | error: invalid value 'ycsb-e' for '--preset <NAME>': it scans ranges of keys, which no cache server does
---preset etcc | error: invalid value 'etcc' for '--preset <NAME>': expected etc, usr, app, var, sys, ycsb-a to ycsb-f, or twitter-1 to twitter-54
+--preset etcc | error: invalid value 'etcc' for '--preset <NAME>': expected etc, usr, app, var, sys, ycsb-a to ycsb-d, ycsb-f, or twitter-1 to twitter-54 except 5
 --cluster=yes | error: unexpected value 'yes' for '--cluster' found; no more were expected"#;
         for [line, expected] in cases(table) {
             assert_eq!(plan_of(&words(&line)), expected, "{line}");

@@ -505,9 +505,9 @@ fn refused(summary: &Summary) -> Option<String> {
     let is_answered =
         |requests: &RequestCounts| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
     let is_silent = !summary.phases.iter().any(|phase| is_answered(&phase.counts.requests));
-    // Nor is there a reply to what was never asked.
+    // Nor is there a reply to what was never sent.
     let connections = summary.record.run.intervals.all_connections();
-    let is_asked = summary.phases.iter().any(|phase| phase.counts.requests.scheduled > 0)
+    let is_asked = summary.phases.iter().any(|phase| phase.counts.requests.sent > 0)
         || connections.failed + connections.lost > 0;
     (is_silent && is_asked).then(|| "at all".to_owned())
 }

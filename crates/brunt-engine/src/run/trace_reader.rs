@@ -13,9 +13,10 @@ use crate::trace_file::TraceFile;
 use brunt_plan::choice::TraceLayout;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, requests_of};
-use brunt_stats::run_record::{LineCounts, TraceRecord};
+use brunt_plan::trace_record::TraceRecord;
+use brunt_stats::run_record::LineCounts;
 use brunt_workload::trace::{Block, Record};
-use brunt_workload::trace_schedule::{ReplayRun, RequestCounts, TraceSchedule};
+use brunt_workload::trace_schedule::{ReplayRun, TraceSchedule};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -77,6 +78,7 @@ impl TraceReaders {
             let run = ReplayRun {
                 class_id: index as u16,
                 seed: plan.seed,
+                data_seed: plan.data_seed,
                 requests: requests_of(plan, index),
                 warmup_ns: plan.warmup.longest().0,
                 unit_ns: file.layout().unit_ns(),
@@ -87,7 +89,6 @@ impl TraceReaders {
                 prefix: class.keyspace.prefix.clone().into_bytes(),
                 schedule: TraceSchedule::new(class, trace, takers, run),
                 ends: Ends { ends, spare_records: SPARE_RECORDS, is_over: is_over.clone() },
-                record: TraceRecord::new(&class.name, trace),
                 trace: trace.clone(),
             };
             let thread = start_thread("brunt-trace", move || reader.read(file));
@@ -274,7 +275,6 @@ struct Reader {
     prefix: Vec<u8>,
     schedule: TraceSchedule,
     ends: Ends,
-    record: TraceRecord,
     trace: Trace,
 }
 
@@ -282,11 +282,11 @@ impl Reader {
     fn read(mut self, mut file: TraceFile) -> TraceRecord {
         loop {
             let is_whole = self.read_file(&mut file);
-            add_lines(&mut self.record, file.counts());
+            add_lines(&mut self.schedule.record, file.counts());
             if !is_whole {
                 break;
             }
-            self.record.is_whole = true;
+            self.schedule.record.is_whole = true;
             let Self { prefix, schedule, ends, .. } = &mut self;
             if !schedule.end_round(&mut |taker, record| ends.add(prefix, taker, record)) {
                 break;
@@ -294,18 +294,18 @@ impl Reader {
             match open(&self.trace) {
                 Ok(again) => file = again,
                 Err(error) => {
-                    self.record.error = Some(error.to_string());
+                    self.schedule.record.error = Some(error.to_string());
                     break;
                 }
             }
         }
         self.ends.close();
-        with_requests(self.record, self.schedule.counts())
+        self.schedule.record
     }
 
     /// Reads to the end of the file. False where it is not reached.
     fn read_file(&mut self, file: &mut TraceFile) -> bool {
-        let Self { prefix, schedule, ends, record, .. } = self;
+        let Self { prefix, schedule, ends, .. } = self;
         let mut reached_ns = 0;
         loop {
             match file.advance(|request| {
@@ -314,7 +314,7 @@ impl Reader {
                 Ok(true) => {}
                 Ok(false) => return true,
                 Err(error) => {
-                    record.error = Some(error.to_string());
+                    schedule.record.error = Some(error.to_string());
                     return false;
                 }
             }
@@ -337,23 +337,6 @@ fn add_lines(record: &mut TraceRecord, counts: &LineCounts) {
     record.unsupported += counts.unsupported;
     record.unreadable += counts.unreadable;
     record.first_unreadable = record.first_unreadable.take().or_else(|| counts.first_unreadable.clone());
-}
-
-fn with_requests(record: TraceRecord, counts: &RequestCounts) -> TraceRecord {
-    TraceRecord {
-        records: counts.sent,
-        sampled_out: counts.sampled_out,
-        replaced_by_fills: counts.replaced_by_fills,
-        substituted: counts.substituted,
-        cut: counts.cut,
-        hashed_keys: counts.hashed_keys,
-        unsized_retrievals: counts.unsized_retrievals,
-        raised_ttls: counts.raised_ttls,
-        clamped_times: counts.clamped_times,
-        overfull_seconds: counts.overfull_seconds,
-        not_stored: counts.not_stored,
-        ..record
-    }
 }
 
 #[cfg(test)]
@@ -540,6 +523,13 @@ mod tests {
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_001]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some() && !record.is_whole, "{record:?}");
+        // With a window of 1 KiB and a checksum: of blocks that hold a line each all but the cut one were read, within the window, too.
+        let block = [&[(plain.len() as u8) << 3, 0, 0], &plain[..]].concat();
+        let blocks = [&[0x28, 0xB5, 0x2F, 0xFD, 4, 0][..], &block, &block, &block[..9]].concat();
+        let cut_block = file("cut-block.zst", &blocks);
+        let (readers, mut feeds) = self::feeds(&plan(&cut_block, "mutilate-read-write"), 1);
+        assert_eq!(all_of(&mut feeds[0])[..], vec![expected[2_000].clone(); 2]);
+        assert!(readers.end()[0].error.as_ref().is_some_and(|error| error.contains("cut or damaged")));
         // The last four bytes are a checksum of what was packed.
         let mut damaged = packed.to_vec();
         *damaged.last_mut().unwrap() ^= 1;
@@ -548,7 +538,7 @@ mod tests {
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_000]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some_and(|error| error.contains("checksum")) && !record.is_whole);
-        [path, cut, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        [path, cut, cut_block, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
     /// Whatever their names say; and their layout, where they tell it.
@@ -571,7 +561,10 @@ mod tests {
             (OpKind::Get, key(), 5),
             (OpKind::Set, key(), 6),
         ];
-        for (name, bytes) in [("plain.csv", text.to_vec()), ("gzip.csv", [&gzip[..], b""].concat())] {
+        let marked = [b"\xef\xbb\xbf", &text[..]].concat();
+        for (name, bytes) in
+            [("plain.csv", text.to_vec()), ("gzip.csv", gzip.clone()), ("marked.csv", marked)]
+        {
             let path = file(name, &bytes);
             let (records, record) = told(&path);
             assert_eq!(records, expected, "{name}");

@@ -114,7 +114,6 @@ static RULES: &[Rule] = &[
     pair("replay", Conflicts, "trace-order lines, warmup auto", ""),
     pair("trace-order", Requires, "trace", ""),
     pair(OF_REPLAY, Requires, "replay", ""),
-    pair("trace-warmup-speed", Requires, "warmup", ""),
     pair("trace-preload", Conflicts, "trace-repeat, trace-gets, trace-warmup-speed", ""),
     pair("trace-repeat same-keys, trace-repeat new-keys", Requires, "time, requests", ""),
     pair("connect-arrival", Requires, "connect-rate", ""),
@@ -180,6 +179,9 @@ static RULES: &[Rule] = &[
         "--no-preload: every connection counts, and preload would open the first ones",
         |case| !case.class.counts_attempts() || case.plan.is_cluster || !case.plan.preload,
     ),
+    requires("trace-warmup-speed", "--warmup above 0s: the head of the trace", |case| {
+        case.plan.warmup.longest().0 > 0
+    }),
     conflicts("replay", "a trace-layout whose times have no unit", |case| {
         case.class.trace.as_ref().and_then(|trace| trace.layout).is_some_and(|layout| !layout.has_times())
     }),

@@ -14,8 +14,8 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Trace;
 use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_plan::trace_record::TraceRecord;
 use brunt_stats::request_counts::{CountEntry, KeyCounts, RequestCounts};
-use brunt_stats::run_record::TraceRecord;
 use brunt_stats::summary::{PhaseSummary, Summary};
 use brunt_stats::window::WindowCounts;
 use brunt_stats::worker_counts::RecacheCounts;
@@ -281,11 +281,12 @@ fn wire(summary: &Summary) -> Vec<String> {
 /// What became of the files that were replayed.
 pub(super) fn traces(summary: &Summary) -> Vec<String> {
     let of = |record: &TraceRecord| {
+        let piece = summary.record.piece_of(record);
         let end = if record.is_whole { "to its end" } else { "and not to its end" };
         let passed_over = [("without a request", record.passed_over), ("unsupported", record.unsupported)];
         let unreadable = record.first_unreadable.as_ref().map(|first| {
             let (line, text, reason) = (first.line, &first.text, &first.reason);
-            format!("{} skipped (first: line {line}, \"{text}\": {reason})", record.unreadable)
+            format!("{} skipped (first: {piece} {line}, \"{text}\": {reason})", record.unreadable)
         });
         let error = record.error.as_ref().map(|error| format!("it cannot be read any further: {error}"));
         let cut = format!("cut to {} B", Trace::VALUE_BYTES_MAX);
@@ -305,7 +306,7 @@ pub(super) fn traces(summary: &Summary) -> Vec<String> {
         let changed = changed.map(|(count, noun, fate)| format!("{} {fate}", quantity::things(count, noun)));
         [
             record.file.clone(),
-            format!("{} read {end}", quantity::things(record.lines, "line")),
+            format!("{} read {end}", quantity::things(record.lines, piece)),
             quantity::things(record.records, "request"),
         ]
         .into_iter()

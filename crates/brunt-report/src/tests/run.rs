@@ -8,6 +8,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use brunt_plan::trace_record::{FirstUnreadable, TraceRecord};
 use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Lookup, Shape};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::check::Judgement;
@@ -15,9 +16,7 @@ use brunt_stats::connection::{ConnectionEvent, FaultKind, FirstError, FirstMalfo
 use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
 use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::recorder::{Layout, RecorderSet};
-use brunt_stats::run_record::{
-    ClusterRecord, Environment, FirstUnreadable, PreloadResult, RunData, RunRecord, SlotCounts, TraceRecord,
-};
+use brunt_stats::run_record::{ClusterRecord, Environment, PreloadResult, RunData, RunRecord, SlotCounts};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};

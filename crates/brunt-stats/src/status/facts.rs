@@ -99,13 +99,18 @@ fn values(facts: &Facts<'_>) -> Vec<String> {
     let missing = (missing > 0)
         .then(|| format!("{missing} keys that were stored are missing: evicted, expired or lost"));
     let foreign = counts.values_foreign;
+    let fix = match record.run.traces.is_empty() {
+        true => "store the data set first (preload)",
+        false => "store what the trace finds first (--replay --set trace-preload=true)",
+    };
     let foreign = (foreign > 0)
-        .then(|| format!("{foreign} values read were not written by brunt and were not checked -> store the data set first (preload)"));
+        .then(|| format!("{foreign} values read were not written by brunt and were not checked -> {fix}"));
     let is_unchecked = record.plan.verify.is_some() && counts.verification.checked == 0;
     let skipped = record.run.traces.iter().filter_map(|trace| {
         let first = trace.first_unreadable.as_ref()?;
-        let (count, lines, file, line) = (trace.unreadable, trace.lines, &trace.file, first.line);
-        Some(format!("{count} of {lines} lines of {file} were skipped, first line {line}: {}", first.reason))
+        let (piece, file, line, why) = (record.piece_of(trace), &trace.file, first.line, &first.reason);
+        let (count, all) = (trace.unreadable, trace.lines);
+        Some(format!("{count} of {all} {piece}s of {file} were skipped, first {piece} {line}: {why}"))
     });
     let unchecked = is_unchecked
         .then(|| "--verify checked no value -> have a get in the --mix, keys that are there (preload), or a longer run".to_owned());
@@ -120,9 +125,7 @@ fn host(facts: &Facts<'_>) -> Vec<String> {
         slow.map(|source| format!("clock source {source} is slow or coarse to read -> tsc (brunt doctor)"));
     let stepped = (*realtime_step_ns > 0)
         .then(|| format!("the time of day was stepped by {}", time(*realtime_step_ns)));
-    let entries = facts.record.run.intervals.request_counts.entries();
-    let sent: u64 =
-        entries.filter(|entry| entry.phase != Phase::Preload).map(|entry| entry.counts.requests.sent).sum();
+    let sent = facts.sent_after_preload();
     let is_stream = !facts.record.plan.uses_transport(Transport::Udp);
     let resent = (is_stream && share(host.retransmits, sent) > LOSSES_MIN).then(|| {
         format!(

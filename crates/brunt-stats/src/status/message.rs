@@ -68,6 +68,9 @@ fn throughput(facts: &Facts<'_>) -> String {
 fn no_latencies(facts: &Facts<'_>) -> String {
     let requests = &facts.total.requests;
     match (requests.sent, requests.failed() + requests.in_flight) {
+        (0, _) if !facts.record.run.traces.is_empty() && facts.sent_after_preload() == 0 => {
+            "the run ended before the first record of its trace was due, or was read".to_owned()
+        }
         (0, _) => "no request was sent in the window".to_owned(),
         (sent, 0) => format!("{sent} requests were sent, none of which asked for a reply"),
         (sent, _) => format!("none of the {sent} requests sent in the window was answered"),

@@ -3,7 +3,6 @@
 use super::*;
 use crate::connection::{FaultKind, FaultTable, FirstMalformed};
 use crate::recorder::Layout;
-use crate::run_record::TraceRecord;
 use crate::server::{OutageKind, OutageSpan};
 use crate::summary::Summary;
 use crate::summary::tests::{Event, MS, WINDOW, gets, intervals, plan, record};
@@ -11,6 +10,7 @@ use crate::usage::{AgentRecord, ClockEvidence, StallCounts, WorkerUsage};
 use crate::verification::{FaultExample, ValueFault};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use brunt_plan::trace_record::TraceRecord;
 use brunt_plan::units::Count;
 
 /// 10 000 requests a second for 2 s, of 100 us.
@@ -204,6 +204,27 @@ fn traces_that_ended_are_named_where_requests_are_few() {
         [fix(20_000, true), fix(20_000, false), fix(1 << 40, true)],
         [ended, "a longer --time", "a longer --time"]
     );
+}
+
+/// A trace that is not reached says so, and what to store first is its own.
+#[test]
+fn advice_on_traces_is_of_traces() {
+    let change = |record: &mut RunRecord, has_trace: bool| {
+        record.run.traces = if has_trace { vec![TraceRecord::default()] } else { Vec::new() };
+        record.run.counts.values_foreign = 7;
+    };
+    for (has_trace, message, fix) in [
+        (false, "no request was sent in the window", "store the data set first (preload)"),
+        (
+            true,
+            "the run ended before the first record of its trace was due, or was read",
+            "store what the trace finds first (--replay --set trace-preload=true)",
+        ),
+    ] {
+        let summary = of_events("rate = 10000\nmix = 'get'", &[], |record| change(record, has_trace));
+        assert_eq!(summary.status.message, message);
+        assert!(summary.status.facts.iter().any(|fact| fact.ends_with(fix)), "{:?}", summary.status.facts);
+    }
 }
 
 /// A worker of 2 s that stood still.

@@ -121,11 +121,13 @@ fn the_exponent_of_a_zipf_law_is_found() {
 
 #[test]
 fn rates_are_told_over_the_span() {
-    let at = |time_ns: u64| RecordedRequest { time_ns: Some(time_ns), ..get(b"k", 1) };
+    let at = |time_ns: u64| RecordedRequest { time_ns: Some(time_ns as i64), ..get(b"k", 1) };
     let rate = |times: &[u64]| profile(&[], 0, &times.iter().map(|time| at(*time)).collect::<Vec<_>>()).rate;
     let whole = rate(&[0, 0, SECOND_NS, 2 * SECOND_NS, SECOND_NS, 2 * SECOND_NS]).unwrap();
     assert_eq!((whole.span_ns, whole.mean_per_s, whole.busiest_second), (3 * SECOND_NS, 2.0, 3));
     assert_eq!((whole.part_ns, whole.parts_per_s, whole.falling_times), (SECOND_NS, vec![2.0, 1.0, 3.0], 1));
+    let early = profile(&[], 0, &[at(0), RecordedRequest { time_ns: Some(-1), ..at(0) }]).rate.unwrap();
+    assert_eq!((early.falling_times, early.busiest_second), (1, 2));
     let fine = rate(&[0, 500_000_000, 1_600_000_000]).unwrap();
     assert_eq!((fine.span_ns, fine.mean_per_s, fine.parts_per_s.len()), (1_600_000_000, 1.875, 32));
     assert_eq!((fine.part_ns, fine.parts_per_s[0], fine.parts_per_s[31]), (50_000_000, 20.0, 20.0));

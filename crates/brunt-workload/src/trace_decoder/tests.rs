@@ -5,7 +5,7 @@ use TraceLayout::{
     Meta, Monitor, MutilateAllGets, MutilateOneTwo, MutilateReadWrite, Oracle, OracleText, Twitter,
 };
 
-/// The line that help shows.
+/// The lines that help shows.
 fn example(layout: TraceLayout) -> &'static str {
     layout.describe().split_once('\n').unwrap().1
 }
@@ -54,7 +54,7 @@ fn lines_of_every_layout() {
         (Twitter, "300,q,1,212,33,gets,0", "0 gets q/1=212"),
         (Twitter, "300,q,1,7,33,set,86400", "0 set q/1=7 ttl 86400"),
         (Twitter, "300,q,?,7,33,cas", "0 cas q=7"),
-        (Twitter, "300, q ,1,0,33, delete ,0", "0 delete q/1=-"),
+        (Twitter, "300, q ,1,0,33, delete ,", "0 delete  q /1=-"),
         (Twitter, "300,q,1,0,33,set,0", "0 set q/1=0"),
         (Twitter, "300,a key\x01,5,7000000,33,set,0", r"0 set a key\x01/5=7000000"),
         (OracleText, "10, 7, 100, 3", "0 get 7=100"),
@@ -112,6 +112,7 @@ fn lines_that_are_no_requests() {
         (Twitter, "1,k,1,5,1", LineError::Columns),
         (Twitter, "1,k,1,5,1,touch", LineError::Operation),
         (Twitter, "now,k,1,5,1,get", LineError::Time),
+        (Twitter, "1,k,1,5,1,set,-1", LineError::Ttl),
         (Twitter, "1,,0,5,1,get", LineError::Key),
         (OracleText, "time,object,size", LineError::Time),
         (OracleText, "1,2", LineError::Columns),
@@ -138,7 +139,8 @@ fn columns_of_meta_are_found_by_name() {
             &[
                 ("1000,00000000deadbeef,20,GET,3,87,3,0,7,9", "0 get 00000000deadbeef..../20=87 x3"),
                 ("1001,00000000cafef00d,16,SET,1,65,0,7200,7,9", "1 set 00000000cafef00d/16=65 ttl 7200"),
-                ("999,1,1,GET_LEASE,1,0,0,0,7,9", "0 get 1/1=-"),
+                ("999,1,1,GET_LEASE,1,0,0,0,7,9", "-1 get 1/1=-"),
+                ("1000,1,1,SET,1,5,0,day,7,9", "Ttl"),
                 ("1000,1,1,SET_LEASE,1,0,0,0,7,9", "0 set 1/1=0"),
                 ("1000,1,1,DELETE,1,0,0,0,7,9", "0 delete 1/1=-"),
                 ("1000,1,1,GET,0,5,0,0,7,9", "Repeats"),
@@ -159,11 +161,8 @@ fn columns_of_meta_are_found_by_name() {
     }
     let mut long = decoder(Meta);
     decoded(&mut long, b"key,op,size,key_size");
-    assert!(
-        decoded(&mut long, b"k,GET,5,4000000000").ends_with("./4000000000=5"),
-        "no key is padded beyond its limit"
-    );
-    assert_eq!(long.key.len(), 250);
+    assert!(decoded(&mut long, b"k,GET,5,4000000000").ends_with("./4000000000=5"), "memory is bounded");
+    assert_eq!(long.key.len(), 251, "too long to be sent as it is");
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -211,12 +210,16 @@ fn layouts_are_told_by_files_or_not_at_all() {
     }
 }
 
-/// The line of each layout that help shows has that layout.
+/// The lines of each layout that help shows have that layout, and end with a request.
 #[test]
 fn examples_are_decoded() {
-    for layout in TraceLayout::ALL.into_iter().filter(|layout| *layout != Oracle) {
-        let came_to = decoded(&mut decoder(layout), example(layout).as_bytes());
-        assert!(came_to.contains('=') || (layout == Meta && came_to == "PassedOver"), "{layout}: {came_to}");
+    for layout in TraceLayout::ALL {
+        let mut decoder = decoder(layout);
+        let binary = if layout == Oracle { bytes(example(layout)) } else { Vec::new() };
+        let pieces =
+            example(layout).lines().map(|line| if layout == Oracle { &binary } else { line.as_bytes() });
+        let came_to = pieces.map(|piece| decoded(&mut decoder, piece)).last().unwrap();
+        assert!(came_to.contains('='), "{layout}: {came_to}");
     }
 }
 

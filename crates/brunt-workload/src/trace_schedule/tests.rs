@@ -25,9 +25,10 @@ fn replayed(
     takers: u32,
     run: ReplayRun,
     rounds: usize,
-) -> (Vec<Sent>, RequestCounts) {
+) -> (Vec<Sent>, TraceRecord) {
+    let replay = if more.contains("replay = false") { "" } else { "replay = true\n" };
     let class = crate::tests::class(&format!(
-        "connections = 64\nprefix = 'p:'\ntrace = 't'\ntrace-layout = '{layout}'\nreplay = true\n{more}"
+        "connections = 64\nprefix = 'p:'\ntrace = 't'\ntrace-layout = '{layout}'\n{replay}{more}"
     ));
     let trace = class.trace.clone().unwrap();
     let layout = trace.layout.unwrap();
@@ -46,13 +47,13 @@ fn replayed(
         }
         assert_eq!(schedule.end_round(&mut hand), more.contains("trace-repeat"), "{round}");
     }
-    let counts = *schedule.counts();
-    (sent, counts)
+    (sent, schedule.record)
 }
 
 const RUN: ReplayRun = ReplayRun {
     class_id: 0,
     seed: 1,
+    data_seed: 1,
     requests: None,
     warmup_ns: 0,
     unit_ns: 0,
@@ -60,7 +61,7 @@ const RUN: ReplayRun = ReplayRun {
     tells_misses: true,
 };
 
-fn twitter(lines: &str, more: &str) -> (Vec<Sent>, RequestCounts) {
+fn twitter(lines: &str, more: &str) -> (Vec<Sent>, TraceRecord) {
     replayed(lines, "twitter", more, 8, RUN, 1)
 }
 
@@ -89,7 +90,7 @@ fn uniform_times_are_exact() {
             })
         });
         assert!(sent.iter().map(|one| one.due_ns).eq(expected), "{more}");
-        assert_eq!(counts, RequestCounts { sent: 26_101, ..RequestCounts::default() });
+        assert_eq!(shown(&counts), "sent 26101");
     }
 }
 
@@ -115,12 +116,18 @@ fn poisson_times_are_uniform_within_a_second() {
 #[test]
 fn rules_are_counted() {
     let long = "k".repeat(260);
-    let table: [(&str, &str, &str, &str); 13] = [
+    let table: [(&str, &str, &str, &str); 16] = [
         (
             "times that fall",
             "",
             "5,a,1,1,1,get,0\n6,b,1,1,1,get,0\n5,c,1,1,1,get,0",
             "get a 1@500 get b 1@1250 get c 1@1750; sent 3 clamped 1",
+        ),
+        (
+            "times before the first",
+            "",
+            "5,a,1,1,1,get,0\n4,b,1,1,1,get,0\n3,c,1,1,1,get,0\n6,d,1,1,1,get,0",
+            "get a 1@166 get b 1@500 get c 1@833 get d 1@1500; sent 4 clamped 2",
         ),
         (
             "a gap of an hour",
@@ -144,8 +151,8 @@ fn rules_are_counted() {
         (
             "copies",
             "trace-copies = 2",
-            "0,a,1,1,1,get,0\n1,b,1,1,1,get,0",
-            "get a 1@250 get a.1 1@750 get b 1@1250 get b.1 1@1750; sent 4",
+            "0,a,1,1,1,get,0\n1,a.1,3,1,1,get,0",
+            "get a.0 1@250 get a.1 1@750 get a.1.0 1@1250 get a.1.1 1@1750; sent 4",
         ),
         (
             "all gets",
@@ -176,7 +183,19 @@ fn rules_are_counted() {
             "a preload",
             "trace-preload = true\ntrace-copies = 2\non-miss = 'set'",
             "0,a,1,7,1,get,0\n0,b,1,0,1,get,0\n0,c,1,7,1,set,0\n1,a,1,9,1,get,0\n1,b,1,9,1,get,0\n1,c,1,9,1,get,0",
-            "set a 7@250 set a.1 7@750; sent 2 unstored 10",
+            "set a.0 7@250 set a.1 7@750; sent 2 unstored 10",
+        ),
+        (
+            "by the order alone",
+            "replay = false\nvalue-size = 33\nttl = '9s'",
+            "0,a,1,0,1,get,0\n0,a,1,7,1,set,60\n0,b,1,7,1,set,0",
+            "get a 33+9@0 set a 7+60@0 set b 7+9@0; sent 3",
+        ),
+        (
+            "by the order of lines, as mutilate",
+            "replay = false\nvalue-size = 33\ntrace-order = 'lines'",
+            "0,a,1,0,1,get,0\n0,a,1,7,1,set,60",
+            "get a 0@0 set a 7@0; sent 2",
         ),
         ("nothing of the sample", "trace-sample = '0.0000001%'", "0,a,1,7,1,get,0", "; sent 0 sampled 1"),
     ];
@@ -192,7 +211,7 @@ fn rules_are_counted() {
     }
 }
 
-fn shown(counts: &RequestCounts) -> String {
+fn shown(counts: &TraceRecord) -> String {
     let named = [
         ("sampled", counts.sampled_out),
         ("replaced", counts.replaced_by_fills),
@@ -208,7 +227,7 @@ fn shown(counts: &RequestCounts) -> String {
     let others = named.into_iter().filter(|(_, count)| *count > 0);
     format!(
         "sent {}{}",
-        counts.sent,
+        counts.records,
         others.map(|(name, count)| format!(" {name} {count}")).collect::<String>()
     )
 }
@@ -228,8 +247,8 @@ fn requests_add_up() {
         let more =
             "trace-copies = 3\ntrace-sample = '25%'\non-miss = 'set'\ntime = '9s'\ntrace-repeat = 'new-keys'";
         let (sent, counts) = replayed(&lines, "meta", more, takers, RUN, 2);
-        assert_eq!(sent.len() as u64, counts.sent);
-        assert_eq!(counts.sent + counts.sampled_out + counts.replaced_by_fills, all * 3 * 2);
+        assert_eq!(sent.len() as u64, counts.records);
+        assert_eq!(counts.records + counts.sampled_out + counts.replaced_by_fills, all * 3 * 2);
         assert!(sent.is_sorted_by_key(|one| one.due_ns));
         // The second round is 25 seconds after the first.
         assert_eq!(sent.last().unwrap().due_ns / 1_000_000_000, 49);

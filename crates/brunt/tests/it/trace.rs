@@ -123,6 +123,10 @@ fn files_that_are_no_traces_are_refused() {
     let cut = ended(&format!("trace {path} --trace-layout oracle"));
     cut.is(1, &["it ends within record 2; what is told is before that"]);
     assert!(cut.out.contains(" · 1 record · 1 request\n") || cut.out.contains("1 record"), "{}", cut.out);
+    let server = Server::reference("");
+    let run = format!("run -s {server} -c 1 -T 1 --warmup 0s --no-preload --set trace={path}");
+    let sent = ended(&format!("{run} --set trace-layout=oracle"));
+    assert!(sent.out.contains(" 1 record read and not to its end"), "{}", sent.out);
 }
 
 /// A file that tells its layout needs no option to be sent.

@@ -161,6 +161,12 @@ fn files_that_cannot_be_read_are_refused() {
     let early = ended(&format!("{run}twitter"));
     early.is(0, &[]);
     assert!(early.out.contains("-> a longer trace, or a shorter"));
+    // Not read before the end, which is no fault of the server either.
+    let many = file("many", &"0,q,1,1,4,get,0\n".repeat(1_000_000));
+    let run = format!("run -s {server} -t 1ms --replay --set trace={many} --set trace-layout=twitter");
+    let unread = ended(&run);
+    assert!(!unread.said.contains("no valid reply"), "{}", unread.said);
+    assert!(unread.out.contains("the run ended before the first record of its trace"), "{}", unread.out);
 }
 
 /// Keys that are a hash and a field: what is loaded is found, field by field.
