@@ -2,7 +2,8 @@
 //!
 //! buildah makes it, without a daemon and without privileges. Invariant: no shell or package manager is in it, and its user has no privileges.
 
-use super::Workshop;
+use super::{MACHINE, Workshop, program};
+use crate::dependencies::System;
 use crate::programs;
 use anyhow::Context;
 use std::fs;
@@ -55,7 +56,7 @@ fn lay_out(workshop: &Workshop, tree: &Path, root: &Path) -> anyhow::Result<()> 
     fs::create_dir_all(&library)?;
     programs::run(Command::new("apt-get").args(["-qq", "download", "libc6"]).current_dir(&library))?;
     let package = fs::read_dir(&library)?.next().context("apt-get downloaded nothing")??.path();
-    programs::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&library))?;
+    programs::run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&library))?;
     for folder in ["usr/bin", "usr/share/doc/libc6", "lib64", LIBRARY_FOLDER, "etc"] {
         fs::create_dir_all(root.join(folder))?;
     }
@@ -72,7 +73,19 @@ fn lay_out(workshop: &Workshop, tree: &Path, root: &Path) -> anyhow::Result<()> 
             .arg(tree.join("share/doc/brunt"))
             .arg(root.join("usr/share/doc")),
     )?;
+    program::write_notices(&root.join("usr/share/doc/brunt"), Some(glibc(&package, &root.join(copyright))?))?;
     // Names of /etc/hosts come before those of a name server, as everywhere.
     fs::write(root.join("etc/nsswitch.conf"), "hosts: files dns\n")?;
     workshop.settle(root)
+}
+
+/// What bills and licences say of the C library's package.
+fn glibc(package: &Path, copyright: &Path) -> anyhow::Result<System> {
+    let field = |name| programs::output(Command::new("dpkg-deb").arg("--field").arg(package).arg(name));
+    let version = field("Version")?.trim().to_owned();
+    let release = fs::read_to_string("/etc/os-release")?;
+    let vendor = release.lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or("debian");
+    let address = format!("pkg:deb/{vendor}/libc6@{version}?arch={MACHINE}");
+    let notice = fs::read_to_string(copyright)?.trim_end().to_owned();
+    Ok(System { name: "glibc", version, licence: "LGPL-2.1-or-later", address, notice })
 }
