@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// Only these [default: all]
     #[arg(long, value_name = "KIND,...", value_enum, value_delimiter = ',')]
     only: Vec<Kind>,
+    /// Only if this is the tag of the version, e.g. v0.2.0
+    #[arg(long)]
+    tag: Option<String>,
 }
 
 /// A form in which brunt is offered.
@@ -74,6 +77,7 @@ struct Workshop {
 /// # Errors
 /// A package cannot be made, or was skipped since a program is missing.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    options.tag.as_deref().map_or(Ok(()), check_tag)?;
     let kinds = if options.only.is_empty() { Kind::value_variants() } else { &options.only };
     let workshop = Workshop::open()?;
     let mut skipped = Vec::new();
@@ -103,6 +107,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     workshop.write_sums()?;
     ensure!(skipped.is_empty(), "skipped: {} (--only KIND,... leaves them out)", skipped.join(", "));
+    Ok(())
+}
+
+/// A release is named for the version that its programs print.
+fn check_tag(tag: &str) -> anyhow::Result<()> {
+    let expected = concat!("v", env!("CARGO_PKG_VERSION"));
+    ensure!(
+        tag == expected,
+        "invalid value '{tag}' for --tag: expected {expected}, the version in Cargo.toml"
+    );
     Ok(())
 }
 
@@ -184,5 +198,56 @@ impl Workshop {
             );
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verb;
+    use clap::Parser;
+
+    #[test]
+    fn only_the_tag_of_the_version_is_released() {
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!("expected v{version}, the version in Cargo.toml");
+        for (tag, is_accepted) in [
+            (format!("v{version}"), true),
+            (version.to_owned(), false),
+            (format!("v{version}-rc1"), false),
+            ("v9.9.9".to_owned(), false),
+            (String::new(), false),
+        ] {
+            let message = check_tag(&tag).err().map(|error| error.to_string());
+            let rejected = format!("invalid value '{tag}' for --tag: {expected}");
+            assert_eq!(message, (!is_accepted).then_some(rejected), "{tag}");
+        }
+    }
+
+    /// What runs for a tag: tests first, then what makes, tries and publishes, all of one compiler.
+    #[test]
+    fn releases_run_the_same_commands_wherever_the_source_is() {
+        let files = [
+            (".github/workflows/release.yml", "GITHUB_REF_NAME", "gh release create"),
+            (".gitlab-ci.yml", "CI_COMMIT_TAG", "  release:"),
+        ];
+        let manifest: toml::Table = fs::read_to_string(top().join("Cargo.toml")).unwrap().parse().unwrap();
+        let compiler = format!("{}.0", manifest["workspace"]["package"]["rust-version"].as_str().unwrap());
+        for (path, tag, publish) in files {
+            let text = fs::read_to_string(top().join(path)).unwrap();
+            assert!(text.contains(&compiler), "{path}");
+            let package = format!("cargo xtask package --tag \"${tag}\"");
+            let mut rest = text.as_str();
+            for step in [".ci/run", &package, "cargo xtask try-packages", publish] {
+                rest = rest.split_once(step).unwrap_or_else(|| panic!("{path}: '{step}' in this order")).1;
+            }
+            let commands = text
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .filter_map(|line| line.split_once("cargo xtask "));
+            for (_, words) in commands {
+                Verb::try_parse_from(std::iter::once("xtask").chain(words.split(' '))).unwrap();
+            }
+        }
     }
 }
