@@ -1,7 +1,7 @@
 //! Crates of others: which are built into brunt, under which licences, with which known advisories, and what a package says of them.
 //!
-//! Cargo's metadata and its tree are the only sources; nothing is asked of a network. Invariant: every crate of the lock file that Linux
-//! builds is judged by `xtask/dependencies.toml`, and an exception there that nothing needs is an error too.
+//! Cargo's metadata and its tree say which; the network is asked by cargo-deny alone, for advisories of today. Invariant: every crate of the
+//! lock file that Linux builds is judged by `xtask/dependencies.toml`, and a line there that nothing needs is an error too.
 
 mod bill_of_materials;
 mod notices;
@@ -42,9 +42,20 @@ struct Rules {
     licence_exceptions: BTreeMap<String, String>,
     /// Crates that may be there in several versions, and why.
     duplicates: BTreeMap<String, String>,
+    reviewed: Reviewed,
     /// Known advisories about crates of the lock file, whatever their version.
     #[serde(default, rename = "advisory")]
     advisories: Vec<Advisory>,
+}
+
+/// What was looked up in the database of advisories, and when: a crate that is new has not passed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reviewed {
+    /// Of the database, as 2026-10-06.
+    date: String,
+    /// Names and versions.
+    crates: BTreeSet<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -138,14 +149,13 @@ impl Graph {
         };
         let mut all: BTreeMap<String, Dependency> =
             metadata["packages"].as_array()?.iter().filter_map(dependency).collect();
-        let named = |dependency: &Dependency| format!("{} v{}", dependency.name, dependency.version);
         let ids: BTreeMap<String, String> =
-            all.values().map(|dependency| (named(dependency), dependency.id.clone())).collect();
+            all.values().map(|dependency| (dependency.to_string(), dependency.id.clone())).collect();
         let mut above: Vec<&String> = Vec::new();
         for line in tree.lines() {
             let mut words = line.split(' ');
             let level = words.next()?.parse().ok()?;
-            let id = ids.get(&format!("{} {}", words.next()?, words.next()?))?;
+            let id = ids.get(&format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))?;
             above.truncate(level);
             if let Some(parent) = above.last() {
                 all.get_mut(*parent)?.links.insert(id.clone());
@@ -171,6 +181,13 @@ impl Graph {
     }
 }
 
+/// Name and version.
+impl std::fmt::Display for Dependency {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} {}", self.name, self.version)
+    }
+}
+
 impl Dependency {
     fn is_ours(&self) -> bool {
         self.id.starts_with("path+")
@@ -184,12 +201,44 @@ impl Dependency {
 pub(crate) fn check() -> anyhow::Result<()> {
     let path = "xtask/dependencies.toml";
     let rules = std::fs::read_to_string(top().join(path))?;
-    let findings = toml::from_str::<Rules>(&rules).context(path)?.judge(&Graph::read()?);
+    let rules: Rules = toml::from_str(&rules).context(path)?;
+    let findings = rules.judge(&Graph::read()?);
     ensure!(findings.is_empty(), "{}\n  rules: {path}", findings.join("\n"));
+    match rules.check_today()? {
+        None => println!("    advisories: those of today"),
+        Some(reason) => println!("    advisories: those of {} ({path}): {reason}", rules.reviewed.date),
+    }
     Ok(())
 }
 
 impl Rules {
+    /// Judges by the database as it is today, or returns why it cannot be had.
+    fn check_today(&self) -> anyhow::Result<Option<&'static str>> {
+        if programs::on_path("cargo-deny").is_none() {
+            return Ok(Some("cargo-deny is not on the PATH"));
+        }
+        let accepted = self.advisories.iter().filter(|advisory| advisory.accepted.is_some());
+        let accepted: Vec<&str> = accepted.map(|advisory| advisory.id.as_str()).collect();
+        let settings = tempfile::NamedTempFile::new()?;
+        let targets = r#"graph.targets = ["x86_64-unknown-linux-gnu"]"#;
+        std::fs::write(
+            &settings,
+            format!("{targets}\n[advisories]\nunsound = \"all\"\nignore = {accepted:?}\n"),
+        )?;
+        let deny = |words: &[&str]| {
+            let mut deny = Command::new("timeout");
+            deny.args(["8", "cargo-deny", "--log-level", "error", "--workspace", "--locked", "--config"]);
+            deny.arg(settings.path()).args(words).current_dir(top()).stdin(Stdio::null());
+            deny
+        };
+        if !deny(&["fetch", "db"]).output()?.status.success() {
+            return Ok(Some("cargo-deny cannot fetch those of today"));
+        }
+        let check = deny(&["--offline", "check", "--hide-inclusion-graph", "advisories"]).output()?;
+        ensure!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+        Ok(None)
+    }
+
     fn judge(&self, graph: &Graph) -> Vec<String> {
         let mut versions: BTreeMap<&str, Vec<&Dependency>> = BTreeMap::new();
         for dependency in graph.foreign() {
@@ -206,16 +255,21 @@ impl Rules {
             let found: Vec<String> = found.iter().map(|dependency| dependency.version.to_string()).collect();
             format!("{name} is locked in several versions: {} (`cargo tree --invert`)", found.join(", "))
         });
+        let locked: BTreeSet<String> = graph.foreign().map(Dependency::to_string).collect();
+        let not_reviewed = locked.difference(&self.reviewed.crates).map(|named| {
+            format!("{named} is not reviewed: look it up in the RustSec database, and list what that has and the crate")
+        });
+        let unneeded_reviews = self.reviewed.crates.difference(&locked).map(String::as_str);
         let unneeded_duplicates = self
             .duplicates
             .keys()
             .filter(|name| versions.get(name.as_str()).is_none_or(|found| found.len() < 2));
         let unneeded_exceptions =
             self.licence_exceptions.keys().filter(|name| !versions.contains_key(name.as_str()));
-        let unneeded = unneeded_duplicates
-            .chain(unneeded_exceptions)
-            .map(|name| format!("nothing needs the exception of {name}"));
-        licences.chain(advisories).chain(several).chain(unneeded).collect()
+        let unneeded = unneeded_duplicates.chain(unneeded_exceptions).map(String::as_str);
+        let unneeded =
+            unneeded.chain(unneeded_reviews).map(|name| format!("nothing needs the line of {name}"));
+        licences.chain(advisories).chain(several).chain(not_reviewed).chain(unneeded).collect()
     }
 
     fn judge_licence(&self, dependency: &Dependency) -> Option<String> {
@@ -269,6 +323,9 @@ mod tests {
         licences = ["MIT", "Apache-2.0"]
         licence-exceptions = { copyleft = "LGPL-3.0" }
         duplicates = { twice = "of two others" }
+        reviewed = { date = "2000-01-01", crates = [
+            "old 1.2.0", "old 1.1.0", "old 0.4.9", "copyleft 1.0.0", "twice 1.0.0", "twice 2.0.0", "a 1.0.0", "a 2.0.0",
+        ] }
         [[advisory]]
         crate = "old"
         id = "RUSTSEC-2000-0001"
@@ -279,7 +336,7 @@ mod tests {
 
     #[test]
     fn crates_are_judged_by_licence_version_and_advisory() {
-        let rows: [(&[Package], &[&str]); 7] = [
+        let rows: [(&[Package], &[&str]); 9] = [
             (
                 &[
                     ("old", "1.2.0", "MIT/Zlib"),
@@ -298,6 +355,18 @@ mod tests {
             ),
             (&[("a", "1.0.0", "")], &["a 1.0.0 has no licence that SPDX knows: ''"]),
             (
+                &[("a", "1.0.1", "MIT")],
+                &[
+                    "a 1.0.1 is not reviewed: look it up in the RustSec database, and list what that has and the crate",
+                ],
+            ),
+            (
+                &[("b", "1.0.0", "MIT")],
+                &[
+                    "b 1.0.0 is not reviewed: look it up in the RustSec database, and list what that has and the crate",
+                ],
+            ),
+            (
                 &[("a", "1.0.0", "MIT"), ("a", "2.0.0", "MIT")],
                 &["a is locked in several versions: 1.0.0, 2.0.0 (`cargo tree --invert`)"],
             ),
@@ -309,9 +378,10 @@ mod tests {
             assert_eq!(findings.iter().filter(unneeded).collect::<Vec<_>>(), expected, "{packages:?}");
         }
         let unneeded = rules.judge(&graph(&[("brunt", "0.2.0", "MIT")], ""));
+        let names = ["twice", "copyleft"].into_iter().chain(rules.reviewed.crates.iter().map(String::as_str));
         assert_eq!(
             unneeded,
-            ["twice", "copyleft"].map(|name| format!("nothing needs the exception of {name}"))
+            names.map(|name| format!("nothing needs the line of {name}")).collect::<Vec<_>>()
         );
     }
 

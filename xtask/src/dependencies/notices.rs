@@ -22,7 +22,7 @@ pub(crate) fn notices(graph: &Graph, systems: &[System]) -> anyhow::Result<Strin
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut written = "brunt is built of these libraries:\n\n".to_owned();
     for dependency in graph.of_program() {
-        let name = format!("{} {}", dependency.name, dependency.version);
+        let name = dependency.to_string();
         let found = texts_of(dependency).with_context(|| name.clone())?;
         if dependency.is_ours() && !found.is_empty() {
             writeln!(written, "  {name}: files of others")?;
