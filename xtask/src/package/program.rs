@@ -91,18 +91,8 @@ fn build(workshop: &Workshop) -> anyhow::Result<PathBuf> {
     let renamed = [(top(), "brunt"), (&target, "target"), (&home, "cargo")];
     let flags = renamed.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
     let mut maturin = Command::new(builders.join("maturin"));
-    maturin.args([
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--zig",
-        "--target",
-        TARGET,
-        "--compatibility",
-        SYSTEMS,
-        "--out",
-    ]);
+    maturin.args("build --release --locked --quiet --zig".split(' '));
+    maturin.args(["--target", TARGET, "--compatibility", SYSTEMS, "--out"]);
     maturin.arg(wheel_folder(workshop)).current_dir(top()).env("PATH", programs::path_with(&builders)?);
     maturin
         .env("CARGO_TARGET_DIR", &target)
