@@ -246,6 +246,27 @@ mod tests {
         }
     }
 
+    /// Registries show it where our other documents are not.
+    #[test]
+    fn readme_of_packages_has_no_links() {
+        let readme = |manifest: &str| {
+            let path = top().join(manifest);
+            let text = fs::read_to_string(&path).unwrap();
+            let named = text
+                .lines()
+                .find_map(|line| line.strip_prefix("readme = "))
+                .unwrap()
+                .trim_matches('"')
+                .to_owned();
+            fs::read_to_string(path.parent().unwrap().join(named)).unwrap()
+        };
+        let text = readme("pyproject.toml");
+        assert_eq!(text, readme("crates/brunt/Cargo.toml"));
+        for link in ["](", "<a", "<img", "<picture"] {
+            assert!(!text.contains(link), "{link}");
+        }
+    }
+
     #[test]
     fn packages_of_other_kinds_stay_and_are_in_the_sums() {
         let all = ["a.tar.zst", "a.oci.tar", "a.deb", "b.deb", "a.whl", "a.crate", SUMS];
