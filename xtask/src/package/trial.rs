@@ -134,38 +134,14 @@ fn try_out(package: &Package, root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files of a root file system, but of what packages are installed with.
+/// Files and folders of a root file system, but of what packages are installed with.
 fn files(root: &Path) -> anyhow::Result<std::collections::BTreeSet<String>> {
     let mut find = Command::new("find");
-    find.args([
-        ".",
-        "-path",
-        "./var/lib/dpkg",
-        "-prune",
-        "-o",
-        "-path",
-        "./var/log",
-        "-prune",
-        "-o",
-        "-path",
-        "./proc",
-        "-prune",
-        "-o",
-    ]);
-    find.args([
-        "-path",
-        "./var/cache",
-        "-prune",
-        "-o",
-        "-name",
-        "__pycache__",
-        "-prune",
-        "-o",
-        "-not",
-        "-type",
-        "d",
-        "-print",
-    ]);
+    find.arg(".");
+    for path in ["./var/lib/dpkg", "./var/log", "./var/cache", "./proc", "*/__pycache__"] {
+        find.args(["-path", path, "-prune", "-o"]);
+    }
+    find.args(["-print"]);
     Ok(programs::output(find.current_dir(root))?.lines().map(str::to_owned).collect())
 }
 
