@@ -237,6 +237,7 @@ pub(crate) struct Man {
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
+  mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions
   brunt completions bash > ~/.local/share/bash-completion/completions/brunt
   brunt completions zsh > /usr/local/share/zsh/site-functions/_brunt
   brunt completions fish > ~/.config/fish/completions/brunt.fish";

@@ -5,6 +5,7 @@
 use super::{MACHINE, Workshop};
 use crate::programs;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -21,6 +22,9 @@ pub(super) fn make(workshop: &Workshop, tree: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(&program)?;
     programs::run(Command::new("cp").args(["--archive"]).arg(tree).arg(program.join("usr")))?;
     fs::rename(program.join(ZSH[0]), program.join(ZSH[1]))?;
+    let licence = "Copyright (c) 2026 The brunt authors\n\nLicensed under the Apache License 2.0 (/usr/share/common-licenses/Apache-2.0)\n\
+        or the MIT License, as you like. The program links the libraries of\n/usr/share/doc/brunt/THIRD-PARTY.txt.\n";
+    fs::write(program.join("usr/share/doc/brunt/copyright"), licence)?;
     let of_program = "Depends: libc6 (>= 2.17)\nSuggests: brunt-legacy-tools\n\
         Description: load generator and measuring instrument for cache servers\n \
         brunt loads memcached, Redis and Valkey, measures latency from the intended\n \
@@ -28,9 +32,14 @@ pub(super) fn make(workshop: &Workshop, tree: &Path) -> anyhow::Result<()> {
     pack(workshop, &program, "brunt", MACHINE, of_program)?;
 
     let links = workshop.scratch("legacy-deb");
-    fs::create_dir_all(links.join("usr/bin"))?;
+    for folder in ["usr/bin", "usr/share/doc", "usr/share/man/man1"] {
+        fs::create_dir_all(links.join(folder))?;
+    }
+    symlink("brunt", links.join("usr/share/doc/brunt-legacy-tools"))?;
     for name in LEGACY_TOOLS {
-        std::os::unix::fs::symlink("brunt", links.join("usr/bin").join(name))?;
+        symlink("brunt", links.join("usr/bin").join(name))?;
+        let page = links.join(format!("usr/share/man/man1/{name}.1.gz"));
+        symlink(format!("brunt-{name}.1.gz"), page)?;
     }
     let of_links = format!(
         "Depends: brunt (= {})\nDescription: brunt under the names of four older load generators\n \
@@ -42,11 +51,6 @@ pub(super) fn make(workshop: &Workshop, tree: &Path) -> anyhow::Result<()> {
 }
 
 fn pack(workshop: &Workshop, folder: &Path, name: &str, machine: &str, more: &str) -> anyhow::Result<()> {
-    let documents = folder.join("usr/share/doc").join(name);
-    fs::create_dir_all(&documents)?;
-    let licence = "Copyright (c) The brunt authors\n\nLicensed under the Apache License 2.0 (/usr/share/common-licenses/Apache-2.0)\n\
-        or the MIT License, as you like. The program links the libraries of\n/usr/share/doc/brunt/THIRD-PARTY.txt.\n";
-    fs::write(documents.join("copyright"), licence)?;
     let mut find = Command::new("find");
     let sizes = programs::output(find.args(["usr", "-type", "f", "-printf", "%s\n"]).current_dir(folder))?;
     let bytes: u64 = sizes.lines().filter_map(|size| size.parse::<u64>().ok()).sum();
@@ -62,7 +66,7 @@ fn pack(workshop: &Workshop, folder: &Path, name: &str, machine: &str, more: &st
         bytes.div_ceil(1024)
     );
     fs::create_dir_all(folder.join("DEBIAN"))?;
-    fs::write(folder.join("DEBIAN/md5sums"), sums.join("\n") + "\n")?;
+    fs::write(folder.join("DEBIAN/md5sums"), sums.iter().flat_map(|sum| [*sum, "\n"]).collect::<String>())?;
     fs::write(folder.join("DEBIAN/control"), control)?;
     workshop.settle(folder)?;
     let mut build = Command::new("dpkg-deb");

@@ -4,11 +4,11 @@
 //! that builds it are replaced in it.
 
 use super::Workshop;
-use crate::dependencies::{Graph, bill_of_materials, notices};
+use crate::dependencies::{Graph, System, bill_of_materials, notices};
 use crate::{cargo, programs, top};
 use anyhow::Context;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -42,14 +42,10 @@ pub(super) fn ensure_builder() -> anyhow::Result<()> {
 /// # Errors
 /// It cannot be built, or does not run here.
 pub(super) fn make_tree(workshop: &Workshop) -> anyhow::Result<PathBuf> {
-    let graph = Graph::read()?;
-    let texts = [("THIRD-PARTY.txt", notices(&graph)?), ("brunt.cdx.json", bill_of_materials(&graph)?)];
     // Those of a wheel lie below the folder of its pyproject.toml.
     let of_wheel = top().join("target/notices");
     fs::create_dir_all(&of_wheel)?;
-    for (name, text) in &texts {
-        fs::write(of_wheel.join(name), text)?;
-    }
+    write_notices(&of_wheel, None)?;
     let program = build(workshop)?;
 
     let tree = workshop.scratch("tree");
@@ -62,9 +58,7 @@ pub(super) fn make_tree(workshop: &Workshop) -> anyhow::Result<PathBuf> {
     for name in ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(top().join(name), documents.join(name))?;
     }
-    for (name, text) in texts {
-        fs::write(documents.join(name), text)?;
-    }
+    write_notices(&documents, None)?;
     programs::run(Command::new(&program).args(["man", "--dir"]).arg(&pages))?;
     programs::run(Command::new("gzip").args(["--recursive", "--no-name", "--best"]).arg(&pages))?;
     for (shell, path) in COMPLETIONS {
@@ -74,6 +68,17 @@ pub(super) fn make_tree(workshop: &Workshop) -> anyhow::Result<PathBuf> {
     }
     workshop.settle(&tree)?;
     Ok(tree)
+}
+
+/// Writes the licences and the bill of materials of the program, and of what is in its package beside it.
+///
+/// # Errors
+/// A crate or the standard library has no licence, or a file cannot be written.
+pub(super) fn write_notices(folder: &Path, beside: Option<System>) -> anyhow::Result<()> {
+    let graph = Graph::read()?;
+    let systems: Vec<_> = std::iter::once(System::rust()?).chain(beside).collect();
+    fs::write(folder.join("THIRD-PARTY.txt"), notices(&graph, &systems)?)?;
+    Ok(fs::write(folder.join("brunt.cdx.json"), bill_of_materials(&graph, &systems)?)?)
 }
 
 fn build(workshop: &Workshop) -> anyhow::Result<PathBuf> {
@@ -86,18 +91,8 @@ fn build(workshop: &Workshop) -> anyhow::Result<PathBuf> {
     let renamed = [(top(), "brunt"), (&target, "target"), (&home, "cargo")];
     let flags = renamed.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
     let mut maturin = Command::new(builders.join("maturin"));
-    maturin.args([
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--zig",
-        "--target",
-        TARGET,
-        "--compatibility",
-        SYSTEMS,
-        "--out",
-    ]);
+    maturin.args("build --release --locked --quiet --zig".split(' '));
+    maturin.args(["--target", TARGET, "--compatibility", SYSTEMS, "--out"]);
     maturin.arg(wheel_folder(workshop)).current_dir(top()).env("PATH", programs::path_with(&builders)?);
     maturin
         .env("CARGO_TARGET_DIR", &target)

@@ -3,7 +3,7 @@
 //! Root file systems without a compiler are made by debootstrap and thrown away; it takes root. Invariant: what is there behind the removal
 //! is what was there before the installation.
 
-use crate::{cargo, programs};
+use crate::{cargo, programs, top};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::fs;
@@ -18,11 +18,13 @@ struct Root {
     packages: &'static [Package],
 }
 
-/// Its name, and shell commands that run in the root file system; `/packages` has all packages.
+/// Its name, and shell commands that run in the root file system, in the folder of all packages.
 struct Package {
     name: &'static str,
-    install: &'static str,
-    remove: &'static str,
+    /// How the commands that install and remove it begin in docs/install.md.
+    documented: [&'static str; 2],
+    /// What a person does before and behind them.
+    around: [&'static str; 2],
     try_out: &'static [&'static str],
 }
 
@@ -30,31 +32,31 @@ const MEASURE: &str = "brunt run -t 2s --warmup 500ms --progress none --allow BR
 const PAGES: &str = "brunt man run | grep -q 'TH.*brunt.run'";
 const ARCHIVE: Package = Package {
     name: "archive",
-    install: "tar -C /usr/local --strip-components=1 -xf /packages/archive.tar",
-    remove: "cd /usr/local && tar -tf /packages/archive.tar | sed 's,^[^/]*/,,' | grep -v '/$' | xargs rm && find share -type d -name '*brunt*' -delete",
+    documented: ["zstd -dc", "cd /usr/local"],
+    around: [":", ":"],
     try_out: &[MEASURE, PAGES, "test -s /usr/local/share/bash-completion/completions/brunt"],
 };
 const DEB: Package = Package {
     name: "deb",
-    install: "dpkg --install /packages/*.deb",
-    remove: "dpkg --purge brunt-legacy-tools brunt",
+    documented: ["dpkg --install", "dpkg --purge"],
+    around: [":", ":"],
     try_out: &[
         MEASURE,
         PAGES,
         "test -s /usr/share/zsh/vendor-completions/_brunt -a -s /usr/share/man/man1/brunt-run.1.gz",
-        "mutilate --version && rpc-perf --version && memaslap --version && mcperf --version",
+        "test -s /usr/share/man/man1/mcperf.1.gz && mutilate --version && rpc-perf --version && memaslap --version && mcperf --version",
     ],
 };
 const WHEEL: Package = Package {
     name: "wheel",
-    install: "python3 -m venv /opt/brunt && /opt/brunt/bin/pip install --quiet --no-index /packages/*.whl && ln -s /opt/brunt/bin/brunt /usr/bin/",
-    remove: "/opt/brunt/bin/pip uninstall --quiet --yes brunt-load && ! test -e /opt/brunt/bin/brunt && rm -r /opt/brunt /usr/bin/brunt",
+    documented: ["pip install ./", "pip uninstall"],
+    around: ["python3 -m venv /opt/brunt", "! command -v brunt && rm -r /opt/brunt"],
     try_out: &[MEASURE, PAGES],
 };
 
 /// The Debian that is stable, and the oldest C library that registries have.
 const ROOTS: [Root; 2] = [
-    Root { suite: "bookworm", more: &["--include=python3-venv"], packages: &[ARCHIVE, DEB, WHEEL] },
+    Root { suite: "bookworm", more: &["--include=python3-venv,zstd"], packages: &[ARCHIVE, DEB, WHEEL] },
     Root { suite: "xenial", more: &["--no-check-gpg"], packages: &[ARCHIVE, DEB] },
 ];
 
@@ -87,85 +89,68 @@ pub(crate) fn run() -> anyhow::Result<()> {
     try_image(&packages, &scratch.path().join("image"))
 }
 
+/// Copies packages into a root file system. One without a zstd gets a stand-in, which prints the archive as the host unpacks it.
 fn bring(packages: &Path, root: &Path) -> anyhow::Result<()> {
     let folder = root.join("packages");
-    fs::create_dir(&folder)?;
-    for entry in fs::read_dir(packages)? {
-        let path = entry?.path();
-        let name = path.file_name().context("a file")?;
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("deb" | "whl") => drop(fs::copy(&path, folder.join(name))?),
-            Some("zst") => programs::run(
-                Command::new("zstd").args(["-qd", "-o"]).arg(folder.join("archive.tar")).arg(&path),
-            )?,
-            _ => {}
-        }
+    programs::run(Command::new("cp").arg("--recursive").args([packages, &folder]))?;
+    if enter(root, "command -v zstd").is_err() {
+        let stand_in = "#!/bin/sh\nexec cat /packages/unpacked\n";
+        let unpack = r#"cd "$0" && zstd -qd -o unpacked *.tar.zst && printf '%s' "$1" > ../usr/bin/zstd && chmod +x ../usr/bin/zstd"#;
+        programs::run(Command::new("sh").args(["-ec", unpack]).arg(&folder).arg(stand_in))?;
+        println!("no zstd: the archive is unpacked by the host's");
     }
     Ok(())
 }
 
+/// A command of a document that begins so, as root types it: with its further lines, without its comment.
+fn documented(text: &str, start: &str) -> Option<String> {
+    let text = text.replace("sudo ", "").replace("\\\n", "");
+    let line = text.lines().find(|line| line.starts_with(start))?;
+    Some(line.split("  #").next()?.trim_end().to_owned())
+}
+
 /// Runs a shell command in a root file system, with /proc, and returns what it prints.
 fn enter(root: &Path, command: &str) -> anyhow::Result<String> {
-    let inside = r#"mount -t proc proc "$0/proc" && exec chroot "$0" sh -ec "$1""#;
+    let inside = r#"mount -t proc proc "$0/proc" && exec chroot "$0" sh -ec "cd /packages; $1""#;
     let mut unshare = Command::new("unshare");
     unshare
         .args(["--mount", "--fork", "sh", "-c", inside])
         .arg(root)
         .arg(command)
-        .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        .env("PATH", "/opt/brunt/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     programs::output(&mut unshare)
 }
 
 fn try_out(package: &Package, root: &Path) -> anyhow::Result<()> {
-    let before = files(root)?;
+    let text = fs::read_to_string(top().join("docs/install.md"))?;
+    let [install, remove] = package.documented.map(|start| {
+        documented(&text, start).with_context(|| format!("docs/install.md has no command '{start}'"))
+    });
+    let ([before_it, behind_it], before) = (package.around, files(root)?);
     let start = Instant::now();
-    enter(root, package.install)?;
+    enter(root, &format!("{before_it}; {}", install?))?;
     println!("{}: installed in {:.2} s", package.name, start.elapsed().as_secs_f64());
     for command in package.try_out {
         println!("# {command}\n{}", enter(root, command)?);
     }
-    enter(root, package.remove)?;
+    enter(root, &format!("{}; {behind_it}", remove?))?;
     ensure!(
         files(root)? == before,
-        "the removal leaves files: {:?}",
+        "the removal leaves: {:?}",
         files(root)?.difference(&before).collect::<Vec<_>>()
     );
     println!("{}: removed, nothing is left", package.name);
     Ok(())
 }
 
-/// Files of a root file system, but of what packages are installed with.
+/// Files and folders of a root file system, but of what packages are installed with.
 fn files(root: &Path) -> anyhow::Result<std::collections::BTreeSet<String>> {
     let mut find = Command::new("find");
-    find.args([
-        ".",
-        "-path",
-        "./var/lib/dpkg",
-        "-prune",
-        "-o",
-        "-path",
-        "./var/log",
-        "-prune",
-        "-o",
-        "-path",
-        "./proc",
-        "-prune",
-        "-o",
-    ]);
-    find.args([
-        "-path",
-        "./var/cache",
-        "-prune",
-        "-o",
-        "-name",
-        "__pycache__",
-        "-prune",
-        "-o",
-        "-not",
-        "-type",
-        "d",
-        "-print",
-    ]);
+    find.arg(".");
+    for path in ["./var/lib/dpkg", "./var/log", "./var/cache", "./proc", "*/__pycache__"] {
+        find.args(["-path", path, "-prune", "-o"]);
+    }
+    find.args(["-print"]);
     Ok(programs::output(find.current_dir(root))?.lines().map(str::to_owned).collect())
 }
 
@@ -206,4 +191,33 @@ fn try_image(packages: &Path, folder: &Path) -> anyhow::Result<()> {
         )?
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_those_of_the_document() {
+        let text = fs::read_to_string(top().join("docs/install.md")).unwrap();
+        let rows = [
+            (
+                ARCHIVE,
+                "zstd -dc brunt-0.2.0-x86_64-linux.tar.zst | tar -C /usr/local --strip-components=1 -xf -",
+                "cd /usr/local && find bin share \\( -name 'brunt*' -o -name _brunt \\) -prune -exec rm -r {} + &&   \
+                    find share/bash-completion share/doc share/fish share/man/man1 share/zsh -type d -empty -delete",
+            ),
+            (
+                DEB,
+                "dpkg --install brunt_0.2.0_amd64.deb brunt-legacy-tools_0.2.0_all.deb",
+                "dpkg --purge brunt-legacy-tools brunt",
+            ),
+            (WHEEL, "pip install ./brunt_load-0.2.0-*.whl", "pip uninstall --yes brunt-load"),
+        ];
+        for (package, install, remove) in rows {
+            let found = package.documented.map(|start| documented(&text, start).unwrap());
+            assert_eq!(found, [install, remove], "{}", package.name);
+        }
+        assert_eq!(documented(&text, "zst -dc"), None);
+    }
 }

@@ -62,3 +62,20 @@ fn values_are_completed() {
         assert_eq!(offered, expected, "brunt {line}");
     }
 }
+
+/// The examples of a person's own folders work where these do not exist.
+#[test]
+fn examples_of_help_make_their_folders() {
+    let directory = Directory::new();
+    let help = &Ended::from(plain("completions --help")).out;
+    let examples = help.split("Examples:").nth(1).expect("help has examples").lines().map(str::trim);
+    let own: Vec<&str> = examples.filter(|line| line.contains("~/")).collect();
+    let call =
+        own.join("\n").replace("brunt completions", concat!(env!("CARGO_BIN_EXE_brunt"), " completions"));
+    let ended = Ended::from(Command::new("sh").args(["-ec", &call]).env("HOME", &*directory));
+    assert_eq!((ended.out.as_str(), ended.said.as_str()), ("", ""), "{call}");
+    for path in [".local/share/bash-completion/completions/brunt", ".config/fish/completions/brunt.fish"] {
+        let script = std::fs::read_to_string(directory.join(path)).expect(path);
+        assert!(script.contains("brunt"), "{path}");
+    }
+}
