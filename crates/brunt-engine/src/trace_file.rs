@@ -9,8 +9,7 @@ use brunt_plan::plan::TraceLayout;
 use brunt_plan::quantity::listed;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::recorded_request::RecordedRequest;
-use brunt_plan::trace_record::FirstUnreadable;
-use brunt_stats::run_record::LineCounts;
+use brunt_plan::trace_record::{FirstUnreadable, LineCounts};
 use brunt_workload::trace_decoder::{Decoded, LineError, Piece, TraceDecoder, recognised};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
@@ -27,6 +26,8 @@ use std::path::Path;
 const CHUNK_BYTES: usize = 256 << 10;
 /// What some programs write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Bytes of a line without the layout that are quoted.
+const QUOTED_BYTES: usize = 80;
 /// Lines at the beginning of a trace of which one has to be a record.
 const TRIED_LINES: u64 = 1_000;
 
@@ -56,18 +57,18 @@ impl TraceFile {
             _ => Ok(()),
         };
         let mut tried = Self::begin(path, layout)?;
-        while tried.counts.lines < TRIED_LINES && matches!(tried.advance(is_fit), Ok(true)) {
-            if tried.counts.unreadable + tried.counts.passed_over < tried.counts.lines {
+        while tried.counts.read < TRIED_LINES && matches!(tried.advance(is_fit), Ok(true)) {
+            if tried.counts.unreadable + tried.counts.passed_over < tried.counts.read {
                 return Self::begin(path, layout);
             }
         }
-        let LineCounts { lines, first_unreadable: Some(first), .. } = &tried.counts else {
+        let LineCounts { read, first_unreadable: Some(first), .. } = &tried.counts else {
             return Self::begin(path, layout);
         };
         let (FirstUnreadable { line, text, reason }, layout) = (first, tried.layout());
         let (text, name) = (QuotedBytes(text.as_bytes()), layout.piece());
         Err(io::Error::other(format!(
-            "no {name} up to {name} {lines} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
+            "no {name} up to {name} {read} has the layout {layout} (brunt help trace-layout); {name} {line}, \"{text}\", has {reason}"
         )))
     }
 
@@ -114,7 +115,7 @@ impl TraceFile {
     ) -> io::Result<bool> {
         let Some((piece, is_whole)) = self.next_piece()? else { return Ok(false) };
         let piece = &self.buffer[piece];
-        self.counts.lines += 1;
+        self.counts.read += 1;
         let decoded = if is_whole { self.decoder.decode(piece, &mut each) } else { Err(LineError::TooLong) };
         match decoded {
             Ok(Decoded::Requests) => {}
@@ -122,7 +123,7 @@ impl TraceFile {
             Ok(Decoded::Unsupported) => self.counts.unsupported += 1,
             Err(why) => {
                 self.counts.unreadable += 1;
-                let line = self.counts.lines;
+                let line = self.counts.read;
                 let is_text = matches!(self.decoder.piece(), Piece::Line(_));
                 self.counts.first_unreadable.get_or_insert_with(|| unreadable(line, piece, is_text, why));
             }
@@ -153,7 +154,7 @@ impl TraceFile {
             }
             if searched > most {
                 is_cut = true;
-                searched = FirstUnreadable::TEXT_BYTES;
+                searched = QUOTED_BYTES;
                 self.end = self.start + searched;
             }
             self.read_more();
@@ -170,7 +171,7 @@ impl TraceFile {
             _ if rest.is_empty() => Ok(None),
             Piece::Line(_) => Ok(Some(rest)),
             Piece::Record(_) => {
-                Err(io::Error::other(format!("it ends within record {}", self.counts.lines + 1)))
+                Err(io::Error::other(format!("it ends within record {}", self.counts.read + 1)))
             }
         }
     }
@@ -189,7 +190,7 @@ impl TraceFile {
 }
 
 fn unreadable(line: u64, piece: &[u8], is_text: bool, why: LineError) -> FirstUnreadable {
-    let quoted = &piece[..piece.len().min(FirstUnreadable::TEXT_BYTES)];
+    let quoted = &piece[..piece.len().min(QUOTED_BYTES)];
     let text = match is_text {
         true => String::from_utf8_lossy(quoted).into_owned(),
         false => quoted.iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -178,8 +178,9 @@ fn run_data<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RunData>, 
         replies.count(printable(word).into(), times);
     }
     data.counts.error_replies = replies;
-    for TraceRecord { class, file, first_unreadable, error, .. } in &mut data.traces {
-        let of_line = first_unreadable.iter_mut().flat_map(|first| [&mut first.text, &mut first.reason]);
+    for TraceRecord { class, file, lines, error, .. } in &mut data.traces {
+        let of_line =
+            lines.first_unreadable.iter_mut().flat_map(|first| [&mut first.text, &mut first.reason]);
         let texts = [class, file].into_iter().chain(of_line).chain(error);
         texts.for_each(|text| *text = printable(text));
     }

@@ -14,18 +14,10 @@ pub struct TraceRecord {
     pub class: String,
     /// The file as the plan names it.
     pub file: String,
-    /// Lines read.
-    pub lines: u64,
+    /// Its lines, or records of a fixed length.
+    pub lines: LineCounts,
     /// Requests that its records became, on all hosts.
     pub records: u64,
-    /// Lines that stand for no request: heads, commands of scripts, objects without bytes.
-    pub passed_over: u64,
-    /// Commands that brunt does not send, and were passed over.
-    pub unsupported: u64,
-    /// Lines that do not have the layout, and were passed over.
-    pub unreadable: u64,
-    /// The first of these.
-    pub first_unreadable: Option<FirstUnreadable>,
     /// Requests left out because their keys are not in the sample.
     pub sampled_out: u64,
     /// Sets left out because they followed a miss, and misses are filled.
@@ -52,6 +44,21 @@ pub struct TraceRecord {
     pub error: Option<String>,
 }
 
+/// What became of the lines or records of a file so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LineCounts {
+    /// Lines read.
+    pub read: u64,
+    /// Lines that stand for no request: heads, commands of scripts, objects without bytes.
+    pub passed_over: u64,
+    /// Commands that brunt does not send, and were passed over.
+    pub unsupported: u64,
+    /// Lines that do not have the layout, and were passed over.
+    pub unreadable: u64,
+    /// The first of these.
+    pub first_unreadable: Option<FirstUnreadable>,
+}
+
 /// The first line that was no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstUnreadable {
@@ -63,9 +70,15 @@ pub struct FirstUnreadable {
     pub reason: String,
 }
 
-impl FirstUnreadable {
-    /// Bytes of a line that are kept.
-    pub const TEXT_BYTES: usize = 80;
+impl LineCounts {
+    /// Adds those of another reading of the file.
+    pub fn add(&mut self, other: &Self) {
+        self.read += other.read;
+        self.passed_over += other.passed_over;
+        self.unsupported += other.unsupported;
+        self.unreadable += other.unreadable;
+        self.first_unreadable = self.first_unreadable.take().or_else(|| other.first_unreadable.clone());
+    }
 }
 
 impl TraceRecord {
@@ -73,7 +86,7 @@ impl TraceRecord {
     pub fn merge(&mut self, other: Self) {
         let is_whole = self.is_whole && other.is_whole;
         let error = self.error.take().or_else(|| other.error.clone());
-        if other.lines > self.lines {
+        if other.lines.read > self.lines.read {
             *self = other;
         }
         (self.is_whole, self.error) = (is_whole, error);

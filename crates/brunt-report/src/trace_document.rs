@@ -9,8 +9,8 @@ use crate::layout::{BARS, Layout, Style};
 use crate::quantity::{bytes, counted, rate, share, significant, things, time};
 use crate::text::beginning;
 use brunt_plan::plan::TraceLayout;
+use brunt_plan::trace_record::LineCounts;
 use brunt_plan::units::ByteSize;
-use brunt_stats::run_record::LineCounts;
 use brunt_stats::trace_profile::{CacheHits, ProfileSummary, RateSummary};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -30,7 +30,6 @@ pub struct TraceReport {
     pub layout: TraceLayout,
     /// Why it could not be read to its end.
     pub error: Option<String>,
-    #[serde(flatten)]
     pub lines: LineCounts,
     #[serde(flatten)]
     pub held: ProfileSummary,
@@ -55,7 +54,7 @@ impl TraceReport {
         let of_requests = |count: u64| share(count, held.requests);
         let lines = &self.lines;
         let piece = self.layout.piece();
-        let read = [things(lines.lines, piece), things(held.requests, "request")];
+        let read = [things(lines.read, piece), things(held.requests, "request")];
         document
             .facts("trace", [format!("{}, {}", self.file, self.layout)].into_iter().chain(read).collect());
         let counts = [

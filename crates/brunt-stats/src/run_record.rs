@@ -17,7 +17,7 @@ use crate::warmup::WarmupEnd;
 use crate::window::RunTimes;
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::plan::{Plan, TraceLayout, Wait};
-use brunt_plan::trace_record::{FirstUnreadable, TraceRecord};
+use brunt_plan::trace_record::TraceRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -245,21 +245,6 @@ impl RunData {
             self.traces.iter_mut().zip(other.traces).for_each(|(ours, theirs)| ours.merge(theirs));
         }
     }
-}
-
-/// What became of the lines or records of a file so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LineCounts {
-    /// All.
-    pub lines: u64,
-    /// Heads, and others that stand for no request.
-    pub passed_over: u64,
-    /// Commands that brunt does not send.
-    pub unsupported: u64,
-    /// Those that do not have the layout, or were refused.
-    pub unreadable: u64,
-    /// The first of these.
-    pub first_unreadable: Option<FirstUnreadable>,
 }
 
 /// Who has how many slots.

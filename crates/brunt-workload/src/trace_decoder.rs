@@ -8,6 +8,7 @@ use crate::monitor_line::{self, Arguments, whole};
 use brunt_plan::op::OpKind::{self, Delete, Get, Set};
 use brunt_plan::plan::{KEY_BYTES_MAX, TraceLayout};
 use brunt_plan::recorded_request::RecordedRequest;
+use std::io::Write;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -141,7 +142,8 @@ impl TraceDecoder {
 
     /// Words between commas. Nothing is quoted.
     fn columns(&mut self, line: &[u8], each: &mut TakeRequest<'_>) -> Result<Decoded, LineError> {
-        let (words, count) = words_of(line);
+        // A key of Twitter's keeps its blanks.
+        let (words, count) = words_of(line, self.layout != TraceLayout::Twitter);
         let words = &words[..count];
         let is_comment = self.layout == TraceLayout::OracleText && line.starts_with(b"#");
         if is_comment || (self.layout == TraceLayout::Meta && self.takes_head(line)?) {
@@ -151,7 +153,7 @@ impl TraceDecoder {
         let request = match layout {
             TraceLayout::Meta => self.of_meta(words)?,
             TraceLayout::OracleText => self.of_oracle(words)?,
-            TraceLayout::Twitter => self.of_twitter(line, words)?,
+            TraceLayout::Twitter => self.of_twitter(words)?,
             _ => self.of_mutilate(words)?,
         };
         if layout == TraceLayout::OracleText && request.value_len == Some(0) {
@@ -160,14 +162,8 @@ impl TraceDecoder {
         each(&request).map(|()| Decoded::Requests)
     }
 
-    fn of_twitter<'a>(
-        &mut self,
-        line: &'a [u8],
-        words: &[&'a [u8]],
-    ) -> Result<RecordedRequest<'a>, LineError> {
-        let [time, _, key_len, value_len, _, operation] = first_words(words)?;
-        // A key keeps its blanks.
-        let key = line.split(|byte| *byte == b',').nth(1).unwrap_or_default();
+    fn of_twitter<'a>(&mut self, words: &[&'a [u8]]) -> Result<RecordedRequest<'a>, LineError> {
+        let [time, key, key_len, value_len, _, operation] = first_words(words)?;
         let kinds = TraceLayout::Twitter.kinds();
         let kind = kinds.iter().find(|kind| kind.name().as_bytes() == operation);
         let value_len = whole(value_len).ok_or(LineError::Length)?;
@@ -260,7 +256,8 @@ impl TraceDecoder {
         }
         let time_ns = Some(self.since_first(number(0), SECOND_NS));
         self.key.clear();
-        push_decimal(&mut self.key, object);
+        // Writing into memory does not fail.
+        let _ = write!(self.key, "{object}");
         let request =
             RecordedRequest { time_ns, value_len: Some(size), ..RecordedRequest::of(Get, &self.key) };
         each(&request).map(|()| Decoded::Requests)
@@ -310,17 +307,17 @@ impl TraceDecoder {
 
 /// Which of a line's words are Meta's columns; `None` where one that is needed lacks.
 fn meta_columns(line: &[u8]) -> Option<[Option<usize>; META_COLUMNS.len()]> {
-    let (words, count) = words_of(line);
+    let (words, count) = words_of(line, true);
     let columns = META_COLUMNS.map(|name| words[..count].iter().position(|word| *word == name));
     columns[..META_NEEDED].iter().all(Option::is_some).then_some(columns)
 }
 
-/// The words between commas, and how many there are.
-fn words_of(line: &[u8]) -> ([&[u8]; COLUMNS_MAX], usize) {
+/// The words between commas, without blanks around them if so, and how many there are.
+fn words_of(line: &[u8], is_trimmed: bool) -> ([&[u8]; COLUMNS_MAX], usize) {
     let mut words = [&line[..0]; COLUMNS_MAX];
     let mut count = 0;
     for (place, word) in words.iter_mut().zip(line.split(|byte| *byte == b',')) {
-        *place = word.trim_ascii();
+        *place = if is_trimmed { word.trim_ascii() } else { word };
         count += 1;
     }
     (words, count)
@@ -349,18 +346,6 @@ fn ttl_ns(text: Option<&[u8]>) -> Result<Option<u64>, LineError> {
 
 fn short(text: &[u8]) -> Option<u32> {
     whole(text)?.try_into().ok()
-}
-
-fn push_decimal(into: &mut Vec<u8>, mut number: u64) {
-    let from = into.len();
-    loop {
-        into.push(b'0' + (number % 10) as u8);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    into[from..].reverse();
 }
 
 #[cfg(test)]

@@ -264,7 +264,7 @@ impl TraceSchedule {
         let Some(pace) = &mut self.pace else { return Ok(()) };
         pace.latest_ns = at_ns;
         let mut requests = u64::from(request.repeats) * u64::from(pace.replay.copies);
-        if !is_in_sample(hash, pace.replay.sample.per_billion) {
+        if u128::from(hash) * 1_000_000_000 >= u128::from(pace.replay.sample.per_billion) << 64 {
             self.record.sampled_out += requests;
             return Ok(());
         }
@@ -496,10 +496,6 @@ fn limited(len: u64) -> (u32, bool) {
 /// Which of so many equal parts of all hashes this one is in.
 fn part_of(hash: u64, parts: u32) -> u32 {
     ((u128::from(hash) * u128::from(parts)) >> 64) as u32
-}
-
-fn is_in_sample(hash: u64, per_billion: u64) -> bool {
-    u128::from(hash) * 1_000_000_000 < u128::from(per_billion) << 64
 }
 
 #[cfg(test)]

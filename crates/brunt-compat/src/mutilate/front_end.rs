@@ -451,7 +451,7 @@ fn cut_short(summary: &Summary) -> Option<RunFailure> {
     let broken = summary.record.run.traces.iter().find_map(|record| Some((record, record.error.as_ref()?)));
     broken.map(|(record, error)| RunFailure {
         kind: FailureKind::Trace,
-        message: format!("'{}' ends behind line {}: {error}", record.file, record.lines),
+        message: format!("'{}' ends behind line {}: {error}", record.file, record.lines.read),
     })
 }
 

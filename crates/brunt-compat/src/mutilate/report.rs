@@ -448,11 +448,11 @@ fn notes(summary: &Summary, layout: Layout) -> Vec<String> {
 fn trace_warnings(record: &TraceRecord) -> Vec<String> {
     let file = &record.file;
     let mut said = Vec::new();
-    if let Some(first) = &record.first_unreadable {
+    if let Some(first) = &record.lines.first_unreadable {
         said.push(format!(
             "--read_file: {} of {} lines of '{file}' were passed over; the first is line {}, '{}': {}",
-            record.unreadable,
-            record.lines,
+            record.lines.unreadable,
+            record.lines.read,
             first.line,
             first.text.escape_debug(),
             first.reason

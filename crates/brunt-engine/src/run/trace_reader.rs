@@ -14,11 +14,9 @@ use brunt_plan::choice::TraceLayout;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, requests_of};
 use brunt_plan::trace_record::TraceRecord;
-use brunt_stats::run_record::LineCounts;
 use brunt_workload::trace::{Block, Record};
 use brunt_workload::trace_schedule::{ReplayRun, TraceSchedule};
 use std::collections::VecDeque;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,8 +58,7 @@ impl TraceReaders {
                 feeds.iter_mut().for_each(|of_worker| of_worker.push(Vec::new().into_iter()));
                 continue;
             };
-            let refused = |error| TraceError { file: trace.file.clone(), error };
-            let file = open(trace).map_err(refused)?;
+            let file = open(trace)?;
             let (mut ends, mut takers) = (Vec::new(), 1);
             for (shard, of_worker) in shards.iter().zip(&mut feeds) {
                 let (own, of) = shard.classes[index].record_takers(class);
@@ -71,10 +68,8 @@ impl TraceReaders {
                 ends.extend(of_shard);
                 of_worker.push(feeds.into_iter());
             }
-            debug_assert!(
-                ends.windows(2).all(|pair| pair[1].taker == pair[0].taker + 1),
-                "takers of a host have consecutive numbers"
-            );
+            // Takers of a host have consecutive numbers.
+            debug_assert!(ends.windows(2).all(|pair| pair[1].taker == pair[0].taker + 1));
             let run = ReplayRun {
                 class_id: index as u16,
                 seed: plan.seed,
@@ -92,7 +87,7 @@ impl TraceReaders {
                 trace: trace.clone(),
             };
             let thread = start_thread("brunt-trace", move || reader.read(file));
-            threads.push(thread.map_err(refused)?);
+            threads.push(thread.map_err(|error| TraceError { file: trace.file.clone(), error })?);
         }
         Ok((Self { threads, is_over }, feeds))
     }
@@ -126,14 +121,12 @@ impl Drop for TraceReaders {
 /// # Errors
 /// The first that cannot be opened.
 pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
-    let traces = plan.classes.iter().filter_map(|class| class.trace.as_ref());
-    traces.into_iter().try_for_each(|trace| {
-        open(trace).map(drop).map_err(|error| TraceError { file: trace.file.clone(), error })
-    })
+    plan.classes.iter().filter_map(|class| class.trace.as_ref()).try_for_each(|trace| open(trace).map(drop))
 }
 
-fn open(trace: &Trace) -> io::Result<TraceFile> {
-    TraceFile::open(Path::new(&trace.file), trace.layout, trace.replay.is_some())
+fn open(trace: &Trace) -> Result<TraceFile, TraceError> {
+    let opened = TraceFile::open(Path::new(&trace.file), trace.layout, trace.replay.is_some());
+    opened.map_err(|error| TraceError { file: trace.file.clone(), error })
 }
 
 /// The reader's end of a session's feed.
@@ -282,7 +275,7 @@ impl Reader {
     fn read(mut self, mut file: TraceFile) -> TraceRecord {
         loop {
             let is_whole = self.read_file(&mut file);
-            add_lines(&mut self.schedule.record, file.counts());
+            self.schedule.record.lines.add(file.counts());
             if !is_whole {
                 break;
             }
@@ -293,8 +286,8 @@ impl Reader {
             }
             match open(&self.trace) {
                 Ok(again) => file = again,
-                Err(error) => {
-                    self.schedule.record.error = Some(error.to_string());
+                Err(refusal) => {
+                    self.schedule.record.error = Some(refusal.error.to_string());
                     break;
                 }
             }
@@ -328,15 +321,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// Adds what became of the lines of a file, which may be read several times.
-fn add_lines(record: &mut TraceRecord, counts: &LineCounts) {
-    record.lines += counts.lines;
-    record.passed_over += counts.passed_over;
-    record.unsupported += counts.unsupported;
-    record.unreadable += counts.unreadable;
-    record.first_unreadable = record.first_unreadable.take().or_else(|| counts.first_unreadable.clone());
 }
 
 #[cfg(test)]
@@ -409,7 +393,7 @@ mod tests {
             assert!(taker.join().unwrap() == expected, "{worker}");
         }
         let record = readers.end().remove(0);
-        assert_eq!((record.lines, record.records, record.unreadable), (100_000, 100_000, 0));
+        assert_eq!((record.lines.read, record.records, record.lines.unreadable), (100_000, 100_000, 0));
         assert!(record.is_whole && record.error.is_none());
         std::fs::remove_file(path).unwrap();
     }
@@ -490,8 +474,8 @@ mod tests {
         let records = [(OpKind::Set, "p:a".to_owned(), 5), (OpKind::Get, "p:b".to_owned(), 1_000_000)];
         assert_eq!(all_of(&mut feeds[0]), records);
         let record = readers.end().remove(0);
-        assert_eq!((record.lines, record.records, record.unreadable, record.cut), (6, 2, 4, 1));
-        let first = record.first_unreadable.unwrap();
+        assert_eq!((record.lines.read, record.records, record.lines.unreadable, record.cut), (6, 2, 4, 1));
+        let first = record.lines.first_unreadable.unwrap();
         assert_eq!((first.line, first.text.as_str()), (1, "T,App,Op,Key,ValueLen\r"));
         std::fs::remove_file(path).unwrap();
     }
@@ -568,7 +552,7 @@ mod tests {
             let path = file(name, &bytes);
             let (records, record) = told(&path);
             assert_eq!(records, expected, "{name}");
-            assert_eq!((record.lines, record.passed_over, record.unreadable), (4, 1, 1));
+            assert_eq!((record.lines.read, record.lines.passed_over, record.lines.unreadable), (4, 1, 1));
             std::fs::remove_file(path).unwrap();
         }
         // Cut: what stands before is read.
@@ -602,8 +586,8 @@ mod tests {
         let lens: Vec<u32> = all_of(&mut feeds[0]).iter().map(|(.., len)| *len).collect();
         assert_eq!(lens, [1, 700_000, 2]);
         let record = readers.end().remove(0);
-        assert_eq!((record.lines, record.passed_over, record.unreadable), (5, 1, 1));
-        assert_eq!(record.first_unreadable.unwrap().reason, "too many bytes for a line");
+        assert_eq!((record.lines.read, record.lines.passed_over, record.lines.unreadable), (5, 1, 1));
+        assert_eq!(record.lines.first_unreadable.unwrap().reason, "too many bytes for a line");
         [path, monitor].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 

@@ -283,10 +283,11 @@ pub(super) fn traces(summary: &Summary) -> Vec<String> {
     let of = |record: &TraceRecord| {
         let piece = summary.record.piece_of(record);
         let end = if record.is_whole { "to its end" } else { "and not to its end" };
-        let passed_over = [("without a request", record.passed_over), ("unsupported", record.unsupported)];
-        let unreadable = record.first_unreadable.as_ref().map(|first| {
+        let lines = &record.lines;
+        let passed_over = [("without a request", lines.passed_over), ("unsupported", lines.unsupported)];
+        let unreadable = lines.first_unreadable.as_ref().map(|first| {
             let (line, text, reason) = (first.line, &first.text, &first.reason);
-            format!("{} skipped (first: {piece} {line}, \"{text}\": {reason})", record.unreadable)
+            format!("{} skipped (first: {piece} {line}, \"{text}\": {reason})", lines.unreadable)
         });
         let error = record.error.as_ref().map(|error| format!("it cannot be read any further: {error}"));
         let cut = format!("cut to {} B", Trace::VALUE_BYTES_MAX);
@@ -306,7 +307,7 @@ pub(super) fn traces(summary: &Summary) -> Vec<String> {
         let changed = changed.map(|(count, noun, fate)| format!("{} {fate}", quantity::things(count, noun)));
         [
             record.file.clone(),
-            format!("{} read {end}", quantity::things(record.lines, piece)),
+            format!("{} read {end}", quantity::things(lines.read, piece)),
             quantity::things(record.records, "request"),
         ]
         .into_iter()

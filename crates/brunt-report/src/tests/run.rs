@@ -8,7 +8,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_plan::trace_record::{FirstUnreadable, TraceRecord};
+use brunt_plan::trace_record::{FirstUnreadable, LineCounts, TraceRecord};
 use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Lookup, Shape};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::check::Judgement;
@@ -661,16 +661,18 @@ fn replayed() -> TraceRecord {
     TraceRecord {
         class: "main".to_owned(),
         file: "cluster\u{7}52.zst".to_owned(),
-        lines: 2_500_000,
+        lines: LineCounts {
+            read: 2_500_000,
+            passed_over: 5,
+            unsupported: 2,
+            unreadable: 12,
+            first_unreadable: Some(FirstUnreadable {
+                line: 1,
+                text: "timestamp,key".to_owned(),
+                reason: "fewer columns than the layout has".to_owned(),
+            }),
+        },
         records: 2_499_981,
-        passed_over: 5,
-        unsupported: 2,
-        unreadable: 12,
-        first_unreadable: Some(FirstUnreadable {
-            line: 1,
-            text: "timestamp,key".to_owned(),
-            reason: "fewer columns than the layout has".to_owned(),
-        }),
         cut: 3,
         substituted: 41,
         sampled_out: 500,

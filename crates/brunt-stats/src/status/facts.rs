@@ -107,9 +107,9 @@ fn values(facts: &Facts<'_>) -> Vec<String> {
         .then(|| format!("{foreign} values read were not written by brunt and were not checked -> {fix}"));
     let is_unchecked = record.plan.verify.is_some() && counts.verification.checked == 0;
     let skipped = record.run.traces.iter().filter_map(|trace| {
-        let first = trace.first_unreadable.as_ref()?;
+        let first = trace.lines.first_unreadable.as_ref()?;
         let (piece, file, line, why) = (record.piece_of(trace), &trace.file, first.line, &first.reason);
-        let (count, all) = (trace.unreadable, trace.lines);
+        let (count, all) = (trace.lines.unreadable, trace.lines.read);
         Some(format!("{count} of {all} {piece}s of {file} were skipped, first {piece} {line}: {why}"))
     });
     let unchecked = is_unchecked

@@ -54,7 +54,7 @@ fn lines_of_every_layout() {
         (Twitter, "300,q,1,212,33,gets,0", "0 gets q/1=212"),
         (Twitter, "300,q,1,7,33,set,86400", "0 set q/1=7 ttl 86400"),
         (Twitter, "300,q,?,7,33,cas", "0 cas q=7"),
-        (Twitter, "300, q ,1,0,33, delete ,", "0 delete  q /1=-"),
+        (Twitter, "300, q ,1,0,33,delete,", "0 delete  q /1=-"),
         (Twitter, "300,q,1,0,33,set,0", "0 set q/1=0"),
         (Twitter, "300,a key\x01,5,7000000,33,set,0", r"0 set a key\x01/5=7000000"),
         (OracleText, "10, 7, 100, 3", "0 get 7=100"),
