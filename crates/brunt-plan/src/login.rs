@@ -23,7 +23,7 @@ pub struct Login {
 #[derive(Clone)]
 pub struct Password {
     secret: String,
-    file: Option<String>,
+    pub(crate) file: Option<String>,
 }
 
 /// What is printed in the place of a password that is in no file.

@@ -72,7 +72,8 @@ impl Plan {
         let servers = ServerList::of(&home)?;
         words.extend(servers.addresses().map(|server| format!("-s {}", quoted(&server.to_string()))));
         words.extend(arguments(&spec));
-        words.extend(self.login.password.is_some().then(|| "--password @FILE".to_owned()));
+        let file = self.login.password.as_ref().map(|password| password.file.as_deref().unwrap_or("FILE"));
+        words.extend(file.map(|file| format!("--password {}", quoted(&format!("@{file}")))));
         words.extend(is_bare.then(|| "--yes".to_owned()));
         Some(words.join(" "))
     }
@@ -125,6 +126,8 @@ mod tests {
             server = 'a'\ncluster = false\nprefix = '-x' => -s a:11211 --protocol memcached-text --keys 100000 --prefix=-x
             server = 'rediss://me:pw@a/3'\nkeys = 10\nkey-size = 12\nhash-field = 2
                 => -s a:6379 --protocol resp2 --set user=me --set database=3 --set transport=tls --set hash-field=2 --keys 10 --key-size fixed:12 --prefix brunt: --password @FILE
+            server = 'redis://me@a'\npassword = '@the pw'
+                => -s a:6379 --protocol resp2 --set user=me --keys 100000 --prefix brunt: --password '@the pw'
             server = ['a', 'b']\nplacement = 'ketama'\nreplicas = 1\nprefix = "it's"
                 => -s a:11211 -s b:11211 --protocol memcached-text --placement ketama --keys 100000 --prefix 'it'\''s'
             server = 'unix:/x'\nmix = 'incr'\nprefix = ''\ndata-seed = 7

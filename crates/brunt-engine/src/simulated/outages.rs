@@ -233,6 +233,7 @@ fn attempts_that_hang_are_given_up() {
     // A second without a connection, half of it longer than the time-out.
     assert_eq!((requests.unsent, requests.completed() + requests.abandoned), (requests.abandoned, 10_000));
     assert!((450..=550).contains(&requests.abandoned), "{requests:?}");
+    assert_eq!(outcome.outages().iter().map(|outage| outage.failed).sum::<u64>(), requests.abandoned);
     let timed_out = outcome.store.faults().rows().iter().filter(|row| row.kind == FaultKind::TimedOut);
     assert_eq!(timed_out.map(|row| row.count).sum::<u64>(), 300);
 }

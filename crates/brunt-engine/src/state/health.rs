@@ -162,6 +162,11 @@ impl Health {
         self.failed += 1;
     }
 
+    /// Notes a request that waited for the server and was not sent.
+    pub(crate) fn request_abandoned(&mut self) {
+        self.failed += u64::from(self.trouble_since_ns != 0);
+    }
+
     /// Notes a request that was sent at `sent_ns` and timed out alone. A server that has answered since then is up;
     /// where datagrams may be lost, it takes two such requests without a success between them.
     pub(crate) fn request_timed_out(&mut self, sent_ns: u64) {

@@ -199,6 +199,7 @@ impl<C: Codec> Traffic<C> {
             return self.record_end(index, &Entry::waiting(picked), lost, at_ns, at_ns);
         }
         self.recording.set.server(server).abandoned += 1;
+        self.servers[usize::from(server)].request_abandoned();
         if picked.group == NO_GROUP {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, at_ns);
             self.recording.abandoned(picked.phase, &picked.op, &times);

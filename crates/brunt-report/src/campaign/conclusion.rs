@@ -8,7 +8,7 @@ use brunt_stats::assertion::Assertion;
 use brunt_stats::bottleneck::{Bottleneck, Limit};
 use brunt_stats::capacity::Capacity;
 use brunt_stats::capacity_search::StepResult;
-use brunt_stats::check::Judgement;
+use brunt_stats::check::{CheckId, CheckStatus, Judgement};
 use brunt_stats::median::{Estimate, Spread};
 use brunt_stats::rate_scan::{Knee, LoadPoint, knee};
 use brunt_stats::status::{RunStatus, Status};
@@ -146,7 +146,9 @@ impl CampaignLimit {
             CampaignQuestion::Search { capacity, .. } => {
                 let failed = (*capacity)?.not_passed()?;
                 let limits = |run: &RunRow| {
-                    let is_known = run.is_limited && run.step != StepResult::Client;
+                    // Who limits a run is not known where the client had no time for it.
+                    let is_of_client = run.status().status_of(CheckId::Client) == CheckStatus::Invalid;
+                    let is_known = run.is_limited && run.step != StepResult::Client && !is_of_client;
                     run.step != StepResult::Holds && (is_known || run.limit.bottleneck != Bottleneck::Server)
                 };
                 steps.rfind(|(_, run)| is_at(run, failed) && limits(run))?

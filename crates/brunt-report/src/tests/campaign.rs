@@ -15,6 +15,7 @@ use brunt_stats::bottleneck::{Bottleneck, Limit, LimitFacts};
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::capacity_search::StepResult;
+use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::rate_scan::Knee;
 use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
@@ -291,6 +292,14 @@ fn conclusions_follow_from_the_runs() {
     ] {
         assert_eq!(who(name), expected, "{name}");
     }
+    let below = |client: CheckStatus| {
+        let mut run = limited(step(100.0, 500, RunPurpose::Step), Bottleneck::Server);
+        let mut checks = run.result.status.status.checks.iter_mut();
+        checks.find(|check| check.id == CheckId::Client).unwrap().status = client;
+        search(Capacity::Below { failed: 100.0 }, vec![run])
+    };
+    assert!(below(CheckStatus::Caution).limit.is_some());
+    assert!(below(CheckStatus::Invalid).limit.is_none(), "the client had no time");
     let decisions = ["repeat_asserted", "repeat_contested"].map(|name| of(name).assertions[0].decision);
     assert_eq!(decisions, [Decision::Holds, Decision::Undecided]);
     assert!(of("repeat_contested").is_undecided() && of("search_below").is_missed());
