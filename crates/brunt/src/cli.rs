@@ -162,7 +162,7 @@ pub(crate) enum Command {
     /// Compare A with B: results of runs, or two servers live with their runs interleaved
     #[command(allow_negative_numbers = true, after_help = COMPARE_EXAMPLES)]
     Compare(Box<Compare>),
-    /// Print a result in JSON again: the same text, files and exit code as the run
+    /// Print a result in JSON again, with the exit code of its run; with figures alone, only what is wrong
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Box<Report>),
     /// Check this host for a plan: limits, ports, CPUs, clock; exits 1 if a run would fail

@@ -39,15 +39,9 @@ impl Exit {
         (Self::Done, "done; the status is OK or CAUTION, and what was asserted holds"),
         (Self::Failed, "another failure, also to write a result; brunt doctor: a run would fail"),
         (Self::Usage, "the command line or the plan is wrong; nothing was sent"),
-        (
-            Self::Invalid,
-            "no assertion fails, but one is undecided or the status is INVALID (--allow CHECK makes it a CAUTION)",
-        ),
+        (Self::Invalid, "an assertion is undecided, or the status is INVALID (a CAUTION by --allow CHECK)"),
         (Self::AssertionFailed, "an assertion fails, or no rate meets the objectives of a search"),
-        (
-            Self::Unreachable,
-            "no connection, no valid reply at all or to a command, or an unconfirmed preload",
-        ),
+        (Self::Unreachable, "no connection, no valid reply (or none to a command), an unconfirmed preload"),
         (Self::Interrupted, "ended by Ctrl-C, SIGTERM or SIGHUP, with its report"),
     ];
 }

@@ -14,7 +14,7 @@ use crate::run::{check_assertions, exit_of};
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
-use brunt_report::file_type::{FigureStyle, FileRequest, FileType, SubjectKind};
+use brunt_report::file_type::{FigureStyle, FileRequest, FileType, Medium, SubjectKind};
 use brunt_report::html::RESULTS_MAX;
 use brunt_report::journal;
 use brunt_report::stored::StoredResult;
@@ -23,10 +23,17 @@ use brunt_stats::summary::Summary;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Reports a result again.
+/// Reports a result again. Where figures alone are asked for, only what is wrong with it is printed, and it is no failure.
 pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
+    let (files, asserted) = (&flags.output.files.output, !flags.output.assert.is_empty());
+    let is_figure = |request: &FileRequest| request.form.medium != Medium::Text;
+    let draws = !asserted && !files.is_empty() && files.iter().all(is_figure);
+    let exit = report_again(flags, Presentation::of(&flags.layout, flags.quiet || draws))?;
+    Ok(if draws && exit == Exit::Invalid { Exit::Done } else { exit })
+}
+
+fn report_again(flags: &cli::Report, presentation: Presentation) -> Result<Exit, Failure> {
     let output = &flags.output;
-    let presentation = Presentation::of(&flags.layout, flags.quiet);
     flags.files.iter().for_each(|path| input::note(path));
     let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if let ([result], false) = (results.as_slice(), flags.merge) {

@@ -362,7 +362,7 @@ mod tests {
             ),
             (
                 "trace = 't'\nreplay = true\nrate = 5".to_owned(),
-                "--replay cannot be used with --rate: the trace says when requests are due",
+                "--replay cannot be used with --rate: the trace has the times",
             ),
             (
                 "trace = 't'\nserver = ['a', 'b']\nconnections = 5".to_owned(),

@@ -105,12 +105,7 @@ static RULES: &[Rule] = &[
     pair("think", Conflicts, "rate, rate-profile", ": an open loop does not wait for replies"),
     pair("arrival", Requires, "rate, rate-profile, replay", ": a closed loop has no arrivals"),
     pair("replay", Requires, "trace", ", by --set trace=FILE"),
-    pair(
-        "replay",
-        Conflicts,
-        "rate, rate-profile, call-rate, think",
-        ": the trace says when requests are due",
-    ),
+    pair("replay", Conflicts, "rate, rate-profile, call-rate, think", ": the trace has the times"),
     pair("replay", Conflicts, "trace-order lines, warmup auto", ""),
     pair("trace-order", Requires, "trace", ""),
     pair(OF_REPLAY, Requires, "replay", ""),
@@ -130,12 +125,7 @@ static RULES: &[Rule] = &[
     pair("replicas", Conflicts, "cluster", ", whose nodes replicate by themselves"),
     pair("replicas", Conflicts, "on-miss set, agent, trace", ""),
     pair("placement by-thread", Conflicts, "agent, purge", ""),
-    pair(
-        "warmup auto",
-        Conflicts,
-        "connections-total",
-        ": the run ends with its last connection, warm or not",
-    ),
+    pair("warmup auto", Conflicts, "connections-total", ": the run may end before it is warm"),
     pair("warmup auto", Conflicts, "rate-profile", ": its times count from the beginning of the window"),
     pair(OF_TIMESTAMPS, Conflicts, "timestamps off", ""),
     conflicts(

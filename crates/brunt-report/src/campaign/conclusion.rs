@@ -91,10 +91,10 @@ fn of_search(runs: &[RunRow], capacity: Option<Capacity>) -> RunStatus {
             "the runs that were to confirm the two rates do not agree: the capacity is known no better -> a longer --time, or a host that does nothing else".to_owned(),
         ),
         Some(Capacity::AtLeast { passed }) => {
-            (Status::Ok, format!("the capacity is at least {}/s, which holds", quantity::rate(passed)))
+            (Status::Ok, format!("the capacity is at least {}/s, where every objective holds", quantity::rate(passed)))
         }
         Some(Capacity::Below { failed }) => {
-            (Status::Ok, format!("the capacity is below {}/s, which does not hold", quantity::rate(failed)))
+            (Status::Ok, format!("the capacity is below {}/s, where an objective fails", quantity::rate(failed)))
         }
         Some(Capacity::ByClient { .. }) => {
             (Status::Invalid, "the client's part is too large, so that nothing is known of the server".to_owned())

@@ -8,7 +8,7 @@ fn topics_are_explained_and_listed() {
         ("LOAD", "LOAD, a check of every run\n"),
         ("client", "CLIENT, a check of every run\n"),
         ("checks", "Checks of a run"),
-        ("exit-codes", "\n  3            no assertion fails, but one is undecided or the status is INVALID"),
+        ("exit-codes", "\n  3            an assertion is undecided, or the status is INVALID"),
         ("exit-codes", "\nWhere several apply: 2, 5, 1, 130, 4, 3, 0, the first of these.\n"),
         ("exit", "\n  3            no assertion fails"),
         ("exitcodes", "\n  3            no assertion fails"),

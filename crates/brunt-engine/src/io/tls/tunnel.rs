@@ -224,6 +224,9 @@ impl Tunnel {
 pub(crate) const PLAIN_HINT: &str =
     "; without TLS use --set transport=tcp, in a URL redis:// or memcached://";
 
+/// What `openssl req -x509` makes is one unless it is told otherwise.
+const CA_HINT: &str = "the server shows a CA's own certificate; make it with -addext basicConstraints=CA:FALSE, or add --tls-insecure";
+
 /// Describes a TLS error for a user.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
@@ -237,6 +240,7 @@ pub(crate) fn explain(error: &Error) -> String {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 format!("invalid certificate: {reason}; --tls-server-name sets the expected name")
             }
+            _ if reason.to_string().contains("CaUsedAsEndEntity") => CA_HINT.to_owned(),
             _ => format!("invalid certificate: {reason}"),
         },
         Error::InvalidMessage(_) => format!("the reply is not TLS{PLAIN_HINT}"),
