@@ -174,8 +174,12 @@ pub(crate) fn path_with(folder: &Path) -> anyhow::Result<OsString> {
     Ok(std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))?)
 }
 
-/// Installs packages of Python in a virtual environment of their own.
+/// Installs packages of Python in a virtual environment of their own. Debian has what makes one apart from Python, without a program.
 pub(crate) fn install_python(folder: &Path, packages: &[&str]) -> anyhow::Result<()> {
+    if !succeeds(Command::new("python3").args(["-c", "import ensurepip"]).stderr(Stdio::null())) {
+        let Some(installer) = installer() else { bail!(remedy(&[("python3", "python3-venv", "Python")])) };
+        install(installer, &["python3", "python3-venv"])?;
+    }
     run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
     run(Command::new(folder.join("bin/pip")).args(["install", "--quiet"]).args(packages))
         .with_context(|| format!("cannot install {}", packages.join(" and ")))

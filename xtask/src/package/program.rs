@@ -32,9 +32,7 @@ fn builder_folder() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// Python has no pip, or no registry has the packages.
 pub(super) fn ensure_builder() -> anyhow::Result<()> {
-    programs::ensure_all(&[("python3", "python3-venv", "packages")])?;
-    let folder = builder_folder()?;
-    programs::install_python(&folder, &BUILDERS)
+    programs::install_python(&builder_folder()?, &BUILDERS)
 }
 
 /// Builds the wheel, and lays out what is installed below a prefix such as /usr/local.

@@ -203,7 +203,7 @@ mod tests {
         let rows = [
             (
                 ARCHIVE,
-                "zstd -dc brunt-0.2.0-x86_64-linux.tar.zst | tar -C /usr/local --strip-components=1 -xf -",
+                "zstd -dc brunt-0.2.0-x86_64-linux.tar.zst |   tar -C /usr/local --keep-directory-symlink --no-overwrite-dir --strip-components=1 -xf -",
                 "cd /usr/local && find bin share \\( -name 'brunt*' -o -name _brunt \\) -prune -exec rm -r {} + &&   \
                     find share/bash-completion share/doc share/fish share/man/man1 share/zsh -type d -empty -delete",
             ),
