@@ -5,6 +5,9 @@ use crate::fleet::AuthFolder;
 use crate::measured::{ALL, Measured};
 use crate::server::{Directory, Ended, Process, Server, begin, brunt, ended, temporary};
 use brunt_fleet::agent_handshake::{Answer, Hello, VERSION, Welcome};
+use brunt_plan::plan::OpenRate;
+use brunt_plan::shard::Portion;
+use brunt_workload::arrivals::Arrivals;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -14,14 +17,14 @@ use std::process::{ChildStderr, Command};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A controller that waits for its agents.
-struct Controller {
+pub(crate) struct Controller {
     process: Process,
     address: String,
     said: BufReader<ChildStderr>,
 }
 
 impl Controller {
-    fn wait(size: u32, server: &Server, flags: &str) -> Self {
+    pub(crate) fn wait(size: u32, server: &Server, flags: &str) -> Self {
         let usual = format!("--progress=none --wait sleep --allow={ALL} -o json:- -s {server}");
         let line = format!("run {usual} --fleet {size} --listen 127.0.0.1:0 {flags}");
         let mut child = begin(brunt(&line));
@@ -44,7 +47,7 @@ impl Controller {
         }
     }
 
-    fn measured(mut self) -> Measured {
+    pub(crate) fn measured(mut self) -> Measured {
         let (mut out, mut said) = (String::new(), String::new());
         self.process.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         self.said.read_to_string(&mut said).unwrap();
@@ -56,7 +59,7 @@ impl Controller {
         format!("agent --join {} --rank {rank} --of {of} -T 1", self.address)
     }
 
-    fn agent(&self, rank: u32, of: u32) -> Process {
+    pub(crate) fn agent(&self, rank: u32, of: u32) -> Process {
         Process(begin(brunt(&self.agent_line(rank, of))))
     }
 }
@@ -131,6 +134,41 @@ fn offered_totals_are_exact_and_begin_together() {
     // The wall clock, by which the report tells the start, is adjusted between two readings.
     assert!(late_ns.len() == 7 && *first > -bound_ns - 1_000_000, "{late_ns:?}, bound {bound_ns}");
     drop(agents);
+}
+
+/// How many Poisson arrivals of a rate per second fall to this rank in the first second, by the schedule alone.
+fn due_of_rank(rate: &str, seed: u64, rank: u32, of: u32) -> u64 {
+    let rate = OpenRate::Constant(rate.parse().unwrap());
+    let portion = Portion { first: rank, width: 1, of };
+    let mut arrivals = Arrivals::new(&"poisson".parse().unwrap(), &rate, portion, seed, 0, 0);
+    let mut due = 0;
+    while arrivals.peek_ns() < 1_000_000_000 {
+        arrivals.advance();
+        due += 1;
+    }
+    due
+}
+
+/// What the schedule computes in virtual time for each rank is what its agent and the controller report, to the request.
+#[test]
+fn random_shares_are_those_of_virtual_time() {
+    let server = Server::reference("");
+    let folder = Directory::new();
+    let load = "-r 2003 --arrival poisson --seed 5 -t 1s --warmup 0s -c 4 --keys 70 --mix get";
+    let controller = Controller::wait(4, &server, load);
+    let files: Vec<String> = (0..4).map(|rank| folder.path(&format!("r{rank}.json"))).collect();
+    let agent = |rank: usize| brunt(&format!("{} -o {}", controller.agent_line(rank as u32, 4), files[rank]));
+    let agents: Vec<Process> = (0..4).map(|rank| Process(begin(agent(rank)))).collect();
+    let run = controller.measured();
+    agents.into_iter().for_each(|agent| assert_eq!(exit_of(agent), 0));
+    let due: Vec<u64> = (0..4).map(|rank| due_of_rank("2003", 5, rank, 4)).collect();
+    let scheduled = |file: &String| {
+        let part: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        part["counts"]["requests"]["scheduled"].as_u64().unwrap()
+    };
+    assert_eq!(files.iter().map(scheduled).collect::<Vec<_>>(), due);
+    let of_gets = run.count_or_0("ops.get.counts.requests.scheduled");
+    assert_eq!([run.requests("scheduled"), of_gets], [due.iter().sum::<u64>(); 2]);
 }
 
 /// A rank is taken by a later attempt, before all are there and while they store their keys; no key is missing then.

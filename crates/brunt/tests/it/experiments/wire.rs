@@ -2,6 +2,7 @@
 //! prints.
 
 use super::{interface, is_full};
+use crate::joined_fleets::Controller;
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, TempFile, alone, ended, temporary, words};
 use std::collections::HashMap;
@@ -176,6 +177,48 @@ fn poisson_arrivals_are_poisson_on_the_wire() {
         }
         check_gaps_of_mutilate(per_second, send_cost_s);
     }
+}
+
+/// As captured, no agent of a fleet sends before the common start, and what their first requests are apart is what the schedule says, but
+/// for what clocks are known to.
+#[test]
+fn agents_of_a_fleet_begin_together_on_the_wire() {
+    const AGENTS: u32 = 4;
+    /// Between the time that a send is counted at and its packet.
+    const SEND_NS: i64 = 500_000;
+    const RATE: i64 = 2_000;
+    alone();
+    let server = Server::reference("");
+    let port = server.address.rsplit_once(':').unwrap().1.to_owned();
+    ended(&format!("load -s {server} --keys 100")).is(0, &[]);
+    let Some(capture) = Capture::begin(&port) else { return };
+    let load = format!(
+        "-r {RATE} --arrival uniform -t 500ms --warmup 0s -c {AGENTS} --keys 100 --mix get --no-preload --set server-stats=false"
+    );
+    let controller = Controller::wait(AGENTS, &server, &load);
+    let agents: Vec<_> = (0..AGENTS).map(|rank| controller.agent(rank, AGENTS)).collect();
+    let run = controller.measured();
+    let start_ns = run.at("window.start_unix_ns").as_i64().unwrap();
+    let errors = run.at("client.agents").as_array().unwrap().iter();
+    let bound_ns = errors.map(|agent| agent["clock_error_ns"].as_i64().unwrap()).max().unwrap();
+    // Each agent has one connection with 250 requests; that of the controller, which asks before the start, has few.
+    let mut connections: HashMap<u16, Vec<i64>> = HashMap::new();
+    for packet in capture.end().iter().filter(|packet| !packet.is_reply) {
+        connections.entry(packet.client).or_default().push(packet.at_ns as i64 - start_ns);
+    }
+    drop(agents);
+    let of_agents = connections.into_values().filter(|times| times.len() > 100);
+    let mut late_ns: Vec<i64> = of_agents.map(|times| times[0]).collect();
+    late_ns.sort_unstable();
+    eprintln!("first packets {late_ns:?} ns behind the start; clocks known to {bound_ns} ns");
+    assert!(late_ns.len() == AGENTS as usize && late_ns[0] >= -bound_ns, "{late_ns:?}, bound {bound_ns}");
+    let scheduled_ns = i64::from(AGENTS - 1) * 1_000_000_000 / RATE;
+    let skew_ns = late_ns[late_ns.len() - 1] - late_ns[0];
+    // Each of two clocks may be wrong, in opposite directions; agents tell themselves how late they sent.
+    let lag_ns = run.at("latency.send_lag_ns.max").as_i64().unwrap();
+    let skew_max_ns = scheduled_ns + 2 * bound_ns + lag_ns + SEND_NS;
+    eprintln!("skew {skew_ns} ns, at most {skew_max_ns}, of which {lag_ns} late sends");
+    assert!(skew_ns <= skew_max_ns, "{late_ns:?}, bound {bound_ns}, late sends {lag_ns}");
 }
 
 /// The same of mutilate's command line: gaps follow the Pareto law of `fb_ia`, whatever the number of connections. At 0 its density is
