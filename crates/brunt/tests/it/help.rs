@@ -10,8 +10,8 @@ fn topics_are_explained_and_listed() {
         ("checks", "Checks of a run"),
         ("exit-codes", "\n  3            an assertion is undecided, or the status is INVALID"),
         ("exit-codes", "\nWhere several apply: 2, 5, 1, 130, 4, 3, 0, the first of these.\n"),
-        ("exit", "\n  3            no assertion fails"),
-        ("exitcodes", "\n  3            no assertion fails"),
+        ("exit", "\n  3            an assertion is undecided"),
+        ("exitcodes", "\n  3            an assertion is undecided"),
         ("formats", "\n  duration     "),
         (
             "trace-layout",

@@ -68,7 +68,7 @@ fn a_made_up_trace_is_told_exactly() {
         assert!((held / expected - 1.0).abs() < 0.01, "{pointer}: {held}, not {expected}");
     };
     assert_eq!([&told["schema"], &told["requests"]], [&json!("brunt.trace.v1"), &json!(due.len())]);
-    assert_eq!([&told["keys"], &told["unreadable"]], [&json!(1_000), &json!(0)]);
+    assert_eq!([&told["keys"], &told["lines"]["unreadable"]], [&json!(1_000), &json!(0)]);
     is_near("/zipf/exponent", 1.0);
     is_near("/rate/mean_per_s", 1_000.0);
     is_near("/operations/set", due.len() as f64 / 10.0);

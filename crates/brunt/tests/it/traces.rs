@@ -85,7 +85,7 @@ fn every_line_is_sent_once() {
     let record: BTreeMap<String, serde_json::Value> =
         serde_json::from_value(measured.at("client.traces")[0].clone()).unwrap();
     assert_eq!(
-        (&record["lines"], &record["unreadable"], &record["is_whole"]),
+        (&record["lines"]["read"], &record["lines"]["unreadable"], &record["is_whole"]),
         (&count.into(), &0.into(), &true.into())
     );
     assert!(measured.text.contains("lines read to its end"));
