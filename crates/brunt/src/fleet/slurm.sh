@@ -46,7 +46,8 @@ host=${BRUNT_CONTROLLER:-${nodes[0]}}
 cpus=$((SLURM_CPUS_ON_NODE / @PER_NODE@))
 if [ "$cpus" -lt 1 ]; then cpus=1; fi
 
-# An agent that fails does not end the others: the controller reports what is lost.
+# An agent that fails does not end the others. Before the start nothing replaces it, and the controller gives up after five
+# minutes; behind it the controller reports what is lost.
 srun --ntasks=@AGENTS@ --ntasks-per-node=@PER_NODE@ --cpus-per-task="$cpus" --cpu-bind=cores \
     --kill-on-bad-exit=0 --input=none --label \
     "$brunt" agent --join "$host:@PORT@" --auth "$private/auth"@FILES@ &
@@ -55,6 +56,14 @@ agents=$!
 "$brunt" run "$private/plan.toml" --listen "[::]:@PORT@" --auth "$private/auth" -o "$result" &
 controller=$!
 trap 'kill -TERM "$controller"' TERM
+# Where no agent is left, the controller would wait for others. It has a minute to end by itself.
+{
+    tail --pid="$agents" -f /dev/null
+    timeout 60 tail --pid="$controller" -f /dev/null || {
+        echo "brunt: no agent is left" >&2
+        kill -TERM "$controller"
+    }
+} &
 status=0
 wait "$controller" || status=$?
 # A signal ends the wait, but not the controller, which still has its report to write.

@@ -1,8 +1,11 @@
 //! `brunt fleet`: the script is one of bash, the manifests have what a fleet needs, and both hold the plan that was given.
 
-use crate::server::{Directory, Ended, ended, file, temporary};
+use crate::server::{Directory, Ended, PROGRAM, ended, file, temporary};
 use crate::tls::Certificates;
 use serde_json::Value;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// Quotes, marks of the shell and letters beyond ASCII, in a plan that runs.
@@ -44,6 +47,32 @@ fn scripts_for_slurm_are_scripts() {
     for line in ["brunt=\"/opt/my brunt\"\n", "shared=\"/it's \\$HOME\"\n", "--join \"$host:7000\""] {
         assert!(text.contains(line), "{line}");
     }
+}
+
+/// A job whose agents do not come up ends, instead of holding its nodes until its time limit.
+#[test]
+fn jobs_without_agents_end() {
+    let folder = Directory::new();
+    for (name, text) in [("srun", "#!/bin/sh\nexit 1\n"), ("scontrol", "#!/bin/sh\necho localhost\n")] {
+        folder.with(name, text);
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // Free again at once.
+    let port = TcpListener::bind("[::]:0").unwrap().local_addr().unwrap().port();
+    let (plan, shared) = (folder.with("plan.toml", PLAN), folder.path(""));
+    let printed =
+        ended(&format!("fleet slurm --agents 2 --binary {PROGRAM} --shared {shared} --port {port} {plan}"));
+    let script = printed.out.replace("timeout 60", "timeout 0.3");
+    let mut job = Command::new("timeout");
+    job.args(["20", "bash", "-c", &script]).env("PATH", format!("{shared}:/usr/bin:/bin"));
+    for (name, value) in
+        [("SUBMIT_DIR", &*shared), ("JOB_ID", "7"), ("CPUS_ON_NODE", "2"), ("JOB_NODELIST", "n1")]
+    {
+        job.env(format!("SLURM_{name}"), value);
+    }
+    let ended = Ended::from(&mut job);
+    assert!(ended.exit != 0 && ended.exit != 124, "{}", ended.exit);
+    assert!(ended.said.contains("brunt: no agent is left"), "{}", ended.said);
 }
 
 /// Files of TLS that the plan names are options of agents; in Kubernetes their contents are in the Secret.
