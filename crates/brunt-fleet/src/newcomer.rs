@@ -58,9 +58,14 @@ impl Newcomer {
     ) -> Result<Option<(MessageChannel, AgentInfo)>, String> {
         loop {
             self.step = match std::mem::replace(&mut self.step, Step::Gone) {
-                Step::Hello(mut wire) => match wire.read_record(&mut self.received)? {
-                    Some(hello) => greeted(wire, &hello, credentials)?,
-                    None => return self.wait(Step::Hello(wire), silence(credentials)),
+                Step::Hello(mut wire) => match wire.read_record(&mut self.received) {
+                    Ok(Some(hello)) => greeted(wire, &hello, credentials)?,
+                    Ok(None) => return self.wait(Step::Hello(wire), silence(credentials)),
+                    // It gives up waiting for TLS when we give up waiting for it.
+                    Err(_) if credentials.tls.is_none() && self.received.is_empty() => {
+                        return Err(silence(credentials));
+                    }
+                    Err(why) => return Err(why),
                 },
                 Step::Welcome(mut wire, said) => match wire.read_record(&mut self.received)? {
                     Some(welcome) => welcomed(wire, &welcome, &said, credentials)?,
@@ -156,7 +161,7 @@ fn welcomed(
 /// Where the agent speaks first, one that waits for us to speak TLS says nothing.
 fn silence(credentials: &ControllerCredentials) -> String {
     match &credentials.tls {
-        None => "sent no handshake within 4 s; if it has --auth, set --auth here too".to_owned(),
+        None => "sent no handshake; if it has --auth, set --auth here too".to_owned(),
         Some(_) => connection_error(&ErrorKind::TimedOut.into()),
     }
 }
